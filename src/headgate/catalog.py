@@ -1,0 +1,203 @@
+"""What the engine knows by name: streams, views, queries and settings.
+
+Names are case-insensitive and kept as they were first written. The catalog only remembers; the binder gives it meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from headgate.errors import Place, UserError, nearest, quoted
+
+if TYPE_CHECKING:
+    from headgate.plan.nodes import Node
+
+Tick: TypeAlias = int
+"""An instant of application time: microseconds since 1970 for TIMESTAMP time, units for integer time."""
+
+MICROSECONDS_PER_UNIT = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+
+
+class TimeDomain(Enum):
+    """The kind of instants a stream is stamped with, and the first of them."""
+
+    INTEGER = "integer"
+    TIMESTAMP = "timestamp"
+
+    @property
+    def origin(self) -> Tick:
+        """The first instant there is: 0, or 0001-01-01, the first timestamp Spark has."""
+        return 0 if self is TimeDomain.INTEGER else -62_135_596_800_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """Where rows come from or go to: a format and its options, as Spark names them."""
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A base stream: its columns, how it is stamped, and what it promises about disorder."""
+
+    name: str
+    columns: tuple[Column, ...]
+    domain: TimeDomain
+    timestamp: str | None = None
+    source_by: str | None = None
+    disorder_ticks: Tick = 0
+    connector: Connector | None = None
+
+    def row_columns(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    name: str
+    plan: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A continuous query: the user's text, the text with all defaults written out, its plan and where its answers go."""
+
+    name: str
+    text: str
+    resolved: str
+    plan: Node
+    connector: Connector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A scalar function in SQL: the text of its body over its parameters."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `SET name = value` can change. Each name and value is listed in `CHOICES`."""
+
+    range: Literal["closed", "half-open"] = "closed"
+    empty_aggregate: Literal["row", "no-row"] = "row"
+    unit_seconds: Fraction = Fraction(1)
+    timeout_us: int | None = None
+
+
+CHOICES = {"range": ("closed", "half-open"), "empty_aggregate": ("row", "no-row")}
+
+
+class Catalog:
+    def __init__(self) -> None:
+        self.streams: dict[str, Stream] = {}
+        self.views: dict[str, View] = {}
+        self.queries: dict[str, Query] = {}
+        self.functions: dict[str, Function] = {}
+        self.settings = Settings()
+
+    def names(self) -> list[str]:
+        named: list[Stream | View] = [*self.streams.values(), *self.views.values()]
+        return [thing.name for thing in named]
+
+    def add(self, thing: Stream | View | Query, place: Place | None = None) -> None:
+        key = thing.name.lower()
+        if key in self.streams or key in self.views or key in self.queries:
+            raise UserError("name-taken", f'name "{thing.name}" is taken', place=place)
+        match thing:
+            case Stream():
+                self.streams[key] = thing
+            case View():
+                self.views[key] = thing
+            case Query():
+                self.queries[key] = thing
+
+    def add_function(self, function: Function) -> None:
+        self.functions[function.name.lower()] = function
+
+    def source(self, name: str, place: Place | None = None) -> Stream | View:
+        """The stream or view of that name."""
+        key = name.lower()
+        found = self.streams.get(key) or self.views.get(key)
+        if found is not None:
+            return found
+        detail = f"There are {quoted(self.names())}." if self.names() else "No stream or view is defined."
+        raise UserError(
+            "no-such-stream", f'stream "{name}" does not exist', place=place, detail=detail, hint=nearest(name, self.names())
+        )
+
+    def stream(self, name: str, place: Place | None = None) -> Stream:
+        if name.lower() in self.streams:
+            return self.streams[name.lower()]
+        raise unknown("stream", name, (stream.name for stream in self.streams.values()), place)
+
+    def query(self, name: str) -> Query:
+        if name.lower() in self.queries:
+            return self.queries[name.lower()]
+        raise unknown("query", name, (query.name for query in self.queries.values()))
+
+    def set(self, name: str, value: str, place: Place | None = None) -> None:
+        key = name.lower()
+        if key == "time_unit":
+            amount, _, unit = value.strip().partition(" ")
+            micros = MICROSECONDS_PER_UNIT.get(unit.strip().upper().removesuffix("S"))
+            if micros is None or not amount.replace(".", "", 1).isdigit():
+                raise UserError("bad-setting", f'"{value}" is not a length of time', place=place, hint="Write '1 minute'.")
+            self.settings = replace(self.settings, unit_seconds=Fraction(amount) * micros / 1_000_000)
+            return
+        if key not in CHOICES:
+            known = (*CHOICES, "time_unit")
+            raise unknown("setting", name, known, place)
+        if value.lower() not in CHOICES[key]:
+            detail = f"Values are {quoted(CHOICES[key])}."
+            raise UserError(
+                "bad-setting", f'setting "{name}" has no value "{value}"', place=place, detail=detail,
+                hint=nearest(value, CHOICES[key]),
+            )  # fmt: skip
+        self.settings = replace(self.settings, **{key: value.lower()})
+
+    def ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Tick:
+        """A length of time in ticks. Without a unit: ticks of integer time, seconds of TIMESTAMP time."""
+        length = Fraction(amount)
+        if unit == "TICK" or (unit is None and domain is TimeDomain.INTEGER):
+            ticks = length
+        else:
+            micros = length * MICROSECONDS_PER_UNIT[unit or "SECOND"]
+            ticks = micros if domain is TimeDomain.TIMESTAMP else micros / 1_000_000 / self.settings.unit_seconds
+        if ticks.denominator != 1:
+            raise UserError(
+                "not-whole-ticks", f"{amount} {unit or ''} is not a whole number of time units".replace("  ", " "), place=place,
+                detail=f"One unit of time is {self.settings.unit_seconds} s.", hint="SET time_unit = '1 second';",
+            )  # fmt: skip
+        return int(ticks)
+
+
+def unknown(kind: str, name: str, known: Iterable[str], place: Place | None = None) -> UserError:
+    names = sorted(known)
+    detail = f"There are {quoted(names)}." if names else f"No {kind} is defined."
+    return UserError(
+        f"no-such-{kind}", f'{kind} "{name}" does not exist', place=place, detail=detail, hint=nearest(name, names)
+    )

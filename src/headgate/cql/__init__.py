@@ -1,0 +1,1 @@
+"""Life of a query, first step: text -> what it means."""

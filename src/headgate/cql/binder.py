@@ -1,0 +1,763 @@
+"""From a query's syntax tree to its plan: names looked up, types inferred, defaults taken, everything checked.
+
+The catalog and a tree come in; a plan node and the query's text with all defaults written out go out. Whatever headgate
+cannot answer is refused here, with the place, so that nothing behind this module meets a construct it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp, parse_one
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.simplify import flatten
+
+from headgate.catalog import Catalog, Column, TimeDomain
+from headgate.catalog import Stream as BaseStream
+from headgate.cql.dialect import Cql, StreamOf, StreamWindow, WindowedQuery
+from headgate.cql.functions import AGGREGATES
+from headgate.errors import NotYet, Place, UserError, nearest, quoted
+from headgate.plan.expressions import INTEGRAL, Call, Expression, Named
+from headgate.plan.nodes import (
+    Aggregate, Distinct, Dstream, Filter, Frame, Istream, Join, Node, Now, Project, Range, Relation, Rows, Rstream,
+    Source, Stream, Unbounded, Union, Window, domain, is_stream, names, sources,
+)  # fmt: skip
+from headgate.plan.properties import instantaneous, monotonic
+
+OPERATORS = {"ISTREAM": Istream, "DSTREAM": Dstream, "RSTREAM": Rstream}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound query: its plan and its text with the defaults written out."""
+
+    plan: Node
+    resolved: str
+
+
+def bind(
+    tree: exp.Expression, text: str, catalog: Catalog, origin: str = "", columns: Sequence[str] = ()
+) -> Bound:
+    """Bind a whole query; `columns` are other names for what it puts out."""
+    binder = _Binder(text, catalog, origin)
+    plan = binder.outermost(tree)
+    if columns:
+        plan = binder.renamed(plan, columns, tree)
+    domains = {source.domain for source in sources(plan)}
+    if len(domains) > 1:
+        raise UserError(
+            "time-domains-differ", "a query cannot mix streams with integer time and streams with TIMESTAMP time",
+            place=binder.place(tree), detail=f"It reads {quoted(sorted({s.stream for s in sources(plan)}))}.",
+        )  # fmt: skip
+    return Bound(plan, binder.resolved(tree))
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One entry of FROM: the name it goes by, its relation, and what its columns are called outside and inside."""
+
+    alias: str
+    node: Relation
+    inner: dict[str, str]
+    """Visible name in lower case -> name in `node`."""
+
+    visible: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Scope:
+    items: list[_Item]
+    types: dict[str, str] = field(default_factory=dict)
+
+
+class _Binder:
+    def __init__(self, text: str, catalog: Catalog, origin: str) -> None:
+        self.text = text
+        self.catalog = catalog
+        self.origin = origin
+        self.insertions: list[tuple[int, str]] = []
+
+    # places and defaults
+
+    def place(self, tree: exp.Expression | None) -> Place | None:
+        """The span of the first word below `tree` that knows where it stood."""
+        if tree is None:
+            return None
+        if "start" in tree.meta and isinstance(tree, StreamWindow | exp.Identifier | exp.Anonymous | exp.Command | exp.DataType):
+            end = tree.meta["end"] + (0 if isinstance(tree, StreamWindow | exp.Command | exp.DataType) else 1)
+            return Place(self.text, tree.meta["start"], end, self.origin)
+        spans = [node.meta for node in tree.find_all(exp.Identifier, exp.Anonymous, StreamWindow) if "start" in node.meta]
+        if spans:
+            first = min(spans, key=lambda meta: meta["start"])
+            last = max(spans, key=lambda meta: meta["end"])
+            whole = isinstance(tree, exp.Column | exp.Func | exp.Condition | exp.Alias)
+            end = (last if whole else first)["end"] + 1
+            return Place(self.text, first["start"], end, self.origin)
+        if "start" in tree.meta:
+            return Place(self.text, tree.meta["start"], tree.meta["end"], self.origin)
+        return None
+
+    def default(self, offset: int, text: str) -> None:
+        self.insertions.append((offset, text))
+
+    def resolved(self, tree: exp.Expression) -> str:
+        start, end = tree.meta.get("start", 0), tree.meta.get("end", len(self.text))
+        result = self.text[start:end]
+        for offset, addition in sorted(self.insertions, key=lambda insertion: -insertion[0]):
+            result = result[: offset - start] + addition + result[offset - start :]
+        return result
+
+    # queries
+
+    def outermost(self, tree: exp.Expression) -> Node:
+        """A whole query: Istream where the user wrote no operator and the result only grows."""
+        plan = self.query(tree)
+        if is_stream(plan) or not monotonic(plan):
+            return plan
+        self.wrap(tree, "ISTREAM")
+        return Istream(_relation(plan))
+
+    def renamed(self, plan: Node, columns: Sequence[str], tree: exp.Expression) -> Node:
+        if len(columns) != len(plan.columns):
+            raise UserError(
+                "columns-differ", f"{len(columns)} names are given for {len(plan.columns)} columns", place=self.place(tree)
+            )
+        if isinstance(plan, Istream | Dstream | Rstream):
+            return type(plan)(_relation(self.renamed(plan.child, columns, tree)))
+        types = _types(plan)
+        items = zip(_unique(columns), names(plan), strict=True)
+        return Project(_relation(plan), tuple(Named(new, _expression(_column(old), types)) for new, old in items))
+
+    def wrap(self, tree: exp.Expression, operator: str) -> None:
+        if "start" in tree.meta:
+            self.default(tree.meta["start"], f"{operator}(")
+            self.default(tree.meta["end"], ")")
+
+    def query(self, tree: exp.Expression) -> Node:
+        match tree:
+            case StreamOf() if tree.args.get("query") is not None:
+                return self.operator(tree.args["kind"], self.relation(tree.args["query"]), tree)
+            case WindowedQuery():
+                return self.windowed(self.as_stream(tree.this), tree.args["window"])
+            case exp.Subquery():
+                if tree.args.get("window"):
+                    return self.windowed(self.as_stream(tree.this), tree.args["window"])
+                return self.query(tree.this)
+            case exp.SetOperation():
+                return self.set_operation(tree)
+            case exp.Select():
+                return self.select(tree)
+            case exp.Command():
+                raise NotYet(str(tree.this), place=self.place(tree))
+            case _:
+                raise NotYet(f"a query of the form {type(tree).__name__.upper()}", place=self.place(tree))
+
+    def relation(self, tree: exp.Expression) -> Relation:
+        """A query where a relation is needed: a stream gets the default window."""
+        plan = self.query(tree)
+        return Window(plan, Unbounded()) if is_stream(plan) else plan  # type: ignore[arg-type, return-value]
+
+    def as_stream(self, tree: exp.Expression) -> Stream:
+        """A query with a window behind it: Istream by default, if the result only grows."""
+        plan = self.query(tree)
+        if is_stream(plan):
+            return plan  # type: ignore[return-value]
+        if monotonic(plan):
+            self.wrap(tree, "ISTREAM")
+            return Istream(_relation(plan))
+        raise UserError(
+            "window-over-relation", "a window needs a stream, but this query gives a relation whose rows may go away",
+            place=self.place(tree), hint="Say which stream is meant: ISTREAM, DSTREAM or RSTREAM.",
+        )  # fmt: skip
+
+    def operator(self, kind: str, child: Relation, tree: exp.Expression) -> Stream:
+        if kind == "RSTREAM" and domain(child) is TimeDomain.TIMESTAMP and not instantaneous(child):
+            raise UserError(
+                "rstream-every-instant", "RSTREAM would repeat the relation at every microsecond", place=self.place(tree),
+                detail="Over TIMESTAMP time it needs a relation that lives for one instant, as below [NOW].",
+                hint="Use ISTREAM, or join with a stream [NOW].",
+            )  # fmt: skip
+        return OPERATORS[kind](child)
+
+    def set_operation(self, tree: exp.SetOperation) -> Relation:
+        if not isinstance(tree, exp.Union):
+            raise NotYet(type(tree).__name__.upper(), place=self.place(tree))
+        if tree.args.get("by_name") or any(tree.args.get(part) for part in ("order", "limit", "offset", "with_")):
+            raise NotYet("ORDER BY, LIMIT, WITH or BY NAME on a set operation", place=self.place(tree))
+        left, right = self.relation(tree.this), self.relation(tree.expression)
+        if len(left.columns) != len(right.columns):
+            raise UserError(
+                "columns-differ", f"the sides of UNION have {len(left.columns)} and {len(right.columns)} columns",
+                place=self.place(tree.expression),
+            )  # fmt: skip
+        union = Union(left, right)
+        return Distinct(union) if tree.args.get("distinct", True) else union
+
+    def select(self, tree: exp.Select) -> Node:
+        self.refuse(tree)
+        operator, projections, distinct = self.select_list(tree)
+        scope, conditions = self.from_clause(tree)
+        where = tree.args.get("where")
+        conditions += _conjuncts(where.this) if where else []
+        node = self.joined(scope, conditions)
+        expanded = self.expand(projections, scope)
+        group, having = tree.args.get("group"), tree.args.get("having")
+        if group or having or any(self.aggregates(item) for item in expanded):
+            node, items = self.aggregate(node, scope, expanded, group, having)
+        else:
+            items = [(self.resolve(_unalias(item), scope), self.output_name(item)) for item in expanded]
+        types = _types(node)
+        unique = _unique([name for _, name in items])
+        project = Project(node, tuple(Named(name, _expression(item, types)) for name, (item, _) in zip(unique, items, strict=True)))
+        result: Relation = Distinct(project) if distinct else project
+        return self.operator(operator, result, tree) if operator else result
+
+    def refuse(self, tree: exp.Select) -> None:
+        """Everything a SELECT can carry that has no rule yet."""
+        for part, what in (
+            ("with_", "WITH"), ("limit", "LIMIT"), ("offset", "OFFSET"), ("windows", "WINDOW"), ("laterals", "LATERAL VIEW"),
+            ("qualify", "QUALIFY"), ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY"), ("sort", "SORT BY"),
+            ("pivots", "PIVOT"), ("hint", "a hint"), ("order", "ORDER BY"), ("exclude", "EXCEPT in a select list"),
+            ("operation_modifiers", "a modifier of SELECT"), ("sample", "TABLESAMPLE"), ("kind", "SELECT AS"),
+        ):  # fmt: skip
+            if tree.args.get(part):
+                found = tree.args[part]
+                raise NotYet(what, place=self.place(found[0] if isinstance(found, list) else found) or self.place(tree))
+        if tree.args.get("from_") is None:
+            raise UserError("no-from", "a continuous query needs FROM", place=self.place(tree) or Place(
+                self.text, tree.meta.get("start", 0), tree.meta.get("end", len(self.text)), self.origin))  # fmt: skip
+        if not tree.expressions:
+            raise UserError("syntax", "the select list is empty", place=self.place(tree))
+
+    def select_list(self, tree: exp.Select) -> tuple[str, list[exp.Expression], bool]:
+        projections, distinct = tree.expressions, tree.args.get("distinct") is not None
+        if distinct and tree.args["distinct"].args.get("on"):
+            raise NotYet("DISTINCT ON", place=self.place(tree))
+        operators = [item for item in projections if isinstance(_unalias(item), StreamOf)]
+        if not operators:
+            return "", projections, distinct
+        if len(projections) > 1:
+            raise UserError(
+                "operator-in-list", f"{operators[0].args.get('kind', 'the operator')} must be around the whole select list",
+                place=self.place(operators[0]),
+            )  # fmt: skip
+        inner = _unalias(operators[0])
+        if not inner.expressions:
+            raise UserError("syntax", "the select list is empty", place=self.place(tree))
+        return inner.args["kind"], inner.expressions, distinct or bool(inner.args.get("distinct"))
+
+    # FROM
+
+    def from_clause(self, tree: exp.Select) -> tuple[_Scope, list[exp.Expression]]:
+        tables = [(tree.args["from_"].this, None)] + [(join.this, join) for join in tree.args.get("joins") or []]
+        bound: list[tuple[str, Relation, tuple[str, ...]]] = []
+        conditions: list[exp.Expression] = []
+        for table, join in tables:
+            if join is not None:
+                if join.args.get("side") or join.args.get("method") or (join.args.get("kind") or "") not in ("", "CROSS", "INNER"):
+                    words = [join.args.get(part) or "" for part in ("method", "side", "kind")]
+                    raise NotYet(" ".join(word for word in words if word) + " JOIN", place=self.place(table))
+                if join.args.get("using"):
+                    raise NotYet("JOIN ... USING", place=self.place(table))
+                if join.args.get("on"):
+                    conditions += _conjuncts(join.args["on"])
+            alias, node = self.table(table)
+            if any(alias.lower() == other.lower() for other, _, _ in bound if alias):
+                raise UserError("name-taken", f'"{alias}" stands twice in FROM', place=self.place(table), hint="Give one an alias.")
+            bound.append((alias, node, names(node)))
+        return self.scope(bound), conditions
+
+    def scope(self, bound: Sequence[tuple[str, Relation, tuple[str, ...]]]) -> _Scope:
+        """Give every column of FROM a name of its own: its own where it is unique, else alias_name."""
+        counts: dict[str, int] = {}
+        for _, _, columns in bound:
+            for column in columns:
+                counts[column.lower()] = counts.get(column.lower(), 0) + 1
+        wanted = [
+            column if counts[column.lower()] == 1 else f"{alias or 'q'}_{column}" for alias, _, columns in bound for column in columns
+        ]
+        unique = iter(_unique(wanted))
+        items = []
+        for alias, node, columns in bound:
+            inner = {column.lower(): next(unique) for column in columns}
+            if tuple(inner.values()) != columns:
+                types = _types(node)
+                node = Project(node, tuple(Named(inner[c.lower()], _expression(_column(c), types)) for c in columns))
+            items.append(_Item(alias, node, inner, columns))
+        return _Scope(items, {name: kind for item in items for name, kind in _types(item.node).items()})
+
+    def table(self, tree: exp.Expression) -> tuple[str, Relation]:
+        alias = tree.args.get("alias")
+        if alias is not None and alias.args.get("columns"):
+            raise NotYet("an alias with columns", place=self.place(alias))
+        window = tree.args.get("window") or (alias.args.get("window") if alias is not None else None)
+        name = alias.name if alias is not None and alias.this is not None else ""
+        match tree:
+            case exp.Table() if isinstance(tree.this, exp.Identifier):
+                if tree.args.get("db") or tree.args.get("joins") or tree.args.get("sample") or tree.args.get("pivots"):
+                    raise NotYet("this form of a table", place=self.place(tree))
+                node = self.named(tree.this, window)
+                return name or tree.name, node
+            case exp.Subquery():
+                if window is not None:
+                    return name, self.windowed(self.as_stream(tree.this), window)
+                return name, self.relation(tree.this)
+            case _:
+                raise NotYet("this form of a table in FROM", place=self.place(tree))
+
+    def named(self, identifier: exp.Identifier, window: StreamWindow | None) -> Relation:
+        found = self.catalog.source(identifier.name, self.place(identifier))
+        node: Node
+        if isinstance(found, BaseStream):
+            node = Source(found.name, found.columns, found.domain, found.timestamp)
+        else:
+            node = found.plan
+        if is_stream(node):
+            if window is None and "end" in identifier.meta:
+                self.default(identifier.meta["end"] + 1, " [RANGE UNBOUNDED]")
+            return self.windowed(node, window) if window is not None else Window(node, Unbounded())  # type: ignore[arg-type]
+        if window is not None:
+            raise UserError(
+                "window-over-relation", f'view "{found.name}" is a relation, and a window needs a stream', place=self.place(window),
+                hint="Leave the window out, or put ISTREAM around the view's query.",
+            )  # fmt: skip
+        return _relation(node)
+
+    def windowed(self, child: Stream, window: StreamWindow) -> Window:
+        return Window(child, self.frame(child, window))
+
+    def frame(self, child: Stream, window: StreamWindow) -> Frame:
+        arguments, place = window.args, self.place(window)
+        if arguments.get("on") is not None:
+            raise NotYet("a window ON an attribute", place=place)
+        match arguments["kind"]:
+            case "NOW":
+                return Now()
+            case "UNBOUNDED":
+                return Unbounded()
+            case "RANGE":
+                kind = domain(child)
+                length = self.catalog.ticks(arguments["amount"], arguments.get("unit"), kind, place)
+                slide = None
+                if arguments.get("slide") is not None:
+                    slide = self.catalog.ticks(arguments["slide"], arguments.get("slide_unit"), kind, place)
+                    if slide <= 0:
+                        raise UserError("bad-window", "SLIDE must be longer than nothing", place=place)
+                return Range(length, slide, self.catalog.settings.range == "closed")
+            case _:
+                if arguments.get("slide") is not None or arguments.get("range") is not None:
+                    raise NotYet("ROWS with SLIDE or RANGE", place=place)
+                if not arguments["amount"].isdigit():
+                    raise UserError("bad-window", f"ROWS {arguments['amount']} is not a whole number of rows", place=place)
+                known = {name.lower(): name for name in names(child)}
+                by = []
+                for column in arguments.get("partition") or ():
+                    if column.name.lower() not in known:
+                        raise self.no_such_column(column, "the stream", known.values())
+                    by.append(known[column.name.lower()])
+                return Rows(int(arguments["amount"]), tuple(by))
+
+    # WHERE and joins
+
+    def joined(self, scope: _Scope, conditions: list[exp.Expression]) -> Relation:
+        """Filters on their own input, then joins in an order in which each has an equality, if there is one."""
+        resolved = [(condition, self.resolve(condition, scope)) for condition in conditions]
+        for condition, _ in resolved:
+            found = self.aggregates(condition)
+            if found:
+                raise UserError("aggregate-in-where", "an aggregate cannot stand in WHERE", place=self.place(found[0]), hint="Use HAVING.")
+        waiting = [tree for _, tree in resolved]
+        inputs = []
+        for item in scope.items:
+            own = {name.lower() for name in names(item.node)}
+            mine = [tree for tree in waiting if (read := _reads(tree)) and read <= own]
+            waiting = [tree for tree in waiting if tree not in mine]
+            inputs.append(_filtered(item.node, mine))
+        node, rest = inputs[0], inputs[1:]
+        while rest:
+            chosen = next((right for right in rest if self.equalities(node, right, waiting)[0]), rest[0])
+            rest.remove(chosen)
+            pairs, used = self.equalities(node, chosen, waiting)
+            waiting = [tree for tree in waiting if tree not in used]
+            here = {name.lower() for name in (*names(node), *names(chosen))}
+            now = [tree for tree in waiting if (read := _reads(tree)) and read <= here]
+            waiting = [tree for tree in waiting if tree not in now]
+            condition = _expression(exp.and_(*now, copy=True), scope.types) if now else None
+            node = Join(node, chosen, tuple(pairs), condition)
+        return _filtered(node, waiting)
+
+    def equalities(
+        self, left: Relation, right: Relation, waiting: Iterable[exp.Expression]
+    ) -> tuple[list[tuple[Expression, Expression]], list[exp.Expression]]:
+        first, second = _types(left), _types(right)
+        mine, theirs = {name.lower() for name in first}, {name.lower() for name in second}
+        pairs, used = [], []
+        for tree in waiting:
+            if not isinstance(tree, exp.EQ):
+                continue
+            one, two = tree.this, tree.expression
+            if _reads(one) <= theirs and _reads(two) <= mine:
+                one, two = two, one
+            if _reads(one) and _reads(two) and _reads(one) <= mine and _reads(two) <= theirs:
+                pairs.append((_expression(one, first), _expression(two, second)))
+                used.append(tree)
+        return pairs, used
+
+    # names and expressions
+
+    def resolve(self, tree: exp.Expression, scope: _Scope) -> exp.Expression:
+        """The expression over the inner names of the scope."""
+        self.check_expression(tree)
+        expanded = _replace(tree.copy(), self.called)
+        return _divided(_replace(expanded, lambda node: self.column(node, scope)), scope.types)
+
+    def called(self, node: exp.Expression) -> exp.Expression | None:
+        """The body of a function that was defined in SQL, with its arguments in place."""
+        if not isinstance(node, exp.Anonymous) or node.name.lower() not in self.catalog.functions:
+            return None
+        function = self.catalog.functions[node.name.lower()]
+        if len(node.expressions) != len(function.parameters):
+            raise UserError(
+                "wrong-arguments", f'function "{function.name}" takes {len(function.parameters)} arguments, not {len(node.expressions)}',
+                place=self.place(node),
+            )  # fmt: skip
+        arguments = {
+            parameter.lower(): _replace(argument.copy(), self.called)
+            for parameter, argument in zip(function.parameters, node.expressions, strict=True)
+        }
+
+        def filled(inner: exp.Expression) -> exp.Expression | None:
+            if isinstance(inner, exp.Column) and inner.name.lower() in arguments:
+                return exp.paren(arguments[inner.name.lower()].copy())
+            return None
+
+        body = parse_one(function.body, dialect=Cql)
+        return exp.paren(_replace(body, filled), copy=False)
+
+    def check_expression(self, tree: exp.Expression) -> None:
+        if tree.find(exp.Subquery, exp.Select, exp.Exists, exp.SetOperation):
+            raise NotYet("a subquery in an expression", place=self.place(tree))
+        if tree.find(exp.Window):
+            raise NotYet("an analytic function (OVER)", place=self.place(tree))
+        for parameter in tree.find_all(exp.Placeholder, exp.Parameter):
+            raise UserError("syntax", "a parameter has no value here", place=self.place(parameter) or self.place(tree))
+        for stream in tree.find_all(StreamOf):
+            raise UserError(
+                "operator-in-list", f"{stream.args['kind']} must be around the whole select list", place=self.place(stream)
+            )
+
+    def column(self, node: exp.Expression, scope: _Scope) -> exp.Expression | None:
+        if not isinstance(node, exp.Column):
+            return None
+        if isinstance(node.this, exp.Star):
+            raise UserError("syntax", "* cannot stand here", place=self.place(node))
+        name, table = node.name, node.table
+        if node.args.get("db"):
+            table, name = node.args["db"].name, node.table  # a.b.c: column b, field c
+        candidates = [item for item in scope.items if not table or item.alias.lower() == table.lower()]
+        found = [item.inner[name.lower()] for item in candidates if name.lower() in item.inner]
+        if len(found) == 1:
+            inner = _column(found[0], node)
+            return exp.Dot(this=inner, expression=node.this.copy()) if node.args.get("db") else inner
+        if len(found) > 1:
+            owners = [item.alias for item in candidates if name.lower() in item.inner]
+            raise UserError(
+                "ambiguous-column", f'column "{name}" stands in more than one input', place=self.place(node),
+                detail=f"It is in {quoted(owners)}.", hint=f"Write {owners[0]}.{name}.",
+            )  # fmt: skip
+        if table and not candidates:
+            owner = [item for item in scope.items if table.lower() in item.inner]
+            if len(owner) == 1:  # a struct column and its field
+                return exp.Dot(this=_column(owner[0].inner[table.lower()], node), expression=node.this.copy())
+            aliases = [item.alias for item in scope.items if item.alias]
+            raise UserError(
+                "no-such-input", f'"{table}" is not in FROM', place=self.place(node), detail=f"FROM has {quoted(aliases)}.",
+                hint=nearest(table, aliases),
+            )  # fmt: skip
+        where = f'"{candidates[0].alias}"' if len(candidates) == 1 and candidates[0].alias else "FROM"
+        raise self.no_such_column(node, where, [name for item in candidates for name in item.visible])
+
+    def no_such_column(self, column: exp.Expression, where: str, known: Iterable[str]) -> UserError:
+        columns = list(known)
+        return UserError(
+            "no-such-column", f'column "{column.name}" does not exist in {where}', place=self.place(column.this),
+            detail=f"Columns of {where} are {quoted(columns)}.", hint=nearest(column.name, columns),
+        )  # fmt: skip
+
+    def expand(self, projections: Iterable[exp.Expression], scope: _Scope) -> list[exp.Expression]:
+        """The select list with every * written out."""
+        result: list[exp.Expression] = []
+        for projection in projections:
+            star = isinstance(projection, exp.Star)
+            if not star and not (isinstance(projection, exp.Column) and isinstance(projection.this, exp.Star)):
+                result.append(projection)
+                continue
+            shape = projection if star else projection.this
+            if any(shape.args.get(part) for part in ("except_", "replace", "rename", "ilike")):
+                raise NotYet("EXCEPT or REPLACE behind *", place=self.place(projection))
+            items = scope.items if star else [item for item in scope.items if item.alias.lower() == projection.table.lower()]
+            if not items:
+                aliases = [item.alias for item in scope.items if item.alias]
+                raise UserError(
+                    "no-such-input", f'"{projection.table}" is not in FROM', place=self.place(projection.args["table"]),
+                    detail=f"FROM has {quoted(aliases)}.", hint=nearest(projection.table, aliases),
+                )  # fmt: skip
+            qualify = len(scope.items) > 1
+            for item in items:
+                for visible in item.visible:
+                    table = exp.to_identifier(item.alias) if item.alias and qualify else None
+                    result.append(exp.Column(this=exp.to_identifier(visible, quoted=True), table=table))
+        return result
+
+    def output_name(self, item: exp.Expression) -> str:
+        if isinstance(item, exp.Alias):
+            return item.alias
+        if isinstance(item, exp.Column):
+            return item.name
+        if isinstance(item, exp.Anonymous):
+            return item.name.lower()
+        if isinstance(item, exp.Func) and not isinstance(item, exp.Cast | exp.Connector):
+            return item.sql_name().lower()
+        return "value"
+
+    # aggregation
+
+    def aggregates(self, tree: exp.Expression) -> list[exp.Expression]:
+        """The outermost aggregate calls of an expression, with their FILTER."""
+        if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or _is_aggregate(tree):
+            return [tree]
+        return [call for child in tree.iter_expressions() for call in self.aggregates(child)]
+
+    def aggregate(
+        self,
+        child: Relation,
+        scope: _Scope,
+        projections: list[exp.Expression],
+        group: exp.Expression | None,
+        having: exp.Expression | None,
+    ) -> tuple[Relation, list[tuple[exp.Expression, str]]]:
+        aliases = {item.alias.lower(): item.this for item in projections if isinstance(item, exp.Alias)}
+        key_trees = [self.resolve(tree, scope) for tree in self.group_keys(group, projections, aliases, scope)]
+        key_names = _unique([tree.name if isinstance(tree, exp.Column) else f"key{i + 1}" for i, tree in enumerate(key_trees)])
+        keys = {tree.sql("spark"): name for tree, name in zip(key_trees, key_names, strict=True)}
+        calls: dict[str, Call] = {}
+        taken = {name.lower() for name in key_names}
+
+        def replaced(node: exp.Expression) -> exp.Expression | None:
+            text = node.sql("spark")
+            if text in keys:
+                return _column(keys[text], node)
+            if self.aggregates(node) == [node]:
+                if text not in calls:
+                    for inner in node.iter_expressions():
+                        if self.aggregates(inner):
+                            if isinstance(node, exp.Filter | exp.WithinGroup) and inner is node.this:
+                                continue
+                            raise UserError("nested-aggregate", "an aggregate cannot stand in an aggregate", place=self.place(inner))
+                    calls[text] = self.call(node, scope.types, _fresh(_call_name(node), taken))
+                return _column(calls[text].name, node)
+            if isinstance(node, exp.Column):
+                raise UserError(
+                    "not-grouped", f'column "{node.meta.get("written", node.name)}" is neither grouped nor in an aggregate',
+                    place=self.place(node), hint="Add it to GROUP BY, or put it in an aggregate.",
+                )  # fmt: skip
+            return None
+
+        items = []
+        for item in projections:
+            tree = self.resolve(_unalias(item), scope)
+            items.append((_replace(tree, replaced), self.output_name(item)))
+        condition = None
+        if having is not None:
+            condition = _replace(self.resolve(self.with_aliases(having.this, aliases, scope), scope), replaced)
+        types = _types(child)
+        node: Relation = Aggregate(
+            child,
+            tuple(Named(name, _expression(tree, types)) for tree, name in zip(key_trees, key_names, strict=True)),
+            tuple(calls.values()),
+            row_when_empty=not key_trees and self.catalog.settings.empty_aggregate == "row",
+        )
+        if condition is not None:
+            node = Filter(node, _expression(condition, _types(node)))
+        below = _types(node)
+        return node, [(_divided(tree, below), name) for tree, name in items]
+
+    def group_keys(
+        self, group: exp.Expression | None, projections: list[exp.Expression], aliases: dict[str, exp.Expression], scope: _Scope
+    ) -> list[exp.Expression]:
+        if group is None:
+            return []
+        for part in ("grouping_sets", "cube", "rollup", "totals", "all"):
+            if group.args.get(part):
+                raise NotYet(f"GROUP BY {part.replace('_', ' ').upper()}", place=self.place(group))
+        keys = []
+        for tree in group.expressions:
+            if isinstance(tree, exp.Rollup | exp.Cube | exp.GroupingSets):
+                raise NotYet(f"GROUP BY {type(tree).__name__.upper()}", place=self.place(group))
+            if isinstance(tree, exp.Literal) and not tree.is_string:
+                position = int(tree.name) if tree.name.isdigit() else 0
+                if not 1 <= position <= len(projections):
+                    raise UserError("bad-position", f"GROUP BY {tree.name} is not a position of the select list", place=self.place(group))
+                tree = _unalias(projections[position - 1])
+            tree = self.with_aliases(tree, aliases, scope)
+            if self.aggregates(tree):
+                raise UserError("aggregate-in-group", "an aggregate cannot be grouped by", place=self.place(tree))
+            keys.append(tree)
+        return keys
+
+    def with_aliases(self, tree: exp.Expression, aliases: dict[str, exp.Expression], scope: _Scope) -> exp.Expression:
+        """Names of the select list stand for their expressions where no column has that name."""
+        visible = {name for item in scope.items for name in item.inner}
+
+        def replaced(node: exp.Expression) -> exp.Expression | None:
+            if isinstance(node, exp.Column) and not node.table and node.name.lower() not in visible:
+                meant = aliases.get(node.name.lower())
+                return meant.copy() if meant is not None else None
+            return None
+
+        return _replace(tree.copy(), replaced)
+
+    def call(self, node: exp.Expression, types: dict[str, str], name: str) -> Call:
+        condition = None
+        tree = node
+        if isinstance(tree, exp.Filter):
+            condition = tree.expression.this.sql("spark")
+            tree = tree.this
+        inner = tree
+        while isinstance(inner, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+            inner = inner.this
+        function = inner.name.lower() if isinstance(inner, exp.Anonymous) else inner.sql_name().lower()
+        argument_tree = inner.expressions[0] if isinstance(inner, exp.Anonymous) and inner.expressions else inner.args.get("this")
+        distinct = isinstance(argument_tree, exp.Distinct)
+        argument = None
+        if isinstance(argument_tree, exp.Expression) and not distinct and not isinstance(argument_tree, exp.Star):
+            argument = _expression(argument_tree, types)
+        if isinstance(inner, exp.Count) and inner.expressions:
+            function = "count of several"
+        whole = _expression(tree, types)
+        return Call(name, function, whole.sql, whole.type, argument, distinct, condition, whole.columns)
+
+
+def _relation(node: Node) -> Relation:
+    assert not isinstance(node, Source | Istream | Dstream | Rstream)
+    return node
+
+
+def _unalias(item: exp.Expression) -> exp.Expression:
+    return item.this if isinstance(item, exp.Alias) else item
+
+
+def _conjuncts(tree: exp.Expression) -> list[exp.Expression]:
+    tree = tree.unnest()
+    return list(flatten(tree.copy()).flatten()) if isinstance(tree, exp.And) else [tree]
+
+
+def _is_aggregate(tree: exp.Expression) -> bool:
+    if isinstance(tree, exp.Anonymous):
+        return tree.name.lower() in AGGREGATES
+    return isinstance(tree, exp.AggFunc)
+
+
+def _column(name: str, written: exp.Expression | None = None) -> exp.Column:
+    """A column of the plan, remembering where and how the user wrote it."""
+    identifier = exp.to_identifier(name, quoted=not name.isidentifier())
+    column = exp.Column(this=identifier)
+    if isinstance(written, exp.Column):
+        identifier.meta.update({key: written.this.meta[key] for key in ("start", "end") if key in written.this.meta})
+        column.meta["written"] = written.meta.get("written", written.name)
+    return column
+
+
+def _replace(tree: exp.Expression, replacement: object) -> exp.Expression:
+    """The tree with every outermost node for which `replacement` gives another one replaced by it."""
+    assert callable(replacement)
+    new = replacement(tree)
+    if new is not None:
+        return new  # type: ignore[no-any-return]
+    for child in list(tree.iter_expressions()):
+        changed = _replace(child, replacement)
+        if changed is not child:
+            child.replace(changed)
+    return tree
+
+
+def _reads(tree: exp.Expression) -> set[str]:
+    return {column.name.lower() for column in tree.find_all(exp.Column)}
+
+
+def _types(node: Node) -> dict[str, str]:
+    return {column.name: column.type for column in node.columns}
+
+
+def _annotated(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
+    """A copy of the tree with types on every node."""
+    copy = tree.copy()
+    select = exp.Select(expressions=[copy], from_=exp.From(this=exp.to_table("t")))
+    for column in select.find_all(exp.Column):
+        column.set("table", exp.to_identifier("t"))
+    schema = {"t": {name.lower(): kind for name, kind in types.items() if kind != "UNKNOWN"}}
+    for column in select.find_all(exp.Column):
+        column.set("this", exp.to_identifier(column.name.lower(), quoted=True))
+    annotate_types(select, schema=schema if schema["t"] else None, dialect="spark")
+    return select.expressions[0]  # type: ignore[no-any-return]
+
+
+def _type(tree: exp.Expression) -> str:
+    kind = tree.type
+    return "UNKNOWN" if kind is None or kind.this == exp.DataType.Type.UNKNOWN else kind.sql("spark")
+
+
+def _divided(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
+    """The tree with `/` between integers written as the integer division it means."""
+    if tree.find(exp.Div) is None:
+        return tree
+    holder = exp.Paren(this=tree.copy())
+    twins = list(zip(holder.this.find_all(exp.Div), _annotated(holder.this, types).find_all(exp.Div), strict=True))
+    for written, typed in twins:
+        if {_type(typed.this), _type(typed.expression)} <= INTEGRAL:
+            written.replace(exp.IntDiv(this=written.this, expression=written.expression))
+        else:
+            written.set("typed", False)
+    return holder.this  # type: ignore[no-any-return]
+
+
+def _expression(tree: exp.Expression, types: dict[str, str]) -> Expression:
+    column = tree.name if isinstance(tree, exp.Column) else None
+    kind = _type(_annotated(tree, types))
+    if kind == "UNKNOWN" and column is not None:
+        kind = next((kind for name, kind in types.items() if name.lower() == column.lower()), "UNKNOWN")
+    return Expression(tree.sql("spark"), kind, frozenset(_reads(tree)), column)
+
+
+def _filtered(node: Relation, conditions: list[exp.Expression]) -> Relation:
+    if not conditions:
+        return node
+    return Filter(node, _expression(exp.and_(*conditions, copy=True), _types(node)))
+
+
+def _call_name(node: exp.Expression) -> str:
+    inner = node
+    while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        inner = inner.this
+    base = inner.name.lower() if isinstance(inner, exp.Anonymous) else inner.sql_name().lower()
+    column = next(inner.find_all(exp.Column), None)
+    return f"{base}_{column.name}" if column is not None and column.name.isidentifier() else base
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    candidate, number = name, 1
+    while candidate.lower() in taken:
+        number += 1
+        candidate = f"{name}_{number}"
+    taken.add(candidate.lower())
+    return candidate
+
+
+def _unique(wanted: Iterable[str]) -> list[str]:
+    """The names with a number behind those that came before; a leading underscore is taken off."""
+    taken: set[str] = set()
+    return [_fresh(name.lstrip("_") or "value", taken) for name in wanted]
+
+
+__all__ = ["Bound", "Column", "bind"]

@@ -1,0 +1,439 @@
+"""CQL as a sqlglot dialect: Spark SQL plus windows in brackets, relation-to-stream operators and definitions.
+
+Text comes in, syntax trees go out: a list of statements, each a node of this module or a sqlglot query whose tables and
+subqueries may carry a `StreamWindow` in their argument `window`. Names are not looked up here; the binder does that.
+
+    SELECT ISTREAM(a, b) FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE] AS x WHERE a > 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from headgate.errors import Place, UserError, nearest
+
+STREAM_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
+STATEMENTS = ("CREATE", "SELECT", "SET", "DISORDER", "TIMEOUT", "EXPLAIN", "ISTREAM", "DSTREAM", "RSTREAM", "WITH")
+UNITS = ("TICK", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
+
+
+class StreamWindow(exp.Expression):
+    """`[...]` behind a stream: kind is NOW, RANGE, ROWS or UNBOUNDED."""
+
+    arg_types = {
+        "kind": True, "amount": False, "unit": False, "slide": False, "slide_unit": False, "partition": False,
+        "range": False, "range_unit": False, "on": False,
+    }  # fmt: skip
+
+
+class StreamOf(exp.Expression):
+    """`ISTREAM(list)` inside a select list, or `ISTREAM(query)` around a query (then `query` is set)."""
+
+    arg_types = {"kind": True, "expressions": False, "distinct": False, "query": False}
+
+
+class WindowedQuery(exp.Expression):
+    """`(query) [window]` as a whole query."""
+
+    arg_types = {"this": True, "window": True}
+
+
+class CreateStream(exp.Expression):
+    arg_types = {
+        "this": True, "columns": True, "timestamp": False, "source_by": False, "disorder": False, "disorder_unit": False,
+        "format": False, "options": False,
+    }  # fmt: skip
+
+
+class CreateView(exp.Expression):
+    arg_types = {"this": True, "columns": False, "query": True}
+
+
+class CreateQuery(exp.Expression):
+    arg_types = {"this": True, "query": True, "format": False, "options": False}
+
+
+class CreateFunction(exp.Expression):
+    """A scalar function given by an expression over its parameters."""
+
+    arg_types = {"this": True, "parameters": False, "body": True}
+
+
+class SetOption(exp.Expression):
+    arg_types = {"this": True, "value": True}
+
+
+class Disorder(exp.Expression):
+    arg_types = {"this": True, "amount": True, "unit": False}
+
+
+class Timeout(exp.Expression):
+    arg_types = {"amount": True, "unit": False}
+
+
+class Explain(exp.Expression):
+    arg_types = {"this": True}
+
+
+class CqlParser(Spark.Parser):  # type: ignore[misc, valid-type]
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+        **Spark.Parser.FUNCTION_PARSERS,
+        **{kind: lambda self, kind=kind: self._parse_stream_of(kind) for kind in STREAM_OPERATORS},
+    }
+
+    # windows
+
+    def _parse_bracket(self, this: Any = None) -> Any:
+        if isinstance(this, exp.Table):
+            if self._at(TokenType.L_BRACKET):
+                this.set("window", self._parse_window_clause())
+            return this
+        return super()._parse_bracket(this)
+
+    def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
+        alias = super()._parse_table_alias(alias_tokens)
+        if alias is not None and self._at(TokenType.L_BRACKET):
+            alias.set("window", self._parse_window_clause())
+        return alias
+
+    def _parse_subquery(self, this: Any, parse_alias: bool = True) -> Any:
+        window = self._parse_window_clause() if this and self._at(TokenType.L_BRACKET) else None
+        subquery = super()._parse_subquery(this, parse_alias)
+        if subquery is not None and window is not None:
+            subquery.set("window", window)
+        return subquery
+
+    def _parse_wrapped_select(self, table: bool = False) -> Any:
+        opening = self._curr
+        query = self._parse_query() if self._at_operator() else super()._parse_wrapped_select(table)
+        if query is not None:
+            query.meta.update(start=opening.start, end=self._prev.end + 1)
+        return query
+
+    def _parse_window_clause(self) -> StreamWindow:
+        opening = self._curr
+        self._match(TokenType.L_BRACKET)
+        window = self._parse_window_body()
+        if not self._match(TokenType.R_BRACKET):
+            self.raise_error("the window is not closed: expected ]")
+        window.meta.update(start=opening.start, end=self._prev.end + 1)
+        return window
+
+    def _parse_window_body(self) -> StreamWindow:
+        if self._match_text_seq("NOW"):
+            return self.expression(StreamWindow(kind="NOW"))
+        if self._match(TokenType.PARTITION_BY):
+            partition = self._parse_csv(self._parse_column)
+            if not self._match_text_seq("ROWS"):
+                self.raise_error("a partitioned window needs ROWS n")
+            window = self._parse_rows()
+            window.set("partition", partition)
+            if self._match_text_seq("RANGE"):
+                amount, unit = self._parse_span("RANGE needs a length")
+                window.set("range", amount)
+                window.set("range_unit", unit)
+            return self._with_slide(window)
+        if self._match_text_seq("RANGE"):
+            if self._match_text_seq("UNBOUNDED"):
+                return self.expression(StreamWindow(kind="UNBOUNDED"))
+            amount, unit = self._parse_span("RANGE needs a length or UNBOUNDED")
+            window = self.expression(StreamWindow(kind="RANGE", amount=amount, unit=unit))
+            if self._match_text_seq("ON"):
+                window.set("on", self._parse_column())
+            return self._with_slide(window)
+        if self._match_text_seq("ROWS"):
+            if self._match_text_seq("UNBOUNDED"):
+                return self.expression(StreamWindow(kind="UNBOUNDED"))
+            return self._with_slide(self._parse_rows())
+        self.raise_error("unknown window: expected NOW, RANGE, ROWS or PARTITION BY")
+        raise AssertionError  # raise_error raises: the error level is IMMEDIATE
+
+    def _parse_rows(self) -> StreamWindow:
+        return self.expression(StreamWindow(kind="ROWS", amount=self._parse_amount("ROWS needs a number")))
+
+    def _with_slide(self, window: StreamWindow) -> StreamWindow:
+        if self._match_text_seq("SLIDE"):
+            amount, unit = self._parse_span("SLIDE needs a length")
+            window.set("slide", amount)
+            window.set("slide_unit", unit)
+        return window
+
+    def _parse_span(self, missing: str) -> tuple[str, str | None]:
+        return self._parse_amount(missing), self._parse_unit()
+
+    def _parse_amount(self, missing: str) -> str:
+        if not self._match(TokenType.NUMBER):
+            self.raise_error(missing)
+        digits = self._prev.text
+        while self._at(TokenType.COMMA) and self._next and self._next.token_type == TokenType.NUMBER:
+            self._advance(2)  # 50,000 as the papers write it
+            digits += self._prev.text
+        return digits
+
+    def _parse_unit(self) -> str | None:
+        if not self._curr:
+            return None
+        word = self._curr.text.upper().removesuffix("S")
+        if word in UNITS:
+            self._advance()
+            return word
+        if self._at(TokenType.VAR) and word not in ("SLIDE", "ON", "FROM", "INTO", "RANGE"):
+            self.raise_error(f'unknown unit of time "{self._curr.text}"')
+        return None
+
+    # relation-to-stream operators
+
+    def _parse_stream_of(self, kind: str) -> StreamOf:
+        distinct = bool(self._match(TokenType.DISTINCT))
+        return self.expression(StreamOf(kind=kind, expressions=self._parse_expressions(), distinct=distinct))
+
+    def _parse_projections(self) -> Any:
+        bare = self._at_operator() and self._next.token_type != TokenType.L_PAREN
+        kind = self._curr.text.upper() if bare else ""
+        if bare:
+            self._advance()
+        projections, exclude = super()._parse_projections()
+        return ([StreamOf(kind=kind, expressions=projections)] if bare else projections), exclude
+
+    def _at(self, kind: TokenType) -> bool:
+        return bool(self._curr) and self._curr.token_type == kind
+
+    def _at_operator(self) -> bool:
+        return bool(self._curr) and self._curr.text.upper() in STREAM_OPERATORS and bool(self._next)
+
+    def _parse_query(self) -> Any:
+        """A query in statement position: a select, a set operation, names, or an operator around any of them."""
+        opening = self._curr
+        query = self._parse_query_body()
+        query.meta.update(start=opening.start, end=self._prev.end + 1)
+        return query
+
+    def _parse_query_body(self) -> Any:
+        if self._at_operator():
+            token = self._curr
+            self._advance()
+            if self._match(TokenType.L_PAREN):
+                inner = self._parse_query()
+                if not self._match(TokenType.R_PAREN):
+                    self.raise_error("expected )")
+            else:
+                inner = self._parse_query()
+            return self.expression(StreamOf(kind=token.text.upper(), query=inner))
+        if self._at(TokenType.VAR):
+            return self._parse_set_operations(self._named_query())
+        query = self._parse_select(nested=True, parse_subquery_alias=False)
+        if query is None:
+            self.raise_error("expected a query")
+        query = self._parse_set_operations(query)
+        if isinstance(query, exp.Subquery) and query.args.get("window"):
+            return self.expression(WindowedQuery(this=query.this, window=query.args["window"]))
+        return query
+
+    def _parse_select(self, *args: Any, **options: Any) -> Any:
+        if options.get("nested") and not options.get("table") and self._at(TokenType.VAR) and not self._at_operator():
+            return self._named_query()  # the right side of `A UNION B`
+        return super()._parse_select(*args, **options)
+
+    def _named_query(self) -> exp.Select:
+        return exp.Select(expressions=[exp.Star()], from_=exp.From(this=self._parse_table_parts()))
+
+    # statements
+
+    def _parse_cql_statement(self) -> Any:
+        if self._match_text_seq("CREATE"):
+            for word, parse in (
+                ("STREAM", self._parse_create_stream),
+                ("VIEW", self._parse_create_view),
+                ("QUERY", self._parse_create_query),
+                ("FUNCTION", self._parse_create_function),
+            ):
+                if self._match_text_seq(word):
+                    return parse()
+            if self._match_text_seq("RELATION"):
+                return self._not_yet("CREATE RELATION")
+            self.raise_error("expected STREAM, VIEW, QUERY or FUNCTION after CREATE")
+        if self._match_text_seq("SET"):
+            return self._parse_set_option()
+        if self._match_text_seq("DISORDER", "OF"):
+            name = self._parse_name()
+            amount, unit = self._parse_span("DISORDER OF needs a length of time")
+            return self.expression(Disorder(this=name, amount=amount, unit=unit))
+        if self._match_text_seq("TIMEOUT"):
+            amount, unit = self._parse_span("TIMEOUT needs a length of time")
+            return self.expression(Timeout(amount=amount, unit=unit))
+        if self._match_text_seq("EXPLAIN"):
+            return self.expression(Explain(this=self._parse_query()))
+        for word in ("SKEW", "LATENCY", "ENVIRONMENT", "DROP", "SHOW", "DESCRIBE", "REGISTER", "HEARTBEAT"):
+            if self._match_text_seq(word):
+                return self._not_yet(word)
+        if self._curr and self._next and self._next.token_type == TokenType.COLON:
+            return self._not_yet("a query named by a colon")
+        if self._curr and self._curr.text.upper() not in STATEMENTS and not self._at(TokenType.L_PAREN):
+            following = self._next.token_type if self._next else None
+            if following not in self.SET_OPERATIONS:
+                self.raise_error(f'unknown statement "{self._curr.text}"')
+        return self._parse_query()
+
+    def _not_yet(self, word: str) -> exp.Command:
+        node = exp.Command(this=word)
+        node.meta.update(start=self._prev.start, end=self._prev.end + 1)
+        while self._curr:
+            self._advance()
+        return node
+
+    def _parse_name(self) -> exp.Identifier:
+        name = self._parse_id_var(any_token=False)
+        if name is None:
+            self.raise_error("expected a name")
+        return name  # type: ignore[no-any-return]
+
+    def _parse_create_stream(self) -> Any:
+        name = self._parse_name()
+        if self._match_text_seq("AS"):
+            return self._not_yet("CREATE STREAM ... AS")
+        columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_column_definition))
+        node = self.expression(CreateStream(this=name, columns=columns))
+        while self._curr:
+            if self._match_text_seq("TIMESTAMP", "BY"):
+                node.set("timestamp", self._parse_name())
+            elif self._match_text_seq("SOURCE", "BY"):
+                node.set("source_by", self._parse_name())
+            elif self._match_text_seq("DISORDER"):
+                amount, unit = self._parse_span("DISORDER needs a length of time")
+                node.set("disorder", amount)
+                node.set("disorder_unit", unit)
+            elif self._match_text_seq("FROM"):
+                self._parse_connector(node)
+            else:
+                self.raise_error("expected TIMESTAMP BY, SOURCE BY, DISORDER or FROM")
+        return node
+
+    def _parse_column_definition(self) -> exp.ColumnDef:
+        name = self._parse_id_var()
+        if name is None:
+            self.raise_error("expected a column name")
+        token = self._curr
+        kind = self._parse_types(allow_identifiers=False)
+        if kind is None:
+            known = sorted({word for word in self.dialect.tokenizer_class.KEYWORDS if word.isalpha()})
+            hint = nearest(token.text, known) if token else ""
+            self.raise_error(f'unknown type "{token.text if token else ""}" of column "{name.name}". {hint}'.strip())
+        kind.meta.update(start=token.start, end=self._prev.end + 1)
+        return self.expression(exp.ColumnDef(this=name, kind=kind))
+
+    def _parse_create_view(self) -> CreateView:
+        name = self._parse_name()
+        columns = self._parse_wrapped_id_vars() if self._at(TokenType.L_PAREN) else None
+        if not self._match_text_seq("AS"):
+            self.raise_error("expected AS")
+        return self.expression(CreateView(this=name, columns=columns, query=self._parse_query()))
+
+    def _parse_create_query(self) -> CreateQuery:
+        name = self._parse_name()
+        if not self._match_text_seq("AS"):
+            self.raise_error("expected AS")
+        node = self.expression(CreateQuery(this=name, query=self._parse_query()))
+        if self._match_text_seq("INTO"):
+            self._parse_connector(node)
+        return node
+
+    def _parse_create_function(self) -> CreateFunction:
+        name = self._parse_name()
+        parameters = self._parse_wrapped(lambda: self._parse_csv(self._parse_column_definition))
+        if self._match_text_seq("RETURNS") and self._parse_types(allow_identifiers=False) is None:
+            self.raise_error("expected a type after RETURNS")
+        if not self._match_text_seq("RETURN"):
+            self.raise_error("expected RETURN and an expression")
+        return self.expression(CreateFunction(this=name, parameters=parameters, body=self._parse_expression()))
+
+    def _parse_into(self) -> None:
+        """INTO belongs to CREATE QUERY, not to the select inside."""
+
+    def _parse_connector(self, node: exp.Expression) -> None:
+        node.set("format", self._parse_name())
+        if self._match_text_seq("OPTIONS"):
+            node.set("options", self._parse_wrapped(lambda: self._parse_csv(self._parse_option)))
+
+    def _parse_option(self) -> exp.Tuple:
+        if not self._match_set((TokenType.STRING, TokenType.VAR)):
+            self.raise_error("expected 'option' = 'value'")
+        key = self._prev.text
+        if not self._match(TokenType.EQ):
+            self.raise_error("expected = after the option's name")
+        if not self._curr or self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
+            self.raise_error(f'option "{key}" has no value')
+        self._advance()
+        return exp.Tuple(expressions=[exp.Literal.string(key), exp.Literal.string(self._prev.text)])
+
+    def _parse_set_option(self) -> SetOption:
+        name = self._parse_name()
+        if not self._match(TokenType.EQ):
+            self.raise_error("expected = after the setting's name")
+        if not self._curr:
+            self.raise_error("expected a value")
+        self._advance()
+        return self.expression(SetOption(this=name, value=self._prev.text))
+
+
+class Cql(Spark):
+    """Registered with sqlglot under the name `cql`."""
+
+    TYPED_DIVISION = True  # int / int is int, as in SQL and in CQL
+
+    Parser = CqlParser
+
+
+def parse(text: str, origin: str = "") -> list[exp.Expression]:
+    """The statements of a script, each with its span of the text in `meta`."""
+    dialect = Cql()
+    try:
+        tokens = dialect.tokenize(text)
+    except TokenError as error:
+        raise UserError("syntax", "the text cannot be split into words", detail=str(error).splitlines()[0]) from None
+    statements: list[exp.Expression] = []
+    for chunk in _statements(tokens):
+        parser = dialect.parser(error_level=None)
+        try:
+            (tree,) = parser._parse(CqlParser._parse_cql_statement, chunk, text)
+        except ParseError as error:
+            raise _syntax_error(error, text, chunk, origin) from None
+        except (SqlglotError, AttributeError, TypeError, IndexError, KeyError, ValueError, RecursionError):
+            place = Place(text, chunk[0].start, chunk[-1].end + 1, origin)
+            raise UserError("syntax", "this statement cannot be parsed", place=place) from None
+        tree.meta.update(start=chunk[0].start, end=chunk[-1].end + 1)
+        statements.append(tree)
+    return statements
+
+
+def _statements(tokens: list[Token]) -> list[list[Token]]:
+    chunks: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            chunks.append([])
+        else:
+            chunks[-1].append(token)
+    return [chunk for chunk in chunks if chunk]
+
+
+def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str) -> UserError:
+    first = error.errors[0]
+    message = str(first["description"] or "syntax error")
+    if not message.split(" ")[0].isupper():
+        message = message[0].lower() + message[1:]
+    message, _, hint = message.partition(". Did you")
+    line, column, word = first["line"], first["col"], str(first["highlight"] or "")
+    offset = sum(len(part) + 1 for part in text.split("\n")[: (line or 1) - 1])
+    end = offset + (column or 0)
+    start = max(offset, end - len(word))
+    if not hint and word.isalpha():
+        known = (*STATEMENTS, "FROM", "WHERE", "GROUP", "HAVING", "RANGE", "ROWS", "SLIDE", "UNBOUNDED", "STREAM", "QUERY")
+        close = nearest(word, known)
+        hint = close.removeprefix("Did you") if close and word.upper() not in known else ""
+    place = Place(text, start, max(end, start + 1), origin)
+    return UserError("syntax", message, place=place, hint=f"Did you{hint}" if hint else "")

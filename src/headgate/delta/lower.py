@@ -1,0 +1,205 @@
+"""From a plan to a program: each node asked for the form its parent needs, each form made once.
+
+A relation can be asked for in these forms, all for the epoch (since, until]:
+
+    born      its elements with `_t` in the epoch
+    live      its elements that live at `since`
+    ends      those of them whose end falls into the epoch
+    timeline  for aggregates: one row for each group and instant at which it changes, and the row it had at `since`
+    inserts   the rows that come and are not among those that go, instant by instant; deletes the other way round
+
+A stream is asked for its `tuples`. The rule of each operator stands in a module of its own; this one only asks the right one.
+`None` instead of a step means that there is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, assert_never
+
+from headgate.delta import aggregate, distinct, join, linear, netting, stream, sweep, window
+from headgate.delta.program import Edge, Input, Program, Step, Synopsis, words
+from headgate.delta.sql import listed, union
+from headgate.plan.nodes import (
+    Aggregate, Distinct, Dstream, Filter, Istream, Join, Node, Project, Relation, Rows, Rstream, Source, Stream, Union,
+    Window, domain, is_stream, names,
+)  # fmt: skip
+
+Form: TypeAlias = str | None
+
+
+def lower(plan: Node) -> Program:
+    """The program that keeps the plan's result up to date."""
+    lowering = Lowering()
+    if is_stream(plan):
+        tuples = lowering.tuples(plan)  # type: ignore[arg-type]
+        result = lowering.step("result", f"SELECT {listed(names(plan))}, _t, CAST(1 AS BIGINT) AS _n FROM {tuples}")
+    else:
+        result = netting.changes(lowering, plan)  # type: ignore[arg-type]
+    return Program(
+        columns=plan.columns,
+        kind="stream" if is_stream(plan) else "relation",
+        domain=domain(plan),
+        inputs=tuple(lowering.inputs.values()),
+        synopses=tuple(lowering.synopses),
+        steps=lowering.steps,
+        result=result,
+        fallbacks=tuple(lowering.fallbacks),
+    )
+
+
+class Lowering:
+    """The steps of one program while it is being made."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, Step] = {}
+        self.inputs: dict[tuple[str, Edge, Edge], Input] = {}
+        self.synopses: list[Synopsis] = []
+        self.fallbacks: list[str] = []
+        self._made: dict[tuple[str, Node], Form] = {}
+        self._taken: set[str] = set()
+
+    # making steps
+
+    def fresh(self, hint: str) -> str:
+        number = 1
+        while f"{hint}_{number}" in self._taken:
+            number += 1
+        self._taken.add(f"{hint}_{number}")
+        return f"{hint}_{number}"
+
+    def step(self, hint: str, sql: str) -> str:
+        """A named part of the statement; what it reads follows from its text."""
+        name = self.fresh(hint)
+        self.steps[name] = Step(name, sql, words(sql, self._taken - {name}))
+        return name
+
+    def input(self, stream_name: str, low: Edge, high: Edge) -> str:
+        key = (stream_name, low, high)
+        if key not in self.inputs:
+            self.inputs[key] = Input(self.fresh(f"log_{''.join(c if c.isalnum() else '_' for c in stream_name)}"), *key)
+        return self.inputs[key].name
+
+    def synopsis(self, name: str, contents: str, shape: str) -> None:
+        self.synopses.append(Synopsis(name, contents, shape))
+
+    def fallback(self, what: str) -> None:
+        self.fallbacks.append(what)
+
+    def once(self, form: str, node: Node, make: Callable[[], Form]) -> Form:
+        key = (form, node)
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    # forms
+
+    def born(self, node: Relation) -> str:
+        return self._needed(self.once("born", node, lambda: self._born(node)))
+
+    def _born(self, node: Relation) -> str:
+        match node:
+            case Window():
+                return window.born(self, node)
+            case Filter() | Project():
+                return linear.apply(self, node, self.born(node.child))
+            case Union(left, right):
+                return linear.both(self, node, self.born(left), self.born(right))
+            case Join():
+                return join.born(self, node)
+            case Aggregate() | Distinct():
+                return sweep.born(self, node)
+            case _:
+                assert_never(node)
+
+    def live(self, node: Relation) -> Form:
+        return self.once("live", node, lambda: self._live(node))
+
+    def _live(self, node: Relation) -> Form:
+        if not in_logs(node):
+            return netting.kept(self, node)
+        match node:
+            case Window():
+                return window.live(self, node)
+            case Filter() | Project():
+                child = self.live(node.child)
+                return linear.apply(self, node, child) if child else None
+            case Union(left, right):
+                return linear.either(self, node, self.live(left), self.live(right))
+            case _:
+                raise AssertionError(node)
+
+    def ends(self, node: Relation) -> Form:
+        return self.once("ends", node, lambda: self._ends(node))
+
+    def _ends(self, node: Relation) -> Form:
+        match node:
+            case Window(Source()):
+                return window.ends(self, node)
+            case Filter() | Project() if in_logs(node):
+                child = self.ends(node.child)
+                return linear.apply(self, node, child) if child else None
+            case Union(left, right) if in_logs(node):
+                return linear.either(self, node, self.ends(left), self.ends(right))
+            case Aggregate() | Distinct() | Window(_, Rows()):
+                return None  # what they put out stays open and is taken back
+            case _:
+                live = self.live(node)
+                return self.step("ends", f"SELECT * FROM {live} WHERE _x > :since AND _x <= :until") if live else None
+
+    def timeline(self, node: Relation) -> Form:
+        """The node as a timeline, if it is an aggregate under selections and projections."""
+        return self.once("timeline", node, lambda: self._timeline(node))
+
+    def _timeline(self, node: Relation) -> Form:
+        match node:
+            case Aggregate():
+                return aggregate.timeline(self, node)
+            case Distinct():
+                return distinct.timeline(self, node)
+            case Filter() | Project():
+                child = self.timeline(node.child)
+                return sweep.carried(self, node, child) if child else None
+            case _:
+                return None
+
+    def tuples(self, node: Stream) -> str:
+        return self._needed(self.once("tuples", node, lambda: self._tuples(node)))
+
+    def _tuples(self, node: Stream) -> str:
+        match node:
+            case Source():
+                return self.input(node.stream, Edge("since"), Edge("until"))
+            case Istream() | Dstream() | Rstream():
+                return stream.tuples(self, node)
+            case _:
+                assert_never(node)
+
+    def all_elements(self, node: Relation) -> str:
+        """Live and born together: everything that lives at some instant of the epoch."""
+        return self._needed(self.once("all", node, lambda: self._all(node)))
+
+    def _all(self, node: Relation) -> str:
+        live, born = self.live(node), self.born(node)
+        if live is None:
+            return born
+        columns = listed((*names(node), "_t", "_x", "_n"))
+        return self.step("all", union(f"SELECT {columns} FROM {live}", f"SELECT {columns} FROM {born}"))
+
+    @staticmethod
+    def _needed(form: Form) -> str:
+        assert form is not None
+        return form
+
+
+def in_logs(node: Relation) -> bool:
+    """Whether the live elements can be read back from logs or a row window's tail, so that no synopsis is needed."""
+    match node:
+        case Window(Source()) | Window(_, Rows()):
+            return True
+        case Filter(child) | Project(child):
+            return in_logs(child)
+        case Union(left, right):
+            return in_logs(left) and in_logs(right)
+        case _:
+            return False

@@ -1,0 +1,54 @@
+"""Pieces of SQL text that every rule uses.
+
+Columns that begin with an underscore are ours: `_t`, `_x`, `_n` of an element (from, until, signed count), `_s` the order of
+arrival of a tuple. The parameters of an epoch are `:since` (exclusive) and `:until` (inclusive).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+NEVER = "CAST(NULL AS BIGINT)"
+ONE = "CAST(1 AS BIGINT)"
+FOREVER = "9223372036854775807"
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
+_RESERVED = frozenset(
+    "all and anti any array as asc between both by case cast create cross current_date current_time current_timestamp date "
+    "default delete desc describe distinct div drop else end except exists explain false filter for from full grant group "
+    "having in inner insert intersect interval into is join lateral left like limit map minus natural not null of offset on or "
+    "order outer over partition qualify range rename replace right row rows select semi set show some struct table then "
+    "time timestamp to true union unique unknown unnest unpivot pivot update user using values when where window with within "
+    "year month day hour minute second at start end desc int string".split()
+)
+
+
+def name(column: str) -> str:
+    """The column's name as it must stand in SQL."""
+    if _PLAIN.match(column) and column.lower() not in _RESERVED:
+        return column
+    return "`" + column.replace("`", "``") + "`"
+
+
+def listed(columns: Iterable[str], table: str = "") -> str:
+    prefix = f"{table}." if table else ""
+    return ", ".join(prefix + name(column) for column in columns)
+
+
+def comma(*parts: str) -> str:
+    """The parts that are not empty, with commas between them."""
+    return ", ".join(part for part in parts if part)
+
+
+def indented(sql: str) -> str:
+    return "\n".join(f"  {line}" for line in sql.splitlines())
+
+
+def union(*selects: str) -> str:
+    return "\nUNION ALL\n".join(selects)
+
+
+def alive(table: str, at: str) -> str:
+    """The condition that an element of `table` lives at an instant."""
+    return f"{table}._t <= {at} AND {at} < COALESCE({table}._x, {FOREVER})"

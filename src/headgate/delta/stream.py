@@ -1,0 +1,63 @@
+"""Relation-to-stream operators: the tuples of Istream, Dstream and Rstream, with `_t` as their timestamp."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from headgate.delta import linear, netting
+from headgate.delta.sql import FOREVER, listed, union
+from headgate.plan.nodes import Dstream, Filter, Istream, Project, Relation, Rstream, Stream, Window, names
+from headgate.plan.properties import arrival_ordered, instantaneous, retracts, straight
+
+if TYPE_CHECKING:
+    from headgate.delta.lower import Lowering
+
+
+def tuples(lowering: Lowering, node: Istream | Dstream | Rstream) -> str:
+    below = straight(node)
+    if below is not None:
+        return _selected(lowering, node.child, below)
+    match node:
+        case Istream(child):
+            return netting.inserts(lowering, child)
+        case Dstream(child):
+            gone = netting.deletes(lowering, child)
+            if gone is None:
+                gone = lowering.step("nothing", f"SELECT {listed(names(child))}, _t FROM {lowering.born(child)} WHERE FALSE")
+            return gone
+        case Rstream(child):
+            return _everything(lowering, child)
+        case _:
+            assert_never(node)
+
+
+def _selected(lowering: Lowering, node: Relation, below: Stream) -> str:
+    """A stream that only selects and projects from another: tuple by tuple, order of arrival kept."""
+    match node:
+        case Filter(child) | Project(child):
+            order = "_t, _s" if arrival_ordered(below) else "_t"
+            return linear.apply(lowering, node, _selected(lowering, child, below), carried=order)
+        case Window():
+            return lowering.tuples(below)
+        case _:
+            raise AssertionError(node)
+
+
+def _everything(lowering: Lowering, node: Relation) -> str:
+    """Rstream: each row at each instant of the epoch at which it lives."""
+    columns = listed(names(node))
+    if instantaneous(node):
+        rows = f"SELECT {columns}, _t, _n FROM {lowering.born(node)}"
+    else:
+        first, last = "GREATEST(_t, :since + 1)", f"LEAST(COALESCE(_x, {FOREVER}) - 1, :until)"
+        spans = union(*(f"SELECT * FROM {form}" for form in (lowering.live(node), lowering.born(node)) if form))
+        # SEQUENCE counts downwards where the start is behind the stop, so such rows must go before it.
+        rows = (
+            f"SELECT {columns}, _i AS _t, _n FROM (\n"
+            f"  SELECT {columns}, {first} AS _from, {last} AS _to, _n FROM (\n{spans}\n) WHERE {first} <= {last}\n"
+            f") LATERAL VIEW EXPLODE(SEQUENCE(_from, _to)) e AS _i"
+        )
+    if retracts(node):
+        counted = f"SELECT {columns}, _t, SUM(_n) AS _n FROM (\n{rows}\n)\nGROUP BY {columns}, _t HAVING SUM(_n) > 0"
+        return netting.repeated(lowering, node, counted)
+    return lowering.step("rstream", f"SELECT {columns}, _t FROM (\n{rows}\n)")

@@ -1,0 +1,86 @@
+"""What can go wrong, in two families: mistakes the user can mend, and our own broken invariants.
+
+A `UserError` has a stable kebab-case code, one line, the place in the user's text, a detail and a hint; `render`
+gives the text the command line prints. It never carries a stack trace. `Broken` means headgate is wrong, not the user.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A span of the user's text: offsets into `text`, end exclusive."""
+
+    text: str
+    start: int
+    end: int
+    origin: str = ""
+
+    @property
+    def line(self) -> int:
+        return self.text.count("\n", 0, self.start) + 1
+
+    def caret(self) -> str:
+        """The line of the span, with carets under it."""
+        begin = self.text.rfind("\n", 0, self.start) + 1
+        stop = self.text.find("\n", self.start)
+        line = self.text[begin : stop if stop >= 0 else len(self.text)]
+        width = max(1, min(self.end, begin + len(line)) - self.start)
+        number = str(self.line)
+        where = f"  --> {self.origin}:{number}\n" if self.origin else ""
+        blank = "".join("\t" if letter == "\t" else " " for letter in line[: self.start - begin])
+        return f"{where}  {number} | {line}\n  {' ' * len(number)} | {blank}{'^' * width}"
+
+
+class HeadgateError(Exception):
+    """Any error that headgate raises by itself."""
+
+
+class UserError(HeadgateError):
+    """A mistake in the query, the data or the set-up that the user can mend."""
+
+    def __init__(
+        self, code: str, message: str, *, place: Place | None = None, detail: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.place = place
+        self.detail = detail
+        self.hint = hint
+
+    def render(self) -> str:
+        lines = [f"{self.code}: {self.message}"]
+        if self.place is not None:
+            lines.append(self.place.caret())
+        if self.detail:
+            lines.append(f"detail: {self.detail}")
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class NotYet(UserError):
+    """Valid CQL that headgate does not answer yet: refused by name, never answered wrongly."""
+
+    def __init__(self, what: str, *, place: Place | None = None, hint: str = "") -> None:
+        super().__init__("not-yet", f"{what} is not in headgate yet", place=place, hint=hint)
+
+
+class Broken(HeadgateError):
+    """One of our own invariants does not hold: please report it with the script that shows it."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint that names the known word nearest to `name`, or nothing."""
+    spelled = {word.lower(): word for word in known}
+    close = difflib.get_close_matches(name.lower(), spelled, n=1)
+    return f'Did you mean "{spelled[close[0]]}"?' if close else ""
+
+
+def quoted(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)

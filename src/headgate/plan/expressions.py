@@ -1,0 +1,40 @@
+"""Scalar expressions and aggregate calls as the plan holds them: Spark SQL text over the columns of the node below.
+
+The text is what Spark will evaluate, so every function, type and UDF that Spark has can stand in it. Beside the text an
+expression knows its type where it could be inferred (`UNKNOWN` otherwise) and the columns it reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+INTEGRAL = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    sql: str
+    type: str
+    columns: frozenset[str]
+    column: str | None = None
+    """The name, where the expression is nothing but a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An aggregate: `sql` is the call without its FILTER clause, `condition` that clause."""
+
+    name: str
+    function: str
+    sql: str
+    type: str
+    argument: Expression | None
+    distinct: bool
+    condition: str | None
+    columns: frozenset[str]

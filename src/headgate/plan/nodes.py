@@ -1,0 +1,201 @@
+"""The logical plan: frozen nodes, each a stream or a relation that varies with time.
+
+`Source`, `Istream`, `Dstream` and `Rstream` are streams; all others are relations. `columns` names what a node puts out,
+every name once (case-insensitively), none beginning with an underscore: those belong to `delta`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from headgate.catalog import Column, Tick, TimeDomain
+from headgate.plan.expressions import Call, Expression, Named
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The tuples of this instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unbounded:
+    """All tuples so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The tuples of the last `length` ticks; with `slide`, as of the last multiple of it.
+
+    Closed: [now - length, now]. Half-open: (now - length, now].
+    """
+
+    length: Tick
+    slide: Tick | None
+    closed: bool
+
+    @property
+    def span(self) -> Tick:
+        """For how many instants a tuple stays, when nothing slides."""
+        return self.length + 1 if self.closed else self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The last `count` tuples, of each value of `by` if there is any."""
+
+    count: int
+    by: tuple[str, ...]
+
+
+Frame: TypeAlias = Now | Unbounded | Range | Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    stream: str
+    columns: tuple[Column, ...]
+    domain: TimeDomain
+    timestamp: str | None
+    """The column that holds the tuple's timestamp, if one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Istream:
+    child: Relation
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Dstream:
+    child: Relation
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Rstream:
+    child: Relation
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    child: Stream
+    frame: Frame
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    child: Relation
+    condition: Expression
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    child: Relation
+    items: tuple[Named, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(Column(item.name, item.expression.type) for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs that agree on every equality and satisfy the condition; the names of the two sides are disjoint."""
+
+    left: Relation
+    right: Relation
+    equalities: tuple[tuple[Expression, Expression], ...]
+    condition: Expression | None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.left.columns, *self.right.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Bag union; the sides agree in number of columns and take the first side's names."""
+
+    left: Relation
+    right: Relation
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One row a group: keys, then calls. Without keys one row always, or only over a non-empty input."""
+
+    child: Relation
+    keys: tuple[Named, ...]
+    calls: tuple[Call, ...]
+    row_when_empty: bool
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        keys = (Column(key.name, key.expression.type) for key in self.keys)
+        return (*keys, *(Column(call.name, call.type) for call in self.calls))
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    child: Relation
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+Stream: TypeAlias = Source | Istream | Dstream | Rstream
+Relation: TypeAlias = Window | Filter | Project | Join | Union | Aggregate | Distinct
+Node: TypeAlias = Stream | Relation
+
+
+def is_stream(node: Node) -> bool:
+    return isinstance(node, Source | Istream | Dstream | Rstream)
+
+
+def names(node: Node) -> tuple[str, ...]:
+    return tuple(column.name for column in node.columns)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Source():
+            return ()
+        case Join(left, right) | Union(left, right):
+            return (left, right)
+        case _:
+            return (node.child,)
+
+
+def sources(node: Node) -> list[Source]:
+    """The base streams the node reads, each occurrence."""
+    if isinstance(node, Source):
+        return [node]
+    return [source for child in children(node) for source in sources(child)]
+
+
+def domain(node: Node) -> TimeDomain:
+    return sources(node)[0].domain

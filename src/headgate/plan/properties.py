@@ -1,0 +1,157 @@
+"""What can be proved of a relation from its plan, so that work can be left out: pure functions over nodes.
+
+Every property is conservative: False, or None, means "not proved". The rules in `delta` rely on them for exactness, so
+each says why it holds.
+"""
+
+from __future__ import annotations
+
+from headgate.plan.nodes import (
+    Aggregate, Distinct, Dstream, Filter, Istream, Join, Node, Now, Project, Range, Relation, Rows, Rstream, Source,
+    Stream, Unbounded, Union, Window,
+)  # fmt: skip
+
+
+def monotonic(node: Node) -> bool:
+    """Rows are never taken away again (CQL's conservative test, for the defaults)."""
+    match node:
+        case Window(_, Unbounded()):
+            return True
+        case Filter(child) | Project(child) | Distinct(child):
+            return monotonic(child)
+        case Join(left, right) | Union(left, right):
+            return monotonic(left) and monotonic(right)
+        case _:
+            return False
+
+
+def endless(node: Relation) -> bool:
+    """No element has an end or is taken back: there is nothing that Istream could net a row against."""
+    match node:
+        case Window(_, Unbounded()):
+            return True
+        case Filter(child) | Project(child):
+            return endless(child)
+        case Join(left, right) | Union(left, right):
+            return endless(left) and endless(right)
+        case Window() | Aggregate() | Distinct():
+            return False
+
+
+def retracts(node: Relation) -> bool:
+    """Some element may be taken back by one with a negative count; otherwise every count is 1."""
+    match node:
+        case Window(_, Rows()) | Aggregate() | Distinct():
+            return True
+        case Window():
+            return False
+        case Filter(child) | Project(child):
+            return retracts(child)
+        case Join(left, right) | Union(left, right):
+            return retracts(left) or retracts(right)
+
+
+def instantaneous(node: Relation) -> bool:
+    """Every element lives for one instant. A join's pair lives no longer than either of its sides."""
+    match node:
+        case Window(_, Now()):
+            return True
+        case Window(_, Range(length, None, closed)):
+            return length == (0 if closed else 1)
+        case Filter(child) | Project(child):
+            return instantaneous(child)
+        case Join(left, right):
+            return instantaneous(left) or instantaneous(right)
+        case Union(left, right):
+            return instantaneous(left) and instantaneous(right)
+        case Window() | Aggregate() | Distinct():
+            return False
+
+
+def stamped_by(node: Relation) -> frozenset[str] | None:
+    """Columns from which the interval of a row follows; None if there are none.
+
+    A time window's interval is a function of the timestamp, so a row that holds its timestamp determines it, and equal
+    rows have equal intervals: none ends at the instant at which another begins. A pair of such rows determines both.
+    """
+    match node:
+        case Window(Source(timestamp=str(column)), Now() | Unbounded() | Range()):
+            return frozenset({column.lower()})
+        case Filter(child):
+            return stamped_by(child)
+        case Project(child, items):
+            below = stamped_by(child)
+            kept = {item.expression.column.lower(): item.name.lower() for item in items if item.expression.column}
+            return frozenset(kept[name] for name in below) if below is not None and below <= kept.keys() else None
+        case Join(left, right):
+            first, second = stamped_by(left), stamped_by(right)
+            return first | second if first is not None and second is not None else None
+        case _:
+            return None
+
+
+def coarse(node: Relation) -> bool:
+    """Many elements share both ends of their interval: grouping by them first makes a sweep cheap."""
+    match node:
+        case Window(_, Range(slide=int())):
+            return True
+        case Filter(child) | Project(child):
+            return coarse(child)
+        case Union(left, right):
+            return coarse(left) and coarse(right)
+        case _:
+            return False
+
+
+def group_key(node: Relation) -> tuple[str, ...] | None:
+    """Columns of `node` that tell its rows apart at every instant, where it is an aggregate under selections.
+
+    None where the key is lost by a projection: then rows of different groups may be equal.
+    """
+    match node:
+        case Aggregate(keys=keys):
+            return tuple(key.name for key in keys)
+        case Distinct(child):
+            return tuple(column.name for column in child.columns)
+        case Filter(child):
+            return group_key(child)
+        case Project(child, items):
+            below = group_key(child)
+            if below is None:
+                return None
+            kept = {item.expression.column.lower(): item.name for item in items if item.expression.column}
+            return tuple(kept[name.lower()] for name in below) if {name.lower() for name in below} <= kept.keys() else None
+        case _:
+            return None
+
+
+def straight(node: Stream) -> Stream | None:
+    """The stream that `node` only selects and projects from, tuple by tuple and in its order; None if it does more.
+
+    Istream over an unbounded window, and Rstream over [Now], give every tuple back at its own instant.
+    """
+    match node:
+        case Istream(child):
+            return _stream_below(child, Unbounded())
+        case Rstream(child):
+            return _stream_below(child, Now())
+        case Source() | Dstream():
+            return None
+
+
+def _stream_below(node: Relation, frame: Unbounded | Now) -> Stream | None:
+    match node:
+        case Filter(child) | Project(child):
+            return _stream_below(child, frame)
+        case Window(child, found) if found == frame:
+            return child
+        case _:
+            return None
+
+
+def arrival_ordered(node: Stream) -> bool:
+    """Whether the tuples have an order of arrival; other streams order ties by their values."""
+    if isinstance(node, Source):
+        return True
+    below = straight(node)
+    return below is not None and arrival_ordered(below)

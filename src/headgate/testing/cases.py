@@ -1,0 +1,188 @@
+"""Cases of continuous queries: one JSON object a line, with streams, input, a query and its expected output.
+
+    {"id": "now", "streams": {"S": {"schema": {"a": "int"}}}, "input": {"S": [[1, {"a": 7}]]}, "horizon": 3,
+     "query": "Select * From S [Now]", "result": "relation", "expected": [[1, "+", {"a": 7}], [2, "-", {"a": 7}]]}
+
+Further keys: range ("closed" or "half-open"), unit_seconds, empty_aggregate ("no-row"), views, relations, note. Timestamps are
+integers and not part of the row. Results are compared instant by instant, as bags, values by position, floats to 1e-4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from headgate.errors import UserError
+
+Row: TypeAlias = tuple[Any, ...]
+Change: TypeAlias = tuple[int, str, Row]
+"""An instant, "+" or "-", and the values of a row."""
+
+TYPES = {
+    "int": "INT", "integer": "INT", "float": "DOUBLE", "double": "DOUBLE", "byte": "STRING", "char": "STRING",
+    "bigint": "BIGINT", "long": "BIGINT", "boolean": "BOOLEAN", "bool": "BOOLEAN", "timestamp": "TIMESTAMP", "date": "DATE",
+}  # fmt: skip
+
+FUNCTIONS = {"DolToEuro": ("x", "0.5 * x")}
+"""The one function that published query texts use without defining it: dollars to euros, at the rate of the cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedQuery:
+    name: str
+    query: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    id: str
+    query: str
+    streams: dict[str, dict[str, str]]
+    relations: dict[str, dict[str, str]]
+    views: tuple[NamedQuery, ...]
+    input: dict[str, list[tuple[int, Row, str]]]
+    horizon: int
+    range: str = "closed"
+    dialect: str = "cql"
+    unit_seconds: int = 1
+    empty_aggregate: str = "row"
+    result: str | None = None
+    expected: tuple[Change, ...] | None = None
+
+    def instants(self) -> list[int]:
+        """The instants at which something arrives, and the horizon."""
+        given = {ts for rows in self.input.values() for ts, _, _ in rows if ts <= self.horizon}
+        return sorted(given | {self.horizon})
+
+
+@dataclass(slots=True)
+class Difference:
+    """The first instant at which an answer is not the expected one."""
+
+    instant: int
+    expected: list[tuple[str, Row]] = field(default_factory=list)
+    found: list[tuple[str, Row]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"at {self.instant}: expected {_shown(self.expected)}, found {_shown(self.found)}"
+
+
+def _shown(changes: list[tuple[str, Row]]) -> str:
+    return "nothing" if not changes else ", ".join(sign + str(list(row)) for sign, row in changes)
+
+
+def sql_type(name: str) -> str:
+    lower = name.lower()
+    if lower in TYPES:
+        return TYPES[lower]
+    return "STRING" if lower.startswith(("char", "varchar", "string", "?", "text")) else name.upper()
+
+
+def read(path: Path) -> list[Case]:
+    if not path.exists():
+        raise UserError("no-such-file", f'file "{path}" does not exist')
+    cases = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            cases.append(from_json(json.loads(line)))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
+            raise UserError("bad-case", f'line {number} of "{path}" is not a case', detail=reason) from None
+    return cases
+
+
+def from_json(given: dict[str, Any]) -> Case:
+    schemas = {kind: {name: thing["schema"] for name, thing in (given.get(kind) or {}).items()} for kind in ("streams", "relations")}
+    rows: dict[str, list[tuple[int, Row, str]]] = {}
+    for name, entries in (given.get("input") or {}).items():
+        columns = {**schemas["streams"], **schemas["relations"]}[name]
+        rows[name] = [
+            (entry[0], tuple(entry[1].get(column) for column in columns), entry[2] if len(entry) > 2 else "+") for entry in entries
+        ]
+    expected = given.get("expected")
+    last = max((ts for entries in rows.values() for ts, _, _ in entries), default=0)
+    return Case(
+        id=given["id"],
+        query=given["query"],
+        streams=schemas["streams"],
+        relations=schemas["relations"],
+        views=tuple(NamedQuery(v["name"], v["query"], tuple(v.get("columns") or ())) for v in given.get("views") or ()),
+        input=rows,
+        horizon=given["horizon"] if given.get("horizon") is not None else last,
+        range=given.get("range") or "closed",
+        dialect=given.get("dialect") or "cql",
+        unit_seconds=given.get("unit_seconds") or 1,
+        empty_aggregate=given.get("empty_aggregate") or "row",
+        result=given.get("result"),
+        expected=tuple((ts, sign, tuple(row.values())) for ts, sign, row in expected) if expected is not None else None,
+    )
+
+
+def plain(value: Any) -> Any:
+    """A value as it is compared: numbers by value, floats to 1e-4 of their size."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float):
+        if value != value:
+            return "NaN"
+        if abs(value) == float("inf"):
+            return str(value)
+        value = float(f"{value:.9g}")
+        return int(value) if value.is_integer() else round(value, 4)
+    return value
+
+
+def by_instant(changes: Iterable[Change], horizon: int) -> dict[int, Counter[Row]]:
+    """The changes as bags, + and - of equal rows at one instant set off against each other."""
+    result: dict[int, Counter[Row]] = {}
+    for ts, sign, row in changes:
+        if ts <= horizon:
+            result.setdefault(ts, Counter())[tuple(plain(value) for value in row)] += 1 if sign == "+" else -1
+    netted = {ts: Counter({row: count for row, count in bag.items() if count}) for ts, bag in result.items()}
+    return {ts: bag for ts, bag in netted.items() if bag}
+
+
+def difference(expected: Iterable[Change], found: Iterable[Change], horizon: int) -> Difference | None:
+    wanted, given = by_instant(expected, horizon), by_instant(found, horizon)
+    for instant in sorted(wanted.keys() | given.keys()):
+        here, there = wanted.get(instant, Counter()), given.get(instant, Counter())
+        if here != there and not _close(here, there):
+            return Difference(instant, list(_listed(here)), list(_listed(there)))
+    return None
+
+
+def _listed(bag: Counter[Row]) -> Iterator[tuple[str, Row]]:
+    for row, count in sorted(bag.items(), key=lambda entry: repr(entry[0])):
+        for _ in range(abs(count)):
+            yield "+" if count > 0 else "-", row
+
+
+def _close(one: Counter[Row], two: Counter[Row]) -> bool:
+    """Rounding may put two equal floats on different sides of a step: pair what is left within the tolerance."""
+    left, right = list(_listed(one)), list(_listed(two))
+    if len(left) != len(right):
+        return False
+    for sign, row in left:
+        match = next((entry for entry in right if entry[0] == sign and _alike(entry[1], row)), None)
+        if match is None:
+            return False
+        right.remove(match)
+    return True
+
+
+def _alike(one: Row, two: Row) -> bool:
+    return len(one) == len(two) and all(
+        a == b
+        or (isinstance(a, int | float) and isinstance(b, int | float) and abs(a - b) <= 1e-4 * max(1.0, abs(a), abs(b)))
+        for a, b in zip(one, two, strict=True)
+    )
