@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from headgate.catalog import Tick
-from headgate.log.chunk import Chunk, described, merge, write
+from headgate.log.chunk import Chunk, count, described, merge, write
 
 SMALL_ROWS = 100_000
 """Chunks smaller than this are merged, so that a scan opens few files."""
@@ -24,13 +24,15 @@ MERGE_AT = 16
 
 
 class Log:
-    def __init__(self, directory: Path, time_column: str = "_t") -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.time_column = time_column
         self.chunks: list[Chunk] = []
         self.rows = 0
-        self._next = 0
+        self.forgotten: Tick | None = None
+        """The largest timestamp that was in the log and is not any more."""
+
         directory.mkdir(parents=True, exist_ok=True)
+        self._next = max((int(file.stem) for file in directory.glob("*.parquet") if file.stem.isdigit()), default=0)
 
     def append(self, table: pa.Table) -> Chunk | None:
         return self._take(write(table, self._path()))
@@ -41,12 +43,23 @@ class Log:
         for file in files:
             path = self._path()
             file.rename(path)
-            chunk = self._take(described(path, self.time_column))
+            chunk = self._take(described(path))
             if chunk is None:
                 path.unlink()
             else:
                 taken.append(chunk)
         return taken
+
+    def adopt_all(self, files: list[Path]) -> None:
+        """Take over files whose timestamps do not matter; such a log is only ever read whole."""
+        for file in files:
+            rows = count(file)
+            if rows:
+                path = self._path()
+                file.rename(path)
+                self._take(Chunk(path, rows, 0, 0))
+            else:
+                file.unlink()
 
     def files(self, low: Tick | None, high: Tick | None) -> list[Path]:
         """The files that may hold timestamps in (low, high]."""
@@ -66,6 +79,7 @@ class Log:
         for chunk in [chunk for chunk in self.chunks if not needed(chunk)]:
             self.chunks.remove(chunk)
             chunk.path.unlink()
+            self.forgotten = chunk.high if self.forgotten is None else max(self.forgotten, chunk.high)
 
     def compact(self) -> None:
         """Merge runs of small chunks, oldest first."""
@@ -83,8 +97,9 @@ class Log:
         position = self.chunks.index(run[0])
         path = self._path()
         merge(run, path)
-        merged = described(path, self.time_column)
-        assert merged is not None
+        merged = Chunk(
+            path, sum(chunk.rows for chunk in run), min(chunk.low for chunk in run), max(chunk.high for chunk in run)
+        )
         self.chunks[position : position + len(run)] = [merged]
         for chunk in run:
             chunk.path.unlink()

@@ -1,0 +1,1 @@
+"""Life of a tuple, fourth step: one epoch after another."""

@@ -1,0 +1,1 @@
+"""Life of a tuple, last step: out."""

@@ -1,0 +1,1 @@
+"""Life of a tuple, first step: in."""

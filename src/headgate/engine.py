@@ -1,0 +1,272 @@
+"""The engine: where the life of a query and the life of a tuple meet. It only delegates.
+
+    engine = Engine()
+    engine.execute("CREATE STREAM s (k STRING, v INT); CREATE QUERY q AS SELECT ISTREAM(k, v) FROM s [NOW] WHERE v > 1")
+    engine.push("s", [(1, {"k": "a", "v": 7})])
+    engine.advance(1)
+    engine.query("q").results()     # [Result(at=1, sign='+', row={'k': 'a', 'v': 7})]
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from headgate.catalog import Catalog, Query, Stream, Tick, TimeDomain
+from headgate.cql.definitions import Definition, Explanation, Setting, define
+from headgate.delta.lower import lower
+from headgate.delta.sql import name
+from headgate.errors import UserError
+from headgate.heartbeat.clock import Clock, SystemClock
+from headgate.heartbeat.generator import Heartbeats
+from headgate.log.log import Log
+from headgate.plan.explain import explained
+from headgate.runtime.executor import Executor
+from headgate.runtime.fragment import Fragment
+from headgate.runtime.loop import Epoch, Loop
+from headgate.runtime.session import started
+from headgate.sinks.console import ConsoleSink
+from headgate.sinks.files import ParquetSink
+from headgate.sinks.memory import MemorySink
+from headgate.sinks.sink import Result, Sink, in_order
+from headgate.sources.files import FileSource
+from headgate.sources.inlet import Inlet, ticks
+
+POLL_SECONDS = 0.5
+
+
+class Engine:
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        directory: str | Path | None = None,
+        *,
+        clock: Clock | None = None,
+        partitions: int | None = None,
+    ) -> None:
+        self.spark = spark or started()
+        self.catalog = Catalog()
+        self.clock: Clock = clock or SystemClock()
+        self._temporary = directory is None
+        self._directory = Path(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="headgate-"))
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._partitions = partitions
+        self._heartbeats = Heartbeats()
+        self._inlets: dict[str, Inlet] = {}
+        self._sources: list[FileSource] = []
+        self._schemas: dict[str, StructType] = {}
+        self._logs: dict[str, Log] = {}
+        self._queries: dict[str, RunningQuery] = {}
+        self._loop = Loop(self.clock, self._heartbeats, self._logs)
+        self._loop.deliver = self._deliver
+        self._stopping = False
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget everything that was only in memory; Spark goes on."""
+        if self._temporary:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    # definitions
+
+    def execute(self, cql: str, origin: str = "") -> list[Definition]:
+        """Carry out CQL statements; returns what each of them defined."""
+        definitions = define(cql, self.catalog, origin)
+        for definition in definitions:
+            match definition:
+                case Stream():
+                    self._add_stream(self.catalog.stream(definition.name))
+                case Query():
+                    self._add_query(definition)
+                case Setting() | Explanation():
+                    pass
+        self._heartbeats.timeout_us = self.catalog.settings.timeout_us
+        for stream in self.catalog.streams.values():
+            self._heartbeats.streams[stream.name].disorder_ticks = stream.disorder_ticks
+        return definitions
+
+    def _add_stream(self, stream: Stream) -> None:
+        columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
+        schema = self.spark.createDataFrame([], f"{columns}, _t BIGINT, _s BIGINT").schema
+        self._schemas[stream.name] = schema
+        self._heartbeats.add(stream.name, stream.disorder_ticks, self.clock.now_us())
+        inlet = Inlet(stream, to_arrow_schema(schema, timezone="UTC"), self._directory, self._heartbeats)
+        self._inlets[stream.name] = inlet
+        self._logs[stream.name] = inlet.log
+        if stream.connector is not None and stream.connector.format != "memory":
+            self._sources.append(FileSource(self.spark, inlet, stream.connector))
+
+    def _add_query(self, query: Query) -> None:
+        program = lower(query.plan)
+        forgotten = [log.forgotten for stream in program.streams() if (log := self._logs[stream]).forgotten is not None]
+        fragment = Fragment(query.name, program, max(forgotten) if forgotten else None)  # type: ignore[type-var]
+        directory = self._directory / "queries" / query.name.lower()
+        try:
+            executor = Executor(self.spark, fragment, self._logs, self._schemas, directory, self._partitions)
+            sink = self._sink(query, directory)
+        except UserError:
+            del self.catalog.queries[query.name.lower()]
+            raise
+        self._loop.executors[query.name] = executor
+        self._queries[query.name.lower()] = RunningQuery(query, executor, sink)
+
+    def _sink(self, query: Query, directory: Path) -> Sink:
+        match query.connector.format if query.connector else "memory":
+            case "console":
+                return ConsoleSink(query.name, directory / "results")
+            case "parquet":
+                assert query.connector is not None
+                return ParquetSink(query.name, query.connector)
+            case _:
+                return MemorySink(directory / "results")
+
+    # running
+
+    def push(self, stream: str, rows: Iterable[Any]) -> int:
+        """Feed rows to a stream: mappings or sequences of values, or pairs (timestamp, row) if it has no timestamp column.
+
+        Returns how many went to the log; the others are in `dead_letters(stream)`.
+        """
+        inlet = self._inlets[self.catalog.stream(stream).name]
+        return inlet.push(rows, self.clock.now_us())
+
+    def step(self) -> list[Epoch]:
+        """Take every query as far as its inputs are complete by what arrived and what was promised."""
+        epochs = self._loop.step()
+        self._loop.tidy()
+        return epochs
+
+    def advance(self, to: Tick | datetime | str) -> list[Epoch]:
+        """Declare that nothing at or before `to` will still come on any stream, and take every query there."""
+        until = to if isinstance(to, int) else ticks(to)
+        epochs = self._loop.take({name: until for name in self._loop.executors})
+        self._loop.tidy()
+        return epochs
+
+    def poll(self) -> int:
+        """Read what is new in the files behind streams; returns how many tuples came."""
+        return sum(source.poll(self.clock.now_us()) for source in self._sources)
+
+    def run_once(self) -> None:
+        """Process all that is available and take the end of the input as the last heartbeat."""
+        self.poll()
+        last = {domain: self._last(domain) for domain in TimeDomain}
+        ends = {query.name: last[query.domain] for query in self._queries.values()}
+        self._loop.take({name: end for name, end in ends.items() if end is not None})
+
+    def _last(self, domain: TimeDomain) -> Tick | None:
+        """The largest timestamp that has come on any stream with that kind of time."""
+        members = (stream.name for stream in self.catalog.streams.values() if stream.domain is domain)
+        seen = (self._heartbeats.streams[member].largest for member in members)
+        return max((largest for largest in seen if largest is not None), default=None)
+
+    def run(self, until: Callable[[], bool] | None = None) -> None:
+        """Go on until `stop()` is called, or until the given condition holds."""
+        self._stopping = False
+        while not self._stopping and not (until is not None and until()):
+            arrived = self.poll()
+            if not self.step() and not arrived:
+                time.sleep(POLL_SECONDS)
+
+    def stop(self) -> None:
+        """Let `run` end after the epoch it is in."""
+        self._stopping = True
+
+    def _deliver(self, epoch: Epoch, files: list[Path]) -> None:
+        self._queries[epoch.query.lower()].deliver(files)
+
+    # asking
+
+    def query(self, name: str) -> RunningQuery:
+        return self._queries[self.catalog.query(name).name.lower()]
+
+    def queries(self) -> list[RunningQuery]:
+        return list(self._queries.values())
+
+    def heartbeat(self, stream: str) -> Any:
+        """Up to when the stream is known to be complete; None while that is unknown."""
+        found = self.catalog.stream(stream)
+        progress = self._heartbeats.streams[found.name]
+        known = [tick for tick in (progress.given, progress.promised) if tick is not None]
+        return moment(max(known), found.domain) if known else None
+
+    def counts(self, stream: str) -> dict[str, int]:
+        """How many tuples went to the log, and how many to the dead letters, by reason."""
+        inlet = self._inlets[self.catalog.stream(stream).name]
+        return {"taken": inlet.log.rows, **inlet.counts}
+
+    def dead_letters(self, stream: str) -> list[dict[str, Any]]:
+        """The tuples that came late or could not be read, with the reason."""
+        inlet = self._inlets[self.catalog.stream(stream).name]
+        return [row for chunk in inlet.dead.chunks for row in pq.read_table(chunk.path).to_pylist()]
+
+
+class RunningQuery:
+    """A registered query: its results so far, and how far they are complete."""
+
+    def __init__(self, definition: Query, executor: Executor, sink: Sink) -> None:
+        self.definition = definition
+        self._executor = executor
+        self._sink = sink
+        self._listeners: list[Callable[[Sequence[Result]], None]] = []
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def kind(self) -> str:
+        """"stream" or "relation"."""
+        return self._executor.fragment.program.kind
+
+    @property
+    def domain(self) -> TimeDomain:
+        return self._executor.fragment.program.domain
+
+    @property
+    def complete(self) -> Any:
+        """The instant up to which the results are complete; None before the first epoch."""
+        fragment = self._executor.fragment
+        return moment(fragment.after, fragment.program.domain) if fragment.epochs else None
+
+    @property
+    def epochs(self) -> int:
+        return self._executor.fragment.epochs
+
+    def results(self) -> list[Result]:
+        """Everything put out so far, in order of time."""
+        return list(in_order(chunk.path for chunk in self._sink.log.chunks))
+
+    def on_change(self, listener: Callable[[Sequence[Result]], None]) -> None:
+        """Call `listener` with the results of each epoch that has any."""
+        self._listeners.append(listener)
+
+    def explain(self) -> str:
+        return explained(self.definition, self._executor.fragment.program)
+
+    def deliver(self, files: list[Path]) -> None:
+        results = list(in_order(files)) if self._listeners else []
+        self._sink.deliver(files, self.complete)
+        for listener in self._listeners if results else ():
+            listener(results)
+
+
+def moment(tick: Tick, domain: TimeDomain) -> Any:
+    """A tick as the user knows it."""
+    return tick if domain is TimeDomain.INTEGER else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=tick)

@@ -1,0 +1,99 @@
+"""Plans and programs as text for people: the query with its defaults, the plan as a tree, the SQL of an epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from headgate.catalog import Query, Tick, TimeDomain
+from headgate.plan.nodes import (
+    Aggregate, Distinct, Dstream, Filter, Frame, Istream, Join, Node, Now, Project, Range, Rows, Rstream, Source, Unbounded,
+    Union, Window, children, domain,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from headgate.delta.program import Program
+
+
+def explained(query: Query, program: Program) -> str:
+    """Everything `headgate explain` says of a query."""
+    parts = [
+        f"query {query.name} ({program.kind})",
+        _section("with all defaults", query.resolved),
+        _section("plan", tree(query.plan)),
+    ]
+    if program.inputs:
+        lines = [f"{source.name}: {source.stream} in ({source.low}, {source.high}]" for source in program.inputs]
+        parts.append(_section("reads", "\n".join(lines)))
+    parts.append(_section("keeps", "\n".join(f"{synopsis.name}" for synopsis in program.synopses) or "nothing but its logs"))
+    if program.fallbacks:
+        parts.append(_section("runs by the universal rule", "\n".join(program.fallbacks)))
+    parts.append(_section("an epoch (since, until]", program.output()))
+    for synopsis in program.synopses:
+        parts.append(_section(f"{synopsis.name} as of until", program.contents(synopsis)))
+    return "\n\n".join(parts)
+
+
+def _section(title: str, body: str) -> str:
+    return f"-- {title}\n{body}"
+
+
+def tree(node: Node, prefix: str = "", joint: str = "") -> str:
+    lines = [f"{joint}{label(node)}"]
+    below = children(node)
+    for position, child in enumerate(below):
+        last = position == len(below) - 1
+        text = tree(child).splitlines()
+        lines.append(f"{'└─ ' if last else '├─ '}{text[0]}")
+        lines += [f"{'   ' if last else '│  '}{line}" for line in text[1:]]
+    return "\n".join(prefix + line for line in lines)
+
+
+def label(node: Node) -> str:
+    match node:
+        case Source(stream):
+            return f"stream {stream}"
+        case Istream():
+            return "istream"
+        case Dstream():
+            return "dstream"
+        case Rstream():
+            return "rstream"
+        case Window(frame=frame):
+            return f"window {frame_label(frame, domain(node))}"
+        case Filter(condition=condition):
+            return f"filter {condition.sql}"
+        case Project(items=items):
+            shown = (i.expression.sql if i.expression.column == i.name else f"{i.expression.sql} AS {i.name}" for i in items)
+            return f"project {', '.join(shown)}"
+        case Join(equalities=equalities, condition=condition):
+            on = [f"{one.sql} = {two.sql}" for one, two in equalities] + ([condition.sql] if condition else [])
+            return f"join on {' AND '.join(on)}" if on else "cross join"
+        case Union():
+            return "union all"
+        case Aggregate(keys=keys, calls=calls):
+            by = f" by {', '.join(key.expression.sql for key in keys)}" if keys else ""
+            return f"aggregate {', '.join(call.sql for call in calls) or 'nothing'}{by}"
+        case Distinct():
+            return "distinct"
+        case _:
+            assert_never(node)
+
+
+def frame_label(frame: Frame, time: TimeDomain) -> str:
+    match frame:
+        case Now():
+            return "[now]"
+        case Unbounded():
+            return "[range unbounded]"
+        case Range(length, slide, closed):
+            bound = "" if closed else ", half-open"
+            return f"[range {span(length, time)}{f' slide {span(slide, time)}' if slide else ''}{bound}]"
+        case Rows(count, by):
+            partition = f"partition by {', '.join(by)} " if by else ""
+            return f"[{partition}rows {count}]"
+        case _:
+            assert_never(frame)
+
+
+def span(length: Tick, time: TimeDomain) -> str:
+    return str(length) if time is TimeDomain.INTEGER else f"{length / 1_000_000:g} seconds"

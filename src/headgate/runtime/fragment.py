@@ -1,0 +1,40 @@
+"""A fragment: one compiled program, how far it has come, and from where it can go on.
+
+    since ............ after ............ until
+    the synopses       what has been      the next epoch's end
+    are as of here     put out so far
+
+Small epochs do not move the synopses: they start again from `since` and put out only what lies behind `after`. By
+cut-independence that is the same output, and it saves a job. What lies between is read from the logs once more, so the
+synopses are moved forward when that has grown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headgate.catalog import Tick
+from headgate.delta.program import Program
+
+MOVE_ROWS = 20_000
+"""How many tuples behind `since` are re-read before the synopses are moved."""
+
+
+@dataclass(slots=True)
+class Fragment:
+    name: str
+    program: Program
+    start: Tick | None = None
+    """The fragment sees its streams from behind this instant on; None: from their beginning."""
+
+    since: Tick = field(init=False)
+    after: Tick = field(init=False)
+    synopsis_rows: int = 0
+    epochs: int = 0
+
+    def __post_init__(self) -> None:
+        self.since = self.after = self.program.domain.origin - 1 if self.start is None else self.start
+
+    def due(self, rows_behind: int) -> bool:
+        """Whether re-reading the tuples behind `since` has become dearer than moving the synopses, on average."""
+        return bool(self.program.synopses) and rows_behind > max(MOVE_ROWS, self.synopsis_rows // 4)
