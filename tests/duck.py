@@ -72,8 +72,7 @@ class Duck:
 
     def lay_inputs(self, since: int, until: int) -> None:
         for source in self.program.inputs:
-            low, high = source.low.at(since, until), source.high.at(since, until)
-            self.lay(source, low, high)
+            self.lay(source, *source.range(since, until))
 
     def lay(self, source: Input, low: int | None, high: int | None) -> None:
         schema = self.case.streams[source.stream]

@@ -53,7 +53,7 @@ class Lowering:
 
     def __init__(self) -> None:
         self.steps: dict[str, Step] = {}
-        self.inputs: dict[tuple[str, Edge, Edge], Input] = {}
+        self.inputs: dict[tuple[str, Edge, tuple[Edge, ...]], Input] = {}
         self.synopses: list[Synopsis] = []
         self.fallbacks: list[str] = []
         self._made: dict[tuple[str, Node], Form] = {}
@@ -74,10 +74,11 @@ class Lowering:
         self.steps[name] = Step(name, sql, words(sql, self._taken - {name}))
         return name
 
-    def input(self, stream_name: str, low: Edge, high: Edge) -> str:
+    def input(self, stream_name: str, low: Edge, *high: Edge) -> str:
         key = (stream_name, low, high)
         if key not in self.inputs:
-            self.inputs[key] = Input(self.fresh(f"log_{''.join(c if c.isalnum() else '_' for c in stream_name)}"), *key)
+            plain = "".join(letter if letter.isalnum() else "_" for letter in stream_name)
+            self.inputs[key] = Input(self.fresh(f"log_{plain}"), stream_name, low, high)
         return self.inputs[key].name
 
     def synopsis(self, name: str, contents: str, shape: str) -> None:

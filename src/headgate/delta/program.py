@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from headgate.catalog import Column, Tick, TimeDomain
@@ -41,7 +41,16 @@ class Input:
     name: str
     stream: str
     low: Edge
-    high: Edge
+    high: tuple[Edge, ...]
+    """The earliest of these."""
+
+    def range(self, since: Tick, until: Tick) -> tuple[Tick | None, Tick]:
+        highs = [instant for edge in self.high if (instant := edge.at(since, until)) is not None]
+        return self.low.at(since, until), min(highs)
+
+    def __str__(self) -> str:
+        high = " or ".join(map(str, self.high))
+        return f"{self.name}: {self.stream} in ({self.low}, {high}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +81,32 @@ class Program:
     fallbacks: tuple[str, ...]
     """The operators that run by the universal rule."""
 
-    def output(self) -> str:
+    def output(self, columns: str = "*") -> str:
         """The results of an epoch: the columns, `_t`, and `_n` (1 or -1). `:after` cuts off what was put out before."""
-        return self.statement(self.result, "WHERE _t > :after")
+        return f"{self.steps_for(self.result)}\nSELECT {columns} FROM {self.result} WHERE _t > :after"
 
     def contents(self, synopsis: Synopsis) -> str:
-        return self.statement(synopsis.contents)
+        return f"{self.steps_for(synopsis.contents)}\nSELECT * FROM {synopsis.contents}"
 
     def shape(self, synopsis: Synopsis) -> str:
-        return self.statement(synopsis.shape)
+        return f"{self.steps_for(synopsis.shape)}\nSELECT * FROM {synopsis.shape}"
 
-    def statement(self, target: str, clause: str = "") -> str:
-        """One SQL statement: the steps that `target` needs, in order, and a select from it."""
+    def steps_for(self, target: str) -> str:
+        """The steps that `target` needs, in order, as the WITH clause of a statement."""
         needed = self.needed(target)
         steps = ",\n".join(f"{step.name} AS (\n{indented(step.sql)}\n)" for step in self.steps.values() if step.name in needed)
-        return f"WITH {steps}\nSELECT * FROM {target} {clause}".rstrip()
+        return f"WITH {steps}"
+
+    def in_one_task(self) -> Program:
+        """The same program for a small epoch: every union comes back as one partition, so that nothing is shuffled."""
+
+        def narrow(step: Step) -> Step:
+            if not step.sql.startswith("SELECT") or "\nUNION ALL\nSELECT" not in step.sql:
+                return step
+            head, inner, tail = _union_within(step.sql)
+            return replace(step, sql=f"{head}SELECT /*+ COALESCE(1) */ * FROM (\n{inner}\n){tail}")
+
+        return replace(self, steps={name: narrow(step) for name, step in self.steps.items()})
 
     def needed(self, target: str) -> set[str]:
         """Everything that `target` reads, itself included: steps, inputs and synopses."""
@@ -102,6 +122,15 @@ class Program:
 
     def streams(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(source.stream for source in self.inputs))
+
+
+def _union_within(sql: str) -> tuple[str, str, str]:
+    """A step's text cut into what stands before its union, the union, and what stands behind."""
+    if "(\nSELECT" in sql and sql.index("(\nSELECT") < sql.index("\nUNION ALL\n"):
+        start = sql.index("(\nSELECT") + 2
+        end = sql.rindex("\n)")
+        return sql[:start], sql[start:end], sql[end:]
+    return "", sql, ""
 
 
 WORD = re.compile(r"\w+")

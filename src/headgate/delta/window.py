@@ -98,7 +98,7 @@ def ends(lowering: Lowering, node: Window) -> str | None:
         case Now() | Range():
             least, most = reach(node.frame)
     assert isinstance(node.child, Source)
-    log = lowering.input(node.child.stream, Edge("since", -most), Edge("until", -least))
+    log = lowering.input(node.child.stream, Edge("since", -most), Edge("until", -least), Edge("since"))
     return _stamped(lowering, node, log, "_t <= :since AND _x > :since AND _x <= :until")
 
 

@@ -22,8 +22,7 @@ def explained(query: Query, program: Program) -> str:
         _section("plan", tree(query.plan)),
     ]
     if program.inputs:
-        lines = [f"{source.name}: {source.stream} in ({source.low}, {source.high}]" for source in program.inputs]
-        parts.append(_section("reads", "\n".join(lines)))
+        parts.append(_section("reads", "\n".join(map(str, program.inputs))))
     parts.append(_section("keeps", "\n".join(f"{synopsis.name}" for synopsis in program.synopses) or "nothing but its logs"))
     if program.fallbacks:
         parts.append(_section("runs by the universal rule", "\n".join(program.fallbacks)))

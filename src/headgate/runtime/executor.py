@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.catalog import Tick, TimeDomain
-from headgate.delta.program import Program
+from headgate.delta.program import Input, Program
 from headgate.delta.sql import listed
 from headgate.errors import UserError
-from headgate.log.chunk import count
+from headgate.log.chunk import Chunk, count
 from headgate.log.log import Log
 from headgate.runtime.fragment import Fragment
 from headgate.runtime.session import own
@@ -26,20 +26,19 @@ from headgate.runtime.session import own
 SMALL_EPOCH_ROWS = 50_000
 """Up to here one task does the work: more would cost more than they save."""
 
+BROADCAST_BYTES = "1048576"
+
 WRITE_OPTIONS = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 
 
-def result_statement(program: Program) -> str:
-    """An epoch's results as sinks get them: `_time`, for a relation `_change` (+ or -), then the row."""
+def result_columns(program: Program) -> str:
+    """A result as sinks get it: `_time`, for a relation `_change` (+ or -), then the row."""
     time = "TIMESTAMP_MICROS(_t)" if program.domain is TimeDomain.TIMESTAMP else "_t"
     change = ", CASE WHEN _n > 0 THEN '+' ELSE '-' END AS _change" if program.kind == "relation" else ""
-    columns = listed(column.name for column in program.columns)
-    return program.output().replace(
-        f"\nSELECT * FROM {program.result} ", f"\nSELECT {time} AS _time{change}, {columns} FROM {program.result} "
-    )
+    return f"{time} AS _time{change}, {listed(column.name for column in program.columns)}"
 
 
 class Executor:
@@ -56,22 +55,27 @@ class Executor:
         self.logs = logs
         self.schemas = schemas
         self.directory = directory
-        self.statement = result_statement(fragment.program)
+        self.wide = fragment.program
+        self.narrow = fragment.program.in_one_task()
+        self.program = self.wide
         self.synopsis_schemas: dict[str, StructType] = {}
+        self.synopsis_files: dict[str, list[Path]] = {}
+        self.empty: set[str] = set()
+        self.one_partition = False
         self.version = 0
         self.check()
 
     def check(self) -> None:
         """Let Spark analyse the program over empty inputs: types and functions are checked before anything runs."""
-        origin = self.fragment.program.domain.origin
-        for source in self.fragment.program.inputs:
+        program, origin = self.program, self.program.domain.origin
+        for source in program.inputs:
             self.lay(source.name, [], self.schemas[source.stream])
         try:
-            for synopsis in self.fragment.program.synopses:
-                shape = self.sql(self.fragment.program.shape(synopsis), origin, origin)
+            for synopsis in program.synopses:
+                shape = self.sql(program.shape(synopsis), origin, origin)
                 self.synopsis_schemas[synopsis.name] = _nullable(shape.schema)
                 self.lay(synopsis.name, [], self.synopsis_schemas[synopsis.name])
-            self.sql(self.statement, origin, origin)
+            self.results(origin, origin)
         except PySparkException as error:
             raise translated(error, self.fragment.name) from error
 
@@ -79,11 +83,11 @@ class Executor:
         """One epoch, from where the fragment is up to `until`; the files of its results."""
         fragment = self.fragment
         try:
-            rows = self.lay_inputs(until)
-            self.set_width(rows + fragment.synopsis_rows)
-            files = self.write(self.sql(self.statement, fragment.since, until), "results")
+            self.prepare(until)
+            files = self.write(self.results(fragment.since, until), "results")
         except PySparkException as error:
             raise translated(error, fragment.name, fragment.after, until) from error
+        fragment.reread += sum(self.logs[stream].rows_within(fragment.since, until) for stream in self.wide.streams())
         fragment.after = until
         fragment.epochs += 1
         if not fragment.program.synopses:
@@ -92,9 +96,9 @@ class Executor:
 
     def move(self) -> None:
         """Move the synopses forward to what has been put out: one job for all of them."""
-        fragment, program = self.fragment, self.fragment.program
+        fragment, program = self.fragment, self.program
         try:
-            self.set_width(self.lay_inputs(fragment.after) + fragment.synopsis_rows)
+            self.prepare(fragment.after)
             self.version += 1
             target = self.directory / "synopses" / f"{self.version:012d}"
             self.write_synopses(target)
@@ -104,15 +108,16 @@ class Executor:
         for synopsis in program.synopses:
             files = sorted((target / f"_synopsis={synopsis.name}").glob("*.parquet"))
             fragment.synopsis_rows += sum(map(count, files))
-            self.lay(synopsis.name, files, self.synopsis_schemas[synopsis.name])
+            self.synopsis_files[synopsis.name] = files
         fragment.since = fragment.after
+        fragment.reread = 0
         for old in (self.directory / "synopses").iterdir():
             if old != target:
                 shutil.rmtree(old)
 
     def write_synopses(self, target: Path) -> None:
         """All synopses as one job, told apart by a partition column; each has its own columns, the others are null."""
-        fragment, program = self.fragment, self.fragment.program
+        fragment, program = self.fragment, self.program
         tagged: DataFrame | None = None
         for synopsis in program.synopses:
             contents = self.sql(program.contents(synopsis), fragment.since, fragment.after)
@@ -126,34 +131,54 @@ class Executor:
     def sql(self, text: str, since: Tick, until: Tick) -> DataFrame:
         return self.session.sql(text, args={"since": since, "until": until, "after": self.fragment.after})
 
-    def lay_inputs(self, until: Tick) -> int:
-        """Put the ranges of the logs under their names; returns about how many rows they hold."""
-        rows = 0
-        for source in self.fragment.program.inputs:
-            low, high = source.low.at(self.fragment.since, until), source.high.at(self.fragment.since, until)
-            if self.fragment.start is not None:
-                low = self.fragment.start if low is None else max(low, self.fragment.start)
-            log = self.logs[source.stream]
-            chunks = [] if low is not None and high is not None and high <= low else log.overlapping(low, high)
-            rows += sum(chunk.rows for chunk in chunks)
-            bounds = " AND ".join([f"_t > {low}"] * (low is not None) + [f"_t <= {high}"] * (high is not None))
+    def results(self, since: Tick, until: Tick) -> DataFrame:
+        return self.sql(self.program.output(result_columns(self.program)), since, until)
+
+    def prepare(self, until: Tick) -> None:
+        """Put the ranges of the logs and the synopses under their names, as one partition each if the epoch is small.
+
+        A small epoch then runs in one task and interpreted: shuffling and compiling would cost more than they save.
+        """
+        ranges = {source.name: self.chunks(source, until) for source in self.wide.inputs}
+        rows = self.fragment.synopsis_rows + sum(chunk.rows for chunks, _ in ranges.values() for chunk in chunks)
+        small = rows <= SMALL_EPOCH_ROWS and not self.fixed_width
+        self.program = self.narrow if small else self.wide
+        settings = self.session.conf
+        settings.set("spark.sql.shuffle.partitions", "1" if small else str(self.width))
+        settings.set("spark.sql.files.minPartitionNum", "1" if small else str(self.width))
+        settings.set("spark.sql.codegen.wholeStage", str(not small).lower())
+        settings.set("spark.sql.autoBroadcastJoinThreshold", "-1" if small else BROADCAST_BYTES)
+        self.one_partition = small
+        for source in self.wide.inputs:
+            chunks, bounds = ranges[source.name]
             self.lay(source.name, [chunk.path for chunk in chunks], self.schemas[source.stream], bounds)
-        return rows
+        for name, files in self.synopsis_files.items():
+            self.lay(name, files, self.synopsis_schemas[name])
+
+    def chunks(self, source: Input, until: Tick) -> tuple[list[Chunk], str]:
+        """The chunks that hold an input, and the exact bounds within them."""
+        low, high = source.range(self.fragment.since, until)
+        if self.fragment.start is not None:
+            low = self.fragment.start if low is None else max(low, self.fragment.start)
+        bounds = f"_t <= {high}" if low is None else f"_t > {low} AND _t <= {high}"
+        return (self.logs[source.stream].overlapping(low, high) if low is None or low < high else []), bounds
 
     def lay(self, name: str, files: list[Path], schema: StructType, bounds: str = "") -> None:
-        if files:
-            nested = name in self.synopsis_schemas
-            wanted = StructType().add(name, schema) if nested else schema
-            frame = self.session.read.schema(wanted).parquet(*(str(file) for file in files))
-            frame = frame.select(f"{name}.*") if nested else frame
-            frame = frame.where(bounds) if bounds else frame
-        else:
-            frame = self.session.createDataFrame([], schema)
+        if not files:
+            if name in self.empty:
+                return
+            nothing = ", ".join(f"CAST(NULL AS {field.dataType.simpleString()}) AS {_quoted(field.name)}" for field in schema)
+            self.session.sql(f"SELECT {nothing} WHERE FALSE").createOrReplaceTempView(name)
+            self.empty.add(name)
+            return
+        self.empty.discard(name)
+        nested = name in self.synopsis_schemas
+        wanted = StructType().add(name, schema) if nested else schema
+        frame = self.session.read.schema(wanted).parquet(*(str(file) for file in files))
+        frame = frame.select(f"{name}.*") if nested else frame
+        frame = frame.where(bounds) if bounds else frame
+        frame = frame.coalesce(1) if self.one_partition else frame
         frame.createOrReplaceTempView(name)
-
-    def set_width(self, rows: int) -> None:
-        if not self.fixed_width:
-            self.session.conf.set("spark.sql.shuffle.partitions", "1" if rows <= SMALL_EPOCH_ROWS else str(self.width))
 
     def write(self, frame: DataFrame, name: str) -> list[Path]:
         staging = self.directory / f".{name}"

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from headgate.catalog import Tick
 from headgate.delta.program import Program
 
-MOVE_ROWS = 20_000
-"""How many tuples behind `since` are re-read before the synopses are moved."""
+MOVE_COST_ROWS = 50_000
+"""A move costs about as much as reading this many tuples once more."""
 
 
 @dataclass(slots=True)
@@ -30,11 +30,14 @@ class Fragment:
     since: Tick = field(init=False)
     after: Tick = field(init=False)
     synopsis_rows: int = 0
+    reread: int = 0
+    """How many tuples behind `since` the epochs after it have read, together."""
+
     epochs: int = 0
 
     def __post_init__(self) -> None:
         self.since = self.after = self.program.domain.origin - 1 if self.start is None else self.start
 
-    def due(self, rows_behind: int) -> bool:
-        """Whether re-reading the tuples behind `since` has become dearer than moving the synopses, on average."""
-        return bool(self.program.synopses) and rows_behind > max(MOVE_ROWS, self.synopsis_rows // 4)
+    def due(self) -> bool:
+        """Whether re-reading the tuples behind `since` has by now cost as much as moving the synopses would."""
+        return bool(self.program.synopses) and self.reread > MOVE_COST_ROWS + self.synopsis_rows

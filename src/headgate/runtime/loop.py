@@ -59,9 +59,7 @@ class Loop:
     def tidy(self) -> None:
         """Move synopses that lag far behind, drop what no fragment will read again, merge small files."""
         for executor in self.executors.values():
-            fragment = executor.fragment
-            behind = sum(self.logs[stream].rows_within(fragment.since, fragment.after) for stream in fragment.program.streams())
-            if fragment.due(behind):
+            if executor.fragment.due():
                 executor.move()
         for name, log in self.logs.items():
             log.forget(lambda chunk, name=name: self.needed(name, chunk))  # type: ignore[misc]

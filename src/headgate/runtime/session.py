@@ -80,7 +80,7 @@ def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-        "spark.sql.autoBroadcastJoinThreshold": "1048576",
+        "spark.sql.files.openCostInBytes": "65536",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }.items():
         mine.conf.set(key, value)
