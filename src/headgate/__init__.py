@@ -1,0 +1,29 @@
+"""headgate: continuous queries in CQL on Spark, right at every instant, whatever clocks and silent feeds do.
+
+`Engine` is all that most programs need. It is imported when it is asked for, because it brings Spark with it: parsing,
+explaining and testing against the reference work without.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headgate.errors import NotYet, UserError
+
+if TYPE_CHECKING:
+    from headgate.engine import Engine
+    from headgate.heartbeat.clock import ManualClock
+    from headgate.sinks.sink import Result
+
+__version__ = "0.1.0"
+__all__ = ["Engine", "ManualClock", "NotYet", "Result", "UserError", "__version__"]
+
+_HOMES = {"Engine": "headgate.engine", "ManualClock": "headgate.heartbeat.clock", "Result": "headgate.sinks.sink"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        import importlib
+
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'headgate' has no attribute '{name}'")

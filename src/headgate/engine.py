@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
@@ -54,6 +54,7 @@ class Engine:
         *,
         clock: Clock | None = None,
         partitions: int | None = None,
+        default_sink: Literal["memory", "console"] = "memory",
     ) -> None:
         self.spark = spark or started()
         self.catalog = Catalog()
@@ -62,6 +63,7 @@ class Engine:
         self._directory = Path(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="headgate-"))
         self._directory.mkdir(parents=True, exist_ok=True)
         self._partitions = partitions
+        self._default_sink = default_sink
         self._heartbeats = Heartbeats()
         self._inlets: dict[str, Inlet] = {}
         self._sources: list[FileSource] = []
@@ -127,7 +129,7 @@ class Engine:
         self._queries[query.name.lower()] = RunningQuery(query, executor, sink)
 
     def _sink(self, query: Query, directory: Path) -> Sink:
-        match query.connector.format if query.connector else "memory":
+        match query.connector.format if query.connector else self._default_sink:
             case "console":
                 return ConsoleSink(query.name, directory / "results")
             case "parquet":
@@ -248,6 +250,11 @@ class RunningQuery:
     @property
     def epochs(self) -> int:
         return self._executor.fragment.epochs
+
+    @property
+    def count(self) -> int:
+        """How many results were put out so far."""
+        return self._sink.log.rows
 
     def results(self) -> list[Result]:
         """Everything put out so far, in order of time."""

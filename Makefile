@@ -1,0 +1,48 @@
+# Everything a developer or CI runs. Each target sets up what it needs: python 3.11+, make and Java 17+ are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench fuzz clean python java
+
+help: ## list what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) java ## three feeds, three continuous queries, one feed goes silent: about a minute
+	@$(BIN)/headgate demo
+
+test: $(READY) java ## all tests, on DuckDB and on local Spark
+	$(BIN)/pytest
+
+check: $(READY) ## format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY) ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY) java ## small epochs and replay, side by side with native Spark
+	$(BIN)/headgate bench
+
+fuzz: $(READY) ## random queries against the reference, longer: make fuzz SECONDS=600 SEED=1
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED))
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt | python
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	@touch $(READY)
+
+python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "headgate needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || echo missing)." >&2; \
+	  echo "Install one and say which: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+
+java:
+	@$(BIN)/python -c 'from headgate.cli import need_java; need_java()'

@@ -1,0 +1,193 @@
+"""The command line. Help and `explain` start no JVM; errors the user can mend are printed without a stack trace."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, TimeElapsedColumn
+
+from headgate import __version__
+from headgate.errors import UserError
+
+app = typer.Typer(
+    help="Continuous queries in CQL on Spark: right at every instant, whatever clocks and silent feeds do.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+out = Console(soft_wrap=True, highlight=False)
+err = Console(stderr=True, soft_wrap=True, highlight=False)
+
+USER_MISTAKE = 2
+
+
+class EngineKind(Enum):
+    spark = "spark"
+    reference = "reference"
+
+
+Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
+
+
+@app.callback(invoke_without_command=True)
+def top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        out.print(f"headgate {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def demo(seconds: Annotated[int, typer.Option(help="How long the feeds speak.", min=5)] = 24) -> None:
+    """Three feeds whose clocks disagree, three continuous queries; one feed goes silent, the answers do not."""
+    from headgate.demo import play
+
+    play(out, seconds)
+
+
+@app.command()
+def run(
+    script: Annotated[Path, typer.Argument(help="A file of CQL statements.")],
+    once: Annotated[bool, typer.Option("--once", help="Process what is there and end.")] = False,
+    master: Annotated[str | None, typer.Option(help="Spark master; default: this machine.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
+    from headgate.engine import Engine
+    from headgate.runtime.session import started
+
+    text = read_script(script)
+    with Engine(started(master), default_sink="console") as engine:
+        engine.execute(text, str(script))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: engine.stop())
+        if once:
+            engine.run_once()
+        else:
+            engine.run()
+        for query in engine.queries():
+            err.print(f"query {query.name}: {query.count} results, complete up to {query.complete}", markup=False)
+        for stream in engine.catalog.streams.values():
+            counts = ", ".join(f"{count} {what}" for what, count in engine.counts(stream.name).items())
+            err.print(f"stream {stream.name}: {counts}", markup=False)
+
+
+@app.command()
+def explain(
+    script: Annotated[Path, typer.Argument(help="A file of CQL statements.")],
+    query: Annotated[str | None, typer.Argument(help="One of its queries; default: all.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Print each query with all defaults written out, its plan, and the SQL of an epoch. Starts no JVM."""
+    from headgate.catalog import Catalog
+    from headgate.cql.definitions import Explanation, define
+    from headgate.delta.lower import lower
+    from headgate.plan.explain import explained
+
+    catalog = Catalog()
+    definitions = define(read_script(script), catalog, str(script))
+    chosen = [catalog.query(query)] if query is not None else list(catalog.queries.values())
+    if query is None:
+        chosen += [definition.query for definition in definitions if isinstance(definition, Explanation)]
+    if not chosen:
+        raise UserError("no-query", f'script "{script}" has no query')
+    for position, one in enumerate(chosen):
+        out.print(("\n\n" if position else "") + explained(one, lower(one.plan)), markup=False)
+
+
+@app.command()
+def test(
+    cases: Annotated[Path, typer.Argument(help="Cases, one JSON object a line.")],
+    epochs: Annotated[str, typer.Option(help="How the input is cut: one, each, or random:SEED.")] = "one",
+    engine: Annotated[EngineKind, typer.Option(help="What evaluates the queries.")] = EngineKind.spark,
+    only: Annotated[str | None, typer.Option(help="Only the cases whose id begins with this.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Run continuous-query cases and print each that differs, with the first differing instant."""
+    from headgate.testing.cases import read
+    from headgate.testing.runner import explained, outcomes
+
+    chosen = [case for case in read(cases) if only is None or case.id.startswith(only)]
+    with_output = [case for case in chosen if case.expected is not None]
+    texts = [case for case in chosen if case.expected is None]
+    failed = 0
+    with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task("cases", total=len(with_output))
+        for outcome in outcomes(with_output, engine.value, epochs):
+            bar.advance(task)
+            if not outcome.passed:
+                failed += 1
+                out.print(f"{outcome.case.id}: {outcome.case.query}\n  {outcome.complaint}".replace("\n", "\n  "), markup=False)
+    refused = 0
+    for case in texts:
+        try:
+            explained(case)
+        except UserError as error:
+            refused += 1
+            out.print(f"{case.id}: {error.code}: {error.message}", markup=False)
+    if texts:
+        out.print(f"{len(texts) - refused} of {len(texts)} texts without output explained", markup=False)
+    out.print(f"{len(with_output) - failed} passed, {failed} failed", markup=False)
+    raise typer.Exit(1 if failed else 0)
+
+
+@app.command()
+def bench(
+    rows: Annotated[int, typer.Option(help="Tuples of the replay.")] = 1_000_000,
+    epochs: Annotated[int, typer.Option(help="Small epochs that are timed.")] = 40,
+) -> None:
+    """Time a small epoch and a replay, side by side with native Spark in one run."""
+    from headgate.bench import report
+
+    report(out, rows, epochs)
+
+
+@app.command()
+def doctor(debug: Debug = False) -> None:
+    """Check what headgate needs: Python, Java, Spark."""
+    import platform
+
+    from headgate.runtime.session import JAVA_NEEDED, check_java, java_version, started
+
+    out.print(f"Python {platform.python_version()}")
+    check_java()
+    out.print(f"Java {java_version()} (needs {JAVA_NEEDED})")
+    spark = started()
+    total = spark.range(1000).selectExpr("sum(id)").collect()[0][0]
+    out.print(f"Spark {spark.version} on {spark.sparkContext.master}: counted to {total}")
+    out.print("all well")
+
+
+def need_java() -> None:
+    """For the Makefile: say what is missing before anything is started."""
+    from headgate.runtime.session import check_java
+
+    try:
+        check_java()
+    except UserError as error:
+        err.print(error.render(), markup=False)
+        sys.exit(USER_MISTAKE)
+
+
+def read_script(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError("no-such-file", f'script "{path}" does not exist') from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("bad-file", f'script "{path}" cannot be read', detail=str(error)) from None
+
+
+def main() -> None:
+    try:
+        app()
+    except UserError as error:
+        if "--debug" in sys.argv:
+            raise
+        err.print(error.render(), markup=False)
+        sys.exit(USER_MISTAKE)

@@ -1,0 +1,103 @@
+"""Runs cases on Spark or by the reference, with the input cut into epochs as one likes, and compares."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from headgate.catalog import Catalog
+from headgate.cql.definitions import define
+from headgate.delta.lower import lower
+from headgate.delta.sql import name
+from headgate.errors import UserError
+from headgate.testing.cases import FUNCTIONS, Case, Change, difference, sql_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a case: passed if there is no complaint."""
+
+    case: Case
+    complaint: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.complaint
+
+
+def cuts(case: Case, epochs: str) -> list[int]:
+    """The ends of the epochs: all in one, one at each instant at which something arrives, or at random ones."""
+    if epochs == "one":
+        return [case.horizon]
+    if epochs == "each":
+        return case.instants()
+    kind, _, seed = epochs.partition(":")
+    if kind != "random" or not seed.isdigit():
+        raise UserError("bad-option", f'epochs "{epochs}" are neither one, each nor random:SEED')
+    chance = random.Random(f"{seed} {case.id}")
+    count = chance.randint(1, max(1, min(8, case.horizon)))
+    return sorted({*chance.sample(range(case.horizon + 1), count), case.horizon})
+
+
+def script(case: Case) -> str:
+    """The case's definitions and its query, named `answer`, as CQL."""
+    lines = [f"SET range = '{case.range}'", f"SET empty_aggregate = '{case.empty_aggregate}'", f"SET time_unit = '{case.unit_seconds} seconds'"]
+    lines += [f"CREATE FUNCTION {function}({argument} DOUBLE) RETURN {body}" for function, (argument, body) in FUNCTIONS.items()]
+    for kind, schemas in (("STREAM", case.streams), ("RELATION", case.relations)):
+        for stream, schema in schemas.items():
+            columns = ", ".join(f"{name(column)} {sql_type(type_)}" for column, type_ in schema.items())
+            lines.append(f"CREATE {kind} {name(stream)} ({columns})")
+    for view in case.views:
+        columns = f" ({', '.join(map(name, view.columns))})" if view.columns else ""
+        lines.append(f"CREATE VIEW {name(view.name)}{columns} AS {view.query.rstrip('; ')}")
+    lines.append(f"CREATE QUERY answer AS {case.query.rstrip('; ')}")
+    return ";\n".join(lines)
+
+
+def explained(case: Case) -> None:
+    """Bind and compile the case without running it."""
+    catalog = Catalog()
+    define(script(case), catalog)
+    lower(catalog.query("answer").plan)
+
+
+def on_spark(case: Case, epochs: str, spark: SparkSession, partitions: int | None = None) -> list[Change]:
+    from headgate.engine import Engine
+
+    with Engine(spark, partitions=partitions) as engine:
+        engine.execute(script(case))
+        for stream in case.streams:
+            engine.push(stream, [(ts, row) for ts, row, _ in case.input.get(stream, [])])
+        for until in cuts(case, epochs):
+            engine.advance(until)
+        return [(result.at, result.sign, tuple(result.row.values())) for result in engine.query("answer").results()]
+
+
+def by_reference(case: Case) -> list[Change]:
+    from headgate.testing.reference import evaluate
+
+    return evaluate(case)[1]
+
+
+def outcomes(cases: list[Case], engine: Literal["spark", "reference"], epochs: str) -> Iterator[Outcome]:
+    """Run the cases that have an expected output, one after the other."""
+    spark = None
+    if engine == "spark":
+        from headgate.runtime.session import started
+
+        spark = started()
+    for case in cases:
+        try:
+            cuts(case, epochs)
+            found = by_reference(case) if spark is None else on_spark(case, epochs, spark)
+        except UserError as error:
+            yield Outcome(case, error.render())
+            continue
+        assert case.expected is not None
+        differs = difference(case.expected, found, case.horizon)
+        yield Outcome(case, "" if differs is None else str(differs))
