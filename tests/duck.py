@@ -43,7 +43,7 @@ class Duck:
         self.case = case
         self.program = program
         self.database = duckdb.connect(":memory:")
-        self.database.execute("SET threads = 1")
+        self.database.execute("SET threads = 1; CREATE MACRO pmod(a, b) AS ((a % b) + b) % b")
         self.started = False
 
     def run(self, cuts: Iterable[int], moves: Iterable[bool]) -> list[Change]:

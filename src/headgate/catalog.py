@@ -177,7 +177,7 @@ class Catalog:
                 "bad-setting", f'setting "{name}" has no value "{value}"', place=place, detail=detail,
                 hint=nearest(value, CHOICES[key]),
             )  # fmt: skip
-        self.settings = replace(self.settings, **{key: value.lower()})
+        self.settings = replace(self.settings, **{key: value.lower()})  # type: ignore[arg-type]
 
     def ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Tick:
         """A length of time in ticks. Without a unit: ticks of integer time, seconds of TIMESTAMP time."""
@@ -198,6 +198,4 @@ class Catalog:
 def unknown(kind: str, name: str, known: Iterable[str], place: Place | None = None) -> UserError:
     names = sorted(known)
     detail = f"There are {quoted(names)}." if names else f"No {kind} is defined."
-    return UserError(
-        f"no-such-{kind}", f'{kind} "{name}" does not exist', place=place, detail=detail, hint=nearest(name, names)
-    )
+    return UserError(f"no-such-{kind}", f'{kind} "{name}" does not exist', place=place, detail=detail, hint=nearest(name, names))

@@ -116,7 +116,9 @@ def test(
     with_output = [case for case in chosen if case.expected is not None]
     texts = [case for case in chosen if case.expected is None]
     failed = 0
-    with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal) as bar:
+    with Progress(
+        *Progress.get_default_columns(), TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal
+    ) as bar:
         task = bar.add_task("cases", total=len(with_output))
         for outcome in outcomes(with_output, engine.value, epochs):
             bar.advance(task)

@@ -1,10 +1,10 @@
 """The engine: where the life of a query and the life of a tuple meet. It only delegates.
 
-    engine = Engine()
-    engine.execute("CREATE STREAM s (k STRING, v INT); CREATE QUERY q AS SELECT ISTREAM(k, v) FROM s [NOW] WHERE v > 1")
-    engine.push("s", [(1, {"k": "a", "v": 7})])
-    engine.advance(1)
-    engine.query("q").results()     # [Result(at=1, sign='+', row={'k': 'a', 'v': 7})]
+engine = Engine()
+engine.execute("CREATE STREAM s (k STRING, v INT); CREATE QUERY q AS SELECT ISTREAM(k, v) FROM s [NOW] WHERE v > 1")
+engine.push("s", [(1, {"k": "a", "v": 7})])
+engine.advance(1)
+engine.query("q").results()     # [Result(at=1, sign='+', row={'k': 'a', 'v': 7})]
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Engine:
     def _add_query(self, query: Query) -> None:
         program = lower(query.plan)
         forgotten = [log.forgotten for stream in program.streams() if (log := self._logs[stream]).forgotten is not None]
-        fragment = Fragment(query.name, program, max(forgotten) if forgotten else None)  # type: ignore[type-var]
+        fragment = Fragment(query.name, program, max(forgotten) if forgotten else None)
         directory = self._directory / "queries" / query.name.lower()
         try:
             executor = Executor(self.spark, fragment, self._logs, self._schemas, directory, self._partitions)
@@ -157,7 +157,7 @@ class Engine:
     def advance(self, to: Tick | datetime | str) -> list[Epoch]:
         """Declare that nothing at or before `to` will still come on any stream, and take every query there."""
         until = to if isinstance(to, int) else ticks(to)
-        epochs = self._loop.take({name: until for name in self._loop.executors})
+        epochs = self._loop.take(dict.fromkeys(self._loop.executors, until))
         self._loop.tidy()
         return epochs
 
@@ -234,7 +234,7 @@ class RunningQuery:
 
     @property
     def kind(self) -> str:
-        """"stream" or "relation"."""
+        """ "stream" or "relation"."""
         return self._executor.fragment.program.kind
 
     @property

@@ -43,9 +43,7 @@ class HeadgateError(Exception):
 class UserError(HeadgateError):
     """A mistake in the query, the data or the set-up that the user can mend."""
 
-    def __init__(
-        self, code: str, message: str, *, place: Place | None = None, detail: str = "", hint: str = ""
-    ) -> None:
+    def __init__(self, code: str, message: str, *, place: Place | None = None, detail: str = "", hint: str = "") -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message

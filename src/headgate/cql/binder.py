@@ -20,12 +20,31 @@ from headgate.cql.functions import AGGREGATES
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.expressions import INTEGRAL, Call, Expression, Named
 from headgate.plan.nodes import (
-    Aggregate, Distinct, Dstream, Filter, Frame, Istream, Join, Node, Now, Project, Range, Relation, Rows, Rstream,
-    Source, Stream, Unbounded, Union, Window, domain, is_stream, names, sources,
+    Aggregate,
+    Distinct,
+    Dstream,
+    Filter,
+    Frame,
+    Istream,
+    Join,
+    Node,
+    Now,
+    Project,
+    Range,
+    Relation,
+    Rows,
+    Rstream,
+    Source,
+    Stream,
+    Unbounded,
+    Union,
+    Window,
+    domain,
+    is_stream,
+    names,
+    sources,
 )  # fmt: skip
 from headgate.plan.properties import instantaneous, monotonic
-
-OPERATORS = {"ISTREAM": Istream, "DSTREAM": Dstream, "RSTREAM": Rstream}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +55,10 @@ class Bound:
     resolved: str
 
 
-def bind(
-    tree: exp.Expression, text: str, catalog: Catalog, origin: str = "", columns: Sequence[str] = ()
-) -> Bound:
+def bind(tree: exp.Expression, text: str, catalog: Catalog, origin: str = "", columns: Sequence[str] = ()) -> Bound:
     """Bind a whole query; `columns` are other names for what it puts out."""
     binder = _Binder(text, catalog, origin)
+    binder.whole = Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin)
     plan = binder.outermost(tree)
     if columns:
         plan = binder.renamed(plan, columns, tree)
@@ -77,13 +95,14 @@ class _Binder:
         self.catalog = catalog
         self.origin = origin
         self.insertions: list[tuple[int, str]] = []
+        self.whole = Place(text, 0, len(text), origin)
 
     # places and defaults
 
-    def place(self, tree: exp.Expression | None) -> Place | None:
-        """The span of the first word below `tree` that knows where it stood."""
+    def place(self, tree: exp.Expression | None) -> Place:
+        """The span of the words below `tree` that know where they stood; the whole query if none does."""
         if tree is None:
-            return None
+            return self.whole
         if "start" in tree.meta and isinstance(tree, StreamWindow | exp.Identifier | exp.Anonymous | exp.Command | exp.DataType):
             end = tree.meta["end"] + (0 if isinstance(tree, StreamWindow | exp.Command | exp.DataType) else 1)
             return Place(self.text, tree.meta["start"], end, self.origin)
@@ -96,7 +115,7 @@ class _Binder:
             return Place(self.text, first["start"], end, self.origin)
         if "start" in tree.meta:
             return Place(self.text, tree.meta["start"], tree.meta["end"], self.origin)
-        return None
+        return self.whole
 
     def default(self, offset: int, text: str) -> None:
         self.insertions.append((offset, text))
@@ -156,13 +175,13 @@ class _Binder:
     def relation(self, tree: exp.Expression) -> Relation:
         """A query where a relation is needed: a stream gets the default window."""
         plan = self.query(tree)
-        return Window(plan, Unbounded()) if is_stream(plan) else plan  # type: ignore[arg-type, return-value]
+        return Window(plan, Unbounded()) if is_stream(plan) else _relation(plan)
 
     def as_stream(self, tree: exp.Expression) -> Stream:
         """A query with a window behind it: Istream by default, if the result only grows."""
         plan = self.query(tree)
         if is_stream(plan):
-            return plan  # type: ignore[return-value]
+            return plan
         if monotonic(plan):
             self.wrap(tree, "ISTREAM")
             return Istream(_relation(plan))
@@ -178,7 +197,13 @@ class _Binder:
                 detail="Over TIMESTAMP time it needs a relation that lives for one instant, as below [NOW].",
                 hint="Use ISTREAM, or join with a stream [NOW].",
             )  # fmt: skip
-        return OPERATORS[kind](child)
+        match kind:
+            case "ISTREAM":
+                return Istream(child)
+            case "DSTREAM":
+                return Dstream(child)
+            case _:
+                return Rstream(child)
 
     def set_operation(self, tree: exp.SetOperation) -> Relation:
         if not isinstance(tree, exp.Union):
@@ -202,6 +227,8 @@ class _Binder:
         conditions += _conjuncts(where.this) if where else []
         node = self.joined(scope, conditions)
         expanded = self.expand(projections, scope)
+        for item in expanded:
+            self.check_expression(_unalias(item))
         group, having = tree.args.get("group"), tree.args.get("having")
         if group or having or any(self.aggregates(item) for item in expanded):
             node, items = self.aggregate(node, scope, expanded, group, having)
@@ -209,7 +236,9 @@ class _Binder:
             items = [(self.resolve(_unalias(item), scope), self.output_name(item)) for item in expanded]
         types = _types(node)
         unique = _unique([name for _, name in items])
-        project = Project(node, tuple(Named(name, _expression(item, types)) for name, (item, _) in zip(unique, items, strict=True)))
+        project = Project(
+            node, tuple(Named(name, _expression(item, types)) for name, (item, _) in zip(unique, items, strict=True))
+        )
         result: Relation = Distinct(project) if distinct else project
         return self.operator(operator, result, tree) if operator else result
 
@@ -223,10 +252,9 @@ class _Binder:
         ):  # fmt: skip
             if tree.args.get(part):
                 found = tree.args[part]
-                raise NotYet(what, place=self.place(found[0] if isinstance(found, list) else found) or self.place(tree))
+                raise NotYet(what, place=self.place(found[0] if isinstance(found, list) else found))
         if tree.args.get("from_") is None:
-            raise UserError("no-from", "a continuous query needs FROM", place=self.place(tree) or Place(
-                self.text, tree.meta.get("start", 0), tree.meta.get("end", len(self.text)), self.origin))  # fmt: skip
+            raise UserError("no-from", "a continuous query needs FROM", place=self.place(tree))
         if not tree.expressions:
             raise UserError("syntax", "the select list is empty", place=self.place(tree))
 
@@ -255,7 +283,11 @@ class _Binder:
         conditions: list[exp.Expression] = []
         for table, join in tables:
             if join is not None:
-                if join.args.get("side") or join.args.get("method") or (join.args.get("kind") or "") not in ("", "CROSS", "INNER"):
+                if (
+                    join.args.get("side")
+                    or join.args.get("method")
+                    or (join.args.get("kind") or "") not in ("", "CROSS", "INNER")
+                ):
                     words = [join.args.get(part) or "" for part in ("method", "side", "kind")]
                     raise NotYet(" ".join(word for word in words if word) + " JOIN", place=self.place(table))
                 if join.args.get("using"):
@@ -264,7 +296,9 @@ class _Binder:
                     conditions += _conjuncts(join.args["on"])
             alias, node = self.table(table)
             if any(alias.lower() == other.lower() for other, _, _ in bound if alias):
-                raise UserError("name-taken", f'"{alias}" stands twice in FROM', place=self.place(table), hint="Give one an alias.")
+                raise UserError(
+                    "name-taken", f'"{alias}" stands twice in FROM', place=self.place(table), hint="Give one an alias."
+                )
             bound.append((alias, node, names(node)))
         return self.scope(bound), conditions
 
@@ -275,7 +309,9 @@ class _Binder:
             for column in columns:
                 counts[column.lower()] = counts.get(column.lower(), 0) + 1
         wanted = [
-            column if counts[column.lower()] == 1 else f"{alias or 'q'}_{column}" for alias, _, columns in bound for column in columns
+            column if counts[column.lower()] == 1 else f"{alias or 'q'}_{column}"
+            for alias, _, columns in bound
+            for column in columns
         ]
         unique = iter(_unique(wanted))
         items = []
@@ -316,11 +352,11 @@ class _Binder:
         if is_stream(node):
             if window is None and "end" in identifier.meta:
                 self.default(identifier.meta["end"] + 1, " [RANGE UNBOUNDED]")
-            return self.windowed(node, window) if window is not None else Window(node, Unbounded())  # type: ignore[arg-type]
+            return self.windowed(node, window) if window is not None else Window(node, Unbounded())
         if window is not None:
             raise UserError(
-                "window-over-relation", f'view "{found.name}" is a relation, and a window needs a stream', place=self.place(window),
-                hint="Leave the window out, or put ISTREAM around the view's query.",
+                "window-over-relation", f'view "{found.name}" is a relation, and a window needs a stream',
+                place=self.place(window), hint="Leave the window out, or put ISTREAM around the view's query.",
             )  # fmt: skip
         return _relation(node)
 
@@ -366,7 +402,9 @@ class _Binder:
         for condition, _ in resolved:
             found = self.aggregates(condition)
             if found:
-                raise UserError("aggregate-in-where", "an aggregate cannot stand in WHERE", place=self.place(found[0]), hint="Use HAVING.")
+                raise UserError(
+                    "aggregate-in-where", "an aggregate cannot stand in WHERE", place=self.place(found[0]), hint="Use HAVING."
+                )
         waiting = [tree for _, tree in resolved]
         inputs = []
         for item in scope.items:
@@ -419,7 +457,7 @@ class _Binder:
         function = self.catalog.functions[node.name.lower()]
         if len(node.expressions) != len(function.parameters):
             raise UserError(
-                "wrong-arguments", f'function "{function.name}" takes {len(function.parameters)} arguments, not {len(node.expressions)}',
+                "wrong-arguments", f'function "{function.name}" takes {len(function.parameters)} arguments',
                 place=self.place(node),
             )  # fmt: skip
         arguments = {
@@ -441,7 +479,7 @@ class _Binder:
         if tree.find(exp.Window):
             raise NotYet("an analytic function (OVER)", place=self.place(tree))
         for parameter in tree.find_all(exp.Placeholder, exp.Parameter):
-            raise UserError("syntax", "a parameter has no value here", place=self.place(parameter) or self.place(tree))
+            raise UserError("syntax", "a parameter has no value here", place=self.place(parameter))
         for stream in tree.find_all(StreamOf):
             raise UserError(
                 "operator-in-list", f"{stream.args['kind']} must be around the whole select list", place=self.place(stream)
@@ -554,7 +592,9 @@ class _Binder:
                         if self.aggregates(inner):
                             if isinstance(node, exp.Filter | exp.WithinGroup) and inner is node.this:
                                 continue
-                            raise UserError("nested-aggregate", "an aggregate cannot stand in an aggregate", place=self.place(inner))
+                            raise UserError(
+                                "nested-aggregate", "an aggregate cannot stand in an aggregate", place=self.place(inner)
+                            )
                     calls[text] = self.call(node, scope.types, _fresh(_call_name(node), taken))
                 return _column(calls[text].name, node)
             if isinstance(node, exp.Column):
@@ -598,7 +638,9 @@ class _Binder:
             if isinstance(tree, exp.Literal) and not tree.is_string:
                 position = int(tree.name) if tree.name.isdigit() else 0
                 if not 1 <= position <= len(projections):
-                    raise UserError("bad-position", f"GROUP BY {tree.name} is not a position of the select list", place=self.place(group))
+                    raise UserError(
+                        "bad-position", f"GROUP BY {tree.name} is not a position of the select list", place=self.place(group)
+                    )
                 tree = _unalias(projections[position - 1])
             tree = self.with_aliases(tree, aliases, scope)
             if self.aggregates(tree):
@@ -674,7 +716,7 @@ def _replace(tree: exp.Expression, replacement: object) -> exp.Expression:
     assert callable(replacement)
     new = replacement(tree)
     if new is not None:
-        return new  # type: ignore[no-any-return]
+        return new
     for child in list(tree.iter_expressions()):
         changed = _replace(child, replacement)
         if changed is not child:
@@ -700,7 +742,7 @@ def _annotated(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
     for column in select.find_all(exp.Column):
         column.set("this", exp.to_identifier(column.name.lower(), quoted=True))
     annotate_types(select, schema=schema if schema["t"] else None, dialect="spark")
-    return select.expressions[0]  # type: ignore[no-any-return]
+    return select.expressions[0]
 
 
 def _type(tree: exp.Expression) -> str:
@@ -719,7 +761,7 @@ def _divided(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
             written.replace(exp.IntDiv(this=written.this, expression=written.expression))
         else:
             written.set("typed", False)
-    return holder.this  # type: ignore[no-any-return]
+    return holder.this
 
 
 def _expression(tree: exp.Expression, types: dict[str, str]) -> Expression:

@@ -52,7 +52,9 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             catalog.add(view, place(tree.this))
             return view
         case dialect.CreateQuery():
-            return _query(tree.name, tree.args["query"], text, catalog, origin, _connector(tree, SINKS, "sink", place), place(tree.this))
+            return _query(
+                tree.name, tree.args["query"], text, catalog, origin, _connector(tree, SINKS, "sink", place), place(tree.this)
+            )
         case dialect.CreateFunction():
             parameters = tuple(parameter.name for parameter in tree.args["parameters"])
             function = Function(tree.name, parameters, tree.args["body"].sql("spark"))
@@ -124,7 +126,9 @@ def _stream(tree: dialect.CreateStream, catalog: Catalog, place: _Places) -> Str
     source_by = _one_of(tree.args.get("source_by"), columns, tree.name, place)
     connector = _connector(tree, SOURCES, "source", place)
     if connector is not None and connector.format != "memory" and timestamp is None:
-        raise UserError("no-timestamp-column", f'stream "{tree.name}" is read from files and needs TIMESTAMP BY', place=place(tree.this))
+        raise UserError(
+            "no-timestamp-column", f'stream "{tree.name}" is read from files and needs TIMESTAMP BY', place=place(tree.this)
+        )
     disorder = 0
     if tree.args.get("disorder") is not None:
         disorder = catalog.ticks(tree.args["disorder"], tree.args.get("disorder_unit"), domain, place(tree.this))

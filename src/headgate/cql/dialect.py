@@ -81,7 +81,7 @@ class Explain(exp.Expression):
     arg_types = {"this": True}
 
 
-class CqlParser(Spark.Parser):  # type: ignore[misc, valid-type]
+class CqlParser(Spark.Parser):
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         **Spark.Parser.FUNCTION_PARSERS,
         **{kind: lambda self, kind=kind: self._parse_stream_of(kind) for kind in STREAM_OPERATORS},
@@ -291,7 +291,7 @@ class CqlParser(Spark.Parser):  # type: ignore[misc, valid-type]
         name = self._parse_id_var(any_token=False)
         if name is None:
             self.raise_error("expected a name")
-        return name  # type: ignore[no-any-return]
+        return name
 
     def _parse_create_stream(self) -> Any:
         name = self._parse_name()
@@ -394,8 +394,9 @@ def parse(text: str, origin: str = "") -> list[exp.Expression]:
     dialect = Cql()
     try:
         tokens = dialect.tokenize(text)
-    except TokenError as error:
-        raise UserError("syntax", "the text cannot be split into words", detail=str(error).splitlines()[0]) from None
+    except TokenError:
+        start = _open_quote(text)
+        raise UserError("syntax", "a quote or comment is not closed", place=Place(text, start, start + 1, origin)) from None
     statements: list[exp.Expression] = []
     for chunk in _statements(tokens):
         parser = dialect.parser(error_level=None)
@@ -409,6 +410,26 @@ def parse(text: str, origin: str = "") -> list[exp.Expression]:
         tree.meta.update(start=chunk[0].start, end=chunk[-1].end + 1)
         statements.append(tree)
     return statements
+
+
+def _open_quote(text: str) -> int:
+    """Where the quote or comment begins that has no end."""
+    start, closing = 0, ""
+    position = 0
+    while position < len(text):
+        if closing:
+            if text.startswith("\\", position) and closing in "'\"":
+                position += 1
+            elif text.startswith(closing, position):
+                position += len(closing) - 1
+                closing = ""
+        else:
+            opened = next((mark for mark in ("/*", "--", "'", '"', "`") if text.startswith(mark, position)), "")
+            if opened:
+                start, closing = position, {"/*": "*/", "--": "\n"}.get(opened, opened)
+                position += len(opened) - 1
+        position += 1
+    return start
 
 
 def _statements(tokens: list[Token]) -> list[list[Token]]:
@@ -428,6 +449,8 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
         message = message[0].lower() + message[1:]
     message, _, hint = message.partition(". Did you")
     line, column, word = first["line"], first["col"], str(first["highlight"] or "")
+    if message.startswith("invalid expression"):
+        message = f'unexpected "{word}"'
     offset = sum(len(part) + 1 for part in text.split("\n")[: (line or 1) - 1])
     end = offset + (column or 0)
     start = max(offset, end - len(word))
@@ -435,5 +458,9 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
         known = (*STATEMENTS, "FROM", "WHERE", "GROUP", "HAVING", "RANGE", "ROWS", "SLIDE", "UNBOUNDED", "STREAM", "QUERY")
         close = nearest(word, known)
         hint = close.removeprefix("Did you") if close and word.upper() not in known else ""
+    before = next((token.text for token in reversed(chunk) if token.end < start), "")
+    if not hint and before.isalpha():  # the word before may be the one that is misspelt
+        close = nearest(before, ("FROM", "WHERE", "GROUP", "HAVING", "UNION"))
+        hint = close.removeprefix("Did you") if close and before.upper() not in close else ""
     place = Place(text, start, max(end, start + 1), origin)
     return UserError("syntax", message, place=place, hint=f"Did you{hint}" if hint else "")

@@ -190,10 +190,7 @@ def _netted_rows(lowering: Lowering, node: Aggregate, elements: str, moments: st
     hidden = sweep.group(node)
     on = " AND ".join([*(f"m.{key} <=> e.{key}" for key in hidden), alive("e", "m._at")])
     row = comma(listed(hidden, "m"), "m._at", listed(needed, "e"))
-    net = (
-        f"SELECT {row}, SUM(e._n) AS _n FROM {moments} AS m JOIN {elements} AS e ON {on}\n"
-        f"GROUP BY {row} HAVING SUM(e._n) > 0"
-    )
+    net = f"SELECT {row}, SUM(e._n) AS _n FROM {moments} AS m JOIN {elements} AS e ON {on}\nGROUP BY {row} HAVING SUM(e._n) > 0"
     return lowering.step(
         "alive",
         f"SELECT {comma(listed((*hidden, '_at')), listed(needed))}, {ONE} AS _n FROM (\n{net}\n) "

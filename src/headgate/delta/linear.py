@@ -38,7 +38,5 @@ def either(lowering: Lowering, node: Union, left: str | None, right: str | None)
         return both(lowering, node, left, right)
     if right is None:
         return left
-    renamed = ", ".join(
-        f"{name(theirs)} AS {name(ours)}" for theirs, ours in zip(names(node.right), names(node), strict=True)
-    )
+    renamed = ", ".join(f"{name(theirs)} AS {name(ours)}" for theirs, ours in zip(names(node.right), names(node), strict=True))
     return lowering.step("union", f"SELECT {renamed}, _t, _x, _n FROM {right}")

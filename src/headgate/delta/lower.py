@@ -21,8 +21,24 @@ from headgate.delta import aggregate, distinct, join, linear, netting, stream, s
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, words
 from headgate.delta.sql import listed, union
 from headgate.plan.nodes import (
-    Aggregate, Distinct, Dstream, Filter, Istream, Join, Node, Project, Relation, Rows, Rstream, Source, Stream, Union,
-    Window, domain, is_stream, names,
+    Aggregate,
+    Distinct,
+    Dstream,
+    Filter,
+    Istream,
+    Join,
+    Node,
+    Project,
+    Relation,
+    Rows,
+    Rstream,
+    Source,
+    Stream,
+    Union,
+    Window,
+    domain,
+    is_stream,
+    names,
 )  # fmt: skip
 
 Form: TypeAlias = str | None
@@ -32,7 +48,7 @@ def lower(plan: Node) -> Program:
     """The program that keeps the plan's result up to date."""
     lowering = Lowering()
     if is_stream(plan):
-        tuples = lowering.tuples(plan)  # type: ignore[arg-type]
+        tuples = lowering.tuples(plan)
         result = lowering.step("result", f"SELECT {listed(names(plan))}, _t, CAST(1 AS BIGINT) AS _n FROM {tuples}")
     else:
         result = netting.changes(lowering, plan)  # type: ignore[arg-type]

@@ -63,7 +63,10 @@ def netted(lowering: Lowering, node: Relation) -> str:
     def make() -> str:
         columns = listed(names(node))
         born = lowering.born(node)
-        events = [f"SELECT {columns}, _t, _n FROM {born}", f"SELECT {columns}, _x AS _t, -_n AS _n FROM {born} WHERE _x <= :until"]
+        events = [
+            f"SELECT {columns}, _t, _n FROM {born}",
+            f"SELECT {columns}, _x AS _t, -_n AS _n FROM {born} WHERE _x <= :until",
+        ]
         ends = lowering.ends(node)
         if ends is not None:
             events.append(f"SELECT {columns}, _x AS _t, -_n AS _n FROM {ends}")
@@ -81,7 +84,8 @@ def repeated(lowering: Lowering, node: Relation, counted: str) -> str:
     """Every row as often as its count says."""
     return lowering.step(
         "repeated",
-        f"SELECT {listed(names(node))}, _t FROM (\n{counted}\n) LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy",
+        f"SELECT {listed(names(node))}, _t FROM (\n{counted}\n)\n"
+        f"LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy",
     )
 
 

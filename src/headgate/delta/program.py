@@ -1,8 +1,8 @@
 """A compiled query: named SQL steps over ranges of logs and over synopses, to be run once an epoch.
 
-A program is data. For an epoch (since, until] the executor lays the rows of every `Input` and the contents of every `Synopsis`
-under their names and runs `output()`; it gives the results with `_t` in (since, until]. When the state is to move forward, it runs
-`contents(synopsis)` for each: that is the synopsis as of `until`, which makes `until` the next `since`.
+A program is data. For an epoch (since, until] the executor lays the rows of every `Input` and the contents of every
+`Synopsis` under their names and runs `output()`; it gives the results with `_t` in (since, until]. When the state is to move
+forward, it runs `contents(synopsis)` for each: that is the synopsis as of `until`, which makes `until` the next `since`.
 """
 
 from __future__ import annotations

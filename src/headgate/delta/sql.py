@@ -15,12 +15,12 @@ FOREVER = "9223372036854775807"
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 _RESERVED = frozenset(
-    "all and anti any array as asc between both by case cast create cross current_date current_time current_timestamp date "
-    "default delete desc describe distinct div drop else end except exists explain false filter for from full grant group "
-    "having in inner insert intersect interval into is join lateral left like limit map minus natural not null of offset on or "
-    "order outer over partition qualify range rename replace right row rows select semi set show some struct table then "
-    "time timestamp to true union unique unknown unnest unpivot pivot update user using values when where window with within "
-    "year month day hour minute second at start end desc int string".split()
+    """all and anti any array as asc at between both by case cast create cross current_date current_time current_timestamp
+    date day default delete desc describe distinct div drop else end except exists explain false filter for from full grant
+    group having hour in inner insert int intersect interval into is join lateral left like limit map minus minute month
+    natural not null of offset on or order outer over partition pivot qualify range rename replace right row rows second
+    select semi set show some start string struct table then time timestamp to true union unique unknown unnest unpivot
+    update user using values when where window with within year""".split()
 )
 
 

@@ -55,9 +55,7 @@ def born(lowering: Lowering, node: Aggregate | Distinct) -> str:
     timeline = lowering.timeline(node)
     assert timeline is not None
     columns = listed(names(node))
-    spans = lowering.step(
-        "spans", f"SELECT {comma(columns)}, _t, LEAD(_t) OVER {over(group(node))} AS _x, _live FROM {timeline}"
-    )
+    spans = lowering.step("spans", f"SELECT {comma(columns)}, _t, LEAD(_t) OVER {over(group(node))} AS _x, _live FROM {timeline}")
     return lowering.step(
         "sweep",
         union(

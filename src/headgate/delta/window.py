@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 def floor(instant: str, slide: Tick) -> str:
     """The last multiple of `slide` up to the instant, also before 0."""
-    return f"({instant} - MOD(MOD({instant}, {slide}) + {slide}, {slide}))"
+    return f"({instant} - PMOD({instant}, {slide}))"
 
 
 def ceiling(instant: str, slide: Tick) -> str:
-    return floor(f"({instant} + {slide - 1})", slide) if slide > 1 else instant
+    return f"({instant} + PMOD(-{instant}, {slide}))"
 
 
 def interval(frame: Now | Unbounded | Range) -> tuple[str, str]:
@@ -34,11 +34,12 @@ def interval(frame: Now | Unbounded | Range) -> tuple[str, str]:
             return "_t", "_t + 1"
         case Unbounded():
             return "_t", NEVER
-        case Range(slide=None):
-            return "_t", f"_t + {frame.span}"
-        case Range(length, int(slide), closed):
-            until = f"{floor(f'(_t + {length})', slide)} + {slide}" if closed else ceiling(f"(_t + {length})", slide)
-            return ceiling("_t", slide), until
+        case Range(length, slide, closed):
+            if slide is None:
+                return "_t", f"_t + {frame.span}"
+            if closed:
+                return ceiling("_t", slide), f"{floor(f'(_t + {length})', slide)} + {slide}"
+            return ceiling("_t", slide), ceiling(f"(_t + {length})", slide)
         case _:
             assert_never(frame)
 

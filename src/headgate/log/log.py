@@ -70,9 +70,7 @@ class Log:
         return sum(chunk.rows for chunk in self.overlapping(low, high))
 
     def overlapping(self, low: Tick | None, high: Tick | None) -> list[Chunk]:
-        return [
-            chunk for chunk in self.chunks if (low is None or chunk.high > low) and (high is None or chunk.low <= high)
-        ]
+        return [chunk for chunk in self.chunks if (low is None or chunk.high > low) and (high is None or chunk.low <= high)]
 
     def forget(self, needed: Callable[[Chunk], bool]) -> None:
         """Delete the chunks that nobody needs any more."""
@@ -97,9 +95,7 @@ class Log:
         position = self.chunks.index(run[0])
         path = self._path()
         merge(run, path)
-        merged = Chunk(
-            path, sum(chunk.rows for chunk in run), min(chunk.low for chunk in run), max(chunk.high for chunk in run)
-        )
+        merged = Chunk(path, sum(chunk.rows for chunk in run), min(chunk.low for chunk in run), max(chunk.high for chunk in run))
         self.chunks[position : position + len(run)] = [merged]
         for chunk in run:
             chunk.path.unlink()

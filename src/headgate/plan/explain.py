@@ -6,8 +6,25 @@ from typing import TYPE_CHECKING, assert_never
 
 from headgate.catalog import Query, Tick, TimeDomain
 from headgate.plan.nodes import (
-    Aggregate, Distinct, Dstream, Filter, Frame, Istream, Join, Node, Now, Project, Range, Rows, Rstream, Source, Unbounded,
-    Union, Window, children, domain,
+    Aggregate,
+    Distinct,
+    Dstream,
+    Filter,
+    Frame,
+    Istream,
+    Join,
+    Node,
+    Now,
+    Project,
+    Range,
+    Rows,
+    Rstream,
+    Source,
+    Unbounded,
+    Union,
+    Window,
+    children,
+    domain,
 )  # fmt: skip
 
 if TYPE_CHECKING:

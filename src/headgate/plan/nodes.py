@@ -7,7 +7,7 @@ every name once (case-insensitively), none beginning with an underscore: those b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from headgate.catalog import Column, Tick, TimeDomain
 from headgate.plan.expressions import Call, Expression, Named
@@ -172,7 +172,7 @@ Relation: TypeAlias = Window | Filter | Project | Join | Union | Aggregate | Dis
 Node: TypeAlias = Stream | Relation
 
 
-def is_stream(node: Node) -> bool:
+def is_stream(node: Node) -> TypeGuard[Stream]:
     return isinstance(node, Source | Istream | Dstream | Rstream)
 
 

@@ -7,8 +7,24 @@ each says why it holds.
 from __future__ import annotations
 
 from headgate.plan.nodes import (
-    Aggregate, Distinct, Dstream, Filter, Istream, Join, Node, Now, Project, Range, Relation, Rows, Rstream, Source,
-    Stream, Unbounded, Union, Window,
+    Aggregate,
+    Distinct,
+    Dstream,
+    Filter,
+    Istream,
+    Join,
+    Node,
+    Now,
+    Project,
+    Range,
+    Relation,
+    Rows,
+    Rstream,
+    Source,
+    Stream,
+    Unbounded,
+    Union,
+    Window,
 )  # fmt: skip
 
 

@@ -122,7 +122,9 @@ class Executor:
         for synopsis in program.synopses:
             contents = self.sql(program.contents(synopsis), fragment.since, fragment.after)
             schema = self.synopsis_schemas[synopsis.name]
-            columns = [f"CAST({_quoted(field.name)} AS {field.dataType.simpleString()}) AS {_quoted(field.name)}" for field in schema]
+            columns = [
+                f"CAST({_quoted(field.name)} AS {field.dataType.simpleString()}) AS {_quoted(field.name)}" for field in schema
+            ]
             part = contents.selectExpr(f"'{synopsis.name}' AS _synopsis", f"STRUCT({', '.join(columns)}) AS {synopsis.name}")
             tagged = part if tagged is None else tagged.unionByName(part, allowMissingColumns=True)
         assert tagged is not None

@@ -1,6 +1,6 @@
 """Results as Parquet files in a folder of the user's, one or more an epoch, each there whole or not at all.
 
-    out/alerts/000000000001.parquet     _time, [_change,] and the columns of the query
+out/alerts/000000000001.parquet     _time, [_change,] and the columns of the query
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.catalog import Connector
-from headgate.errors import UserError
+from headgate.errors import UserError, quoted
 from headgate.log.log import Log
 
 
@@ -19,7 +19,8 @@ class ParquetSink:
         unknown = sorted(set(connector.options) - {"path"})
         if unknown or "path" not in connector.options:
             raise UserError(
-                "bad-option", f'the parquet sink of query "{query}" takes the option "path"' + (f', not "{unknown[0]}"' if unknown else ""),
+                "bad-option", f'the parquet sink of query "{query}" takes one option, "path"',
+                detail=f"It has {quoted(connector.options)}." if connector.options else "It has none.",
                 hint="INTO parquet OPTIONS ('path' = 'folder')",
             )  # fmt: skip
         self.log = Log(Path(connector.options["path"]))

@@ -89,11 +89,14 @@ class FileSource:
         raw = CORRUPT if self.connector.format in SEES_CORRUPT else "CAST(NULL AS STRING)"
         assert stream.timestamp is not None
         given = name(stream.timestamp)
-        instant = f"UNIX_MICROS(CAST({given} AS TIMESTAMP))" if stream.domain is TimeDomain.TIMESTAMP else f"CAST({given} AS BIGINT)"
+        instant = (
+            f"UNIX_MICROS(CAST({given} AS TIMESTAMP))" if stream.domain is TimeDomain.TIMESTAMP else f"CAST({given} AS BIGINT)"
+        )
         limit = self.inlet.heartbeats.limit(stream.name)
         late = f"_t <= {limit}" if limit is not None else "FALSE"
         # Which file, which piece of it, which row of the piece: the order of arrival in 20, 10 and 33 bits.
-        piece = f"CAST(_metadata.file_block_start DIV {self.session.conf.get('spark.sql.files.maxPartitionBytes').rstrip('b')} AS BIGINT)"
+        piece_bytes = str(self.session.conf.get("spark.sql.files.maxPartitionBytes")).rstrip("b")
+        piece = f"CAST(_metadata.file_block_start DIV {piece_bytes} AS BIGINT)"
         within = f"(SHIFTLEFT({piece}, 33) | (MONOTONICALLY_INCREASING_ID() & 8589934591L))"
         columns = listed(stream.row_columns())
         located = rows.selectExpr(

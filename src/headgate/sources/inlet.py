@@ -89,7 +89,9 @@ class Inlet:
         if isinstance(row, Sequence) and not isinstance(row, str) and len(row) == len(columns):
             return dict(zip(columns, row, strict=True))
         raise UserError(
-            "bad-row", f'a row of stream "{self.stream.name}" must be a mapping or have {len(columns)} values', detail=f"Got {row!r}."
+            "bad-row",
+            f'a row of stream "{self.stream.name}" must be a mapping or have {len(columns)} values',
+            detail=f"Got {row!r}.",
         )
 
     def _table(self, stamped: list[tuple[Any, Mapping[str, Any]]]) -> tuple[pa.Table, list[str]]:
@@ -134,7 +136,9 @@ class Inlet:
         return reasons.combine_chunks() if isinstance(reasons, pa.ChunkedArray) else reasons
 
     def _bury(self, refused: pa.Table, reasons: pa.Array, bad: list[str], limit: Tick | None) -> None:
-        behind = pc.if_else(pc.equal(reasons, "late"), pc.subtract(limit, refused.column("_t")) if limit is not None else None, None)
+        behind = pc.if_else(
+            pc.equal(reasons, "late"), pc.subtract(limit, refused.column("_t")) if limit is not None else None, None
+        )
         table = refused.append_column("_reason", reasons.cast(pa.string()))
         table = table.append_column("_behind", pc.cast(behind, pa.int64()))
         table = table.append_column("_raw", pa.nulls(refused.num_rows, pa.string()))

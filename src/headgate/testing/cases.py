@@ -100,12 +100,15 @@ def read(path: Path) -> list[Case]:
 
 
 def from_json(given: dict[str, Any]) -> Case:
-    schemas = {kind: {name: thing["schema"] for name, thing in (given.get(kind) or {}).items()} for kind in ("streams", "relations")}
+    schemas = {
+        kind: {name: thing["schema"] for name, thing in (given.get(kind) or {}).items()} for kind in ("streams", "relations")
+    }
     rows: dict[str, list[tuple[int, Row, str]]] = {}
     for name, entries in (given.get("input") or {}).items():
         columns = {**schemas["streams"], **schemas["relations"]}[name]
         rows[name] = [
-            (entry[0], tuple(entry[1].get(column) for column in columns), entry[2] if len(entry) > 2 else "+") for entry in entries
+            (entry[0], tuple(entry[1].get(column) for column in columns), entry[2] if len(entry) > 2 else "+")
+            for entry in entries
         ]
     expected = given.get("expected")
     last = max((ts for entries in rows.values() for ts, _, _ in entries), default=0)
@@ -182,7 +185,6 @@ def _close(one: Counter[Row], two: Counter[Row]) -> bool:
 
 def _alike(one: Row, two: Row) -> bool:
     return len(one) == len(two) and all(
-        a == b
-        or (isinstance(a, int | float) and isinstance(b, int | float) and abs(a - b) <= 1e-4 * max(1.0, abs(a), abs(b)))
+        a == b or (isinstance(a, int | float) and isinstance(b, int | float) and abs(a - b) <= 1e-4 * max(1.0, abs(a), abs(b)))
         for a, b in zip(one, two, strict=True)
     )

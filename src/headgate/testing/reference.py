@@ -62,9 +62,7 @@ class _Reference:
         try:
             import duckdb
         except ImportError:
-            raise UserError(
-                "no-duckdb", "the reference evaluator needs DuckDB", hint="pip install 'headgate[testing]'"
-            ) from None
+            raise UserError("no-duckdb", "the reference evaluator needs DuckDB", hint="pip install 'headgate[testing]'") from None
         self.case = case
         self.database = duckdb.connect(":memory:")
         self.database.execute("SET integer_division = true; SET threads = 1")
@@ -149,9 +147,7 @@ class _Reference:
     def rstream(self, relation: VaryingRelation) -> TupleStream:
         return self.streamed(relation, lambda before, now: now)
 
-    def streamed(
-        self, relation: VaryingRelation, chosen: Callable[[Counter[Row], Counter[Row]], Counter[Row]]
-    ) -> TupleStream:
+    def streamed(self, relation: VaryingRelation, chosen: Callable[[Counter[Row], Counter[Row]], Counter[Row]]) -> TupleStream:
         tuples, before = [], Counter[Row]()
         for instant, bag in enumerate(relation.bags):
             now = Counter(bag)
@@ -308,7 +304,7 @@ class _Reference:
         copy.args["from_"].set("this", self.table(VaryingRelation(columns, []), alias, holder))
         items = []
         for item in copy.expressions:  # * must not take the position along
-            star = isinstance(item, exp.Star) or isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+            star = isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
             items += [exp.column(exp.to_identifier(name, quoted=True)) for name, _ in stream.columns] if star else [item]
         copy.set("expressions", [*items, exp.column("_position")])
         (name,) = holder
@@ -368,7 +364,7 @@ def _without_operator(tree: exp.Select) -> tuple[str, exp.Expression]:
 
 
 def _gives_stream(tree: exp.Expression) -> bool:
-    return isinstance(tree, StreamOf) or isinstance(tree, exp.Select) and bool(_without_operator(tree)[0])
+    return isinstance(tree, StreamOf) or (isinstance(tree, exp.Select) and bool(_without_operator(tree)[0]))
 
 
 def _alias_window(tree: exp.Expression) -> StreamWindow | None:

@@ -46,7 +46,11 @@ def cuts(case: Case, epochs: str) -> list[int]:
 
 def script(case: Case) -> str:
     """The case's definitions and its query, named `answer`, as CQL."""
-    lines = [f"SET range = '{case.range}'", f"SET empty_aggregate = '{case.empty_aggregate}'", f"SET time_unit = '{case.unit_seconds} seconds'"]
+    lines = [
+        f"SET range = '{case.range}'",
+        f"SET empty_aggregate = '{case.empty_aggregate}'",
+        f"SET time_unit = '{case.unit_seconds} seconds'",
+    ]
     lines += [f"CREATE FUNCTION {function}({argument} DOUBLE) RETURN {body}" for function, (argument, body) in FUNCTIONS.items()]
     for kind, schemas in (("STREAM", case.streams), ("RELATION", case.relations)):
         for stream, schema in schemas.items():

@@ -1,0 +1,322 @@
+"""Times a small epoch and a replay, side by side with plain Spark in one process, and prints ratios before seconds.
+
+Small epochs: the tuples are there before the clock starts; then the time until the results are out and the state is in order,
+against one micro-batch of the nearest query that Structured Streaming has, as its own progress reports it. Ours answers at every
+change of the last 60 seconds, the native one when a window of 60 seconds closes, every 10 seconds.
+
+Replay: from Parquet files to Parquet files, by headgate (from the CQL text to the last result, and the epoch alone, without the
+ingest), by the same question as a batch query written by hand, and by Structured Streaming with all files in one micro-batch. All
+have the same session settings: as many shuffle partitions as cores, no adaptive execution. Results are compared as well.
+
+Not measured: the time from a tuple's arrival to its answer, several queries at once, recovery, a cluster, other state stores
+than Spark's default. Whatever else the machine does moves all the seconds, and the ratios less.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import Progress, TimeElapsedColumn
+from rich.table import Table
+
+from headgate.engine import Engine
+from headgate.runtime.session import own, started
+from headgate.sources.inlet import ticks
+
+COLUMNS = "k STRING, v DOUBLE, at TIMESTAMP"
+SCHEMA = pa.schema([("k", pa.string()), ("v", pa.float64()), ("at", pa.timestamp("us", "UTC"))])
+START_US = ticks(datetime(2026, 1, 1, tzinfo=UTC))
+SECOND_US = 1_000_000
+
+EPOCH_ROWS = 200
+EPOCH_KEYS = 100
+WARM_UP_EPOCHS = 40
+"""Until the JVM has compiled what a small epoch runs."""
+
+REPLAY_KEYS = 1_000
+REPLAY_US = 600 * SECOND_US
+REPLAY_FILES = 4
+ROUNDS = 3
+"""Of these the best counts; one more goes before them to warm up."""
+
+Way: TypeAlias = Literal["headgate", "epoch", "batch", "native"]
+Seconds: TypeAlias = dict[Way, float]
+
+INSTANTS: dict[Way, str] = {"headgate": "_time", "native": "at"}
+"""What the instant of a result is called, in the ways that are compared with the batch query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A question in CQL and in Spark SQL; the latter serves both the batch query and Structured Streaming."""
+
+    name: str
+    cql: str
+    sql: str
+
+
+def windows(name: str, length: str, slide: str) -> Workload:
+    return Workload(
+        name,
+        "SET range = 'half-open'; CREATE QUERY q AS SELECT ISTREAM(k, COUNT(*) AS n, AVG(v) AS m) "
+        f"FROM s [RANGE {length} SLIDE {slide}] GROUP BY k",
+        f"SELECT k, window.end AS at, COUNT(*) AS n, AVG(v) AS m FROM s GROUP BY k, window(at, '{length}', '{slide}')",
+    )
+
+
+TUMBLING = windows("tumbling 10 s", "10 SECONDS", "10 SECONDS")
+SLIDING = windows("sliding 60 s by 10 s", "60 SECONDS", "10 SECONDS")
+LAST_MINUTE = Workload(
+    "last 60 s, every tuple",
+    "CREATE QUERY q AS SELECT ISTREAM(k, COUNT(*) AS n, AVG(v) AS m) FROM s [RANGE 60 SECONDS] GROUP BY k",
+    "SELECT k, at, COUNT(*) OVER w AS n, AVG(v) OVER w AS m FROM s "
+    "WINDOW w AS (PARTITION BY k ORDER BY at RANGE BETWEEN INTERVAL 60 SECONDS PRECEDING AND CURRENT ROW)",
+)
+WORKLOADS = (TUMBLING, SLIDING, LAST_MINUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class SmallEpochs:
+    epochs: list[float]
+    """Seconds of each of ours."""
+
+    batches: list[float]
+    """Seconds of each native micro-batch that had input."""
+
+    jobs: list[int]
+    """Spark jobs of each of our epochs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How many results of a way equal the batch query's: key, instant, count, and average up to rounding."""
+
+    alike: int
+    repeated: int
+    """Results that only the batch query has, equal to the key's result before: to Istream nothing new."""
+
+    found: int
+    closed: int
+    """Results of the batch query up to the last timestamp of the input."""
+
+    open: int
+    """Its results for windows that end behind that: not yet true, so that the others hold them back."""
+
+    @property
+    def complete(self) -> bool:
+        return self.alike + self.repeated == self.closed
+
+
+def report(console: Console, rows: int = 1_000_000, epochs: int = 40) -> None:
+    """Measure both, and print a table and a line or two of each."""
+    spark = started()
+    err = Console(stderr=True)
+    columns = (*Progress.get_default_columns(), TimeElapsedColumn())
+    with (
+        tempfile.TemporaryDirectory(prefix="headgate-bench-") as directory,
+        Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar,
+    ):
+        live, history = Path(directory, "live"), Path(directory, "replay")
+        task = bar.add_task("small epochs", total=WARM_UP_EPOCHS + epochs)
+        show_small_epochs(console, small_epochs(spark, live, epochs, lambda: bar.advance(task)))
+        task = bar.add_task("replay", total=(1 + ROUNDS) * len(WORKLOADS))
+        best = replays(spark, history, rows, lambda: bar.advance(task))
+        show_replays(console, rows, best)
+        for workload, seconds in best.items():
+            show_agreements(console, workload, agreements(spark, history, workload, seconds))
+
+
+# measuring
+
+
+def tuples(rows: int, keys: int, first_us: int, span_us: int) -> pa.Table:
+    """Random tuples in order of time. Their timestamps are odd, so that none falls on the border between two windows."""
+    chance = np.random.default_rng(first_us)
+    instants = START_US + first_us + 2 * np.sort(chance.integers(0, span_us // 2, rows)) + 1
+    names = [f"k{key}" for key in chance.integers(0, keys, rows)]
+    return pa.table([names, chance.random(rows), instants.astype("datetime64[us]")], schema=SCHEMA)
+
+
+def streaming(session: SparkSession, workload: Workload, source: Path, batch_files: int, output: Path) -> DataStreamWriter:
+    """The workload as a native streaming query that takes so many files a micro-batch."""
+    arriving = session.readStream.schema(COLUMNS).option("maxFilesPerTrigger", batch_files).parquet(str(source))
+    arriving.withWatermark("at", "0 seconds").createOrReplaceTempView("s")
+    writer = session.sql(workload.sql).writeStream.outputMode("append").format("parquet")
+    return writer.option("path", str(output)).option("checkpointLocation", f"{output}-checkpoint")
+
+
+def small_epochs(spark: SparkSession, folder: Path, epochs: int, done: Callable[[], None]) -> SmallEpochs:
+    """An epoch of ours, a micro-batch of theirs, and so on in turn, with the same tuples; both are warm when it counts."""
+    arriving, staged = folder / "arriving", folder / "staged"
+    arriving.mkdir(parents=True)
+    session = own(spark)
+    session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(4 * (WARM_UP_EPOCHS + epochs)))
+    session.conf.set("spark.sql.streaming.pollingDelay", "100ms")  # looking for files in our turn, it would disturb us
+    context = spark.sparkContext
+    groups = [f"headgate-epoch-{epoch}" for epoch in range(WARM_UP_EPOCHS + epochs)]
+    seconds = []
+    with Engine(spark, folder / "engine") as engine, ExitStack() as stack:
+        engine.execute(f"CREATE STREAM s ({COLUMNS}) TIMESTAMP BY at; {LAST_MINUTE.cql}")
+        native = streaming(session, SLIDING, arriving, 1, folder / "native").trigger(processingTime="0 seconds").start()
+        stack.callback(native.stop)
+        for epoch, group in enumerate(groups):
+            new = tuples(EPOCH_ROWS, EPOCH_KEYS, epoch * SECOND_US, SECOND_US)
+            engine.push("s", new.to_pylist())
+            context.setJobGroup(group, "")
+            begun = perf_counter()
+            engine.step()
+            seconds.append(perf_counter() - begun)
+            pq.write_table(new, staged)
+            staged.rename(arriving / f"{epoch:06d}.parquet")
+            native.processAllAvailable()
+            done()
+        batches = [progress.durationMs["triggerExecution"] / 1000 for progress in native.recentProgress if progress.numInputRows]
+    jobs = [len(context.statusTracker().getJobIdsForGroup(group)) for group in groups]
+    return SmallEpochs(seconds[WARM_UP_EPOCHS:], batches[WARM_UP_EPOCHS:], jobs[WARM_UP_EPOCHS:])
+
+
+def replays(spark: SparkSession, folder: Path, rows: int, done: Callable[[], None]) -> dict[Workload, Seconds]:
+    """The best seconds of each workload and way; a way that cannot express the workload is left out."""
+    source = folder / "in"
+    source.mkdir(parents=True)
+    history = tuples(rows, REPLAY_KEYS, 0, REPLAY_US)
+    size = -(-rows // REPLAY_FILES)
+    for number in range(REPLAY_FILES):
+        pq.write_table(history.slice(number * size, size), source / f"{number}.parquet")
+    best: dict[Workload, Seconds] = {workload: {} for workload in WORKLOADS}
+    for turn in range(1 + ROUNDS):
+        for workload, seconds in best.items():
+            output = folder / workload.name
+            shutil.rmtree(output, ignore_errors=True)
+            for replay in (by_headgate, by_batch, by_native):
+                taken = replay(spark, workload, source, output)
+                seconds |= {way: min(taken[way], seconds.get(way, taken[way])) for way in taken if turn}
+            done()
+    return best
+
+
+def by_headgate(spark: SparkSession, workload: Workload, source: Path, output: Path) -> Seconds:
+    with Engine(spark) as engine:
+        begun = perf_counter()
+        engine.execute(
+            f"CREATE STREAM s ({COLUMNS}) TIMESTAMP BY at FROM parquet OPTIONS ('path' = '{source}'); "
+            f"{workload.cql} INTO parquet OPTIONS ('path' = '{output / 'headgate'}')"
+        )
+        engine.poll()
+        kept = perf_counter()
+        engine.run_once()
+        ended = perf_counter()
+    return {"headgate": ended - begun, "epoch": ended - kept}
+
+
+def by_batch(spark: SparkSession, workload: Workload, source: Path, output: Path) -> Seconds:
+    session = own(spark)
+    begun = perf_counter()
+    session.read.schema(COLUMNS).parquet(str(source)).createOrReplaceTempView("s")
+    session.sql(workload.sql).write.parquet(str(output / "batch"))
+    return {"batch": perf_counter() - begun}
+
+
+def by_native(spark: SparkSession, workload: Workload, source: Path, output: Path) -> Seconds:
+    """Nothing, if Spark says itself that it cannot."""
+    session = own(spark)
+    begun = perf_counter()
+    try:
+        query = streaming(session, workload, source, REPLAY_FILES, output / "native").trigger(availableNow=True).start()
+    except AnalysisException as error:
+        if error.getCondition() == "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING":
+            return {}
+        raise
+    query.awaitTermination()
+    return {"native": perf_counter() - begun}
+
+
+def agreements(spark: SparkSession, folder: Path, workload: Workload, ways: Iterable[Way]) -> dict[Way, Agreement]:
+    """The results of the last round beside those of the batch query; that one has a row for each of several equal tuples."""
+    session, output = own(spark), folder / workload.name
+    session.read.parquet(str(folder / "in")).createOrReplaceTempView("s")
+    session.read.parquet(str(output / "batch")).distinct().createOrReplaceTempView("distinct_batch")
+    again = "COALESCE(n = LAG(n) OVER w AND ABS(m - LAG(m) OVER w) < 1e-9, FALSE)"
+    session.sql(
+        f"SELECT *, {again} AS again FROM distinct_batch WINDOW w AS (PARTITION BY k ORDER BY at)"
+    ).createOrReplaceTempView("batch")
+    compared: dict[Way, Agreement] = {}
+    for way in ways:
+        if way in INSTANTS:
+            results = session.read.parquet(str(output / way))
+            results.withColumnRenamed(INSTANTS[way], "at").createOrReplaceTempView("other")
+            row = session.sql(
+                "SELECT COUNT_IF(other.n = batch.n AND ABS(other.m - batch.m) < 1e-9), "
+                "COUNT_IF(other.n IS NULL AND batch.again AND batch.at <= last), COUNT(other.n), "
+                "COUNT_IF(batch.at <= last), COUNT_IF(batch.at > last) "
+                "FROM other FULL JOIN batch USING (k, at) CROSS JOIN (SELECT MAX(at) AS last FROM s)"
+            ).collect()[0]
+            compared[way] = Agreement(*row)
+    return compared
+
+
+# saying it
+
+
+def ruled(title: str, *headings: str) -> Table:
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    for position, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if position else "left", no_wrap=True)
+    return table
+
+
+def show_small_epochs(console: Console, timed: SmallEpochs) -> None:
+    table = ruled(f"Small epochs: {EPOCH_ROWS} new tuples, {EPOCH_KEYS} keys, the last 60 s", "", "median", "p90", "Spark jobs")
+    jobs = f"{median(timed.jobs):.0f}, at most {max(timed.jobs)}"
+    for name, seconds, count in (("headgate epoch", timed.epochs, jobs), ("native micro-batch", timed.batches, "")):
+        table.add_row(name, f"{median(seconds):.3f} s", f"{np.quantile(seconds, 0.9):.3f} s", count)
+    console.print(table)
+    ours, theirs = median(timed.epochs), median(timed.batches)
+    console.print(f"small epoch: {ours / theirs:.2f} x a native micro-batch in time: {ours:.3f} s to {theirs:.3f} s\n")
+
+
+def show_replays(console: Console, rows: int, best: dict[Workload, Seconds]) -> None:
+    title = f"Replay of {rows:,} tuples, {REPLAY_KEYS:,} keys, {REPLAY_US // SECOND_US} s: tuples a second, best of {ROUNDS}"
+    headings: dict[Way, str] = {"batch": "batch query", "headgate": "headgate", "epoch": "epoch alone", "native": "native"}
+    table = ruled(title, "", *headings.values())
+    for workload, seconds in best.items():
+        speeds = (f"{rows / seconds[way]:,.0f}" if way in seconds else "not expressible" for way in headings)
+        table.add_row(workload.name, *speeds)
+    console.print(table)
+    for workload, seconds in best.items():
+        batch, whole, epoch = seconds["batch"], seconds["headgate"], seconds["epoch"]
+        native = f"{seconds['native'] / whole:.1f} x native" if "native" in seconds else "native cannot"
+        console.print(
+            f"{workload.name}: {batch / whole:.2f} x batch in speed, epoch alone {batch / epoch:.2f} x, {native}: "
+            f"{whole:.2f} s, epoch alone {epoch:.2f} s, to {batch:.2f} s"
+        )
+    console.print()
+
+
+def show_agreements(console: Console, workload: Workload, compared: dict[Way, Agreement]) -> None:
+    for way, results in compared.items():
+        said = [f"{results.alike:,} of {results.closed:,} results as in batch"]
+        if results.repeated:
+            said.append(f"{results.repeated:,} not repeated")
+        if results.found > results.alike:
+            said.append(f"{results.found - results.alike:,} more when a tuple leaves the window")
+        if results.open:
+            said.append(f"in batch {results.open:,} more of windows still open")
+        console.print(f"{workload.name}: {way} {'agrees' if results.complete else 'DIFFERS'}: {', '.join(said)}")

@@ -1,0 +1,398 @@
+"""`headgate demo`: three simulated feeds on local Spark, three continuous queries, answers shown as they come.
+
+`arrivals` says beforehand what each feed delivers and when; `turns` hands it over when that time has come, lets the engine take a
+step and gives a turn: what is to be seen after it. A screen or plain lines show the turns, and `summary` says what was seen. It says
+nothing that was not counted. The feeds keep to the disorder they declare; only what one held back while it was silent comes late.
+How fast headgate is, this does not say: see `headgate bench`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from math import sin
+from random import Random
+from statistics import fmean
+from typing import Any
+
+from pyspark.sql import SparkSession
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from headgate.engine import Engine
+from headgate.runtime.session import started
+from headgate.sinks.sink import Result
+
+SCRIPT = """\
+-- water at the gates of a canal; the clock of downstream runs 3 s behind, rain will go silent for a while
+CREATE STREAM upstream   (gate STRING, flow DOUBLE, at TIMESTAMP) TIMESTAMP BY at DISORDER 500 MILLISECONDS;
+CREATE STREAM downstream (gate STRING, flow DOUBLE, at TIMESTAMP) TIMESTAMP BY at DISORDER 1 SECOND;
+CREATE STREAM rain       (gate STRING, mm   DOUBLE, at TIMESTAMP) TIMESTAMP BY at DISORDER 1 SECOND;
+TIMEOUT 2 SECONDS;
+
+CREATE QUERY averages AS
+  SELECT ISTREAM(gate, ROUND(AVG(flow), 1) AS flow, COUNT(*) AS readings)
+  FROM upstream [RANGE 10 SECONDS SLIDE 2 SECONDS] GROUP BY gate;
+
+CREATE QUERY losses AS
+  SELECT ISTREAM(u.gate, ROUND(u.flow - d.flow, 1) AS lost, u.at AS above, d.at AS below)
+  FROM upstream [RANGE 500 MILLISECONDS] AS u, downstream [RANGE 500 MILLISECONDS] AS d
+  WHERE u.gate = d.gate AND u.flow - d.flow > 5;
+
+CREATE QUERY merged AS
+  SELECT ISTREAM(*) FROM (
+    SELECT 'upstream' AS feed, gate, flow AS value FROM upstream [NOW]
+    UNION ALL SELECT 'downstream', gate, flow FROM downstream [NOW]
+    UNION ALL SELECT 'rain', gate, mm FROM rain [NOW]);
+"""
+
+TURN_S = 0.5
+SPOKEN_BEFORE = timedelta(seconds=1.5)
+"""How long the feeds have been speaking at the first turn: a tuple of each has come, so none is taken for silent from the start."""
+
+WARM_UP_S = 10.0
+QUICK_S = 0.6
+"""The engine is warm once a step for all queries takes no longer than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """How a feed behaves: each tuple is underway for up to its disorder, so that later ones overtake it."""
+
+    per_second: int
+    disorder_s: float
+    clock_behind_s: float = 0.0
+
+
+FEEDS = {"upstream": Feed(6, 0.5), "downstream": Feed(6, 1.0, clock_behind_s=3.0), "rain": Feed(4, 1.0)}
+SILENT = "rain"
+OUTAGE = (0.4, 0.75)
+"""When nothing comes from the silent feed, as parts of the whole time."""
+
+KEPT_BACK = 2
+"""How many tuples of its outage the silent feed still delivers afterwards; the others it never sends."""
+
+GATES = {"north": (42.0, 1.0), "middle": (38.0, 2.0), "south": (35.0, 6.0)}
+"""What flows through each gate, and how much of it is lost on the way downstream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    comes: datetime
+    feed: str
+    gate: str
+    value: float
+    at: datetime
+    """The timestamp, by the feed's own clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    came: datetime
+    query: str
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    taken: int
+    late: int
+    last: datetime | None
+    heartbeat: datetime | None
+    silent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is to be seen after a step of the engine."""
+
+    now: datetime
+    streams: dict[str, StreamState]
+    complete: dict[str, datetime | None]
+    answers: list[Answer]
+    """Those this step gave, in the order in which they came."""
+
+    ended: bool
+    """Whether the feeds have delivered everything."""
+
+
+def play(console: Console, seconds: int = 24) -> None:
+    """Show it all; the feeds speak for so many seconds."""
+    console.print(SCRIPT, markup=False)
+    console.print("starting Spark ...")
+    spark = started()
+    console.print("warming up Spark: the same queries over a few tuples ...")
+    warm_up(spark)
+    with Engine(spark) as engine:
+        engine.execute(SCRIPT)
+        coming = arrivals(now() - SPOKEN_BEFORE, seconds)
+        show = on_screen if console.is_terminal else in_lines
+        past = show(console, turns(engine, coming))
+        late = {feed: [letter["_behind"] / 1e6 for letter in engine.dead_letters(feed)] for feed in FEEDS}
+    console.print()
+    for sentence in summary(past, coming, late):
+        console.print(sentence, markup=False)
+
+
+# the feeds
+
+
+def arrivals(start: datetime, seconds: int) -> list[Arrival]:
+    """What comes in and when, in the order of arrival: the same on every run but for the time of day."""
+    random = Random(2004)
+    made = [made_by(random, feed, number, start) for feed in FEEDS for number in range(seconds * FEEDS[feed].per_second)]
+    gone, back = (start + timedelta(seconds=seconds * part) for part in OUTAGE)
+    return sorted(through_outage(sorted(made, key=due), gone, back), key=due)
+
+
+def made_by(random: Random, feed: str, number: int, start: datetime) -> Arrival:
+    """The tuple of that number: made in order, on its way for up to the feed's disorder."""
+    character = FEEDS[feed]
+    made = start + timedelta(seconds=(number + random.random()) / character.per_second)
+    at = made - timedelta(seconds=character.clock_behind_s)
+    gate = random.choice(list(GATES))
+    flow, loss = GATES[gate]
+    value = {
+        "upstream": flow + 3 * sin(at.timestamp() / 5),
+        "downstream": flow + 3 * sin(at.timestamp() / 5) - random.uniform(0.5, 1.5) * loss,
+        "rain": random.expovariate(2.0),
+    }[feed]
+    return Arrival(made + timedelta(seconds=random.uniform(0, character.disorder_s)), feed, gate, round(value, 1), at)
+
+
+def through_outage(made: Iterable[Arrival], gone: datetime, back: datetime) -> Iterator[Arrival]:
+    """The same, but nothing comes from the silent feed between the two; the first few of then come when it is back."""
+    kept = 0
+    for arrival in made:
+        if arrival.feed != SILENT or not gone <= arrival.comes < back:
+            yield arrival
+        elif kept < KEPT_BACK:
+            kept += 1
+            yield replace(arrival, comes=back)
+
+
+def due(arrival: Arrival) -> datetime:
+    return arrival.comes
+
+
+# running
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Spark's first epochs take seconds each: let others see to that, until they are quick or have had their time."""
+    with Engine(spark) as engine:
+        engine.execute(SCRIPT)
+        start = now()
+        coming = arrivals(start, seconds=60)
+        for second in range(60):
+            push(engine, [arrival for arrival in coming if second <= (arrival.comes - start).total_seconds() < second + 1])
+            before = now()
+            engine.advance(start + timedelta(seconds=second - 5))
+            quick = (now() - before).total_seconds() <= QUICK_S and second > 5
+            if quick or (now() - start).total_seconds() > WARM_UP_S:
+                return
+
+
+def push(engine: Engine, arrived: Sequence[Arrival]) -> None:
+    for feed in FEEDS:
+        rows = [(arrival.gate, arrival.value, arrival.at) for arrival in arrived if arrival.feed == feed]
+        if rows:
+            engine.push(feed, rows)
+
+
+def turns(engine: Engine, coming: Sequence[Arrival]) -> Iterator[Turn]:
+    """Twice a second, or as often as the engine can: hand over what is due and take a step, until all of it is answered."""
+    answers: list[Answer] = []
+    for query in engine.queries():
+        query.on_change(
+            lambda results, name=query.name: answers.extend(Answer(now(), name, result) for result in results)  # type: ignore[misc]
+        )
+    arrived = 0
+    while True:
+        began = now()
+        already, arrived = arrived, sum(arrival.comes <= began for arrival in coming)
+        push(engine, coming[already:arrived])
+        silent = {feed for feed in FEEDS if is_silent(engine, feed)}
+        engine.step()
+        states = {feed: state(engine, feed, coming[:arrived], feed in silent) for feed in FEEDS}
+        complete = {query.name: query.complete for query in engine.queries()}
+        ended = arrived == len(coming)
+        yield Turn(now(), states, complete, answers.copy(), ended)
+        answers.clear()
+        if ended and len(silent) == len(FEEDS):  # then the heartbeats are at the last tuple of all
+            return
+        time.sleep(max(0.0, TURN_S - (now() - began).total_seconds()))
+
+
+def state(engine: Engine, feed: str, arrived: Sequence[Arrival], silent: bool) -> StreamState:
+    counts = engine.counts(feed)
+    last = max((arrival.at for arrival in arrived if arrival.feed == feed), default=None)
+    return StreamState(counts["taken"], counts.get("late", 0), last, engine.heartbeat(feed), silent)
+
+
+def is_silent(engine: Engine, feed: str) -> bool:
+    return engine._heartbeats.silent(feed, engine.clock.now_us())
+
+
+def events(before: Turn | None, after: Turn) -> list[str]:
+    """What happened to the feeds between two turns, in words."""
+    if before is None:
+        return []
+    told = []
+    for feed, was, is_now in ((feed, before.streams[feed], after.streams[feed]) for feed in FEEDS):
+        if is_now.late > was.late:
+            told.append(f"late tuples of {feed}: {is_now.late - was.late}, kept in its dead letters")
+        if was.silent and not is_now.silent:
+            told.append(f"{feed} speaks again")
+        if is_now.silent and not was.silent and not after.ended:
+            told.append(f"{feed} fell silent, its last timestamp is {clock(is_now.last)}; it no longer holds the others back")
+    if after.ended and not before.ended:
+        told.append("the feeds have ended; the last tuples are answered once all are taken for silent")
+    return told
+
+
+# showing
+
+
+def in_lines(console: Console, course: Iterable[Turn]) -> list[Turn]:
+    """A line for each query that answered, with its latest answer, for each event, and every two seconds for the streams."""
+    past: list[Turn] = []
+    stated = datetime.min.replace(tzinfo=UTC)
+    for turn in course:
+        for event in events(past[-1] if past else None, turn):
+            console.print(f"{clock(turn.now)} ** {event}", markup=False)
+        if turn.now - stated >= timedelta(seconds=2):
+            stated = turn.now
+            console.print(f"{clock(turn.now)} -- " + " | ".join(brief(*stream) for stream in turn.streams.items()), markup=False)
+        for query in turn.complete:
+            given = [answer for answer in turn.answers if answer.query == query]
+            if given:
+                latest = told(given[-1].result)
+                console.print(f"{clock(turn.now)} {query} +{len(given)}, {progress(turn, query)}: {latest}", markup=False)
+        past.append(turn)
+    return past
+
+
+def on_screen(console: Console, course: Iterable[Turn]) -> list[Turn]:
+    """The same as one picture that changes in place."""
+    past: list[Turn] = []
+    with Live(console=console, auto_refresh=False) as live:
+        for turn in course:
+            past.append(turn)
+            live.update(picture(past, answers_shown=min(8, max(1, (console.height - 17) // 3))), refresh=True)
+    return past
+
+
+def picture(past: Sequence[Turn], answers_shown: int) -> RenderableType:
+    turn = past[-1]
+    streams = Table(title=f"streams at {clock(turn.now)}", title_justify="left", expand=True)
+    for heading in ("", "tuples taken", "last timestamp", "heartbeat", "state", "late"):
+        streams.add_column(heading, no_wrap=True)
+    for feed, seen in turn.streams.items():
+        speaking = Text("silent", "bold red") if seen.silent else Text("speaking", "green")
+        streams.add_row(feed, str(seen.taken), clock(seen.last), clock(seen.heartbeat), speaking, str(seen.late))
+    return Group(streams, *(answers_of(query, past, answers_shown) for query in turn.complete), *latest_events(past))
+
+
+def answers_of(query: str, past: Sequence[Turn], shown: int) -> RenderableType:
+    given = [answer for turn in past for answer in turn.answers if answer.query == query]
+    lines = [told(answer.result) for answer in given[-shown:]]
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    table.add_row(Text(f"{query}, {progress(past[-1], query)}, {len(given)} answers", "bold"))
+    for line in lines + [""] * (shown - len(lines)):
+        table.add_row(Text(f"  {line}"))
+    return table
+
+
+def latest_events(past: Sequence[Turn]) -> Iterator[Text]:
+    lines = [(after.now, event) for before, after in pairwise(past) for event in events(before, after)]
+    for at, event in lines[-4:]:
+        yield Text(f"{clock(at)} {event}", "yellow", no_wrap=True, overflow="ellipsis")
+
+
+def progress(turn: Turn, query: str) -> str:
+    complete = turn.complete[query]
+    if complete is None:
+        return "nothing complete yet"
+    return f"complete up to {clock(complete)}, {(turn.now - complete).total_seconds():.1f} s behind"
+
+
+def brief(feed: str, seen: StreamState) -> str:
+    late = f", {seen.late} late" if seen.late else ""
+    return f"{feed} {'SILENT' if seen.silent else 'speaks'}: {seen.taken} taken{late}, heartbeat {clock(seen.heartbeat)}"
+
+
+def told(result: Result) -> str:
+    return f"{clock(result.at)} " + " ".join(f"{name}={short(value)}" for name, value in result.row.items())
+
+
+def short(value: Any) -> str:
+    return clock(value) if isinstance(value, datetime) else str(value)
+
+
+def clock(at: datetime | None) -> str:
+    return "-" if at is None else f"{at:%H:%M:%S}.{at.microsecond // 100_000}"
+
+
+# what was seen
+
+
+def summary(past: Sequence[Turn], coming: Sequence[Arrival], late: dict[str, list[float]]) -> list[str]:
+    """One sentence for each query and one on late tuples, `late` being by how many seconds, for each feed."""
+    by_query: dict[str, list[Answer]] = {query: [] for query in past[-1].complete}
+    meanwhile = dict.fromkeys(by_query, 0)
+    for turn in past:
+        for answer in turn.answers:
+            by_query[answer.query].append(answer)
+            meanwhile[answer.query] += turn.streams[SILENT].silent and not turn.ended
+    sentences = []
+    for query, given in by_query.items():
+        delays = [(answer.came - max(map(due, parts))).total_seconds() for answer in given if (parts := made_of(answer, coming))]
+        mean = f", on average {fmean(delays):.1f} s after the last tuple it is made of had come" if delays else ""
+        order = in_order(given, coming) if query == "merged" else ""
+        sentences.append(f"{query}: {len(given)} answers, {meanwhile[query]} of them while {SILENT} was silent{mean}{order}.")
+    return [*sentences, lateness(past[-1].streams, len(coming), late)]
+
+
+def made_of(answer: Answer, coming: Iterable[Arrival]) -> list[Arrival]:
+    """The tuples that an answer reflects."""
+    at, row = answer.result.at, answer.result.row
+    match answer.query:
+        case "averages":
+            since = at - timedelta(seconds=10)
+            return [one for one in coming if one.feed == "upstream" and one.gate == row["gate"] and since <= one.at <= at]
+        case "losses":
+            pair = {("upstream", row["above"]), ("downstream", row["below"])}
+            return [one for one in coming if (one.feed, one.at) in pair]
+        case _:
+            return [one for one in coming if (one.feed, one.at) == (row["feed"], at)]
+
+
+def in_order(merged: Sequence[Answer], coming: Sequence[Arrival]) -> str:
+    """Whether the merge kept the order of timestamps, and how far from it the tuples had come."""
+    ordered = all(before.result.at <= after.result.at for before, after in pairwise(merged))
+    behind = sum(before.at > after.at for before, after in pairwise(coming))
+    kept = "they came in the order of their timestamps" if ordered else "they did NOT come in the order of their timestamps"
+    return f"; {kept}, while {behind} of the {len(coming)} tuples had arrived with an earlier timestamp than the tuple before"
+
+
+def lateness(streams: dict[str, StreamState], pushed: int, late: dict[str, list[float]]) -> str:
+    taken = sum(seen.taken for seen in streams.values())
+    kept = sum(map(len, late.values()))
+    by_feed = [
+        f"{len(behind)} of {feed}, up to {max(behind):.1f} s behind its heartbeat" for feed, behind in late.items() if behind
+    ]
+    detail = f" ({'; '.join(by_feed)})" if by_feed else ""
+    return (
+        f"late: of {pushed} tuples {taken} were taken and {kept} are in the dead letters{detail}; {pushed - taken - kept} lost."
+    )

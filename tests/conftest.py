@@ -1,0 +1,24 @@
+"""One Spark session for the whole run; most tests need none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from pyspark.sql import SparkSession
+
+settings.register_profile("headgate", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+settings.load_profile("headgate")
+
+CASES = Path(__file__).parent / "cases"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from headgate.runtime.session import started
+
+    session = started("local[2]")
+    yield session
+    session.stop()

@@ -1,0 +1,63 @@
+"""The cases with expected output: recorded from other systems or worked out by hand from the definition."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import CASES
+from duck import Duck, compiled
+from pyspark.sql import SparkSession
+
+from headgate.errors import NotYet
+from headgate.testing.cases import Case, difference, read
+from headgate.testing.reference import evaluate
+from headgate.testing.runner import cuts, explained, on_spark
+
+EVERY = read(CASES / "cql.jsonl")
+WITH_OUTPUT = [case for case in EVERY if case.expected is not None]
+
+
+def answerable(case: Case) -> bool:
+    try:
+        explained(case)
+    except NotYet:
+        return False
+    return True
+
+
+ANSWERED = [case for case in WITH_OUTPUT if answerable(case)]
+
+
+def named(case: Case) -> str:
+    return case.id
+
+
+def test_how_many_are_answered() -> None:
+    assert len(ANSWERED) >= 74
+
+
+@pytest.mark.parametrize("case", WITH_OUTPUT, ids=named)
+def test_reference_gives_the_expected_output(case: Case) -> None:
+    """The judge is judged: all cases but those whose windows the reference does not know either."""
+    assert case.expected is not None
+    try:
+        _, found = evaluate(case)
+    except NotYet:
+        pytest.skip("not in the reference yet")
+    assert difference(case.expected, found, case.horizon) is None
+
+
+@pytest.mark.parametrize("epochs", ["one", "each", "random:1", "random:2"])
+@pytest.mark.parametrize("case", ANSWERED, ids=named)
+def test_program_gives_the_expected_output(case: Case, epochs: str) -> None:
+    ends = cuts(case, epochs)
+    found = Duck(case, compiled(case)).run(ends, [True] * len(ends))
+    assert case.expected is not None
+    assert difference(case.expected, found, case.horizon) is None
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", ANSWERED, ids=named)
+def test_spark_gives_the_expected_output(spark: SparkSession, case: Case) -> None:
+    found = on_spark(case, "random:3", spark)
+    assert case.expected is not None
+    assert difference(case.expected, found, case.horizon) is None

@@ -1,0 +1,140 @@
+"""Every mistake a user can make in a script, with the whole text of the error, in one golden file.
+
+`python tests/test_errors.py` writes the file anew; read the difference before committing it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.catalog import Catalog
+from headgate.cql.definitions import define
+from headgate.delta.lower import lower
+from headgate.errors import UserError
+
+GOLDEN = Path(__file__).parent / "golden" / "errors.txt"
+
+STREAMS = """CREATE STREAM pos_speed (vehicle INT, speed INT, segment INT, at TIMESTAMP) TIMESTAMP BY at;
+CREATE STREAM ticks (k STRING, v INT);
+CREATE VIEW per_segment AS SELECT segment, AVG(speed) AS mean FROM pos_speed [RANGE 5 MINUTES] GROUP BY segment;
+"""
+
+MISTAKES = [
+    "SELECT ISTREAM(AVG(speeed)) FROM pos_speed [RANGE 5 MINUTES]",
+    "SELECT * FROM pos_sped",
+    "SELCT * FROM pos_speed",
+    "SELECT * FORM pos_speed",
+    "SELECT * FROM pos_speed [RANGE]",
+    "SELECT * FROM pos_speed [RANGE 5 FORTNIGHTS]",
+    "SELECT * FROM pos_speed [RNGE 5 MINUTES]",
+    "SELECT * FROM pos_speed [ROWS]",
+    "SELECT * FROM pos_speed [ROWS 2.5]",
+    "SELECT * FROM pos_speed [NOW",
+    "SELECT * FROM pos_speed [PARTITION BY vehicel ROWS 1]",
+    "SELECT * FROM pos_speed [RANGE 1 MINUTE SLIDE 0 SECONDS]",
+    "SELECT * FROM ticks [RANGE 500 MILLISECONDS]",
+    "SELECT * FROM per_segment [RANGE 1 MINUTE]",
+    "SELECT * FROM (SELECT COUNT(*) AS n FROM ticks) [RANGE 3]",
+    "SELECT vehicle, COUNT(*) FROM pos_speed [NOW]",
+    "SELECT vehicle FROM pos_speed [NOW] WHERE COUNT(*) > 1",
+    "SELECT SUM(COUNT(*)) FROM pos_speed [NOW]",
+    "SELECT COUNT(*) FROM pos_speed [NOW] GROUP BY COUNT(*)",
+    "SELECT COUNT(*) FROM pos_speed [NOW] GROUP BY 7",
+    "SELECT vehicle FROM pos_speed [NOW] a, pos_speed [NOW] b",
+    "SELECT a.vehicle FROM pos_speed [NOW] a, pos_speed [NOW] a",
+    "SELECT c.vehicle FROM pos_speed [NOW] a",
+    "SELECT c.* FROM pos_speed [NOW] a",
+    "SELECT v, vehicle FROM ticks [NOW], pos_speed [NOW]",
+    "SELECT RSTREAM(*) FROM pos_speed [RANGE 1 MINUTE]",
+    "SELECT ISTREAM(vehicle), speed FROM pos_speed [NOW]",
+    "SELECT 1 + ISTREAM(vehicle) FROM pos_speed [NOW]",
+    "SELECT 1",
+    "SELECT vehicle FROM pos_speed [NOW] UNION ALL SELECT vehicle, speed FROM pos_speed [NOW]",
+    "SELECT ? FROM pos_speed [NOW]",
+    "SELECT 'open FROM pos_speed",
+    "SELECT vehicle FROM pos_speed WHERE (speed > 1",
+    "CREATE STREAM s (a INTT)",
+    "CREATE STREAM s (a INT, a STRING)",
+    "CREATE STREAM s (_a INT)",
+    "CREATE STREAM s (a INT) TIMESTAMP BY b",
+    "CREATE STREAM s (a STRING) TIMESTAMP BY a",
+    "CREATE STREAM s (a INT) FROM json OPTIONS ('path' = 'in')",
+    "CREATE STREAM s (a INT) TIMESTAMP BY a FROM jsn OPTIONS ('path' = 'in')",
+    "CREATE STREAM s (a INT) TIMESTAMP BY a FROM json OPTIONS ('path' = )",
+    "CREATE STREAM s (a INT) TIMESTAMP OF a",
+    "CREATE STREAM ticks (a INT)",
+    "CREATE VIEW v (a, b) AS SELECT vehicle FROM pos_speed [NOW]",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO parket",
+    "CREATE TABLE t (a INT)",
+    "CREATE QUERY q SELECT * FROM ticks",
+    "CREATE FUNCTION f(x INT) RETURN x + 1; SELECT f(v, v) FROM ticks",
+    "SET rnge = 'closed'",
+    "SET range = 'open'",
+    "SET time_unit = 'a while'",
+    "DISORDER OF tcks 3",
+    "DISORDER OF ticks",
+    "TIMEOUT 3 TICKS",
+    "FROBNICATE the stream",
+    "SELECT * FROM pos_speed LEFT JOIN ticks ON v = speed",
+    "SELECT vehicle FROM pos_speed WHERE speed IN (SELECT v FROM ticks)",
+    "SELECT speed, RANK() OVER (ORDER BY speed) FROM pos_speed [NOW]",
+    "SELECT vehicle FROM pos_speed ORDER BY speed LIMIT 3",
+    "CREATE RELATION r (a INT)",
+    "CREATE STREAM s (a INT) TIMESTAMP BY a FROM kafka OPTIONS ('subscribe' = 'a')",
+    "SKEW FROM pos_speed TO ticks (AFTER 2 SECONDS WITHIN 1 SECOND)",
+]  # fmt: skip
+
+
+def complaint(mistake: str) -> str:
+    catalog = Catalog()
+    define(STREAMS, catalog)
+    try:
+        define(mistake, catalog)
+    except UserError as error:
+        return error.render()
+    return "no error"
+
+
+def golden() -> str:
+    return "".join(f"> {mistake}\n{complaint(mistake)}\n\n" for mistake in MISTAKES)
+
+
+def test_every_error_reads_as_in_the_golden_file() -> None:
+    assert golden() == GOLDEN.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_every_mistake_is_an_error_with_a_place_or_a_hint(mistake: str) -> None:
+    text = complaint(mistake)
+    assert text != "no error"
+    assert "^" in text or "detail:" in text or "hint:" in text
+
+
+WORDS = [
+    "SELECT", "ISTREAM", "(", ")", "*", ",", "FROM", "ticks", "pos_speed", "[", "]", "RANGE", "ROWS", "5", "NOW", "SLIDE", "WHERE",
+    "v", "speed", ">", "=", "1", "GROUP", "BY", "HAVING", "COUNT", "UNION", "ALL", "AS", "x", ".", "'a'", "PARTITION BY", "MINUTES",
+    "CREATE", "STREAM", "QUERY", "VIEW", "INT", "TIMESTAMP", "DISTINCT", "IN", "NOT", "NULL", "-", "/", "CASE", "WHEN", "END", "OVER",
+]  # fmt: skip
+
+
+@settings(max_examples=400)
+@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join))
+def test_any_text_is_answered_by_a_plan_or_an_error(text: str) -> None:
+    """No traceback, whatever is typed."""
+    catalog = Catalog()
+    define(STREAMS, catalog)
+    try:
+        define(text, catalog)
+        for query in catalog.queries.values():
+            lower(query.plan)
+    except UserError as error:
+        assert error.code
+        assert error.render()
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(golden(), encoding="utf-8")
