@@ -1,8 +1,8 @@
 """`headgate demo`: three simulated feeds on local Spark, three continuous queries, answers shown as they come.
 
 `arrivals` says beforehand what each feed delivers and when; `turns` hands it over when that time has come, lets the engine take a
-step and gives a turn: what is to be seen after it. A screen or plain lines show the turns, and `summary` says what was seen. It says
-nothing that was not counted. The feeds keep to the disorder they declare; only what one held back while it was silent comes late.
+step and gives a turn: what is to be seen after it. A screen or plain lines show the turns, and `summary` says what was seen, only
+what was counted. The feeds keep to the disorder they declare; late comes what one of them held back while it was silent.
 How fast headgate is, this does not say: see `headgate bench`.
 """
 
@@ -53,7 +53,7 @@ CREATE QUERY merged AS
 
 TURN_S = 0.5
 SPOKEN_BEFORE = timedelta(seconds=1.5)
-"""How long the feeds have been speaking at the first turn: a tuple of each has come, so none is taken for silent from the start."""
+"""How long the feeds have been speaking at the first turn: a tuple of each has come, so none is silent from the start."""
 
 WARM_UP_S = 10.0
 QUICK_S = 0.6
@@ -243,21 +243,20 @@ def is_silent(engine: Engine, feed: str) -> bool:
     return engine._heartbeats.silent(feed, engine.clock.now_us())
 
 
-def events(before: Turn | None, after: Turn) -> list[str]:
+def events(before: Turn, after: Turn) -> list[str]:
     """What happened to the feeds between two turns, in words."""
-    if before is None:
-        return []
-    told = []
-    for feed, was, is_now in ((feed, before.streams[feed], after.streams[feed]) for feed in FEEDS):
+    happened = []
+    for feed in FEEDS:
+        was, is_now = before.streams[feed], after.streams[feed]
         if is_now.late > was.late:
-            told.append(f"late tuples of {feed}: {is_now.late - was.late}, kept in its dead letters")
+            happened.append(f"late tuples of {feed}: {is_now.late - was.late}, kept in its dead letters")
         if was.silent and not is_now.silent:
-            told.append(f"{feed} speaks again")
+            happened.append(f"{feed} speaks again")
         if is_now.silent and not was.silent and not after.ended:
-            told.append(f"{feed} fell silent, its last timestamp is {clock(is_now.last)}; it no longer holds the others back")
+            happened.append(f"{feed} fell silent, its last timestamp is {clock(is_now.last)}; it no longer holds the others back")
     if after.ended and not before.ended:
-        told.append("the feeds have ended; the last tuples are answered once all are taken for silent")
-    return told
+        happened.append("the feeds have ended; the last tuples are answered once all are taken for silent")
+    return happened
 
 
 # showing
@@ -268,7 +267,7 @@ def in_lines(console: Console, course: Iterable[Turn]) -> list[Turn]:
     past: list[Turn] = []
     stated = datetime.min.replace(tzinfo=UTC)
     for turn in course:
-        for event in events(past[-1] if past else None, turn):
+        for event in events(past[-1], turn) if past else ():
             console.print(f"{clock(turn.now)} ** {event}", markup=False)
         if turn.now - stated >= timedelta(seconds=2):
             stated = turn.now

@@ -117,7 +117,7 @@ class Engine:
     def _add_query(self, query: Query) -> None:
         program = lower(query.plan)
         forgotten = [log.forgotten for stream in program.streams() if (log := self._logs[stream]).forgotten is not None]
-        fragment = Fragment(query.name, program, max(forgotten) if forgotten else None)
+        fragment = Fragment(query.name, query.text, program, max(forgotten) if forgotten else None)
         directory = self._directory / "queries" / query.name.lower()
         try:
             executor = Executor(self.spark, fragment, self._logs, self._schemas, directory, self._partitions)

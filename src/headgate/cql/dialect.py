@@ -384,6 +384,10 @@ class CqlParser(Spark.Parser):
 class Cql(Spark):
     """Registered with sqlglot under the name `cql`."""
 
+    class Tokenizer(Spark.Tokenizer):
+        # What sqlglot leaves unparsed as a command is a statement of ours.
+        KEYWORDS = {**Spark.Tokenizer.KEYWORDS, "EXPLAIN": TokenType.VAR, "SHOW": TokenType.VAR}
+
     TYPED_DIVISION = True  # int / int is int, as in SQL and in CQL
 
     Parser = CqlParser

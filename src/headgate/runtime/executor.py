@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from headgate.catalog import Tick, TimeDomain
 from headgate.delta.program import Input, Program
 from headgate.delta.sql import listed
-from headgate.errors import UserError
+from headgate.errors import Place, UserError
 from headgate.log.chunk import Chunk, count
 from headgate.log.log import Log
 from headgate.runtime.fragment import Fragment
@@ -77,7 +77,7 @@ class Executor:
                 self.lay(synopsis.name, [], self.synopsis_schemas[synopsis.name])
             self.results(origin, origin)
         except PySparkException as error:
-            raise translated(error, self.fragment.name) from error
+            raise translated(error, self.fragment) from error
 
     def run(self, until: Tick) -> list[Path]:
         """One epoch, from where the fragment is up to `until`; the files of its results."""
@@ -86,7 +86,7 @@ class Executor:
             self.prepare(until)
             files = self.write(self.results(fragment.since, until), "results")
         except PySparkException as error:
-            raise translated(error, fragment.name, fragment.after, until) from error
+            raise translated(error, fragment, (fragment.after, until)) from error
         fragment.reread += sum(self.logs[stream].rows_within(fragment.since, until) for stream in self.wide.streams())
         fragment.after = until
         fragment.epochs += 1
@@ -103,7 +103,7 @@ class Executor:
             target = self.directory / "synopses" / f"{self.version:012d}"
             self.write_synopses(target)
         except PySparkException as error:
-            raise translated(error, fragment.name, fragment.since, fragment.after) from error
+            raise translated(error, fragment, (fragment.since, fragment.after)) from error
         fragment.synopsis_rows = 0
         for synopsis in program.synopses:
             files = sorted((target / f"_synopsis={synopsis.name}").glob("*.parquet"))
@@ -199,10 +199,21 @@ def _nullable(schema: StructType) -> StructType:
     return result
 
 
-def translated(error: PySparkException, query: str, since: Tick | None = None, until: Tick | None = None) -> UserError:
-    """A Spark exception as an error of ours: which query, which epoch, and the first line of what Spark said."""
-    condition = error.getCondition() or "error"
-    said = next((line for line in str(error).splitlines() if line.strip()), condition).strip()
-    where = f" in the epoch ({since}, {until}]" if until is not None else ""
-    code = "query-failed" if until is not None else "query-rejected"
-    return UserError(code, f'Spark refused query "{query}"{where}', detail=said)
+def translated(error: PySparkException, fragment: Fragment, epoch: tuple[Tick, Tick] | None = None) -> UserError:
+    """A Spark exception as an error of ours: which query, which epoch, where in its text, and what Spark said of it."""
+    said = next((line for line in str(error).splitlines() if line.strip()), "no message").strip()
+    said = said.split(" SQLSTATE:")[0]
+    if epoch is None:
+        return UserError("query-rejected", f'Spark refuses query "{fragment.name}"', place=_place(error, fragment.text), detail=said)
+    span = f"in the epoch ({epoch[0]}, {epoch[1]}]"
+    return UserError("query-failed", f'query "{fragment.name}" failed {span}', place=_place(error, fragment.text), detail=said)
+
+
+def _place(error: PySparkException, text: str) -> Place | None:
+    """The longest of the names and expressions Spark complains of that stands in the user's text."""
+    named = [str(value).strip("`\"'") for value in (error.getMessageParameters() or {}).values()]
+    found = [(len(name), start) for name in named if name and (start := text.lower().find(name.lower())) >= 0]
+    if not found:
+        return None
+    length, start = max(found)
+    return Place(text, start, start + length)

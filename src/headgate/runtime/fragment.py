@@ -23,6 +23,7 @@ MOVE_COST_ROWS = 50_000
 @dataclass(slots=True)
 class Fragment:
     name: str
+    text: str
     program: Program
     start: Tick | None = None
     """The fragment sees its streams from behind this instant on; None: from their beginning."""

@@ -73,6 +73,7 @@ def started(master: str | None = None) -> SparkSession:
 def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
     """A session with our settings that shares the user's Spark context and nothing else."""
     mine = session.newSession()
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # we report what Spark refuses, once and without a stack trace
     width = str(partitions or session.sparkContext.defaultParallelism)
     for key, value in {
         "spark.sql.shuffle.partitions": width,
