@@ -8,7 +8,7 @@ from functools import cache
 import duckdb
 import sqlglot
 
-from headgate.catalog import Catalog, Column, Function, Stream, TimeDomain, View
+from headgate.catalog import Catalog, Column, Function, Relation, Stream, TimeDomain, View
 from headgate.cql.binder import bind
 from headgate.cql.dialect import parse
 from headgate.delta.lower import lower
@@ -26,6 +26,10 @@ def compiled(case: Case) -> Program:
     for name, schema in case.streams.items():
         columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
         catalog.add(Stream(name, columns, TimeDomain.INTEGER))
+    catalog.set("dialect", case.dialect if case.dialect in ("stream", "oracle") else "cql")
+    for name, schema in case.relations.items():
+        columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
+        catalog.add(Relation(name, columns, TimeDomain.INTEGER))
     for view in case.views:
         catalog.add(View(view.name, bind(parse(view.query)[0], view.query, catalog, columns=view.columns).plan))
     return lower(bind(parse(case.query)[0], case.query, catalog).plan)
@@ -75,12 +79,12 @@ class Duck:
             self.lay(source, *source.range(since, until))
 
     def lay(self, source: Input, low: int | None, high: int | None) -> None:
-        schema = self.case.streams[source.stream]
+        schema = {**self.case.streams, **self.case.relations}[source.stream]
         columns = ", ".join(f'"{name}" {sql_type(kind)}' for name, kind in schema.items())
-        self.database.execute(f"CREATE OR REPLACE TEMP TABLE {source.name} ({columns}, _t BIGINT, _s BIGINT)")
+        self.database.execute(f"CREATE OR REPLACE TEMP TABLE {source.name} ({columns}, _t BIGINT, _s BIGINT, _n BIGINT)")
         rows = [
-            (*row, ts, position)
-            for position, (ts, row, _) in enumerate(self.case.input.get(source.stream, []))
+            (*row, ts, position, 1 if sign == "+" else -1)
+            for position, (ts, row, sign) in enumerate(self.case.input.get(source.stream, []))
             if (low is None or ts > low) and (high is None or ts <= high)
         ]
         if rows:

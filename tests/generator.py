@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from headgate.testing.cases import Case, Row
 
 STREAMS = {"S": {"A": "int", "B": "int", "D": "string"}, "T": {"A": "int", "C": "int"}}
+RELATIONS = {"R": {"A": "int", "E": "int"}}
 HORIZON = 14
 
 small = st.one_of(st.none(), st.integers(0, 3))
@@ -27,6 +28,10 @@ def inputs(draw: st.DrawFn) -> dict[str, list[tuple[int, Row, str]]]:
     for name, rows in (("S", row_s), ("T", row_t)):
         entries = draw(st.lists(st.tuples(st.integers(0, HORIZON - 2), rows), max_size=10))
         result[name] = [(ts, row, "+") for ts, row in sorted(entries, key=lambda entry: entry[0])]
+    lives = draw(st.lists(st.tuples(st.integers(0, HORIZON - 3), st.integers(1, 8), row_t), max_size=6))
+    put = [(start, row, "+") for start, _, row in lives]
+    taken = [(start + length, row, "-") for start, length, row in lives if start + length < HORIZON]
+    result["R"] = sorted([*put, *taken], key=lambda entry: (entry[0], entry[2]))
     return result
 
 
@@ -52,7 +57,9 @@ CONDITIONS = ["{0} > 1", "{0} Is Not Null", "{0} <> 2 Or {0} Is Null", "Coalesce
 @st.composite
 def tables(draw: st.DrawFn, depth: int) -> tuple[str, list[str]]:
     """An entry of FROM and its columns."""
-    kind = draw(st.sampled_from(["S", "S", "T", "query", "stream"] if depth > 0 else ["S", "T"]))
+    kind = draw(st.sampled_from(["S", "S", "T", "R", "query", "stream"] if depth > 0 else ["S", "S", "T", "R"]))
+    if kind in RELATIONS:
+        return kind, list(RELATIONS[kind])
     if kind in STREAMS:
         columns = list(STREAMS[kind])
         return f"{kind}{draw(windows(columns[0]))}", columns
@@ -71,7 +78,7 @@ def selects(draw: st.DrawFn, depth: int) -> tuple[str, list[str]]:
         left, columns = draw(selects(0))
         table, others = draw(tables(depth))
         chosen = ", ".join(f"y.{others[i % len(others)]} As {name}" for i, name in enumerate(columns))
-        operator = draw(st.sampled_from(["Union All", "Union"]))
+        operator = draw(st.sampled_from(["Union All", "Union", "Except", "Except All", "Intersect", "Intersect All"]))
         return f"({left}) {operator} (Select {chosen} From {table} y)", columns
     table, columns = draw(tables(depth))
     first, last = columns[0], columns[-1] if columns[-1] != "D" else columns[1]
@@ -87,7 +94,15 @@ def selects(draw: st.DrawFn, depth: int) -> tuple[str, list[str]]:
         if others[-1] == "D":
             on = f"x.{first} = y.{others[0]}"
         more = f" And x.{last} <> y.{others[0]}" if draw(st.booleans()) else ""
-        return f"Select x.{first} As p, x.{last} As q, y.{others[0]} As r From {table} x, {other} y Where {on}{more}", ["p", "q", "r"]
+        side = draw(st.sampled_from(["", "", "Left", "Right", "Full"]))
+        if side:
+            chosen = f"x.{first} As p, x.{last} As q, y.{others[0]} As r"
+            return f"Select {chosen} From {table} x {side} Join {other} y On {on}{more}{where}", ["p", "q", "r"]
+        return f"Select x.{first} As p, x.{last} As q, y.{others[0]} As r From {table} x, {other} y Where {on}{more}", [
+            "p",
+            "q",
+            "r",
+        ]
     calls = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=3))
     chosen = ", ".join(f"{call.format(f'x.{last}')} As v{i}" for i, call in enumerate(calls))
     if kind == "total":
@@ -112,7 +127,7 @@ def cases(draw: st.DrawFn, depth: int = 2) -> Case:
         id="random",
         query=draw(queries(depth)),
         streams=STREAMS,
-        relations={},
+        relations=RELATIONS,
         views=(),
         input=draw(inputs()),
         horizon=HORIZON,

@@ -138,7 +138,11 @@ def test_files_of_every_format(spark: SparkSession, tmp_path: Path) -> None:
             )
             engine.run_once()
             assert engine.query("last").complete == 2
-            assert engine.query("last").results() == [Result(1, "+", {"v": 1}), Result(2, "-", {"v": 1}), Result(2, "+", {"v": 3})]
+            assert engine.query("last").results() == [
+                Result(1, "+", {"v": 1}),
+                Result(2, "-", {"v": 1}),
+                Result(2, "+", {"v": 3}),
+            ]
 
 
 def test_rows_of_files_that_cannot_be_read_go_to_the_dead_letters(spark: SparkSession, tmp_path: Path) -> None:

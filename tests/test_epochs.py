@@ -76,7 +76,7 @@ def test_one_job_for_the_output_and_one_more_for_the_state(spark: SparkSession, 
         context.setJobGroup(f"state of {name}", name)
         executor.move()
         assert len(context.statusTracker().getJobIdsForGroup(f"state of {name}")) == 1
-    context.setLocalProperty("spark.jobGroup.id", None)
+    context.setJobGroup("", "")
 
 
 def test_the_users_session_is_left_as_it_was(spark: SparkSession, tmp_path: Path) -> None:

@@ -68,9 +68,7 @@ def test_a_late_tuple_is_a_sign_of_life() -> None:
 
 
 @given(
-    st.lists(
-        st.tuples(st.sampled_from(["fast", "slow"]), st.integers(0, 200), st.integers(0, SECOND)), min_size=1, max_size=40
-    )
+    st.lists(st.tuples(st.sampled_from(["fast", "slow"]), st.integers(0, 200), st.integers(0, SECOND)), min_size=1, max_size=40)
 )
 def test_heartbeats_never_go_back(arrivals: list[tuple[str, int, int]]) -> None:
     heartbeats = two_streams(timeout_us=SECOND)

@@ -11,7 +11,7 @@ import random
 import pytest
 from duck import Duck, compiled
 from generator import cases, cuttings
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 

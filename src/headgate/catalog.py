@@ -73,6 +73,25 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class Relation:
+    """A base relation: fixed (no domain), or changing at instants that its rows carry.
+
+    A changing relation takes rows put in and taken out; `change` names the column that says which.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    domain: TimeDomain | None
+    timestamp: str | None = None
+    change: str | None = None
+    growing: bool = False
+    connector: Connector | None = None
+
+    def row_columns(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     name: str
     plan: Node
@@ -102,34 +121,38 @@ class Function:
 class Settings:
     """What `SET name = value` can change. Each name and value is listed in `CHOICES`."""
 
+    dialect: Literal["cql", "stream", "oracle"] = "cql"
     range: Literal["closed", "half-open"] = "closed"
     empty_aggregate: Literal["row", "no-row"] = "row"
     unit_seconds: Fraction = Fraction(1)
     timeout_us: int | None = None
 
 
-CHOICES = {"range": ("closed", "half-open"), "empty_aggregate": ("row", "no-row")}
+CHOICES = {"dialect": ("cql", "stream", "oracle"), "range": ("closed", "half-open"), "empty_aggregate": ("row", "no-row")}
 
 
 class Catalog:
     def __init__(self) -> None:
         self.streams: dict[str, Stream] = {}
+        self.relations: dict[str, Relation] = {}
         self.views: dict[str, View] = {}
         self.queries: dict[str, Query] = {}
         self.functions: dict[str, Function] = {}
         self.settings = Settings()
 
     def names(self) -> list[str]:
-        named: list[Stream | View] = [*self.streams.values(), *self.views.values()]
+        named: list[Stream | Relation | View] = [*self.streams.values(), *self.relations.values(), *self.views.values()]
         return [thing.name for thing in named]
 
-    def add(self, thing: Stream | View | Query, place: Place | None = None) -> None:
+    def add(self, thing: Stream | Relation | View | Query, place: Place | None = None) -> None:
         key = thing.name.lower()
-        if key in self.streams or key in self.views or key in self.queries:
+        if any(key in known for known in (self.streams, self.relations, self.views, self.queries)):
             raise UserError("name-taken", f'name "{thing.name}" is taken', place=place)
         match thing:
             case Stream():
                 self.streams[key] = thing
+            case Relation():
+                self.relations[key] = thing
             case View():
                 self.views[key] = thing
             case Query():
@@ -138,10 +161,10 @@ class Catalog:
     def add_function(self, function: Function) -> None:
         self.functions[function.name.lower()] = function
 
-    def source(self, name: str, place: Place | None = None) -> Stream | View:
-        """The stream or view of that name."""
+    def source(self, name: str, place: Place | None = None) -> Stream | Relation | View:
+        """The stream, relation or view of that name."""
         key = name.lower()
-        found = self.streams.get(key) or self.views.get(key)
+        found = self.streams.get(key) or self.relations.get(key) or self.views.get(key)
         if found is not None:
             return found
         detail = f"There are {quoted(self.names())}." if self.names() else "No stream or view is defined."

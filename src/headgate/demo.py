@@ -55,8 +55,8 @@ TURN_S = 0.5
 SPOKEN_BEFORE = timedelta(seconds=1.5)
 """How long the feeds have been speaking at the first turn: a tuple of each has come, so none is silent from the start."""
 
-WARM_UP_S = 10.0
-QUICK_S = 0.6
+WARM_UP = timedelta(seconds=10)
+QUICK = timedelta(seconds=0.6)
 """The engine is warm once a step for all queries takes no longer than this."""
 
 
@@ -192,13 +192,11 @@ def warm_up(spark: SparkSession) -> None:
     with Engine(spark) as engine:
         engine.execute(SCRIPT)
         start = now()
-        coming = arrivals(start, seconds=60)
+        push(engine, arrivals(start, seconds=60))
         for second in range(60):
-            push(engine, [arrival for arrival in coming if second <= (arrival.comes - start).total_seconds() < second + 1])
             before = now()
-            engine.advance(start + timedelta(seconds=second - 5))
-            quick = (now() - before).total_seconds() <= QUICK_S and second > 5
-            if quick or (now() - start).total_seconds() > WARM_UP_S:
+            engine.advance(start + timedelta(seconds=second))
+            if now() - before <= QUICK or now() - start > WARM_UP:
                 return
 
 

@@ -10,19 +10,35 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp, parse_one
-from sqlglot.optimizer.annotate_types import annotate_types
-from sqlglot.optimizer.simplify import flatten
 
-from headgate.catalog import Catalog, Column, TimeDomain
+from headgate.catalog import Catalog, TimeDomain, View
+from headgate.catalog import Relation as BaseRelation
 from headgate.catalog import Stream as BaseStream
 from headgate.cql.dialect import Cql, StreamOf, StreamWindow, WindowedQuery
-from headgate.cql.functions import AGGREGATES
+from headgate.cql.trees import (
+    as_expression,
+    as_relation,
+    call_name,
+    column_named,
+    conjuncts,
+    divided,
+    filtered,
+    fresh,
+    is_aggregate,
+    read_columns,
+    replaced_by,
+    types_of,
+    unaliased,
+    unique,
+)
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
-from headgate.plan.expressions import INTEGRAL, Call, Expression, Named
+from headgate.plan.derived import intersection, outer_join, set_difference
+from headgate.plan.expressions import Call, Named
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
     Dstream,
+    Equality,
     Filter,
     Frame,
     Istream,
@@ -35,6 +51,7 @@ from headgate.plan.nodes import (
     Rows,
     Rstream,
     Source,
+    Stored,
     Stream,
     Unbounded,
     Union,
@@ -45,6 +62,10 @@ from headgate.plan.nodes import (
     sources,
 )  # fmt: skip
 from headgate.plan.properties import instantaneous, monotonic
+
+
+def source_name(source: Source | Stored) -> str:
+    return source.stream if isinstance(source, Source) else source.relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +83,11 @@ def bind(tree: exp.Expression, text: str, catalog: Catalog, origin: str = "", co
     plan = binder.outermost(tree)
     if columns:
         plan = binder.renamed(plan, columns, tree)
-    domains = {source.domain for source in sources(plan)}
+    domains = {source.domain for source in sources(plan) if source.domain is not None}
     if len(domains) > 1:
         raise UserError(
             "time-domains-differ", "a query cannot mix streams with integer time and streams with TIMESTAMP time",
-            place=binder.place(tree), detail=f"It reads {quoted(sorted({s.stream for s in sources(plan)}))}.",
+            place=binder.place(tree), detail=f"It reads {quoted(sorted({source_name(source) for source in sources(plan)}))}.",
         )  # fmt: skip
     return Bound(plan, binder.resolved(tree))
 
@@ -95,6 +116,7 @@ class _Binder:
         self.catalog = catalog
         self.origin = origin
         self.insertions: list[tuple[int, str]] = []
+        self.local: dict[str, View] = {}
         self.whole = Place(text, 0, len(text), origin)
 
     # places and defaults
@@ -135,7 +157,7 @@ class _Binder:
         if is_stream(plan) or not monotonic(plan):
             return plan
         self.wrap(tree, "ISTREAM")
-        return Istream(_relation(plan))
+        return Istream(as_relation(plan))
 
     def renamed(self, plan: Node, columns: Sequence[str], tree: exp.Expression) -> Node:
         if len(columns) != len(plan.columns):
@@ -143,10 +165,10 @@ class _Binder:
                 "columns-differ", f"{len(columns)} names are given for {len(plan.columns)} columns", place=self.place(tree)
             )
         if isinstance(plan, Istream | Dstream | Rstream):
-            return type(plan)(_relation(self.renamed(plan.child, columns, tree)))
-        types = _types(plan)
-        items = zip(_unique(columns), names(plan), strict=True)
-        return Project(_relation(plan), tuple(Named(new, _expression(_column(old), types)) for new, old in items))
+            return type(plan)(as_relation(self.renamed(plan.child, columns, tree)))
+        types = types_of(plan)
+        items = zip(unique(columns), names(plan), strict=True)
+        return Project(as_relation(plan), tuple(Named(new, as_expression(column_named(old), types)) for new, old in items))
 
     def wrap(self, tree: exp.Expression, operator: str) -> None:
         if "start" in tree.meta:
@@ -175,7 +197,7 @@ class _Binder:
     def relation(self, tree: exp.Expression) -> Relation:
         """A query where a relation is needed: a stream gets the default window."""
         plan = self.query(tree)
-        return Window(plan, Unbounded()) if is_stream(plan) else _relation(plan)
+        return Window(plan, Unbounded()) if is_stream(plan) else as_relation(plan)
 
     def as_stream(self, tree: exp.Expression) -> Stream:
         """A query with a window behind it: Istream by default, if the result only grows."""
@@ -184,7 +206,7 @@ class _Binder:
             return plan
         if monotonic(plan):
             self.wrap(tree, "ISTREAM")
-            return Istream(_relation(plan))
+            return Istream(as_relation(plan))
         raise UserError(
             "window-over-relation", "a window needs a stream, but this query gives a relation whose rows may go away",
             place=self.place(tree), hint="Say which stream is meant: ISTREAM, DSTREAM or RSTREAM.",
@@ -206,38 +228,69 @@ class _Binder:
                 return Rstream(child)
 
     def set_operation(self, tree: exp.SetOperation) -> Relation:
-        if not isinstance(tree, exp.Union):
-            raise NotYet(type(tree).__name__.upper(), place=self.place(tree))
-        if tree.args.get("by_name") or any(tree.args.get(part) for part in ("order", "limit", "offset", "with_")):
-            raise NotYet("ORDER BY, LIMIT, WITH or BY NAME on a set operation", place=self.place(tree))
+        if tree.args.get("by_name") or any(tree.args.get(part) for part in ("order", "limit", "offset")):
+            raise NotYet("ORDER BY, LIMIT or BY NAME on a set operation", place=self.place(tree))
+        outside = self.local
+        self.define_locally(tree.args.get("with_"))
         left, right = self.relation(tree.this), self.relation(tree.expression)
+        self.local = outside
+        kind = type(tree).__name__.upper()
         if len(left.columns) != len(right.columns):
             raise UserError(
-                "columns-differ", f"the sides of UNION have {len(left.columns)} and {len(right.columns)} columns",
+                "columns-differ", f"the sides of {kind} have {len(left.columns)} and {len(right.columns)} columns",
                 place=self.place(tree.expression),
             )  # fmt: skip
-        union = Union(left, right)
-        return Distinct(union) if tree.args.get("distinct", True) else union
+        every = not tree.args.get("distinct", True) or self.of_bare_names(tree)
+        match tree:
+            case exp.Union():
+                return Union(left, right) if every else Distinct(Union(left, right))
+            case exp.Except():
+                return set_difference(left, right, every)
+            case _:
+                return intersection(left, right, every)
+
+    def of_bare_names(self, tree: exp.SetOperation) -> bool:
+        """`A UNION B` on names: bags in Stanford's prototype, sets in SQL."""
+        bare = tree.this.meta.get("bare") and tree.expression.meta.get("bare")
+        return bool(bare) and self.catalog.settings.dialect == "stream"
+
+    def define_locally(self, with_: exp.Expression | None) -> None:
+        """Common table expressions: views that only this query sees."""
+        if with_ is None:
+            return
+        if with_.args.get("recursive"):
+            raise NotYet("WITH RECURSIVE", place=self.place(with_))
+        for cte in with_.expressions:
+            plan = self.query(cte.this)
+            columns = [column.name for column in cte.args["alias"].args.get("columns") or ()]
+            plan = self.renamed(plan, columns, cte) if columns else plan
+            self.local = {**self.local, cte.alias.lower(): View(cte.alias, plan)}
 
     def select(self, tree: exp.Select) -> Node:
+        outside = self.local
+        self.define_locally(tree.args.get("with_"))
+        result = self.select_body(tree)
+        self.local = outside
+        return result
+
+    def select_body(self, tree: exp.Select) -> Node:
         self.refuse(tree)
         operator, projections, distinct = self.select_list(tree)
-        scope, conditions = self.from_clause(tree)
+        scope, conditions, outer = self.from_clause(tree)
         where = tree.args.get("where")
-        conditions += _conjuncts(where.this) if where else []
-        node = self.joined(scope, conditions)
+        node = self.inputs(scope, conditions, outer, conjuncts(where.this) if where else [])
         expanded = self.expand(projections, scope)
         for item in expanded:
-            self.check_expression(_unalias(item))
+            self.check_expression(unaliased(item))
         group, having = tree.args.get("group"), tree.args.get("having")
         if group or having or any(self.aggregates(item) for item in expanded):
             node, items = self.aggregate(node, scope, expanded, group, having)
         else:
-            items = [(self.resolve(_unalias(item), scope), self.output_name(item)) for item in expanded]
-        types = _types(node)
-        unique = _unique([name for _, name in items])
+            items = [(self.resolve(unaliased(item), scope), self.output_name(item)) for item in expanded]
+        types = types_of(node)
+        outputs = unique([name for _, name in items])
         project = Project(
-            node, tuple(Named(name, _expression(item, types)) for name, (item, _) in zip(unique, items, strict=True))
+            node, tuple(Named(name, as_expression(item, types)) for name, (item, _) in zip(outputs, items, strict=True))
         )
         result: Relation = Distinct(project) if distinct else project
         return self.operator(operator, result, tree) if operator else result
@@ -245,7 +298,7 @@ class _Binder:
     def refuse(self, tree: exp.Select) -> None:
         """Everything a SELECT can carry that has no rule yet."""
         for part, what in (
-            ("with_", "WITH"), ("limit", "LIMIT"), ("offset", "OFFSET"), ("windows", "WINDOW"), ("laterals", "LATERAL VIEW"),
+            ("limit", "LIMIT"), ("offset", "OFFSET"), ("windows", "WINDOW"), ("laterals", "LATERAL VIEW"),
             ("qualify", "QUALIFY"), ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY"), ("sort", "SORT BY"),
             ("pivots", "PIVOT"), ("hint", "a hint"), ("order", "ORDER BY"), ("exclude", "EXCEPT in a select list"),
             ("operation_modifiers", "a modifier of SELECT"), ("sample", "TABLESAMPLE"), ("kind", "SELECT AS"),
@@ -262,7 +315,7 @@ class _Binder:
         projections, distinct = tree.expressions, tree.args.get("distinct") is not None
         if distinct and tree.args["distinct"].args.get("on"):
             raise NotYet("DISTINCT ON", place=self.place(tree))
-        operators = [item for item in projections if isinstance(_unalias(item), StreamOf)]
+        operators = [item for item in projections if isinstance(unaliased(item), StreamOf)]
         if not operators:
             return "", projections, distinct
         if len(projections) > 1:
@@ -270,37 +323,39 @@ class _Binder:
                 "operator-in-list", f"{operators[0].args.get('kind', 'the operator')} must be around the whole select list",
                 place=self.place(operators[0]),
             )  # fmt: skip
-        inner = _unalias(operators[0])
+        inner = unaliased(operators[0])
         if not inner.expressions:
             raise UserError("syntax", "the select list is empty", place=self.place(tree))
         return inner.args["kind"], inner.expressions, distinct or bool(inner.args.get("distinct"))
 
     # FROM
 
-    def from_clause(self, tree: exp.Select) -> tuple[_Scope, list[exp.Expression]]:
-        tables = [(tree.args["from_"].this, None)] + [(join.this, join) for join in tree.args.get("joins") or []]
+    def from_clause(self, tree: exp.Select) -> tuple[_Scope, list[exp.Expression], list[exp.Expression | None]]:
+        """What stands behind FROM: the scope, the conditions of inner joins, and each outer join's syntax, by position."""
+        joins: list[exp.Expression] = [None, *(tree.args.get("joins") or [])]
         bound: list[tuple[str, Relation, tuple[str, ...]]] = []
         conditions: list[exp.Expression] = []
-        for table, join in tables:
-            if join is not None:
-                if (
-                    join.args.get("side")
-                    or join.args.get("method")
-                    or (join.args.get("kind") or "") not in ("", "CROSS", "INNER")
-                ):
-                    words = [join.args.get(part) or "" for part in ("method", "side", "kind")]
-                    raise NotYet(" ".join(word for word in words if word) + " JOIN", place=self.place(table))
-                if join.args.get("using"):
-                    raise NotYet("JOIN ... USING", place=self.place(table))
-                if join.args.get("on"):
-                    conditions += _conjuncts(join.args["on"])
+        outer: list[exp.Expression | None] = []
+        for table, join in zip([tree.args["from_"].this, *(join.this for join in joins[1:])], joins, strict=True):
             alias, node = self.table(table)
             if any(alias.lower() == other.lower() for other, _, _ in bound if alias):
                 raise UserError(
                     "name-taken", f'"{alias}" stands twice in FROM', place=self.place(table), hint="Give one an alias."
                 )
             bound.append((alias, node, names(node)))
-        return self.scope(bound), conditions
+            sided = join is not None and (join.args.get("side") or "").upper() in ("LEFT", "RIGHT", "FULL")
+            outer.append(join if sided else None)
+            if join is not None and not sided:
+                conditions += self.inner_conditions(join, table)
+        return self.scope(bound), conditions, outer
+
+    def inner_conditions(self, join: exp.Expression, table: exp.Expression) -> list[exp.Expression]:
+        words = [(join.args.get(part) or "").upper() for part in ("method", "side", "kind")]
+        if words[:2] != ["", ""] or words[2] not in ("", "CROSS", "INNER"):
+            raise NotYet(" ".join(word for word in words if word) + " JOIN", place=self.place(table))
+        if join.args.get("using"):
+            raise NotYet("JOIN ... USING", place=self.place(table))
+        return conjuncts(join.args["on"]) if join.args.get("on") else []
 
     def scope(self, bound: Sequence[tuple[str, Relation, tuple[str, ...]]]) -> _Scope:
         """Give every column of FROM a name of its own: its own where it is unique, else alias_name."""
@@ -313,15 +368,15 @@ class _Binder:
             for alias, _, columns in bound
             for column in columns
         ]
-        unique = iter(_unique(wanted))
+        inner_names = iter(unique(wanted))
         items = []
         for alias, node, columns in bound:
-            inner = {column.lower(): next(unique) for column in columns}
+            inner = {column.lower(): next(inner_names) for column in columns}
             if tuple(inner.values()) != columns:
-                types = _types(node)
-                node = Project(node, tuple(Named(inner[c.lower()], _expression(_column(c), types)) for c in columns))
+                types = types_of(node)
+                node = Project(node, tuple(Named(inner[c.lower()], as_expression(column_named(c), types)) for c in columns))
             items.append(_Item(alias, node, inner, columns))
-        return _Scope(items, {name: kind for item in items for name, kind in _types(item.node).items()})
+        return _Scope(items, {name: kind for item in items for name, kind in types_of(item.node).items()})
 
     def table(self, tree: exp.Expression) -> tuple[str, Relation]:
         alias = tree.args.get("alias")
@@ -343,22 +398,25 @@ class _Binder:
                 raise NotYet("this form of a table in FROM", place=self.place(tree))
 
     def named(self, identifier: exp.Identifier, window: StreamWindow | None) -> Relation:
-        found = self.catalog.source(identifier.name, self.place(identifier))
+        found = self.local.get(identifier.name.lower()) or self.catalog.source(identifier.name, self.place(identifier))
         node: Node
-        if isinstance(found, BaseStream):
-            node = Source(found.name, found.columns, found.domain, found.timestamp)
-        else:
-            node = found.plan
+        match found:
+            case BaseStream():
+                node = Source(found.name, found.columns, found.domain, found.timestamp)
+            case BaseRelation():
+                node = Stored(found.name, found.columns, found.domain, found.growing)
+            case View():
+                node = found.plan
         if is_stream(node):
             if window is None and "end" in identifier.meta:
                 self.default(identifier.meta["end"] + 1, " [RANGE UNBOUNDED]")
             return self.windowed(node, window) if window is not None else Window(node, Unbounded())
         if window is not None:
             raise UserError(
-                "window-over-relation", f'view "{found.name}" is a relation, and a window needs a stream',
-                place=self.place(window), hint="Leave the window out, or put ISTREAM around the view's query.",
+                "window-over-relation", f'"{found.name}" is a relation, and a window needs a stream',
+                place=self.place(window), hint="Leave the window out, or put ISTREAM around the query.",
             )  # fmt: skip
-        return _relation(node)
+        return as_relation(node)
 
     def windowed(self, child: Stream, window: StreamWindow) -> Window:
         return Window(child, self.frame(child, window))
@@ -396,22 +454,50 @@ class _Binder:
 
     # WHERE and joins
 
-    def joined(self, scope: _Scope, conditions: list[exp.Expression]) -> Relation:
-        """Filters on their own input, then joins in an order in which each has an equality, if there is one."""
-        resolved = [(condition, self.resolve(condition, scope)) for condition in conditions]
-        for condition, _ in resolved:
+    def inputs(
+        self, scope: _Scope, conditions: list[exp.Expression], outer: list[exp.Expression | None], where: list[exp.Expression]
+    ) -> Relation:
+        """The entries of FROM, joined and filtered. Outer joins apply to everything before them; WHERE comes after them."""
+        if not any(outer):
+            return self.joined([item.node for item in scope.items], self.conditions([*conditions, *where], scope), scope)
+        waiting = self.conditions(conditions, scope)
+        nodes: list[Relation] = []
+        for item, join in zip(scope.items, outer, strict=True):
+            if join is None:
+                nodes.append(item.node)
+                continue
+            here = {name.lower() for node in nodes for name in names(node)}
+            now = [tree for tree in waiting if read_columns(tree) <= here]
+            waiting = [tree for tree in waiting if tree not in now]
+            nodes = [self.outer(self.joined(nodes, now, scope), item.node, join, scope)]
+        return self.joined(nodes, [*waiting, *self.conditions(where, scope)], scope)
+
+    def outer(self, left: Relation, right: Relation, join: exp.Expression, scope: _Scope) -> Relation:
+        if join.args.get("using") or join.args.get("method"):
+            raise NotYet("NATURAL or USING with an outer join", place=self.place(join.this))
+        on = self.conditions(conjuncts(join.args["on"]) if join.args.get("on") else [], scope)
+        pairs, used = self.equalities(left, right, on)
+        rest = [tree for tree in on if tree not in used]
+        condition = as_expression(exp.and_(*rest, copy=True), scope.types) if rest else None
+        return outer_join(join.args["side"].upper(), left, right, tuple(pairs), condition)
+
+    def conditions(self, conditions: list[exp.Expression], scope: _Scope) -> list[exp.Expression]:
+        for condition in conditions:
             found = self.aggregates(condition)
             if found:
                 raise UserError(
                     "aggregate-in-where", "an aggregate cannot stand in WHERE", place=self.place(found[0]), hint="Use HAVING."
                 )
-        waiting = [tree for _, tree in resolved]
+        return [self.resolve(condition, scope) for condition in conditions]
+
+    def joined(self, nodes: list[Relation], waiting: list[exp.Expression], scope: _Scope) -> Relation:
+        """Filters on their own input, then joins in an order in which each has an equality, if there is one."""
         inputs = []
-        for item in scope.items:
-            own = {name.lower() for name in names(item.node)}
-            mine = [tree for tree in waiting if (read := _reads(tree)) and read <= own]
+        for one in nodes:
+            own = {name.lower() for name in names(one)}
+            mine = [tree for tree in waiting if (read := read_columns(tree)) and read <= own]
             waiting = [tree for tree in waiting if tree not in mine]
-            inputs.append(_filtered(item.node, mine))
+            inputs.append(filtered(one, mine))
         node, rest = inputs[0], inputs[1:]
         while rest:
             chosen = next((right for right in rest if self.equalities(node, right, waiting)[0]), rest[0])
@@ -419,26 +505,26 @@ class _Binder:
             pairs, used = self.equalities(node, chosen, waiting)
             waiting = [tree for tree in waiting if tree not in used]
             here = {name.lower() for name in (*names(node), *names(chosen))}
-            now = [tree for tree in waiting if (read := _reads(tree)) and read <= here]
+            now = [tree for tree in waiting if (read := read_columns(tree)) and read <= here]
             waiting = [tree for tree in waiting if tree not in now]
-            condition = _expression(exp.and_(*now, copy=True), scope.types) if now else None
+            condition = as_expression(exp.and_(*now, copy=True), scope.types) if now else None
             node = Join(node, chosen, tuple(pairs), condition)
-        return _filtered(node, waiting)
+        return filtered(node, waiting)
 
     def equalities(
         self, left: Relation, right: Relation, waiting: Iterable[exp.Expression]
-    ) -> tuple[list[tuple[Expression, Expression]], list[exp.Expression]]:
-        first, second = _types(left), _types(right)
+    ) -> tuple[list[Equality], list[exp.Expression]]:
+        first, second = types_of(left), types_of(right)
         mine, theirs = {name.lower() for name in first}, {name.lower() for name in second}
         pairs, used = [], []
         for tree in waiting:
             if not isinstance(tree, exp.EQ):
                 continue
             one, two = tree.this, tree.expression
-            if _reads(one) <= theirs and _reads(two) <= mine:
+            if read_columns(one) <= theirs and read_columns(two) <= mine:
                 one, two = two, one
-            if _reads(one) and _reads(two) and _reads(one) <= mine and _reads(two) <= theirs:
-                pairs.append((_expression(one, first), _expression(two, second)))
+            if read_columns(one) and read_columns(two) and read_columns(one) <= mine and read_columns(two) <= theirs:
+                pairs.append(Equality(as_expression(one, first), as_expression(two, second)))
                 used.append(tree)
         return pairs, used
 
@@ -447,8 +533,8 @@ class _Binder:
     def resolve(self, tree: exp.Expression, scope: _Scope) -> exp.Expression:
         """The expression over the inner names of the scope."""
         self.check_expression(tree)
-        expanded = _replace(tree.copy(), self.called)
-        return _divided(_replace(expanded, lambda node: self.column(node, scope)), scope.types)
+        expanded = replaced_by(tree.copy(), self.called)
+        return divided(replaced_by(expanded, lambda node: self.column(node, scope)), scope.types)
 
     def called(self, node: exp.Expression) -> exp.Expression | None:
         """The body of a function that was defined in SQL, with its arguments in place."""
@@ -461,7 +547,7 @@ class _Binder:
                 place=self.place(node),
             )  # fmt: skip
         arguments = {
-            parameter.lower(): _replace(argument.copy(), self.called)
+            parameter.lower(): replaced_by(argument.copy(), self.called)
             for parameter, argument in zip(function.parameters, node.expressions, strict=True)
         }
 
@@ -471,7 +557,7 @@ class _Binder:
             return None
 
         body = parse_one(function.body, dialect=Cql)
-        return exp.paren(_replace(body, filled), copy=False)
+        return exp.paren(replaced_by(body, filled), copy=False)
 
     def check_expression(self, tree: exp.Expression) -> None:
         if tree.find(exp.Subquery, exp.Select, exp.Exists, exp.SetOperation):
@@ -496,7 +582,7 @@ class _Binder:
         candidates = [item for item in scope.items if not table or item.alias.lower() == table.lower()]
         found = [item.inner[name.lower()] for item in candidates if name.lower() in item.inner]
         if len(found) == 1:
-            inner = _column(found[0], node)
+            inner = column_named(found[0], node)
             return exp.Dot(this=inner, expression=node.this.copy()) if node.args.get("db") else inner
         if len(found) > 1:
             owners = [item.alias for item in candidates if name.lower() in item.inner]
@@ -507,7 +593,7 @@ class _Binder:
         if table and not candidates:
             owner = [item for item in scope.items if table.lower() in item.inner]
             if len(owner) == 1:  # a struct column and its field
-                return exp.Dot(this=_column(owner[0].inner[table.lower()], node), expression=node.this.copy())
+                return exp.Dot(this=column_named(owner[0].inner[table.lower()], node), expression=node.this.copy())
             aliases = [item.alias for item in scope.items if item.alias]
             raise UserError(
                 "no-such-input", f'"{table}" is not in FROM', place=self.place(node), detail=f"FROM has {quoted(aliases)}.",
@@ -563,7 +649,7 @@ class _Binder:
 
     def aggregates(self, tree: exp.Expression) -> list[exp.Expression]:
         """The outermost aggregate calls of an expression, with their FILTER."""
-        if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or _is_aggregate(tree):
+        if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or is_aggregate(tree):
             return [tree]
         return [call for child in tree.iter_expressions() for call in self.aggregates(child)]
 
@@ -577,7 +663,7 @@ class _Binder:
     ) -> tuple[Relation, list[tuple[exp.Expression, str]]]:
         aliases = {item.alias.lower(): item.this for item in projections if isinstance(item, exp.Alias)}
         key_trees = [self.resolve(tree, scope) for tree in self.group_keys(group, projections, aliases, scope)]
-        key_names = _unique([tree.name if isinstance(tree, exp.Column) else f"key{i + 1}" for i, tree in enumerate(key_trees)])
+        key_names = unique([tree.name if isinstance(tree, exp.Column) else f"key{i + 1}" for i, tree in enumerate(key_trees)])
         keys = {tree.sql("spark"): name for tree, name in zip(key_trees, key_names, strict=True)}
         calls: dict[str, Call] = {}
         taken = {name.lower() for name in key_names}
@@ -585,7 +671,7 @@ class _Binder:
         def replaced(node: exp.Expression) -> exp.Expression | None:
             text = node.sql("spark")
             if text in keys:
-                return _column(keys[text], node)
+                return column_named(keys[text], node)
             if self.aggregates(node) == [node]:
                 if text not in calls:
                     for inner in node.iter_expressions():
@@ -595,8 +681,8 @@ class _Binder:
                             raise UserError(
                                 "nested-aggregate", "an aggregate cannot stand in an aggregate", place=self.place(inner)
                             )
-                    calls[text] = self.call(node, scope.types, _fresh(_call_name(node), taken))
-                return _column(calls[text].name, node)
+                    calls[text] = self.call(node, scope.types, fresh(call_name(node), taken))
+                return column_named(calls[text].name, node)
             if isinstance(node, exp.Column):
                 raise UserError(
                     "not-grouped", f'column "{node.meta.get("written", node.name)}" is neither grouped nor in an aggregate',
@@ -606,22 +692,22 @@ class _Binder:
 
         items = []
         for item in projections:
-            tree = self.resolve(_unalias(item), scope)
-            items.append((_replace(tree, replaced), self.output_name(item)))
+            tree = self.resolve(unaliased(item), scope)
+            items.append((replaced_by(tree, replaced), self.output_name(item)))
         condition = None
         if having is not None:
-            condition = _replace(self.resolve(self.with_aliases(having.this, aliases, scope), scope), replaced)
-        types = _types(child)
+            condition = replaced_by(self.resolve(self.with_aliases(having.this, aliases, scope), scope), replaced)
+        types = types_of(child)
         node: Relation = Aggregate(
             child,
-            tuple(Named(name, _expression(tree, types)) for tree, name in zip(key_trees, key_names, strict=True)),
+            tuple(Named(name, as_expression(tree, types)) for tree, name in zip(key_trees, key_names, strict=True)),
             tuple(calls.values()),
             row_when_empty=not key_trees and self.catalog.settings.empty_aggregate == "row",
         )
         if condition is not None:
-            node = Filter(node, _expression(condition, _types(node)))
-        below = _types(node)
-        return node, [(_divided(tree, below), name) for tree, name in items]
+            node = Filter(node, as_expression(condition, types_of(node)))
+        below = types_of(node)
+        return node, [(divided(tree, below), name) for tree, name in items]
 
     def group_keys(
         self, group: exp.Expression | None, projections: list[exp.Expression], aliases: dict[str, exp.Expression], scope: _Scope
@@ -641,7 +727,7 @@ class _Binder:
                     raise UserError(
                         "bad-position", f"GROUP BY {tree.name} is not a position of the select list", place=self.place(group)
                     )
-                tree = _unalias(projections[position - 1])
+                tree = unaliased(projections[position - 1])
             tree = self.with_aliases(tree, aliases, scope)
             if self.aggregates(tree):
                 raise UserError("aggregate-in-group", "an aggregate cannot be grouped by", place=self.place(tree))
@@ -658,7 +744,7 @@ class _Binder:
                 return meant.copy() if meant is not None else None
             return None
 
-        return _replace(tree.copy(), replaced)
+        return replaced_by(tree.copy(), replaced)
 
     def call(self, node: exp.Expression, types: dict[str, str], name: str) -> Call:
         condition = None
@@ -674,132 +760,8 @@ class _Binder:
         distinct = isinstance(argument_tree, exp.Distinct)
         argument = None
         if isinstance(argument_tree, exp.Expression) and not distinct and not isinstance(argument_tree, exp.Star):
-            argument = _expression(argument_tree, types)
+            argument = as_expression(argument_tree, types)
         if isinstance(inner, exp.Count) and inner.expressions:
             function = "count of several"
-        whole = _expression(tree, types)
+        whole = as_expression(tree, types)
         return Call(name, function, whole.sql, whole.type, argument, distinct, condition, whole.columns)
-
-
-def _relation(node: Node) -> Relation:
-    assert not isinstance(node, Source | Istream | Dstream | Rstream)
-    return node
-
-
-def _unalias(item: exp.Expression) -> exp.Expression:
-    return item.this if isinstance(item, exp.Alias) else item
-
-
-def _conjuncts(tree: exp.Expression) -> list[exp.Expression]:
-    tree = tree.unnest()
-    return list(flatten(tree.copy()).flatten()) if isinstance(tree, exp.And) else [tree]
-
-
-def _is_aggregate(tree: exp.Expression) -> bool:
-    if isinstance(tree, exp.Anonymous):
-        return tree.name.lower() in AGGREGATES
-    return isinstance(tree, exp.AggFunc)
-
-
-def _column(name: str, written: exp.Expression | None = None) -> exp.Column:
-    """A column of the plan, remembering where and how the user wrote it."""
-    identifier = exp.to_identifier(name, quoted=not name.isidentifier())
-    column = exp.Column(this=identifier)
-    if isinstance(written, exp.Column):
-        identifier.meta.update({key: written.this.meta[key] for key in ("start", "end") if key in written.this.meta})
-        column.meta["written"] = written.meta.get("written", written.name)
-    return column
-
-
-def _replace(tree: exp.Expression, replacement: object) -> exp.Expression:
-    """The tree with every outermost node for which `replacement` gives another one replaced by it."""
-    assert callable(replacement)
-    new = replacement(tree)
-    if new is not None:
-        return new
-    for child in list(tree.iter_expressions()):
-        changed = _replace(child, replacement)
-        if changed is not child:
-            child.replace(changed)
-    return tree
-
-
-def _reads(tree: exp.Expression) -> set[str]:
-    return {column.name.lower() for column in tree.find_all(exp.Column)}
-
-
-def _types(node: Node) -> dict[str, str]:
-    return {column.name: column.type for column in node.columns}
-
-
-def _annotated(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
-    """A copy of the tree with types on every node."""
-    copy = tree.copy()
-    select = exp.Select(expressions=[copy], from_=exp.From(this=exp.to_table("t")))
-    for column in select.find_all(exp.Column):
-        column.set("table", exp.to_identifier("t"))
-    schema = {"t": {name.lower(): kind for name, kind in types.items() if kind != "UNKNOWN"}}
-    for column in select.find_all(exp.Column):
-        column.set("this", exp.to_identifier(column.name.lower(), quoted=True))
-    annotate_types(select, schema=schema if schema["t"] else None, dialect="spark")
-    return select.expressions[0]
-
-
-def _type(tree: exp.Expression) -> str:
-    kind = tree.type
-    return "UNKNOWN" if kind is None or kind.this == exp.DataType.Type.UNKNOWN else kind.sql("spark")
-
-
-def _divided(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
-    """The tree with `/` between integers written as the integer division it means."""
-    if tree.find(exp.Div) is None:
-        return tree
-    holder = exp.Paren(this=tree.copy())
-    twins = list(zip(holder.this.find_all(exp.Div), _annotated(holder.this, types).find_all(exp.Div), strict=True))
-    for written, typed in twins:
-        if {_type(typed.this), _type(typed.expression)} <= INTEGRAL:
-            written.replace(exp.IntDiv(this=written.this, expression=written.expression))
-        else:
-            written.set("typed", False)
-    return holder.this
-
-
-def _expression(tree: exp.Expression, types: dict[str, str]) -> Expression:
-    column = tree.name if isinstance(tree, exp.Column) else None
-    kind = _type(_annotated(tree, types))
-    if kind == "UNKNOWN" and column is not None:
-        kind = next((kind for name, kind in types.items() if name.lower() == column.lower()), "UNKNOWN")
-    return Expression(tree.sql("spark"), kind, frozenset(_reads(tree)), column)
-
-
-def _filtered(node: Relation, conditions: list[exp.Expression]) -> Relation:
-    if not conditions:
-        return node
-    return Filter(node, _expression(exp.and_(*conditions, copy=True), _types(node)))
-
-
-def _call_name(node: exp.Expression) -> str:
-    inner = node
-    while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-        inner = inner.this
-    base = inner.name.lower() if isinstance(inner, exp.Anonymous) else inner.sql_name().lower()
-    column = next(inner.find_all(exp.Column), None)
-    return f"{base}_{column.name}" if column is not None and column.name.isidentifier() else base
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    candidate, number = name, 1
-    while candidate.lower() in taken:
-        number += 1
-        candidate = f"{name}_{number}"
-    taken.add(candidate.lower())
-    return candidate
-
-
-def _unique(wanted: Iterable[str]) -> list[str]:
-    """The names with a number behind those that came before; a leading underscore is taken off."""
-    taken: set[str] = set()
-    return [_fresh(name.lstrip("_") or "value", taken) for name in wanted]
-
-
-__all__ = ["Bound", "Column", "bind"]

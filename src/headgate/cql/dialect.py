@@ -241,7 +241,9 @@ class CqlParser(Spark.Parser):
         return super()._parse_select(*args, **options)
 
     def _named_query(self) -> exp.Select:
-        return exp.Select(expressions=[exp.Star()], from_=exp.From(this=self._parse_table_parts()))
+        query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=self._parse_table_parts()))
+        query.meta["bare"] = True
+        return query
 
     # statements
 

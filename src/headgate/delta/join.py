@@ -30,7 +30,7 @@ def born(lowering: Lowering, node: Join) -> str:
 
 
 def _pairs(node: Join, left: str, right: str) -> str:
-    on = [f"{one.sql} = {two.sql}" for one, two in node.equalities]
+    on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in node.equalities]
     on += [f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
     if node.condition is not None:
         on.append(f"({node.condition.sql})")

@@ -1,18 +1,25 @@
-"""Filter, project and union all: Δ(op R) = op(ΔR), and the same for what lives and what ends. The stamps stay as they are."""
+"""Filter, project, weight and union all: Δ(op R) = op(ΔR), and the same for what lives and what ends.
+
+The stamps stay as they are; a weight multiplies the counts.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from headgate.delta.sql import listed, name, union
-from headgate.plan.nodes import Filter, Project, Union, names
+from headgate.plan.nodes import Filter, Project, Union, Weight, names
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def apply(lowering: Lowering, node: Filter | Project, child: str, carried: str = "_t, _x, _n") -> str:
+def apply(lowering: Lowering, node: Filter | Project | Weight, child: str, carried: str = "_t, _x, _n") -> str:
     match node:
+        case Weight():
+            factor = f"CAST({node.factor.sql} AS BIGINT)"
+            weighted = f"SELECT {listed(names(node))}, _t, _x, _n * {factor} AS _n FROM {child} WHERE {factor} <> 0"
+            return lowering.step("weight", weighted)
         case Filter():
             return lowering.step("filter", f"SELECT {listed(names(node))}, {carried} FROM {child} WHERE {node.condition.sql}")
         case Project():

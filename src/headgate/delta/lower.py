@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, assert_never
 
-from headgate.delta import aggregate, distinct, join, linear, netting, stream, sweep, window
+from headgate.delta import aggregate, distinct, join, linear, netting, ranked, stored, stream, sweep, window
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, words
 from headgate.delta.sql import listed, union
 from headgate.plan.nodes import (
@@ -29,12 +29,15 @@ from headgate.plan.nodes import (
     Join,
     Node,
     Project,
+    Ranked,
     Relation,
     Rows,
     Rstream,
     Source,
+    Stored,
     Stream,
     Union,
+    Weight,
     Window,
     domain,
     is_stream,
@@ -118,7 +121,7 @@ class Lowering:
         match node:
             case Window():
                 return window.born(self, node)
-            case Filter() | Project():
+            case Filter() | Project() | Weight():
                 return linear.apply(self, node, self.born(node.child))
             case Union(left, right):
                 return linear.both(self, node, self.born(left), self.born(right))
@@ -126,6 +129,10 @@ class Lowering:
                 return join.born(self, node)
             case Aggregate() | Distinct():
                 return sweep.born(self, node)
+            case Ranked():
+                return ranked.born(self, node)
+            case Stored():
+                return stored.born(self, node)
             case _:
                 assert_never(node)
 
@@ -138,7 +145,7 @@ class Lowering:
         match node:
             case Window():
                 return window.live(self, node)
-            case Filter() | Project():
+            case Filter() | Project() | Weight():
                 child = self.live(node.child)
                 return linear.apply(self, node, child) if child else None
             case Union(left, right):
@@ -153,12 +160,12 @@ class Lowering:
         match node:
             case Window(Source()):
                 return window.ends(self, node)
-            case Filter() | Project() if in_logs(node):
+            case Filter() | Project() | Weight() if in_logs(node):
                 child = self.ends(node.child)
                 return linear.apply(self, node, child) if child else None
             case Union(left, right) if in_logs(node):
                 return linear.either(self, node, self.ends(left), self.ends(right))
-            case Aggregate() | Distinct() | Window(_, Rows()):
+            case Aggregate() | Distinct() | Ranked() | Stored() | Window(_, Rows()):
                 return None  # what they put out stays open and is taken back
             case _:
                 live = self.live(node)
@@ -214,7 +221,7 @@ def in_logs(node: Relation) -> bool:
     match node:
         case Window(Source()) | Window(_, Rows()):
             return True
-        case Filter(child) | Project(child):
+        case Filter(child) | Project(child) | Weight(child):
             return in_logs(child)
         case Union(left, right):
             return in_logs(left) and in_logs(right)

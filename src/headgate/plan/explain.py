@@ -17,11 +17,14 @@ from headgate.plan.nodes import (
     Now,
     Project,
     Range,
+    Ranked,
     Rows,
     Rstream,
     Source,
+    Stored,
     Unbounded,
     Union,
+    Weight,
     Window,
     children,
     domain,
@@ -82,7 +85,8 @@ def label(node: Node) -> str:
             shown = (i.expression.sql if i.expression.column == i.name else f"{i.expression.sql} AS {i.name}" for i in items)
             return f"project {', '.join(shown)}"
         case Join(equalities=equalities, condition=condition):
-            on = [f"{one.sql} = {two.sql}" for one, two in equalities] + ([condition.sql] if condition else [])
+            on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in equalities]
+            on += [condition.sql] if condition else []
             return f"join on {' AND '.join(on)}" if on else "cross join"
         case Union():
             return "union all"
@@ -91,6 +95,12 @@ def label(node: Node) -> str:
             return f"aggregate {', '.join(call.sql for call in calls) or 'nothing'}{by}"
         case Distinct():
             return "distinct"
+        case Weight(factor=factor):
+            return "taken away" if factor.sql == "-1" else f"as often as {factor.sql}"
+        case Ranked(items=items):
+            return f"ranked {', '.join(f'{item.expression.sql} AS {item.name}' for item in items)}"
+        case Stored(relation):
+            return f"relation {relation}"
         case _:
             assert_never(node)
 

@@ -118,12 +118,21 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
+class Equality:
+    """An expression of the left side that must equal one of the right; `null_safe` where null equals null."""
+
+    left: Expression
+    right: Expression
+    null_safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Join:
     """Pairs that agree on every equality and satisfy the condition; the names of the two sides are disjoint."""
 
     left: Relation
     right: Relation
-    equalities: tuple[tuple[Expression, Expression], ...]
+    equalities: tuple[Equality, ...]
     condition: Expression | None
 
     @property
@@ -159,6 +168,35 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class Weight:
+    """Every row as often as the factor says: none where it is 0, and taken away where it is negative."""
+
+    child: Relation
+    factor: Expression
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A relation with analytic functions over it, or only its first rows: SQL over the rows of one instant.
+
+    `items` are added as columns. `by` are the columns by which every function partitions: groups that do not change
+    need not be looked at.
+    """
+
+    child: Relation
+    by: tuple[str, ...]
+    items: tuple[Named, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.child.columns, *(Column(item.name, item.expression.type) for item in self.items))
+
+
+@dataclass(frozen=True, slots=True)
 class Distinct:
     child: Relation
 
@@ -167,8 +205,21 @@ class Distinct:
         return self.child.columns
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A base relation: rows that were put in and taken out at known instants."""
+
+    relation: str
+    columns: tuple[Column, ...]
+    domain: TimeDomain | None
+    """None for a relation that never changes."""
+
+    growing: bool
+    """Rows are only ever put in."""
+
+
 Stream: TypeAlias = Source | Istream | Dstream | Rstream
-Relation: TypeAlias = Window | Filter | Project | Join | Union | Aggregate | Distinct
+Relation: TypeAlias = Window | Filter | Project | Join | Union | Weight | Ranked | Aggregate | Distinct | Stored
 Node: TypeAlias = Stream | Relation
 
 
@@ -182,7 +233,7 @@ def names(node: Node) -> tuple[str, ...]:
 
 def children(node: Node) -> tuple[Node, ...]:
     match node:
-        case Source():
+        case Source() | Stored():
             return ()
         case Join(left, right) | Union(left, right):
             return (left, right)
@@ -190,12 +241,13 @@ def children(node: Node) -> tuple[Node, ...]:
             return (node.child,)
 
 
-def sources(node: Node) -> list[Source]:
-    """The base streams the node reads, each occurrence."""
-    if isinstance(node, Source):
+def sources(node: Node) -> list[Source | Stored]:
+    """The base streams and relations the node reads, each occurrence."""
+    if isinstance(node, Source | Stored):
         return [node]
     return [source for child in children(node) for source in sources(child)]
 
 
 def domain(node: Node) -> TimeDomain:
-    return sources(node)[0].domain
+    """The kind of time the node lives in; relations that never change live in any."""
+    return next((source.domain for source in sources(node) if source.domain is not None), TimeDomain.INTEGER)

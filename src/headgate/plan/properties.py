@@ -17,13 +17,16 @@ from headgate.plan.nodes import (
     Now,
     Project,
     Range,
+    Ranked,
     Relation,
     Rows,
     Rstream,
     Source,
+    Stored,
     Stream,
     Unbounded,
     Union,
+    Weight,
     Window,
 )  # fmt: skip
 
@@ -33,6 +36,8 @@ def monotonic(node: Node) -> bool:
     match node:
         case Window(_, Unbounded()):
             return True
+        case Stored(growing=growing):
+            return growing
         case Filter(child) | Project(child) | Distinct(child):
             return monotonic(child)
         case Join(left, right) | Union(left, right):
@@ -50,17 +55,21 @@ def endless(node: Relation) -> bool:
             return endless(child)
         case Join(left, right) | Union(left, right):
             return endless(left) and endless(right)
-        case Window() | Aggregate() | Distinct():
+        case Stored(growing=growing):
+            return growing
+        case Window() | Aggregate() | Distinct() | Weight() | Ranked():
             return False
 
 
 def retracts(node: Relation) -> bool:
     """Some element may be taken back by one with a negative count; otherwise every count is 1."""
     match node:
-        case Window(_, Rows()) | Aggregate() | Distinct():
+        case Window(_, Rows()) | Aggregate() | Distinct() | Weight() | Ranked():
             return True
         case Window():
             return False
+        case Stored(growing=growing):
+            return not growing
         case Filter(child) | Project(child):
             return retracts(child)
         case Join(left, right) | Union(left, right):
@@ -80,7 +89,9 @@ def instantaneous(node: Relation) -> bool:
             return instantaneous(left) or instantaneous(right)
         case Union(left, right):
             return instantaneous(left) and instantaneous(right)
-        case Window() | Aggregate() | Distinct():
+        case Weight(child):
+            return instantaneous(child)
+        case Window() | Aggregate() | Distinct() | Ranked() | Stored():
             return False
 
 

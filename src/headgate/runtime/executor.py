@@ -204,7 +204,9 @@ def translated(error: PySparkException, fragment: Fragment, epoch: tuple[Tick, T
     said = next((line for line in str(error).splitlines() if line.strip()), "no message").strip()
     said = said.split(" SQLSTATE:")[0]
     if epoch is None:
-        return UserError("query-rejected", f'Spark refuses query "{fragment.name}"', place=_place(error, fragment.text), detail=said)
+        return UserError(
+            "query-rejected", f'Spark refuses query "{fragment.name}"', place=_place(error, fragment.text), detail=said
+        )
     span = f"in the epoch ({epoch[0]}, {epoch[1]}]"
     return UserError("query-failed", f'query "{fragment.name}" failed {span}', place=_place(error, fragment.text), detail=said)
 

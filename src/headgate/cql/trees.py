@@ -1,0 +1,134 @@
+"""Syntax trees of expressions: looking into them, replacing parts, inferring types, turning them into the plan's expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlglot import exp
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.simplify import flatten
+
+from headgate.cql.functions import AGGREGATES
+from headgate.plan.expressions import INTEGRAL, Expression
+from headgate.plan.nodes import Dstream, Filter, Istream, Node, Relation, Rstream, Source
+
+
+def as_relation(node: Node) -> Relation:
+    assert not isinstance(node, Source | Istream | Dstream | Rstream)
+    return node
+
+
+def unaliased(item: exp.Expression) -> exp.Expression:
+    return item.this if isinstance(item, exp.Alias) else item
+
+
+def conjuncts(tree: exp.Expression) -> list[exp.Expression]:
+    tree = tree.unnest()
+    return list(flatten(tree.copy()).flatten()) if isinstance(tree, exp.And) else [tree]
+
+
+def is_aggregate(tree: exp.Expression) -> bool:
+    if isinstance(tree, exp.Anonymous):
+        return tree.name.lower() in AGGREGATES
+    return isinstance(tree, exp.AggFunc)
+
+
+def column_named(name: str, written: exp.Expression | None = None) -> exp.Column:
+    """A column of the plan, remembering where and how the user wrote it."""
+    identifier = exp.to_identifier(name, quoted=not name.isidentifier())
+    column = exp.Column(this=identifier)
+    if isinstance(written, exp.Column):
+        identifier.meta.update({key: written.this.meta[key] for key in ("start", "end") if key in written.this.meta})
+        column.meta["written"] = written.meta.get("written", written.name)
+    return column
+
+
+def replaced_by(tree: exp.Expression, replacement: object) -> exp.Expression:
+    """The tree with every outermost node for which `replacement` gives another one replaced by it."""
+    assert callable(replacement)
+    new = replacement(tree)
+    if new is not None:
+        return new
+    for child in list(tree.iter_expressions()):
+        changed = replaced_by(child, replacement)
+        if changed is not child:
+            child.replace(changed)
+    return tree
+
+
+def read_columns(tree: exp.Expression) -> set[str]:
+    return {column.name.lower() for column in tree.find_all(exp.Column)}
+
+
+def types_of(node: Node) -> dict[str, str]:
+    return {column.name: column.type for column in node.columns}
+
+
+def annotated(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
+    """A copy of the tree with types on every node."""
+    copy = tree.copy()
+    select = exp.Select(expressions=[copy], from_=exp.From(this=exp.to_table("t")))
+    for column in select.find_all(exp.Column):
+        column.set("table", exp.to_identifier("t"))
+    schema = {"t": {name.lower(): kind for name, kind in types.items() if kind != "UNKNOWN"}}
+    for column in select.find_all(exp.Column):
+        column.set("this", exp.to_identifier(column.name.lower(), quoted=True))
+    annotate_types(select, schema=schema if schema["t"] else None, dialect="spark")
+    return select.expressions[0]
+
+
+def type_of(tree: exp.Expression) -> str:
+    kind = tree.type
+    return "UNKNOWN" if kind is None or kind.this == exp.DataType.Type.UNKNOWN else kind.sql("spark")
+
+
+def divided(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
+    """The tree with `/` between integers written as the integer division it means."""
+    if tree.find(exp.Div) is None:
+        return tree
+    holder = exp.Paren(this=tree.copy())
+    twins = list(zip(holder.this.find_all(exp.Div), annotated(holder.this, types).find_all(exp.Div), strict=True))
+    for written, typed in twins:
+        if {type_of(typed.this), type_of(typed.expression)} <= INTEGRAL:
+            written.replace(exp.IntDiv(this=written.this, expression=written.expression))
+        else:
+            written.set("typed", False)
+    return holder.this
+
+
+def as_expression(tree: exp.Expression, types: dict[str, str]) -> Expression:
+    column = tree.name if isinstance(tree, exp.Column) else None
+    kind = type_of(annotated(tree, types))
+    if kind == "UNKNOWN" and column is not None:
+        kind = next((kind for name, kind in types.items() if name.lower() == column.lower()), "UNKNOWN")
+    return Expression(tree.sql("spark"), kind, frozenset(read_columns(tree)), column)
+
+
+def filtered(node: Relation, conditions: list[exp.Expression]) -> Relation:
+    if not conditions:
+        return node
+    return Filter(node, as_expression(exp.and_(*conditions, copy=True), types_of(node)))
+
+
+def call_name(node: exp.Expression) -> str:
+    inner = node
+    while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        inner = inner.this
+    base = inner.name.lower() if isinstance(inner, exp.Anonymous) else inner.sql_name().lower()
+    column = next(inner.find_all(exp.Column), None)
+    return f"{base}_{column.name}" if column is not None and column.name.isidentifier() else base
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    candidate, number = name, 1
+    while candidate.lower() in taken:
+        number += 1
+        candidate = f"{name}_{number}"
+    taken.add(candidate.lower())
+    return candidate
+
+
+def unique(wanted: Iterable[str]) -> list[str]:
+    """The names with a number behind those that came before; a leading underscore is taken off."""
+    taken: set[str] = set()
+    return [fresh(name.lstrip("_") or "value", taken) for name in wanted]
