@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from headgate.catalog import Catalog, Query, Stream, Tick, TimeDomain
+from headgate.catalog import Catalog, Query, Relation, Stream, Tick, TimeDomain
 from headgate.cql.definitions import Definition, Explanation, Setting, define
 from headgate.delta.lower import lower
 from headgate.delta.sql import name
@@ -93,7 +93,9 @@ class Engine:
         for definition in definitions:
             match definition:
                 case Stream():
-                    self._add_stream(self.catalog.stream(definition.name))
+                    self._add_input(self.catalog.stream(definition.name))
+                case Relation():
+                    self._add_input(definition)
                 case Query():
                     self._add_query(definition)
                 case Setting() | Explanation():
@@ -103,11 +105,14 @@ class Engine:
             self._heartbeats.streams[stream.name].disorder_ticks = stream.disorder_ticks
         return definitions
 
-    def _add_stream(self, stream: Stream) -> None:
+    def _add_input(self, stream: Stream | Relation) -> None:
         columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
-        schema = self.spark.createDataFrame([], f"{columns}, _t BIGINT, _s BIGINT").schema
+        sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
+        schema = self.spark.createDataFrame([], f"{columns}{sign}, _t BIGINT, _s BIGINT").schema
         self._schemas[stream.name] = schema
-        self._heartbeats.add(stream.name, stream.disorder_ticks, self.clock.now_us())
+        self._heartbeats.add(stream.name, 0, self.clock.now_us())
+        if stream.domain is None:
+            self._heartbeats.finish(stream.name)
         inlet = Inlet(stream, to_arrow_schema(schema, timezone="UTC"), self._directory, self._heartbeats)
         self._inlets[stream.name] = inlet
         self._logs[stream.name] = inlet.log
@@ -141,12 +146,16 @@ class Engine:
     # running
 
     def push(self, stream: str, rows: Iterable[Any]) -> int:
-        """Feed rows to a stream: mappings or sequences of values, or pairs (timestamp, row) if it has no timestamp column.
+        """Feed rows to a stream or relation: mappings or sequences of values; pairs (timestamp, row) if it has no
+        timestamp column, for a relation also (timestamp, row, "+" or "-").
 
         Returns how many went to the log; the others are in `dead_letters(stream)`.
         """
-        inlet = self._inlets[self.catalog.stream(stream).name]
-        return inlet.push(rows, self.clock.now_us())
+        return self._inlet(stream).push(rows, self.clock.now_us())
+
+    def _inlet(self, name: str) -> Inlet:
+        relation = self.catalog.relations.get(name.lower())
+        return self._inlets[relation.name if relation is not None else self.catalog.stream(name).name]
 
     def step(self) -> list[Epoch]:
         """Take every query as far as its inputs are complete by what arrived and what was promised."""
@@ -174,7 +183,8 @@ class Engine:
 
     def _last(self, domain: TimeDomain) -> Tick | None:
         """The largest timestamp that has come on any stream with that kind of time."""
-        members = (stream.name for stream in self.catalog.streams.values() if stream.domain is domain)
+        inputs: list[Stream | Relation] = [*self.catalog.streams.values(), *self.catalog.relations.values()]
+        members = (one.name for one in inputs if one.domain is domain)
         seen = (self._heartbeats.streams[member].largest for member in members)
         return max((largest for largest in seen if largest is not None), default=None)
 
@@ -210,12 +220,12 @@ class Engine:
 
     def counts(self, stream: str) -> dict[str, int]:
         """How many tuples went to the log, and how many to the dead letters, by reason."""
-        inlet = self._inlets[self.catalog.stream(stream).name]
+        inlet = self._inlet(stream)
         return {"taken": inlet.log.rows, **inlet.counts}
 
     def dead_letters(self, stream: str) -> list[dict[str, Any]]:
         """The tuples that came late or could not be read, with the reason."""
-        inlet = self._inlets[self.catalog.stream(stream).name]
+        inlet = self._inlet(stream)
         return [row for chunk in inlet.dead.chunks for row in pq.read_table(chunk.path).to_pylist()]
 
 

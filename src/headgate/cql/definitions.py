@@ -7,7 +7,18 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from headgate.catalog import MICROSECONDS_PER_UNIT, Catalog, Column, Connector, Function, Query, Stream, TimeDomain, View
+from headgate.catalog import (
+    MICROSECONDS_PER_UNIT,
+    Catalog,
+    Column,
+    Connector,
+    Function,
+    Query,
+    Relation,
+    Stream,
+    TimeDomain,
+    View,
+)
 from headgate.cql import dialect
 from headgate.cql.binder import bind
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
@@ -31,7 +42,7 @@ class Explanation:
     query: Query
 
 
-Definition: TypeAlias = Stream | View | Query | Function | Setting | Explanation
+Definition: TypeAlias = Stream | Relation | View | Query | Function | Setting | Explanation
 
 
 def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
@@ -46,6 +57,10 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             stream = _stream(tree, catalog, place)
             catalog.add(stream, place(tree.this))
             return stream
+        case dialect.CreateRelation():
+            relation = _relation(tree, place)
+            catalog.add(relation, place(tree.this))
+            return relation
         case dialect.CreateView():
             columns = [column.name for column in tree.args.get("columns") or ()]
             view = View(tree.name, bind(tree.args["query"], text, catalog, origin, columns).plan)
@@ -114,7 +129,18 @@ def _query(
     return query
 
 
-def _stream(tree: dialect.CreateStream, catalog: Catalog, place: _Places) -> Stream:
+def _relation(tree: dialect.CreateRelation, place: _Places) -> Relation:
+    """Fixed if it is read from somewhere without a timestamp; otherwise it changes at the instants its rows carry."""
+    columns = _columns(tree, place)
+    timestamp, domain = _timestamp(tree, columns, place)
+    change = _one_of(tree.args.get("change"), columns, tree.name, place)
+    connector = _connector(tree, SOURCES, "source", place)
+    fixed = timestamp is None and connector is not None and connector.format != "memory"
+    growing = fixed or (timestamp is not None and change is None)
+    return Relation(tree.name, columns, None if fixed else domain, timestamp, change, growing, connector)
+
+
+def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
     columns = tuple(Column(column.name, column.args["kind"].sql("spark")) for column in tree.args["columns"])
     for position, column in enumerate(tree.args["columns"]):
         if column.name.startswith("_"):
@@ -122,6 +148,11 @@ def _stream(tree: dialect.CreateStream, catalog: Catalog, place: _Places) -> Str
                             detail="Such names are headgate's own.")  # fmt: skip
         if column.name.lower() in {other.name.lower() for other in columns[:position]}:
             raise UserError("name-taken", f'column "{column.name}" stands twice', place=place(column.this))
+    return columns
+
+
+def _stream(tree: dialect.CreateStream, catalog: Catalog, place: _Places) -> Stream:
+    columns = _columns(tree, place)
     timestamp, domain = _timestamp(tree, columns, place)
     source_by = _one_of(tree.args.get("source_by"), columns, tree.name, place)
     connector = _connector(tree, SOURCES, "source", place)
@@ -135,7 +166,7 @@ def _stream(tree: dialect.CreateStream, catalog: Catalog, place: _Places) -> Str
     return Stream(tree.name, columns, domain, timestamp, source_by, disorder, connector)
 
 
-def _timestamp(tree: dialect.CreateStream, columns: tuple[Column, ...], place: _Places) -> tuple[str | None, TimeDomain]:
+def _timestamp(tree: exp.Expression, columns: tuple[Column, ...], place: _Places) -> tuple[str | None, TimeDomain]:
     named = tree.args.get("timestamp")
     name = _one_of(named, columns, tree.name, place)
     if name is None:

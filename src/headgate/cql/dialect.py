@@ -51,6 +51,10 @@ class CreateStream(exp.Expression):
     }  # fmt: skip
 
 
+class CreateRelation(exp.Expression):
+    arg_types = {"this": True, "columns": True, "timestamp": False, "change": False, "format": False, "options": False}
+
+
 class CreateView(exp.Expression):
     arg_types = {"this": True, "columns": False, "query": True}
 
@@ -251,15 +255,14 @@ class CqlParser(Spark.Parser):
         if self._match_text_seq("CREATE"):
             for word, parse in (
                 ("STREAM", self._parse_create_stream),
+                ("RELATION", self._parse_create_relation),
                 ("VIEW", self._parse_create_view),
                 ("QUERY", self._parse_create_query),
                 ("FUNCTION", self._parse_create_function),
             ):
                 if self._match_text_seq(word):
                     return parse()
-            if self._match_text_seq("RELATION"):
-                return self._not_yet("CREATE RELATION")
-            self.raise_error("expected STREAM, VIEW, QUERY or FUNCTION after CREATE")
+            self.raise_error("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after CREATE")
         if self._match_text_seq("SET"):
             return self._parse_set_option()
         if self._match_text_seq("DISORDER", "OF"):
@@ -314,6 +317,21 @@ class CqlParser(Spark.Parser):
                 self._parse_connector(node)
             else:
                 self.raise_error("expected TIMESTAMP BY, SOURCE BY, DISORDER or FROM")
+        return node
+
+    def _parse_create_relation(self) -> Any:
+        name = self._parse_name()
+        columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_column_definition))
+        node = self.expression(CreateRelation(this=name, columns=columns))
+        while self._curr:
+            if self._match_text_seq("TIMESTAMP", "BY"):
+                node.set("timestamp", self._parse_name())
+            elif self._match_text_seq("CHANGE", "BY"):
+                node.set("change", self._parse_name())
+            elif self._match_text_seq("FROM"):
+                self._parse_connector(node)
+            else:
+                self.raise_error("expected TIMESTAMP BY, CHANGE BY or FROM")
         return node
 
     def _parse_column_definition(self) -> exp.ColumnDef:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, assert_never
 
+from headgate.catalog import Tick
 from headgate.delta import aggregate, distinct, join, linear, netting, ranked, stored, stream, sweep, window
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, words
 from headgate.delta.sql import listed, union
@@ -49,7 +50,7 @@ Form: TypeAlias = str | None
 
 def lower(plan: Node) -> Program:
     """The program that keeps the plan's result up to date."""
-    lowering = Lowering()
+    lowering = Lowering(domain(plan).origin)
     if is_stream(plan):
         tuples = lowering.tuples(plan)
         result = lowering.step("result", f"SELECT {listed(names(plan))}, _t, CAST(1 AS BIGINT) AS _n FROM {tuples}")
@@ -70,7 +71,8 @@ def lower(plan: Node) -> Program:
 class Lowering:
     """The steps of one program while it is being made."""
 
-    def __init__(self) -> None:
+    def __init__(self, origin: Tick) -> None:
+        self.origin = origin
         self.steps: dict[str, Step] = {}
         self.inputs: dict[tuple[str, Edge, tuple[Edge, ...]], Input] = {}
         self.synopses: list[Synopsis] = []

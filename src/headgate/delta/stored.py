@@ -16,5 +16,11 @@ if TYPE_CHECKING:
 
 
 def born(lowering: Lowering, node: Stored) -> str:
-    log = lowering.input(node.relation, Edge("since"), Edge("until"))
-    return lowering.step("stored", f"SELECT {listed(names(node))}, _t, {NEVER} AS _x, _n FROM {log}")
+    columns = listed(names(node))
+    if node.domain is not None:
+        log = lowering.input(node.relation, Edge("since"), Edge("until"))
+        return lowering.step("stored", f"SELECT {columns}, _t, {NEVER} AS _x, _n FROM {log}")
+    # A relation that never changes is there from the first instant on, whatever kind of time the query lives in.
+    first = f"CAST({lowering.origin} AS BIGINT)"
+    log = lowering.input(node.relation, Edge(None), Edge("until"))
+    return lowering.step("stored", f"SELECT {columns}, {first} AS _t, {NEVER} AS _x, _n FROM {log} WHERE {first} > :since")

@@ -21,6 +21,9 @@ class Progress:
     since_us: int
     """When it was last heard of on the engine's clock; before the first tuple, when it was defined."""
 
+    finished: bool = False
+    """Nothing will come any more: it holds nobody back, and is not silent."""
+
     largest: Tick | None = None
     given: Tick | None = None
     """The last heartbeat anybody was given: what arrives at or before it is late."""
@@ -37,6 +40,9 @@ class Heartbeats:
 
     def add(self, stream: str, disorder_ticks: Tick, now_us: int) -> None:
         self.streams[stream] = Progress(disorder_ticks, now_us)
+
+    def finish(self, stream: str) -> None:
+        self.streams[stream].finished = True
 
     def arrived(self, stream: str, largest: Tick, now_us: int) -> None:
         """Tuples came; `largest` is the largest timestamp among those that were not late."""
@@ -56,8 +62,9 @@ class Heartbeats:
 
         Silent streams follow the slowest that is not. If all are silent, everything that came is complete.
         """
-        inputs = [self.streams[name] for name in streams]
-        speaking = [progress for name, progress in zip(streams, inputs, strict=True) if not self.silent(name, now_us)]
+        going_on = [name for name in streams if not self.streams[name].finished]
+        inputs = [self.streams[name] for name in going_on]
+        speaking = [self.streams[name] for name in going_on if not self.silent(name, now_us)]
         if speaking:
             promises = [progress.promised for progress in speaking]
             known = [promise for promise in promises if promise is not None]
@@ -65,7 +72,7 @@ class Heartbeats:
         else:
             reached = max((progress.largest for progress in inputs if progress.largest is not None), default=None)
         own = [max((x for x in (p.promised, p.given) if x is not None), default=None) for p in inputs]
-        if all(instant is not None for instant in own):
+        if own and all(instant is not None for instant in own):
             least = min(instant for instant in own if instant is not None)
             reached = least if reached is None else max(reached, least)
         return reached
@@ -77,4 +84,5 @@ class Heartbeats:
 
     def limit(self, stream: str) -> Tick | None:
         """What arrives with a timestamp up to here is late."""
-        return self.streams[stream].given
+        progress = self.streams[stream]
+        return None if progress.finished else progress.given

@@ -12,11 +12,11 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast
 
-from headgate.catalog import Connector, TimeDomain
-from headgate.delta.sql import listed, name
+from headgate.catalog import Connector, Relation, TimeDomain
+from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.runtime.session import own
-from headgate.sources.inlet import Inlet
+from headgate.sources.inlet import SIGNS, Inlet
 
 CORRUPT = "_raw"
 SEES_CORRUPT = ("json", "csv")
@@ -87,30 +87,35 @@ class FileSource:
         """The rows as the log keeps them, with the reason why one is dead, if it is."""
         stream = self.inlet.stream
         raw = CORRUPT if self.connector.format in SEES_CORRUPT else "CAST(NULL AS STRING)"
-        assert stream.timestamp is not None
-        given = name(stream.timestamp)
+        given = name(stream.timestamp) if stream.timestamp is not None else "0"  # a fixed relation: the instant does not matter
         instant = (
             f"UNIX_MICROS(CAST({given} AS TIMESTAMP))" if stream.domain is TimeDomain.TIMESTAMP else f"CAST({given} AS BIGINT)"
         )
+        origin = (stream.domain or TimeDomain.INTEGER).origin
         limit = self.inlet.heartbeats.limit(stream.name)
         late = f"_t <= {limit}" if limit is not None else "FALSE"
         # Which file, which piece of it, which row of the piece: the order of arrival in 20, 10 and 33 bits.
         piece_bytes = str(self.session.conf.get("spark.sql.files.maxPartitionBytes")).rstrip("b")
         piece = f"CAST(_metadata.file_block_start DIV {piece_bytes} AS BIGINT)"
         within = f"(SHIFTLEFT({piece}, 33) | (MONOTONICALLY_INCREASING_ID() & 8589934591L))"
-        columns = listed(stream.row_columns())
+        columns = [name(column) for column in stream.row_columns()]
+        sign = "CAST(1 AS BIGINT)"
+        if isinstance(stream, Relation) and stream.change is not None:
+            known = ", ".join(f"'{word}', {value}L" for word, value in SIGNS.items())
+            sign = f"ELEMENT_AT(MAP({known}), LOWER(CAST({name(stream.change)} AS STRING)))"
         located = rows.selectExpr(
-            *(name(column) for column in stream.row_columns()), f"{raw} AS _raw", f"{instant} AS _t", f"{within} AS _within",
+            *columns, f"{sign} AS _n", f"{raw} AS _raw", f"{instant} AS _t", f"{within} AS _within",
             "_metadata.file_path AS _file",
         )  # fmt: skip
         order = self.session.createDataFrame(list(ranks.items()), "_name STRING, _rank BIGINT")
         ranked = located.join(broadcast(order), located["_file"] == order["_name"], "left")
         judged = ranked.selectExpr(
-            *columns.split(", "), "_t", "SHIFTLEFT(COALESCE(_rank, 0L), 43) | _within AS _s", "_raw",
-            f"CASE WHEN _raw IS NOT NULL THEN 'malformed' WHEN _t IS NULL THEN 'no-timestamp' "
-            f"WHEN _t < {stream.domain.origin} THEN 'before-origin' WHEN {late} THEN 'late' END AS _reason",
+            *columns, "_n", "_t", "SHIFTLEFT(COALESCE(_rank, 0L), 43) | _within AS _s", "_raw",
+            f"CASE WHEN _raw IS NOT NULL OR _n IS NULL THEN 'malformed' WHEN _t IS NULL THEN 'no-timestamp' "
+            f"WHEN _t < {origin} THEN 'before-origin' WHEN {late} THEN 'late' END AS _reason",
         )  # fmt: skip
+        kept = [*columns, *(["_n"] if isinstance(stream, Relation) else []), "_t", "_s", "_reason"]
         return judged.selectExpr(
-            *columns.split(", "), "_t", "_s", "_reason", f"CASE WHEN _reason = 'late' THEN {limit or 0} - _t END AS _behind",
+            *kept, f"CASE WHEN _reason = 'late' THEN {limit or 0} - _t END AS _behind",
             "_raw", "_reason IS NOT NULL AS _dead",
         )  # fmt: skip

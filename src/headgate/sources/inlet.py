@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from headgate.catalog import Stream, Tick, TimeDomain
+from headgate.catalog import Relation, Stream, Tick, TimeDomain
 from headgate.errors import UserError, quoted
 from headgate.heartbeat.generator import Heartbeats
 from headgate.log.chunk import Chunk
@@ -31,7 +31,7 @@ REASONS = ("late", "no-timestamp", "before-origin", "malformed")
 
 
 class Inlet:
-    def __init__(self, stream: Stream, schema: pa.Schema, directory: Path, heartbeats: Heartbeats) -> None:
+    def __init__(self, stream: Stream | Relation, schema: pa.Schema, directory: Path, heartbeats: Heartbeats) -> None:
         self.stream = stream
         self.schema = schema
         self.heartbeats = heartbeats
@@ -44,7 +44,7 @@ class Inlet:
 
     def push(self, rows: Iterable[Any], now_us: int) -> int:
         """Take rows from memory; returns how many went to the log."""
-        stamped = [self._stamped(row) for row in rows]
+        stamped = [self._signed(row) for row in rows]
         table, bad = self._table(stamped)
         limit = self.heartbeats.limit(self.stream.name)
         reasons = self._reasons(table.column("_t"), limit)
@@ -62,6 +62,15 @@ class Inlet:
         if chunks:
             self.heartbeats.arrived(self.stream.name, max(chunk.high for chunk in chunks), now_us)
         return sum(chunk.rows for chunk in chunks)
+
+    def _signed(self, row: Any) -> tuple[Any, Mapping[str, Any], int]:
+        """A pushed row with its timestamp and whether it is put in (1) or, of a relation, taken out (-1)."""
+        if isinstance(self.stream, Stream):
+            return (*self._stamped(row), 1)
+        if self.stream.timestamp is None and isinstance(row, Sequence) and len(row) == 3:
+            return (*self._stamped(row[:2]), _sign(row[2]))
+        timestamp, values = self._stamped(row)
+        return timestamp, values, _sign(values.get(self.stream.change)) if self.stream.change else 1
 
     def _stamped(self, row: Any) -> tuple[Any, Mapping[str, Any]]:
         """The timestamp and the values of a pushed row."""
@@ -94,7 +103,7 @@ class Inlet:
             detail=f"Got {row!r}.",
         )
 
-    def _table(self, stamped: list[tuple[Any, Mapping[str, Any]]]) -> tuple[pa.Table, list[str]]:
+    def _table(self, stamped: list[tuple[Any, Mapping[str, Any], int]]) -> tuple[pa.Table, list[str]]:
         """The rows as a table; rows with a value of a wrong type are given back as text."""
         bad: list[str] = []
         try:
@@ -108,21 +117,23 @@ class Inlet:
                     bad.append(json.dumps([entry[0], dict(entry[1])], default=str))
             return (pa.concat_tables(tables) if tables else self.schema.empty_table()), bad
 
-    def _converted(self, stamped: list[tuple[Any, Mapping[str, Any]]], first: int) -> pa.Table:
+    def _converted(self, stamped: list[tuple[Any, Mapping[str, Any], int]], first: int) -> pa.Table:
         arrays = []
         for field in self.schema:
             if field.name == "_t":
-                arrays.append(pa.array([self._tick(timestamp) for timestamp, _ in stamped], pa.int64()))
+                arrays.append(pa.array([self._tick(timestamp) for timestamp, _, _ in stamped], pa.int64()))
             elif field.name == "_s":
                 arrays.append(pa.array(range(first, first + len(stamped)), pa.int64()))
+            elif field.name == "_n":
+                arrays.append(pa.array([sign for _, _, sign in stamped], pa.int64()))
             else:
-                arrays.append(_array([values.get(field.name) for _, values in stamped], field.type))
+                arrays.append(_array([values.get(field.name) for _, values, _ in stamped], field.type))
         return pa.table(arrays, schema=self.schema)
 
     def _tick(self, timestamp: Any) -> Tick | None:
         if timestamp is None:
             return None
-        if self.stream.domain is TimeDomain.INTEGER:
+        if self.stream.domain is not TimeDomain.TIMESTAMP:
             if isinstance(timestamp, bool) or not isinstance(timestamp, int):
                 raise TypeError(f"{timestamp!r} is not an integer timestamp")
             return timestamp
@@ -130,7 +141,7 @@ class Inlet:
 
     def _reasons(self, instants: pa.ChunkedArray, limit: Tick | None) -> pa.Array:
         missing = pc.is_null(instants)
-        early = pc.fill_null(pc.less(instants, self.stream.domain.origin), False)
+        early = pc.fill_null(pc.less(instants, (self.stream.domain or TimeDomain.INTEGER).origin), False)
         late = pc.fill_null(pc.less_equal(instants, limit), False) if limit is not None else pc.less(missing, False)
         reasons = pc.if_else(missing, "no-timestamp", pc.if_else(early, "before-origin", pc.if_else(late, "late", "")))
         return reasons.combine_chunks() if isinstance(reasons, pa.ChunkedArray) else reasons
@@ -160,6 +171,17 @@ class Inlet:
             for entry in pc.value_counts(reasons).to_pylist():
                 self.counts[entry["values"]] += entry["counts"]
         self.dead.adopt_all(files)
+
+
+SIGNS = {"+": 1, "-": -1, "insert": 1, "delete": -1, "i": 1, "d": -1, "+i": 1, "-d": -1, "1": 1, "-1": -1}
+"""How the change column of a relation may say that a row is put in or taken out."""
+
+
+def _sign(change: Any) -> int:
+    sign = SIGNS.get(str(change).lower())
+    if sign is None:
+        raise UserError("bad-row", f"{change!r} says neither that a row is put in nor that it is taken out", hint="Use + and -.")
+    return sign
 
 
 def ticks(timestamp: Any) -> Tick:

@@ -47,6 +47,7 @@ def cuts(case: Case, epochs: str) -> list[int]:
 def script(case: Case) -> str:
     """The case's definitions and its query, named `answer`, as CQL."""
     lines = [
+        f"SET dialect = '{case.dialect if case.dialect in ('stream', 'oracle') else 'cql'}'",
         f"SET range = '{case.range}'",
         f"SET empty_aggregate = '{case.empty_aggregate}'",
         f"SET time_unit = '{case.unit_seconds} seconds'",
@@ -77,6 +78,8 @@ def on_spark(case: Case, epochs: str, spark: SparkSession, partitions: int | Non
         engine.execute(script(case))
         for stream in case.streams:
             engine.push(stream, [(ts, row) for ts, row, _ in case.input.get(stream, [])])
+        for relation in case.relations:
+            engine.push(relation, case.input.get(relation, []))
         for until in cuts(case, epochs):
             engine.advance(until)
         return [(result.at, result.sign, tuple(result.row.values())) for result in engine.query("answer").results()]
