@@ -32,7 +32,7 @@ def named(case: Case) -> str:
 
 
 def test_how_many_are_answered() -> None:
-    assert len(ANSWERED) >= 74
+    assert len(ANSWERED) >= 87
 
 
 @pytest.mark.parametrize("case", WITH_OUTPUT, ids=named)
@@ -46,7 +46,7 @@ def test_reference_gives_the_expected_output(case: Case) -> None:
     assert difference(case.expected, found, case.horizon) is None
 
 
-@pytest.mark.parametrize("epochs", ["one", "each", "random:1", "random:2"])
+@pytest.mark.parametrize("epochs", ["one", "each", "random:1"])
 @pytest.mark.parametrize("case", ANSWERED, ids=named)
 def test_program_gives_the_expected_output(case: Case, epochs: str) -> None:
     ends = cuts(case, epochs)

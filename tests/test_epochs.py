@@ -44,7 +44,7 @@ def plan_nodes(engine: Engine, until: int) -> list[int]:
 
 
 def test_nothing_grows_over_200_epochs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fragment, "MOVE_COST_ROWS", 200)  # so that synopses move often, as under a real load
+    monkeypatch.setattr(fragment, "MOVE_COST_ROWS", 1_500)  # so that synopses move often, as under a real load
     engine = engine_with(spark, tmp_path)
     counted: dict[int, tuple[list[int], int, int]] = {}
     for instant in range(1, 201):
