@@ -74,9 +74,10 @@ def main() -> None:
                 batch(arguments.seed + done, failures)
             except Exception as error:
                 case, cutting = failures[-1]
+                print(f"{case.query}\n{error}")
                 with FOUND.open("a", encoding="utf-8") as file:
                     file.write(as_json(case, cutting) + "\n")
-                print(f"{error}\nkept in {FOUND}\n{done} passed, 1 failed")
+                print(f"kept in {FOUND}\n{done} passed, 1 failed")
                 sys.exit(1)
             done += BATCH
     print(f"{done} passed, 0 failed")

@@ -71,6 +71,24 @@ def tables(draw: st.DrawFn, depth: int) -> tuple[str, list[str]]:
 
 
 @st.composite
+def predicates(draw: st.DrawFn, first: str, last: str) -> str:
+    """A condition with a subquery, correlated or not."""
+    table, columns = draw(tables(0))
+    a, b = columns[0], columns[-1] if columns[-1] != "D" else columns[1]
+    tie = draw(st.sampled_from(["", f" Where z.{a} = {first}", f" Where z.{b} < {last}", f" Where z.{b} > 1"]))
+    inner = f"(Select z.{a} From {table} z{tie})"
+    total = draw(st.sampled_from([f"Max(z.{b})", "Count(*)", f"Sum(z.{b}) + 1", f"Avg(z.{a})"]))
+    value = f"(Select {total} From {table} z{tie})"
+    simple = draw(st.sampled_from([
+        f"{first} In {inner}", f"{first} Not In {inner}", f"Exists (Select * From {table} z{tie})",
+        f"Not Exists (Select * From {table} z{tie})", f"{last} >= All {inner}", f"{last} = Any {inner}", f"{last} < {value}",
+        f"({first}, {last}) In (Select z.{a}, z.{b} From {table} z)",  # correlated, DuckDB cannot judge it
+        f"({first}, {last}) Not In (Select z.{a}, z.{b} From {table} z)",
+    ]))  # fmt: skip
+    return draw(st.sampled_from([simple, simple, f"({simple} Or {last} = 3)", f"Not ({simple}) And {first} > 0"]))
+
+
+@st.composite
 def selects(draw: st.DrawFn, depth: int) -> tuple[str, list[str]]:
     """A relational query and the names of its columns."""
     kind = draw(st.sampled_from(["filter", "filter", "group", "group", "total", "join", "join", "distinct", "union"]))
@@ -83,6 +101,8 @@ def selects(draw: st.DrawFn, depth: int) -> tuple[str, list[str]]:
     table, columns = draw(tables(depth))
     first, last = columns[0], columns[-1] if columns[-1] != "D" else columns[1]
     where = f" Where {draw(st.sampled_from(CONDITIONS)).format(f'x.{last}')}" if draw(st.booleans()) else ""
+    if depth > 0 and draw(st.integers(0, 2)) == 0:
+        where = f" Where {draw(predicates(f'x.{first}', f'x.{last}'))}"
     if kind in ("filter", "distinct"):
         distinct = "Distinct " if kind == "distinct" else ""
         if draw(st.booleans()):

@@ -188,7 +188,7 @@ def now() -> datetime:
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Spark's first epochs take seconds each: let others see to that, until they are quick or have had their time."""
+    """Spark's first epochs take seconds each: run the same queries over other tuples until a step is quick, or time is up."""
     with Engine(spark) as engine:
         engine.execute(SCRIPT)
         start = now()

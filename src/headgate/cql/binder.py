@@ -6,8 +6,9 @@ cannot answer is refused here, with the place, so that nothing behind this modul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from sqlglot import exp, parse_one
 
@@ -15,6 +16,7 @@ from headgate.catalog import Catalog, TimeDomain, View
 from headgate.catalog import Relation as BaseRelation
 from headgate.catalog import Stream as BaseStream
 from headgate.cql.dialect import Cql, StreamOf, StreamWindow, WindowedQuery
+from headgate.cql.subqueries import filter_by, has_subquery, lift
 from headgate.cql.trees import (
     as_expression,
     as_relation,
@@ -32,7 +34,7 @@ from headgate.cql.trees import (
     unique,
 )
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
-from headgate.plan.derived import intersection, outer_join, set_difference
+from headgate.plan.derived import MINUS_ONE, intersection, outer_join, set_difference
 from headgate.plan.expressions import Call, Named
 from headgate.plan.nodes import (
     Aggregate,
@@ -55,6 +57,7 @@ from headgate.plan.nodes import (
     Stream,
     Unbounded,
     Union,
+    Weight,
     Window,
     domain,
     is_stream,
@@ -74,6 +77,9 @@ class Bound:
 
     plan: Node
     resolved: str
+
+
+T = TypeVar("T")
 
 
 def bind(tree: exp.Expression, text: str, catalog: Catalog, origin: str = "", columns: Sequence[str] = ()) -> Bound:
@@ -105,9 +111,16 @@ class _Item:
 
 
 @dataclass(slots=True)
-class _Scope:
+class Scope:
+    """What names mean in one query; `outer` is the scope of the query around it."""
+
     items: list[_Item]
     types: dict[str, str] = field(default_factory=dict)
+    outer: Scope | None = None
+
+    def inner_names(self) -> set[str]:
+        own = {name.lower() for item in self.items for name in item.inner.values()}
+        return own | (self.outer.inner_names() if self.outer is not None else set())
 
 
 class _Binder:
@@ -117,6 +130,7 @@ class _Binder:
         self.origin = origin
         self.insertions: list[tuple[int, str]] = []
         self.local: dict[str, View] = {}
+        self.enclosing: Scope | None = None
         self.whole = Place(text, 0, len(text), origin)
 
     # places and defaults
@@ -280,6 +294,10 @@ class _Binder:
         where = tree.args.get("where")
         node = self.inputs(scope, conditions, outer, conjuncts(where.this) if where else [])
         expanded = self.expand(projections, scope)
+        if any(has_subquery(item) for item in expanded):
+            if tree.args.get("group") or any(self.aggregates(item) for item in expanded):
+                raise NotYet("a subquery beside an aggregate", place=self.place(tree))
+            node, expanded = lift(self, node, scope, expanded)
         for item in expanded:
             self.check_expression(unaliased(item))
         group, having = tree.args.get("group"), tree.args.get("having")
@@ -330,7 +348,7 @@ class _Binder:
 
     # FROM
 
-    def from_clause(self, tree: exp.Select) -> tuple[_Scope, list[exp.Expression], list[exp.Expression | None]]:
+    def from_clause(self, tree: exp.Select) -> tuple[Scope, list[exp.Expression], list[exp.Expression | None]]:
         """What stands behind FROM: the scope, the conditions of inner joins, and each outer join's syntax, by position."""
         joins: list[exp.Expression] = [None, *(tree.args.get("joins") or [])]
         bound: list[tuple[str, Relation, tuple[str, ...]]] = []
@@ -357,7 +375,7 @@ class _Binder:
             raise NotYet("JOIN ... USING", place=self.place(table))
         return conjuncts(join.args["on"]) if join.args.get("on") else []
 
-    def scope(self, bound: Sequence[tuple[str, Relation, tuple[str, ...]]]) -> _Scope:
+    def scope(self, bound: Sequence[tuple[str, Relation, tuple[str, ...]]]) -> Scope:
         """Give every column of FROM a name of its own: its own where it is unique, else alias_name."""
         counts: dict[str, int] = {}
         for _, _, columns in bound:
@@ -368,7 +386,7 @@ class _Binder:
             for alias, _, columns in bound
             for column in columns
         ]
-        inner_names = iter(unique(wanted))
+        inner_names = iter(unique(wanted, self.enclosing.inner_names() if self.enclosing else ()))
         items = []
         for alias, node, columns in bound:
             inner = {column.lower(): next(inner_names) for column in columns}
@@ -376,7 +394,16 @@ class _Binder:
                 types = types_of(node)
                 node = Project(node, tuple(Named(inner[c.lower()], as_expression(column_named(c), types)) for c in columns))
             items.append(_Item(alias, node, inner, columns))
-        return _Scope(items, {name: kind for item in items for name, kind in types_of(item.node).items()})
+        types = {name: kind for item in items for name, kind in types_of(item.node).items()}
+        return Scope(items, {**(self.enclosing.types if self.enclosing else {}), **types}, self.enclosing)
+
+    def within(self, scope: Scope, bound: Callable[[], T]) -> T:
+        """Bind something inside the query of that scope, so that it sees its names."""
+        before, self.enclosing = self.enclosing, scope
+        try:
+            return bound()
+        finally:
+            self.enclosing = before
 
     def table(self, tree: exp.Expression) -> tuple[str, Relation]:
         alias = tree.args.get("alias")
@@ -455,9 +482,20 @@ class _Binder:
     # WHERE and joins
 
     def inputs(
-        self, scope: _Scope, conditions: list[exp.Expression], outer: list[exp.Expression | None], where: list[exp.Expression]
+        self, scope: Scope, conditions: list[exp.Expression], outer: list[exp.Expression | None], where: list[exp.Expression]
     ) -> Relation:
         """The entries of FROM, joined and filtered. Outer joins apply to everything before them; WHERE comes after them."""
+        nested = [condition for condition in (*conditions, *where) if has_subquery(condition)]
+        conditions = [condition for condition in conditions if condition not in nested]
+        where = [condition for condition in where if condition not in nested]
+        node = self.plain_inputs(scope, conditions, outer, where)
+        for condition in nested:
+            node = filter_by(self, node, scope, condition)
+        return node
+
+    def plain_inputs(
+        self, scope: Scope, conditions: list[exp.Expression], outer: list[exp.Expression | None], where: list[exp.Expression]
+    ) -> Relation:
         if not any(outer):
             return self.joined([item.node for item in scope.items], self.conditions([*conditions, *where], scope), scope)
         waiting = self.conditions(conditions, scope)
@@ -472,7 +510,7 @@ class _Binder:
             nodes = [self.outer(self.joined(nodes, now, scope), item.node, join, scope)]
         return self.joined(nodes, [*waiting, *self.conditions(where, scope)], scope)
 
-    def outer(self, left: Relation, right: Relation, join: exp.Expression, scope: _Scope) -> Relation:
+    def outer(self, left: Relation, right: Relation, join: exp.Expression, scope: Scope) -> Relation:
         if join.args.get("using") or join.args.get("method"):
             raise NotYet("NATURAL or USING with an outer join", place=self.place(join.this))
         on = self.conditions(conjuncts(join.args["on"]) if join.args.get("on") else [], scope)
@@ -481,7 +519,7 @@ class _Binder:
         condition = as_expression(exp.and_(*rest, copy=True), scope.types) if rest else None
         return outer_join(join.args["side"].upper(), left, right, tuple(pairs), condition)
 
-    def conditions(self, conditions: list[exp.Expression], scope: _Scope) -> list[exp.Expression]:
+    def conditions(self, conditions: list[exp.Expression], scope: Scope) -> list[exp.Expression]:
         for condition in conditions:
             found = self.aggregates(condition)
             if found:
@@ -490,7 +528,7 @@ class _Binder:
                 )
         return [self.resolve(condition, scope) for condition in conditions]
 
-    def joined(self, nodes: list[Relation], waiting: list[exp.Expression], scope: _Scope) -> Relation:
+    def joined(self, nodes: list[Relation], waiting: list[exp.Expression], scope: Scope) -> Relation:
         """Filters on their own input, then joins in an order in which each has an equality, if there is one."""
         inputs = []
         for one in nodes:
@@ -530,7 +568,7 @@ class _Binder:
 
     # names and expressions
 
-    def resolve(self, tree: exp.Expression, scope: _Scope) -> exp.Expression:
+    def resolve(self, tree: exp.Expression, scope: Scope) -> exp.Expression:
         """The expression over the inner names of the scope."""
         self.check_expression(tree)
         expanded = replaced_by(tree.copy(), self.called)
@@ -571,8 +609,8 @@ class _Binder:
                 "operator-in-list", f"{stream.args['kind']} must be around the whole select list", place=self.place(stream)
             )
 
-    def column(self, node: exp.Expression, scope: _Scope) -> exp.Expression | None:
-        if not isinstance(node, exp.Column):
+    def column(self, node: exp.Expression, scope: Scope) -> exp.Expression | None:
+        if not isinstance(node, exp.Column) or node.meta.get("resolved"):
             return None
         if isinstance(node.this, exp.Star):
             raise UserError("syntax", "* cannot stand here", place=self.place(node))
@@ -590,6 +628,8 @@ class _Binder:
                 "ambiguous-column", f'column "{name}" stands in more than one input', place=self.place(node),
                 detail=f"It is in {quoted(owners)}.", hint=f"Write {owners[0]}.{name}.",
             )  # fmt: skip
+        if scope.outer is not None and self.known(node, scope.outer):
+            return self.column(node, scope.outer)
         if table and not candidates:
             owner = [item for item in scope.items if table.lower() in item.inner]
             if len(owner) == 1:  # a struct column and its field
@@ -602,6 +642,19 @@ class _Binder:
         where = f'"{candidates[0].alias}"' if len(candidates) == 1 and candidates[0].alias else "FROM"
         raise self.no_such_column(node, where, [name for item in candidates for name in item.visible])
 
+    def known(self, node: exp.Column, scope: Scope) -> bool:
+        """Whether an enclosing query has the column."""
+        name, table = node.name.lower(), node.table.lower()
+        if any(name in item.inner and (not table or item.alias.lower() == table) for item in scope.items):
+            return True
+        return scope.outer is not None and self.known(node, scope.outer)
+
+    def filtered_by(self, node: Relation, conditions: list[exp.Expression]) -> Relation:
+        return filtered(node, conditions)
+
+    def taken_away(self, node: Relation) -> Relation:
+        return Weight(node, MINUS_ONE)
+
     def no_such_column(self, column: exp.Expression, where: str, known: Iterable[str]) -> UserError:
         columns = list(known)
         return UserError(
@@ -609,7 +662,7 @@ class _Binder:
             detail=f"Columns of {where} are {quoted(columns)}.", hint=nearest(column.name, columns),
         )  # fmt: skip
 
-    def expand(self, projections: Iterable[exp.Expression], scope: _Scope) -> list[exp.Expression]:
+    def expand(self, projections: Iterable[exp.Expression], scope: Scope) -> list[exp.Expression]:
         """The select list with every * written out."""
         result: list[exp.Expression] = []
         for projection in projections:
@@ -649,6 +702,8 @@ class _Binder:
 
     def aggregates(self, tree: exp.Expression) -> list[exp.Expression]:
         """The outermost aggregate calls of an expression, with their FILTER."""
+        if isinstance(tree, exp.Subquery | exp.Select | exp.Window):
+            return []
         if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or is_aggregate(tree):
             return [tree]
         return [call for child in tree.iter_expressions() for call in self.aggregates(child)]
@@ -656,7 +711,7 @@ class _Binder:
     def aggregate(
         self,
         child: Relation,
-        scope: _Scope,
+        scope: Scope,
         projections: list[exp.Expression],
         group: exp.Expression | None,
         having: exp.Expression | None,
@@ -710,7 +765,7 @@ class _Binder:
         return node, [(divided(tree, below), name) for tree, name in items]
 
     def group_keys(
-        self, group: exp.Expression | None, projections: list[exp.Expression], aliases: dict[str, exp.Expression], scope: _Scope
+        self, group: exp.Expression | None, projections: list[exp.Expression], aliases: dict[str, exp.Expression], scope: Scope
     ) -> list[exp.Expression]:
         if group is None:
             return []
@@ -734,7 +789,7 @@ class _Binder:
             keys.append(tree)
         return keys
 
-    def with_aliases(self, tree: exp.Expression, aliases: dict[str, exp.Expression], scope: _Scope) -> exp.Expression:
+    def with_aliases(self, tree: exp.Expression, aliases: dict[str, exp.Expression], scope: Scope) -> exp.Expression:
         """Names of the select list stand for their expressions where no column has that name."""
         visible = {name for item in scope.items for name in item.inner}
 

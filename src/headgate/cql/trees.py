@@ -128,7 +128,7 @@ def fresh(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def unique(wanted: Iterable[str]) -> list[str]:
-    """The names with a number behind those that came before; a leading underscore is taken off."""
-    taken: set[str] = set()
+def unique(wanted: Iterable[str], others: Iterable[str] = ()) -> list[str]:
+    """The names with a number behind those that came before or are others'; a leading underscore is taken off."""
+    taken: set[str] = set(others)
     return [fresh(name.lstrip("_") or "value", taken) for name in wanted]
