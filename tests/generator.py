@@ -37,7 +37,7 @@ def inputs(draw: st.DrawFn) -> dict[str, list[tuple[int, Row, str]]]:
 
 @st.composite
 def windows(draw: st.DrawFn, partition: str) -> str:
-    kind = draw(st.sampled_from(["now", "unbounded", "range", "range", "slide", "rows", "partition", "default"]))
+    kind = draw(st.sampled_from(["now", "unbounded", "range", "range", "slide", "rows", "partition", "lasting", "default"]))
     length, slide, count = draw(st.integers(0, 6)), draw(st.integers(1, 5)), draw(st.integers(1, 3))
     return {
         "now": " [Now]",
@@ -46,6 +46,7 @@ def windows(draw: st.DrawFn, partition: str) -> str:
         "slide": f" [Range {length} Slide {slide}]",
         "rows": f" [Rows {count}]",
         "partition": f" [Partition By {partition} Rows {count}]",
+        "lasting": f" [Partition By {partition} Rows {count} Range {length}]",
         "default": "",
     }[kind]
 

@@ -467,8 +467,12 @@ class _Binder:
                         raise UserError("bad-window", "SLIDE must be longer than nothing", place=place)
                 return Range(length, slide, self.catalog.settings.range == "closed")
             case _:
-                if arguments.get("slide") is not None or arguments.get("range") is not None:
-                    raise NotYet("ROWS with SLIDE or RANGE", place=place)
+                if arguments.get("slide") is not None:
+                    raise NotYet("ROWS with SLIDE", place=place)
+                lasting = None
+                if arguments.get("range") is not None:
+                    length = self.catalog.ticks(arguments["range"], arguments.get("range_unit"), domain(child), place)
+                    lasting = Range(length, None, self.catalog.settings.range == "closed").span
                 if not arguments["amount"].isdigit():
                     raise UserError("bad-window", f"ROWS {arguments['amount']} is not a whole number of rows", place=place)
                 known = {name.lower(): name for name in names(child)}
@@ -477,7 +481,7 @@ class _Binder:
                     if column.name.lower() not in known:
                         raise self.no_such_column(column, "the stream", known.values())
                     by.append(known[column.name.lower()])
-                return Rows(int(arguments["amount"]), tuple(by))
+                return Rows(int(arguments["amount"]), tuple(by), lasting)
 
     # WHERE and joins
 

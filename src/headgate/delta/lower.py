@@ -29,7 +29,9 @@ from headgate.plan.nodes import (
     Istream,
     Join,
     Node,
+    Now,
     Project,
+    Range,
     Ranked,
     Relation,
     Rows,
@@ -37,6 +39,7 @@ from headgate.plan.nodes import (
     Source,
     Stored,
     Stream,
+    Unbounded,
     Union,
     Weight,
     Window,
@@ -160,14 +163,14 @@ class Lowering:
 
     def _ends(self, node: Relation) -> Form:
         match node:
-            case Window(Source()):
+            case Window(Source(), Now() | Unbounded() | Range()):
                 return window.ends(self, node)
             case Filter() | Project() | Weight() if in_logs(node):
                 child = self.ends(node.child)
                 return linear.apply(self, node, child) if child else None
             case Union(left, right) if in_logs(node):
                 return linear.either(self, node, self.ends(left), self.ends(right))
-            case Aggregate() | Distinct() | Ranked() | Stored() | Window(_, Rows()):
+            case Aggregate() | Distinct() | Ranked() | Stored() | Window(_, Rows(span=None)):
                 return None  # what they put out stays open and is taken back
             case _:
                 live = self.live(node)

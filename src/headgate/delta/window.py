@@ -82,7 +82,8 @@ def live(lowering: Lowering, node: Window) -> str | None:
     match node.frame:
         case Rows():
             tail = _tail(lowering, node, node.frame)
-            return lowering.step("held", f"SELECT {listed(names(node))}, _t, {NEVER} AS _x, {ONE} AS _n FROM {tail}")
+            held = f"SELECT {listed(names(node))}, _t, {_expiry(node.frame)} AS _x, {ONE} AS _n FROM {tail}"
+            return lowering.step("held", held if node.frame.span is None else f"{held} WHERE {_expiry(node.frame)} > :since")
         case Unbounded():
             low = Edge(None)
         case Now() | Range():
@@ -150,7 +151,8 @@ def _rows_ranked(lowering: Lowering, node: Window, frame: Rows) -> str:
         candidates = union(f"SELECT {columns}, TRUE AS _held FROM {tail}", f"SELECT {columns}, FALSE AS _held FROM {tuples}")
         joined = lowering.step("rows", candidates)
         ranked = lowering.step("ranked", f"SELECT *, LEAD(_t, {frame.count}) OVER ({over}) AS _x FROM {joined}")
-        contents = lowering.step("last", f"SELECT {columns} FROM {ranked} WHERE _x IS NULL")
+        dead = "" if frame.span is None else f" AND {_expiry(frame)} > :until"
+        contents = lowering.step("last", f"SELECT {columns} FROM {ranked} WHERE _x IS NULL{dead}")
         shape = lowering.step("arriving", f"SELECT {columns} FROM {tuples}")
         lowering.synopsis(tail, contents, shape)
         return ranked
@@ -163,14 +165,24 @@ def _rows_ranked(lowering: Lowering, node: Window, frame: Rows) -> str:
 def _rows_born(lowering: Lowering, node: Window, frame: Rows) -> str:
     """New tuples, open unless displaced in this epoch; and for a tuple of the tail that is displaced, its taking back.
 
-    A tuple displaced at its own instant was never seen.
+    A tuple displaced at its own instant was never seen. Where tuples also last for a span only, they are not open but end with
+    it, and taking back concerns what is left of it.
     """
     ranked = _rows_ranked(lowering, node, frame)
+    expiry = _expiry(frame)
+    displaced = "_x IS NOT NULL" if frame.span is None else f"_x < {expiry}"
+    ending = "_x" if frame.span is None else f"LEAST(_x, {expiry})"
+    seen = "_x IS NULL OR _x > _t" if frame.span is None else f"(_x IS NULL OR _x > _t) AND {expiry} > _t"
     return lowering.step(
         "window",
         f"SELECT {listed(names(node))},\n"
         f"  CASE WHEN _held THEN _x ELSE _t END AS _t,\n"
-        f"  CASE WHEN _held THEN {NEVER} ELSE _x END AS _x,\n"
+        f"  CASE WHEN _held THEN {expiry} ELSE {ending} END AS _x,\n"
         f"  CAST(CASE WHEN _held THEN -1 ELSE 1 END AS BIGINT) AS _n\n"
-        f"FROM {ranked} WHERE CASE WHEN _held THEN _x IS NOT NULL ELSE _x IS NULL OR _x > _t END",
+        f"FROM {ranked} WHERE CASE WHEN _held THEN {displaced} ELSE {seen} END",
     )
+
+
+def _expiry(frame: Rows) -> str:
+    """When a tuple of a row window goes by itself, if it does."""
+    return NEVER if frame.span is None else f"_t + {frame.span}"

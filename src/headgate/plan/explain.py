@@ -114,9 +114,9 @@ def frame_label(frame: Frame, time: TimeDomain) -> str:
         case Range(length, slide, closed):
             bound = "" if closed else ", half-open"
             return f"[range {span(length, time)}{f' slide {span(slide, time)}' if slide else ''}{bound}]"
-        case Rows(count, by):
+        case Rows(count, by, lasting):
             partition = f"partition by {', '.join(by)} " if by else ""
-            return f"[{partition}rows {count}]"
+            return f"[{partition}rows {count}{f' for {span(lasting, time)}' if lasting is not None else ''}]"
         case _:
             assert_never(frame)
 

@@ -42,10 +42,11 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The last `count` tuples, of each value of `by` if there is any."""
+    """The last `count` tuples, of each value of `by` if there is any; with `span`, each for that many instants at most."""
 
     count: int
     by: tuple[str, ...]
+    span: Tick | None = None
 
 
 Frame: TypeAlias = Now | Unbounded | Range | Rows

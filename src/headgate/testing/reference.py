@@ -174,23 +174,27 @@ class _Reference:
             case "RANGE" if given.get("on") is None:
                 length = self.units(given["amount"], given.get("unit"))
                 return self.held(stream, lambda instant: self.last(stream, instant // slide * slide, length))
-            case "ROWS" if given.get("slide") is None and given.get("range") is None:
+            case "ROWS" if given.get("slide") is None:
                 names = [name.lower() for name, _ in stream.columns]
                 by = [names.index(column.name.lower()) for column in given.get("partition") or ()]
-                return self.held(stream, lambda instant: self.tail(stream, instant, int(given["amount"]), by))
+                lasting = self.units(given["range"], given.get("range_unit")) if given.get("range") else None
+                return self.held(stream, lambda instant: self.tail(stream, instant, int(given["amount"]), by, lasting))
             case _:
                 raise NotYet("this window")
 
     def last(self, stream: TupleStream, instant: int, length: int) -> list[Row]:
-        first = max(instant - length, 0) if self.case.range == "closed" else instant - length + 1
-        return [row for ts, row in stream.tuples if first <= ts <= instant]
+        return [row for ts, row in stream.tuples if self.first_of(instant, length) <= ts <= instant]
 
-    def tail(self, stream: TupleStream, instant: int, count: int, by: list[int]) -> list[Row]:
-        groups: dict[Row, list[Row]] = {}
+    def tail(self, stream: TupleStream, instant: int, count: int, by: list[int], length: int | None) -> list[Row]:
+        groups: dict[Row, list[tuple[int, Row]]] = {}
         for ts, row in stream.tuples:
             if ts <= instant:
-                groups.setdefault(tuple(row[position] for position in by), []).append(row)
-        return [row for rows in groups.values() for row in (rows[-count:] if count else [])]
+                groups.setdefault(tuple(row[position] for position in by), []).append((ts, row))
+        last = [entry for rows in groups.values() for entry in (rows[-count:] if count else [])]
+        return [row for ts, row in last if length is None or self.first_of(instant, length) <= ts]
+
+    def first_of(self, instant: int, length: int) -> int:
+        return max(instant - length, 0) if self.case.range == "closed" else instant - length + 1
 
     def units(self, amount: str, unit: str | None) -> int:
         length = Fraction(amount)
