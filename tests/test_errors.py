@@ -83,7 +83,6 @@ MISTAKES = [
     "SELECT vehicle FROM pos_speed WHERE speed IN (SELECT v FROM ticks)",
     "SELECT speed, RANK() OVER (ORDER BY speed) FROM pos_speed [NOW]",
     "SELECT vehicle FROM pos_speed ORDER BY speed LIMIT 3",
-    "CREATE RELATION r (a INT)",
     "CREATE STREAM s (a INT) TIMESTAMP BY a FROM kafka OPTIONS ('subscribe' = 'a')",
     "SKEW FROM pos_speed TO ticks (AFTER 2 SECONDS WITHIN 1 SECOND)",
 ]  # fmt: skip

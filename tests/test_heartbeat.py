@@ -48,8 +48,10 @@ def test_a_silent_stream_follows_the_others() -> None:
 
 def test_a_stream_that_never_spoke_is_silent_too() -> None:
     heartbeats = two_streams(timeout_us=2 * SECOND)
-    heartbeats.arrived("fast", 100, now_us=1 * SECOND)
-    assert heartbeats.heartbeat(["fast", "slow"], now_us=2 * SECOND) == 99
+    assert heartbeats.heartbeat(["fast", "slow"], now_us=1 * SECOND) is None
+    heartbeats.arrived("fast", 100, now_us=2 * SECOND)
+    assert heartbeats.heartbeat(["fast", "slow"], now_us=3 * SECOND - 1) is None
+    assert heartbeats.heartbeat(["fast", "slow"], now_us=3 * SECOND) == 99
 
 
 def test_when_all_are_silent_everything_that_came_is_complete() -> None:

@@ -219,7 +219,7 @@ def turns(engine: Engine, coming: Sequence[Arrival]) -> Iterator[Turn]:
         began = now()
         already, arrived = arrived, sum(arrival.comes <= began for arrival in coming)
         push(engine, coming[already:arrived])
-        silent = {feed for feed in FEEDS if is_silent(engine, feed)}
+        silent = {feed for feed in FEEDS if engine.silent(feed)}
         engine.step()
         states = {feed: state(engine, feed, coming[:arrived], feed in silent) for feed in FEEDS}
         complete = {query.name: query.complete for query in engine.queries()}
@@ -235,10 +235,6 @@ def state(engine: Engine, feed: str, arrived: Sequence[Arrival], silent: bool) -
     counts = engine.counts(feed)
     last = max((arrival.at for arrival in arrived if arrival.feed == feed), default=None)
     return StreamState(counts["taken"], counts.get("late", 0), last, engine.heartbeat(feed), silent)
-
-
-def is_silent(engine: Engine, feed: str) -> bool:
-    return engine._heartbeats.silent(feed, engine.clock.now_us())
 
 
 def events(before: Turn, after: Turn) -> list[str]:

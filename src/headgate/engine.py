@@ -218,6 +218,10 @@ class Engine:
         known = [tick for tick in (progress.given, progress.promised) if tick is not None]
         return moment(max(known), found.domain) if known else None
 
+    def silent(self, stream: str) -> bool:
+        """Whether nothing came from the stream for the timeout, so that it no longer holds queries back."""
+        return self._heartbeats.silent(self.catalog.stream(stream).name, self.clock.now_us())
+
     def counts(self, stream: str) -> dict[str, int]:
         """How many tuples went to the log, and how many to the dead letters, by reason."""
         inlet = self._inlet(stream)

@@ -37,6 +37,8 @@ class Heartbeats:
     def __init__(self) -> None:
         self.streams: dict[str, Progress] = {}
         self.timeout_us: int | None = None
+        self.asked_us: int | None = None
+        """When a heartbeat was first asked for: streams that never spoke count as silent from the timeout after it."""
 
     def add(self, stream: str, disorder_ticks: Tick, now_us: int) -> None:
         self.streams[stream] = Progress(disorder_ticks, now_us)
@@ -55,13 +57,20 @@ class Heartbeats:
         self.streams[stream].since_us = now_us
 
     def silent(self, stream: str, now_us: int) -> bool:
-        return self.timeout_us is not None and now_us - self.streams[stream].since_us >= self.timeout_us
+        if self.timeout_us is None:
+            return False
+        progress = self.streams[stream]
+        since_us = progress.since_us
+        if progress.largest is None and self.asked_us is not None:
+            since_us = max(since_us, self.asked_us)
+        return now_us - since_us >= self.timeout_us
 
     def heartbeat(self, streams: Iterable[str], now_us: int) -> Tick | None:
         """The instant up to which all of these streams are complete; None while that is unknown.
 
         Silent streams follow the slowest that is not. If all are silent, everything that came is complete.
         """
+        self.asked_us = now_us if self.asked_us is None else self.asked_us
         going_on = [name for name in streams if not self.streams[name].finished]
         inputs = [self.streams[name] for name in going_on]
         speaking = [self.streams[name] for name in going_on if not self.silent(name, now_us)]
