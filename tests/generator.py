@@ -92,7 +92,8 @@ def predicates(draw: st.DrawFn, first: str, last: str) -> str:
 @st.composite
 def selects(draw: st.DrawFn, depth: int) -> tuple[str, list[str]]:
     """A relational query and the names of its columns."""
-    kind = draw(st.sampled_from(["filter", "filter", "group", "group", "total", "join", "join", "distinct", "union"]))
+    kinds = ["filter", "filter", "group", "group", "total", "join", "join", "distinct", "union", "ranked", "limit"]
+    kind = draw(st.sampled_from(kinds))
     if kind == "union":
         left, columns = draw(selects(0))
         table, others = draw(tables(depth))
@@ -109,6 +110,16 @@ def selects(draw: st.DrawFn, depth: int) -> tuple[str, list[str]]:
         if draw(st.booleans()):
             return f"Select {distinct}* From {table} x{where}", columns
         return f"Select {distinct}x.{last} As p, x.{first} As q From {table} x{where}", ["p", "q"]
+    if kind == "ranked":
+        function = draw(st.sampled_from([f"Rank() Over (Partition By x.{first} Order By x.{last})", f"Sum(x.{last}) Over (Partition By x.{first})",
+                                         f"Dense_Rank() Over (Order By x.{last})", "Count(*) Over ()"]))  # fmt: skip
+        return f"Select x.{first} As p, x.{last} As q, {function} As r From {table} x{where}", ["p", "q", "r"]
+    if kind == "limit":
+        order = draw(st.sampled_from([f"x.{last}, x.{first}", f"x.{first} Desc, x.{last}"]))
+        return f"Select x.{first} As p, x.{last} As q From {table} x{where} Order By {order} Limit {draw(st.integers(1, 3))}", [
+            "p",
+            "q",
+        ]
     if kind == "join":
         other, others = draw(tables(depth - 1 if depth > 0 else 0))
         on = draw(st.sampled_from([f"x.{first} = y.{others[0]}", f"x.{first} = y.{others[0]}", f"x.{first} < y.{others[-1]}"]))

@@ -16,6 +16,7 @@ from headgate.catalog import Catalog, TimeDomain, View
 from headgate.catalog import Relation as BaseRelation
 from headgate.catalog import Stream as BaseStream
 from headgate.cql.dialect import Cql, StreamOf, StreamWindow, WindowedQuery
+from headgate.cql.ranking import first_rows, ranked
 from headgate.cql.subqueries import filter_by, has_subquery, lift
 from headgate.cql.trees import (
     as_expression,
@@ -293,7 +294,8 @@ class _Binder:
         scope, conditions, outer = self.from_clause(tree)
         where = tree.args.get("where")
         node = self.inputs(scope, conditions, outer, conjuncts(where.this) if where else [])
-        expanded = self.expand(projections, scope)
+        projected = self.expand(projections, scope)
+        expanded = [*projected, *self.hidden_keys(tree, projected, distinct)]
         if any(has_subquery(item) for item in expanded):
             if tree.args.get("group") or any(self.aggregates(item) for item in expanded):
                 raise NotYet("a subquery beside an aggregate", place=self.place(tree))
@@ -305,20 +307,63 @@ class _Binder:
             node, items = self.aggregate(node, scope, expanded, group, having)
         else:
             items = [(self.resolve(unaliased(item), scope), self.output_name(item)) for item in expanded]
+        node, trees = ranked(self, node, [item for item, _ in items])
         types = types_of(node)
-        outputs = unique([name for _, name in items])
-        project = Project(
-            node, tuple(Named(name, as_expression(item, types)) for name, (item, _) in zip(outputs, items, strict=True))
+        hidden = [f"sort{number + 1}" for number in range(len(expanded) - len(projected))]
+        outputs = unique([*(self.output_name(item) for item in projected), *hidden])
+        result: Relation = Project(
+            node, tuple(Named(name, as_expression(item, types)) for name, item in zip(outputs, trees, strict=True))
         )
-        result: Relation = Distinct(project) if distinct else project
+        result = Distinct(result) if distinct else result
+        if tree.args.get("limit") or tree.args.get("offset"):
+            keys = self.sort_keys(tree, outputs, expanded)
+            chosen = tuple(outputs[: len(projected)])
+            result = first_rows(self, result, keys, tree.args.get("limit"), tree.args.get("offset"), chosen)
         return self.operator(operator, result, tree) if operator else result
+
+    def hidden_keys(self, tree: exp.Select, projected: list[exp.Expression], distinct: bool) -> list[exp.Expression]:
+        """Expressions of ORDER BY that are not in the select list: computed beside it, where LIMIT needs them."""
+        if tree.args.get("order") is None or not (tree.args.get("limit") or tree.args.get("offset")):
+            return []
+        known = {self.output_name(item).lower() for item in projected} | {unaliased(item).sql("spark") for item in projected}
+        hidden = []
+        for key in tree.args["order"].expressions:
+            if key.this.name.lower() in known or key.this.sql("spark") in known or key.this.is_int:
+                continue
+            if distinct:
+                raise UserError("order-not-selected", "with DISTINCT, ORDER BY takes what is selected", place=self.place(key))
+            hidden.append(key.this)
+        return hidden
+
+    def sort_keys(self, tree: exp.Select, outputs: list[str], expanded: list[exp.Expression]) -> list[exp.Expression]:
+        """ORDER BY over the columns of the result, hidden ones included."""
+        order = tree.args.get("order")
+        texts = [unaliased(item).sql("spark") for item in expanded]
+        visible = [self.output_name(item).lower() for item in expanded]
+        keys = []
+        for key in order.expressions if order is not None else []:
+            if key.this.is_int:
+                position = int(key.this.name) - 1
+                if not 0 <= position < len(outputs):
+                    raise UserError(
+                        "bad-position", f"ORDER BY {key.this.name} is not in the select list", place=self.place(order)
+                    )
+            else:
+                name, text = key.this.name.lower() if isinstance(key.this, exp.Column) else "", key.this.sql("spark")
+                position = visible.index(name) if name in visible else texts.index(text)
+            keys.append(
+                exp.Ordered(
+                    this=column_named(outputs[position]), desc=key.args.get("desc"), nulls_first=key.args.get("nulls_first")
+                )
+            )
+        return keys
 
     def refuse(self, tree: exp.Select) -> None:
         """Everything a SELECT can carry that has no rule yet."""
         for part, what in (
-            ("limit", "LIMIT"), ("offset", "OFFSET"), ("windows", "WINDOW"), ("laterals", "LATERAL VIEW"),
+            ("windows", "WINDOW"), ("laterals", "LATERAL VIEW"),
             ("qualify", "QUALIFY"), ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY"), ("sort", "SORT BY"),
-            ("pivots", "PIVOT"), ("hint", "a hint"), ("order", "ORDER BY"), ("exclude", "EXCEPT in a select list"),
+            ("pivots", "PIVOT"), ("hint", "a hint"), ("exclude", "EXCEPT in a select list"),
             ("operation_modifiers", "a modifier of SELECT"), ("sample", "TABLESAMPLE"), ("kind", "SELECT AS"),
         ):  # fmt: skip
             if tree.args.get(part):
@@ -525,6 +570,8 @@ class _Binder:
 
     def conditions(self, conditions: list[exp.Expression], scope: Scope) -> list[exp.Expression]:
         for condition in conditions:
+            if condition.find(exp.Window):
+                raise UserError("analytic-in-where", "an analytic function cannot stand in WHERE", place=self.place(condition))
             found = self.aggregates(condition)
             if found:
                 raise UserError(
@@ -604,8 +651,6 @@ class _Binder:
     def check_expression(self, tree: exp.Expression) -> None:
         if tree.find(exp.Subquery, exp.Select, exp.Exists, exp.SetOperation):
             raise NotYet("a subquery in an expression", place=self.place(tree))
-        if tree.find(exp.Window):
-            raise NotYet("an analytic function (OVER)", place=self.place(tree))
         for parameter in tree.find_all(exp.Placeholder, exp.Parameter):
             raise UserError("syntax", "a parameter has no value here", place=self.place(parameter))
         for stream in tree.find_all(StreamOf):
@@ -706,8 +751,11 @@ class _Binder:
 
     def aggregates(self, tree: exp.Expression) -> list[exp.Expression]:
         """The outermost aggregate calls of an expression, with their FILTER."""
-        if isinstance(tree, exp.Subquery | exp.Select | exp.Window):
+        if isinstance(tree, exp.Subquery | exp.Select):
             return []
+        if isinstance(tree, exp.Window):  # the function itself is none, but its arguments may have some
+            parts = [*tree.this.iter_expressions(), *(tree.args.get("partition_by") or []), tree.args.get("order")]
+            return [call for part in parts if part is not None for call in self.aggregates(part)]
         if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or is_aggregate(tree):
             return [tree]
         return [call for child in tree.iter_expressions() for call in self.aggregates(child)]
@@ -731,7 +779,7 @@ class _Binder:
             text = node.sql("spark")
             if text in keys:
                 return column_named(keys[text], node)
-            if self.aggregates(node) == [node]:
+            if self.aggregates(node) == [node] and not (isinstance(node.parent, exp.Window) and node.arg_key == "this"):
                 if text not in calls:
                     for inner in node.iter_expressions():
                         if self.aggregates(inner):
