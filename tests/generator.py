@@ -141,6 +141,11 @@ def selects(draw: st.DrawFn, depth: int) -> tuple[str, list[str]]:
         return f"Select {chosen} From {table} x{where}", [f"v{i}" for i in range(len(calls))]
     having = " Having Count(*) > 1" if draw(st.booleans()) else ""
     names = [f"v{i}" for i in range(len(calls))]
+    if draw(st.integers(0, 5)) == 0:
+        sets = draw(
+            st.sampled_from([f"Rollup (x.{first}, x.{last})", f"Cube (x.{first}, x.{last})", f"Grouping Sets ((x.{first}), ())"])
+        )
+        return f"Select x.{first} As k, {chosen} From {table} x{where} Group By {sets}{having}", ["k", *names]
     if draw(st.integers(0, 4)) == 0:  # without the key, rows of different groups may be equal
         return f"Select {chosen} From {table} x{where} Group By x.{first}{having}", names
     return f"Select x.{first} As k, {chosen} From {table} x{where} Group By x.{first}{having}", ["k", *names]

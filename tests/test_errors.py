@@ -85,7 +85,7 @@ MISTAKES = [
     "SELECT vehicle FROM pos_speed ORDER BY speed LIMIT speed",
     "SELECT vehicle FROM pos_speed ORDER BY 4 LIMIT 1",
     "SELECT DISTINCT vehicle FROM pos_speed ORDER BY speed LIMIT 1",
-    "SELECT speed, COUNT(*) FROM pos_speed GROUP BY ROLLUP (speed)",
+    "SELECT speed, COUNT(*) FROM pos_speed GROUP BY ALL",
     "SELECT * FROM pos_speed [ROWS 3 SLIDE 2]",
     "SELECT vehicle FROM pos_speed WHERE (vehicle, speed) IN (SELECT vehicle FROM pos_speed)",
     "SELECT vehicle FROM pos_speed WHERE speed > (SELECT speed, vehicle FROM pos_speed)",

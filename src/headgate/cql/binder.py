@@ -16,18 +16,17 @@ from headgate.catalog import Catalog, TimeDomain, View
 from headgate.catalog import Relation as BaseRelation
 from headgate.catalog import Stream as BaseStream
 from headgate.cql.dialect import Cql, StreamOf, StreamWindow, WindowedQuery
+from headgate.cql.grouping import grouped
 from headgate.cql.ranking import first_rows, ranked
 from headgate.cql.subqueries import filter_by, has_subquery, lift
 from headgate.cql.trees import (
+    aggregates,
     as_expression,
     as_relation,
-    call_name,
     column_named,
     conjuncts,
     divided,
     filtered,
-    fresh,
-    is_aggregate,
     read_columns,
     replaced_by,
     types_of,
@@ -36,13 +35,11 @@ from headgate.cql.trees import (
 )
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.derived import MINUS_ONE, intersection, outer_join, set_difference
-from headgate.plan.expressions import Call, Named
+from headgate.plan.expressions import Named
 from headgate.plan.nodes import (
-    Aggregate,
     Distinct,
     Dstream,
     Equality,
-    Filter,
     Frame,
     Istream,
     Join,
@@ -297,14 +294,14 @@ class _Binder:
         projected = self.expand(projections, scope)
         expanded = [*projected, *self.hidden_keys(tree, projected, distinct)]
         if any(has_subquery(item) for item in expanded):
-            if tree.args.get("group") or any(self.aggregates(item) for item in expanded):
+            if tree.args.get("group") or any(aggregates(item) for item in expanded):
                 raise NotYet("a subquery beside an aggregate", place=self.place(tree))
             node, expanded = lift(self, node, scope, expanded)
         for item in expanded:
             self.check_expression(unaliased(item))
         group, having = tree.args.get("group"), tree.args.get("having")
-        if group or having or any(self.aggregates(item) for item in expanded):
-            node, items = self.aggregate(node, scope, expanded, group, having)
+        if group or having or any(aggregates(item) for item in expanded):
+            node, items = grouped(self, node, scope, expanded, group, having)
         else:
             items = [(self.resolve(unaliased(item), scope), self.output_name(item)) for item in expanded]
         node, trees = ranked(self, node, [item for item, _ in items])
@@ -572,7 +569,7 @@ class _Binder:
         for condition in conditions:
             if condition.find(exp.Window):
                 raise UserError("analytic-in-where", "an analytic function cannot stand in WHERE", place=self.place(condition))
-            found = self.aggregates(condition)
+            found = aggregates(condition)
             if found:
                 raise UserError(
                     "aggregate-in-where", "an aggregate cannot stand in WHERE", place=self.place(found[0]), hint="Use HAVING."
@@ -746,129 +743,3 @@ class _Binder:
         if isinstance(item, exp.Func) and not isinstance(item, exp.Cast | exp.Connector):
             return item.sql_name().lower()
         return "value"
-
-    # aggregation
-
-    def aggregates(self, tree: exp.Expression) -> list[exp.Expression]:
-        """The outermost aggregate calls of an expression, with their FILTER."""
-        if isinstance(tree, exp.Subquery | exp.Select):
-            return []
-        if isinstance(tree, exp.Window):  # the function itself is none, but its arguments may have some
-            parts = [*tree.this.iter_expressions(), *(tree.args.get("partition_by") or []), tree.args.get("order")]
-            return [call for part in parts if part is not None for call in self.aggregates(part)]
-        if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or is_aggregate(tree):
-            return [tree]
-        return [call for child in tree.iter_expressions() for call in self.aggregates(child)]
-
-    def aggregate(
-        self,
-        child: Relation,
-        scope: Scope,
-        projections: list[exp.Expression],
-        group: exp.Expression | None,
-        having: exp.Expression | None,
-    ) -> tuple[Relation, list[tuple[exp.Expression, str]]]:
-        aliases = {item.alias.lower(): item.this for item in projections if isinstance(item, exp.Alias)}
-        key_trees = [self.resolve(tree, scope) for tree in self.group_keys(group, projections, aliases, scope)]
-        key_names = unique([tree.name if isinstance(tree, exp.Column) else f"key{i + 1}" for i, tree in enumerate(key_trees)])
-        keys = {tree.sql("spark"): name for tree, name in zip(key_trees, key_names, strict=True)}
-        calls: dict[str, Call] = {}
-        taken = {name.lower() for name in key_names}
-
-        def replaced(node: exp.Expression) -> exp.Expression | None:
-            text = node.sql("spark")
-            if text in keys:
-                return column_named(keys[text], node)
-            if self.aggregates(node) == [node] and not (isinstance(node.parent, exp.Window) and node.arg_key == "this"):
-                if text not in calls:
-                    for inner in node.iter_expressions():
-                        if self.aggregates(inner):
-                            if isinstance(node, exp.Filter | exp.WithinGroup) and inner is node.this:
-                                continue
-                            raise UserError(
-                                "nested-aggregate", "an aggregate cannot stand in an aggregate", place=self.place(inner)
-                            )
-                    calls[text] = self.call(node, scope.types, fresh(call_name(node), taken))
-                return column_named(calls[text].name, node)
-            if isinstance(node, exp.Column):
-                raise UserError(
-                    "not-grouped", f'column "{node.meta.get("written", node.name)}" is neither grouped nor in an aggregate',
-                    place=self.place(node), hint="Add it to GROUP BY, or put it in an aggregate.",
-                )  # fmt: skip
-            return None
-
-        items = []
-        for item in projections:
-            tree = self.resolve(unaliased(item), scope)
-            items.append((replaced_by(tree, replaced), self.output_name(item)))
-        condition = None
-        if having is not None:
-            condition = replaced_by(self.resolve(self.with_aliases(having.this, aliases, scope), scope), replaced)
-        types = types_of(child)
-        node: Relation = Aggregate(
-            child,
-            tuple(Named(name, as_expression(tree, types)) for tree, name in zip(key_trees, key_names, strict=True)),
-            tuple(calls.values()),
-            row_when_empty=not key_trees and self.catalog.settings.empty_aggregate == "row",
-        )
-        if condition is not None:
-            node = Filter(node, as_expression(condition, types_of(node)))
-        below = types_of(node)
-        return node, [(divided(tree, below), name) for tree, name in items]
-
-    def group_keys(
-        self, group: exp.Expression | None, projections: list[exp.Expression], aliases: dict[str, exp.Expression], scope: Scope
-    ) -> list[exp.Expression]:
-        if group is None:
-            return []
-        for part in ("grouping_sets", "cube", "rollup", "totals", "all"):
-            if group.args.get(part):
-                raise NotYet(f"GROUP BY {part.replace('_', ' ').upper()}", place=self.place(group))
-        keys = []
-        for tree in group.expressions:
-            if isinstance(tree, exp.Rollup | exp.Cube | exp.GroupingSets):
-                raise NotYet(f"GROUP BY {type(tree).__name__.upper()}", place=self.place(group))
-            if isinstance(tree, exp.Literal) and not tree.is_string:
-                position = int(tree.name) if tree.name.isdigit() else 0
-                if not 1 <= position <= len(projections):
-                    raise UserError(
-                        "bad-position", f"GROUP BY {tree.name} is not a position of the select list", place=self.place(group)
-                    )
-                tree = unaliased(projections[position - 1])
-            tree = self.with_aliases(tree, aliases, scope)
-            if self.aggregates(tree):
-                raise UserError("aggregate-in-group", "an aggregate cannot be grouped by", place=self.place(tree))
-            keys.append(tree)
-        return keys
-
-    def with_aliases(self, tree: exp.Expression, aliases: dict[str, exp.Expression], scope: Scope) -> exp.Expression:
-        """Names of the select list stand for their expressions where no column has that name."""
-        visible = {name for item in scope.items for name in item.inner}
-
-        def replaced(node: exp.Expression) -> exp.Expression | None:
-            if isinstance(node, exp.Column) and not node.table and node.name.lower() not in visible:
-                meant = aliases.get(node.name.lower())
-                return meant.copy() if meant is not None else None
-            return None
-
-        return replaced_by(tree.copy(), replaced)
-
-    def call(self, node: exp.Expression, types: dict[str, str], name: str) -> Call:
-        condition = None
-        tree = node
-        if isinstance(tree, exp.Filter):
-            condition = tree.expression.this.sql("spark")
-            tree = tree.this
-        inner = tree
-        while isinstance(inner, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-            inner = inner.this
-        function = inner.name.lower() if isinstance(inner, exp.Anonymous) else inner.sql_name().lower()
-        argument_tree = inner.expressions[0] if isinstance(inner, exp.Anonymous) and inner.expressions else inner.args.get("this")
-        distinct = isinstance(argument_tree, exp.Distinct)
-        argument = None
-        if isinstance(argument_tree, exp.Expression) and not distinct and not isinstance(argument_tree, exp.Star):
-            argument = as_expression(argument_tree, types)
-        if isinstance(inner, exp.Count) and inner.expressions:
-            function = "count of several"
-        whole = as_expression(tree, types)
-        return Call(name, function, whole.sql, whole.type, argument, distinct, condition, whole.columns)

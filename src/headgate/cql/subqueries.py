@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from headgate.cql.grouping import grouped
 from headgate.cql.trees import (
     as_expression,
     column_named,
@@ -293,16 +294,16 @@ def _correlated_total(binder: _Binder, node: Relation, scope: Scope, query: exp.
     rest = [tie for tie in inner.ties if tie not in used]
     types = {**types_of(given), **types_of(inner.node)}
     matched = Join(given, inner.node, tuple(pairs), as_expression(exp.and_(*rest, copy=True), types) if rest else None)
-    total, items = binder.within(scope, lambda: binder.aggregate(matched, inner.scope, query.expressions, None, None))
+    total, items = binder.within(scope, lambda: grouped(binder, matched, inner.scope, query.expressions, None, None))
     assert isinstance(total, Aggregate)
     keys = tuple(Named(own, column(given, own)) for own in outer)
-    grouped = Aggregate(matched, keys, total.calls, row_when_empty=False)
-    same = tuple(Equality(column(given, own), column(grouped, own), null_safe=True) for own in outer)
-    without = anti_join(given, grouped, same, None)
+    by_key = Aggregate(matched, keys, total.calls, row_when_empty=False)
+    same = tuple(Equality(column(given, own), column(by_key, own), null_safe=True) for own in outer)
+    without = anti_join(given, by_key, same, None)
     nothing = tuple(
         Named(call.name, constant("0", "BIGINT") if call.function in COUNTS else null(call.type)) for call in total.calls
     )
-    complete = Union(grouped, Project(without, (*keys, *nothing)))
+    complete = Union(by_key, Project(without, (*keys, *nothing)))
     (value, _), *more = items
     if more:
         raise UserError(

@@ -132,3 +132,15 @@ def unique(wanted: Iterable[str], others: Iterable[str] = ()) -> list[str]:
     """The names with a number behind those that came before or are others'; a leading underscore is taken off."""
     taken: set[str] = set(others)
     return [fresh(name.lstrip("_") or "value", taken) for name in wanted]
+
+
+def aggregates(tree: exp.Expression) -> list[exp.Expression]:
+    """The outermost aggregate calls of an expression, with their FILTER."""
+    if isinstance(tree, exp.Subquery | exp.Select):
+        return []
+    if isinstance(tree, exp.Window):  # the function itself is none, but its arguments may have some
+        parts = [*tree.this.iter_expressions(), *(tree.args.get("partition_by") or []), tree.args.get("order")]
+        return [call for part in parts if part is not None for call in aggregates(part)]
+    if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or is_aggregate(tree):
+        return [tree]
+    return [call for child in tree.iter_expressions() for call in aggregates(child)]

@@ -209,6 +209,10 @@ class _Reference:
     def relational(self, tree: exp.Expression) -> VaryingRelation:
         """Work out what stands behind FROM, then let DuckDB evaluate the SQL once for each instant."""
         copy = tree.copy()
+        if self.case.dialect == "stream":
+            for operation in copy.find_all(exp.SetOperation):  # on bare names, Stanford's prototype means bags
+                if operation.this.meta.get("bare") and operation.expression.meta.get("bare"):
+                    operation.set("distinct", False)
         inputs: dict[str, VaryingRelation] = {}
         copy = self.detached(copy, inputs)
         sql = copy.sql("duckdb")

@@ -1,0 +1,213 @@
+"""GROUP BY, HAVING and aggregate calls: the select list over the groups of a relation.
+
+Grouping sets, rollup and cube are a union of one aggregate for each set, with nulls for the keys that are not in it.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from headgate.cql.trees import (
+    aggregates,
+    as_expression,
+    call_name,
+    column_named,
+    divided,
+    fresh,
+    replaced_by,
+    types_of,
+    unaliased,
+    unique,
+)
+from headgate.errors import NotYet, UserError
+from headgate.plan.derived import column, constant, null
+from headgate.plan.expressions import Call, Named
+from headgate.plan.nodes import Aggregate, Filter, Project, Relation, Union
+
+if TYPE_CHECKING:
+    from headgate.cql.binder import Scope, _Binder
+
+
+def grouped(
+    binder: _Binder,
+    child: Relation,
+    scope: Scope,
+    projections: list[exp.Expression],
+    group: exp.Expression | None,
+    having: exp.Expression | None,
+) -> tuple[Relation, list[tuple[exp.Expression, str]]]:
+    aliases = {item.alias.lower(): item.this for item in projections if isinstance(item, exp.Alias)}
+    written, sets = _grouping(binder, group)
+    key_trees = [binder.resolve(tree, scope) for tree in _keys(binder, written, group, projections, aliases, scope)]
+    key_names = unique([tree.name if isinstance(tree, exp.Column) else f"key{i + 1}" for i, tree in enumerate(key_trees)])
+    keys = {tree.sql("spark"): name for tree, name in zip(key_trees, key_names, strict=True)}
+    calls: dict[str, Call] = {}
+    taken = {name.lower() for name in key_names}
+
+    def replaced(node: exp.Expression) -> exp.Expression | None:
+        text = node.sql("spark")
+        if text in keys:
+            return column_named(keys[text], node)
+        if isinstance(node, exp.Grouping) and len(node.expressions) == 1 and node.expressions[0].sql("spark") in keys:
+            return column_named(_flag(keys[node.expressions[0].sql("spark")])) if len(sets) > 1 else exp.Literal.number(0)
+        if aggregates(node) == [node] and not (isinstance(node.parent, exp.Window) and node.arg_key == "this"):
+            if text not in calls:
+                for inner in node.iter_expressions():
+                    if aggregates(inner):
+                        if isinstance(node, exp.Filter | exp.WithinGroup) and inner is node.this:
+                            continue
+                        raise UserError(
+                            "nested-aggregate", "an aggregate cannot stand in an aggregate", place=binder.place(inner)
+                        )
+                calls[text] = _call(node, scope.types, fresh(call_name(node), taken))
+            return column_named(calls[text].name, node)
+        if isinstance(node, exp.Column):
+            raise UserError(
+                "not-grouped", f'column "{node.meta.get("written", node.name)}" is neither grouped nor in an aggregate',
+                place=binder.place(node), hint="Add it to GROUP BY, or put it in an aggregate.",
+            )  # fmt: skip
+        return None
+
+    items = []
+    for item in projections:
+        tree = binder.resolve(unaliased(item), scope)
+        items.append((replaced_by(tree, replaced), binder.output_name(item)))
+    condition = None
+    if having is not None:
+        condition = replaced_by(binder.resolve(_with_aliases(binder, having.this, aliases, scope), scope), replaced)
+    types = types_of(child)
+    named = tuple(Named(name, as_expression(tree, types)) for tree, name in zip(key_trees, key_names, strict=True))
+    node = _over_sets(binder, child, named, tuple(calls.values()), sets)
+    if condition is not None:
+        node = Filter(node, as_expression(condition, types_of(node)))
+    below = types_of(node)
+    return node, [(divided(tree, below), name) for tree, name in items]
+
+
+def _grouping(binder: _Binder, group: exp.Expression | None) -> tuple[list[exp.Expression], list[frozenset[int]]]:
+    """The expressions of GROUP BY, each once, and the sets of them by which is grouped."""
+    if group is None:
+        return [], [frozenset()]
+    if group.args.get("totals") or group.args.get("all"):
+        raise NotYet("GROUP BY ALL", place=binder.place(group))
+    keys: list[exp.Expression] = []
+
+    def position(tree: exp.Expression) -> int:
+        tree = tree.unnest()
+        if tree not in keys:
+            keys.append(tree)
+        return keys.index(tree)
+
+    def together(tree: exp.Expression) -> frozenset[int]:
+        return frozenset(map(position, tree.expressions if isinstance(tree, exp.Tuple) else [tree]))
+
+    choices: list[list[frozenset[int]]] = []
+    for tree in group.expressions:
+        parts = (
+            [together(part) for part in tree.expressions] if isinstance(tree, exp.Rollup | exp.Cube | exp.GroupingSets) else []
+        )
+        match tree:
+            case exp.Rollup():
+                choices.append([frozenset().union(*parts[:count]) for count in range(len(parts), -1, -1)])
+            case exp.Cube():
+                kept = product([True, False], repeat=len(parts))
+                choices.append([frozenset().union(*(p for p, k in zip(parts, some, strict=True) if k)) for some in kept])
+            case exp.GroupingSets():
+                choices.append(parts)
+            case _:
+                choices.append([frozenset({position(tree)})])
+    sets = [frozenset[int]().union(*chosen) for chosen in product(*choices)]
+    everything = frozenset(range(len(keys)))
+    if group.args.get("rollup"):
+        sets = [frozenset(range(count)) for count in range(len(keys), -1, -1)]
+    elif group.args.get("cube"):
+        sets = [frozenset(i for i in everything if mask >> i & 1) for mask in range(2 ** len(keys) - 1, -1, -1)]
+    elif group.args.get("grouping_sets"):
+        raise NotYet("GROUPING SETS behind the keys", place=binder.place(group))
+    return keys, sets
+
+
+def _over_sets(
+    binder: _Binder, child: Relation, keys: tuple[Named, ...], calls: tuple[Call, ...], sets: list[frozenset[int]]
+) -> Relation:
+    """One aggregate for each set of keys."""
+    always = binder.catalog.settings.empty_aggregate == "row"
+    if sets == [frozenset(range(len(keys)))]:
+        return Aggregate(child, keys, calls, row_when_empty=not keys and always)
+    parts: list[Relation] = []
+    for chosen in sets:
+        some = tuple(key for position, key in enumerate(keys) if position in chosen)
+        part = Aggregate(child, some, calls, row_when_empty=not some and always)
+        shown = [Named(k.name, column(part, k.name) if i in chosen else null(k.expression.type)) for i, k in enumerate(keys)]
+        flags = [Named(_flag(k.name), constant("0" if i in chosen else "1", "INT")) for i, k in enumerate(keys)]
+        parts.append(Project(part, (*shown, *(Named(call.name, column(part, call.name)) for call in calls), *flags)))
+    result = parts[0]
+    for part_node in parts[1:]:
+        result = Union(result, part_node)
+    return result
+
+
+def _flag(key: str) -> str:
+    return f"grouping_{key}"
+
+
+def _keys(
+    binder: _Binder,
+    written: list[exp.Expression],
+    group: exp.Expression | None,
+    projections: list[exp.Expression],
+    aliases: dict[str, exp.Expression],
+    scope: Scope,
+) -> list[exp.Expression]:
+    """What is grouped by, with positions and aliases of the select list replaced by what they stand for."""
+    keys = []
+    for tree in written:
+        if isinstance(tree, exp.Literal) and not tree.is_string:
+            position = int(tree.name) if tree.name.isdigit() else 0
+            if not 1 <= position <= len(projections):
+                raise UserError(
+                    "bad-position", f"GROUP BY {tree.name} is not a position of the select list", place=binder.place(group)
+                )
+            tree = unaliased(projections[position - 1])
+        tree = _with_aliases(binder, tree, aliases, scope)
+        if aggregates(tree):
+            raise UserError("aggregate-in-group", "an aggregate cannot be grouped by", place=binder.place(tree))
+        keys.append(tree)
+    return keys
+
+
+def _with_aliases(binder: _Binder, tree: exp.Expression, aliases: dict[str, exp.Expression], scope: Scope) -> exp.Expression:
+    """Names of the select list stand for their expressions where no column has that name."""
+    visible = {name for item in scope.items for name in item.inner}
+
+    def replaced(node: exp.Expression) -> exp.Expression | None:
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() not in visible:
+            meant = aliases.get(node.name.lower())
+            return meant.copy() if meant is not None else None
+        return None
+
+    return replaced_by(tree.copy(), replaced)
+
+
+def _call(node: exp.Expression, types: dict[str, str], name: str) -> Call:
+    condition = None
+    tree = node
+    if isinstance(tree, exp.Filter):
+        condition = tree.expression.this.sql("spark")
+        tree = tree.this
+    inner = tree
+    while isinstance(inner, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        inner = inner.this
+    function = inner.name.lower() if isinstance(inner, exp.Anonymous) else inner.sql_name().lower()
+    argument_tree = inner.expressions[0] if isinstance(inner, exp.Anonymous) and inner.expressions else inner.args.get("this")
+    distinct = isinstance(argument_tree, exp.Distinct)
+    argument = None
+    if isinstance(argument_tree, exp.Expression) and not distinct and not isinstance(argument_tree, exp.Star):
+        argument = as_expression(argument_tree, types)
+    if isinstance(inner, exp.Count) and inner.expressions:
+        function = "count of several"
+    whole = as_expression(tree, types)
+    return Call(name, function, whole.sql, whole.type, argument, distinct, condition, whole.columns)
