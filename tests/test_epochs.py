@@ -17,10 +17,12 @@ QUERY = "SELECT x.k, COUNT(*) AS n, AVG(y.v) AS m FROM s [PARTITION BY k ROWS 2]
 """Three synopses: the rows' tail, the pairs that have yet to end, and the sums."""
 
 
-def engine_with(spark: SparkSession, directory: Path) -> Engine:
+WINDOWED = "SELECT ISTREAM(k, COUNT(*) AS n, AVG(v) AS m) FROM s [RANGE 20] GROUP BY k"
+
+
+def engine_with(spark: SparkSession, directory: Path, query: str = QUERY) -> Engine:
     engine = Engine(spark, directory)
-    engine.execute(f"CREATE STREAM s (k INT, v DOUBLE); CREATE QUERY q AS {QUERY}")
-    assert len(engine._loop.executors["q"].fragment.program.synopses) == 3
+    engine.execute(f"CREATE STREAM s (k INT, v DOUBLE); CREATE QUERY q AS {query}")
     return engine
 
 
@@ -45,7 +47,7 @@ def plan_nodes(engine: Engine, until: int) -> list[int]:
 
 def test_nothing_grows_over_200_epochs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fragment, "MOVE_COST_ROWS", 1_500)  # so that synopses move often, as under a real load
-    engine = engine_with(spark, tmp_path)
+    engine = engine_with(spark, tmp_path, WINDOWED)
     counted: dict[int, tuple[list[int], int, int]] = {}
     for instant in range(1, 201):
         feed(engine, instant)
@@ -64,6 +66,7 @@ def test_nothing_grows_over_200_epochs(spark: SparkSession, tmp_path: Path, monk
 
 def test_one_job_for_the_output_and_one_more_for_the_state(spark: SparkSession, tmp_path: Path) -> None:
     engine = engine_with(spark, tmp_path)
+    assert len(executors(engine)[0].fragment.program.synopses) == 3
     context = spark.sparkContext
     for instant in range(1, 4):
         feed(engine, instant)
