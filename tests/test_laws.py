@@ -32,21 +32,21 @@ def test_incremental_is_reference(case: Case, cutting: tuple[list[int], list[boo
     judged(case, Duck(case, compiled(case)).run(*cutting))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases(depth=3), cuttings())
 def test_incremental_is_reference_nested_deeper(case: Case, cutting: tuple[list[int], list[bool]]) -> None:
     judged(case, Duck(case, compiled(case)).run(*cutting))
 
 
 @pytest.mark.spark
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(case=cases(), seed=st.integers(0, 1000), partitions=st.sampled_from([None, 1, 4]))
 def test_incremental_is_reference_on_spark(spark: SparkSession, case: Case, seed: int, partitions: int | None) -> None:
     judged(case, on_spark(case, f"random:{seed}", spark, partitions))
 
 
 @pytest.mark.spark
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(case=cases(depth=1), seed=st.integers(0, 1000))
 def test_any_arrival_order_within_the_bound(spark: SparkSession, case: Case, seed: int) -> None:
     """Tuples come out of order by up to three ticks, ties in their order, and epochs follow the heartbeats."""

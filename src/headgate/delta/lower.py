@@ -19,7 +19,7 @@ from typing import TypeAlias, assert_never
 
 from headgate.catalog import Tick
 from headgate.delta import aggregate, distinct, join, linear, netting, ranked, stored, stream, sweep, window
-from headgate.delta.program import Edge, Input, Program, Step, Synopsis, words
+from headgate.delta.program import Edge, Input, Program, Step, Synopsis, read_names
 from headgate.delta.sql import listed, union
 from headgate.plan.nodes import (
     Aggregate,
@@ -95,7 +95,7 @@ class Lowering:
     def step(self, hint: str, sql: str) -> str:
         """A named part of the statement; what it reads follows from its text."""
         name = self.fresh(hint)
-        self.steps[name] = Step(name, sql, words(sql, self._taken - {name}))
+        self.steps[name] = Step(name, sql, read_names(sql, self._taken - {name}))
         return name
 
     def input(self, stream_name: str, low: Edge, *high: Edge) -> str:

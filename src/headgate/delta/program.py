@@ -8,12 +8,19 @@ forward, it runs `contents(synopsis)` for each: that is the synopsis as of `unti
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from headgate.catalog import Column, Tick, TimeDomain
 from headgate.delta.sql import indented
+
+LONGEST = 150
+"""How many steps a statement may have, written out, before it is cut."""
+
+SHORT = 8
+"""Steps that are no longer than this, written out, are not worth computing for themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,8 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """A named select; `reads` are the steps, inputs and synopses behind its FROMs, each as often as it stands there."""
+
     name: str
     sql: str
     reads: tuple[str, ...]
@@ -80,6 +89,9 @@ class Program:
     result: str
     fallbacks: tuple[str, ...]
     """The operators that run by the universal rule."""
+
+    computed: frozenset[str] = frozenset()
+    """Steps that have been computed for themselves and lie under their names like inputs."""
 
     def output(self, columns: str = "*") -> str:
         """The results of an epoch: the columns, `_t`, and `_n` (1 or -1). `:after` cuts off what was put out before."""
@@ -109,7 +121,7 @@ class Program:
         return replace(self, steps={name: narrow(step) for name, step in self.steps.items()})
 
     def needed(self, target: str) -> set[str]:
-        """Everything that `target` reads, itself included: steps, inputs and synopses."""
+        """Everything that `target` reads, itself included; what has been computed already is not looked into."""
         found: set[str] = set()
         waiting = [target]
         while waiting:
@@ -117,8 +129,36 @@ class Program:
             if name not in found:
                 found.add(name)
                 step = self.steps.get(name)
-                waiting.extend(step.reads if step else ())
-        return found
+                waiting.extend(step.reads if step and (name == target or name not in self.computed) else ())
+        return found - (self.computed - {target})
+
+    def step_statement(self, name: str) -> str:
+        return f"{self.steps_for(name)}\nSELECT * FROM {name}"
+
+    def shared(self) -> tuple[str, ...]:
+        """Steps to be computed once and for themselves, in order, because Spark writes a step out wherever it is read.
+
+        A statement that would grow too long that way is cut at the steps that are read more than once.
+        """
+        targets = [self.result, *(synopsis.contents for synopsis in self.synopses)]
+        if max(self.written_out(target, frozenset()) for target in targets) <= LONGEST:
+            return ()
+        used = {name for target in targets for name in self.needed(target)}
+        uses = Counter(read for name in used if name in self.steps for read in self.steps[name].reads)
+        cut: list[str] = []
+        for name in self.steps:
+            if name in used and uses[name] > 1 and self.written_out(name, frozenset(cut)) > SHORT:
+                cut.append(name)
+        return tuple(cut)
+
+    def written_out(self, target: str, computed: frozenset[str]) -> int:
+        """How many steps a statement has when each is written out wherever it is read."""
+        sizes: dict[str, int] = {}
+        for name, step in self.steps.items():
+            sizes[name] = 1 + sum(sizes[read] for read in step.reads if read in sizes and read not in computed)
+            if name == target:
+                break
+        return sizes[target]
 
     def streams(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(source.stream for source in self.inputs))
@@ -133,10 +173,9 @@ def _union_within(sql: str) -> tuple[str, str, str]:
     return "", sql, ""
 
 
-WORD = re.compile(r"\w+")
+SOURCE = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
 
 
-def words(sql: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The known names that stand in the text."""
-    present = set(WORD.findall(sql))
-    return tuple(candidate for candidate in known if candidate in present)
+def read_names(sql: str, known: set[str]) -> tuple[str, ...]:
+    """The known names behind the FROMs and JOINs of a text, each as often as it stands there."""
+    return tuple(name for name in SOURCE.findall(sql) if name in known)

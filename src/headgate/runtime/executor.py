@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -57,6 +58,7 @@ class Executor:
         self.directory = directory
         self.wide = fragment.program
         self.narrow = fragment.program.in_one_task()
+        self.shared = self.wide.shared()
         self.program = self.wide
         self.synopsis_schemas: dict[str, StructType] = {}
         self.synopsis_files: dict[str, list[Path]] = {}
@@ -67,23 +69,40 @@ class Executor:
 
     def check(self) -> None:
         """Let Spark analyse the program over empty inputs: types and functions are checked before anything runs."""
-        program, origin = self.program, self.program.domain.origin
-        for source in program.inputs:
+        origin = self.program.domain.origin
+        for source in self.program.inputs:
             self.lay(source.name, [], self.schemas[source.stream])
         try:
-            for synopsis in program.synopses:
-                shape = self.sql(program.shape(synopsis), origin, origin)
-                self.synopsis_schemas[synopsis.name] = _nullable(shape.schema)
-                self.lay(synopsis.name, [], self.synopsis_schemas[synopsis.name])
+            self.shape(self.program.result, set())
             self.results(origin, origin)
         except PySparkException as error:
             raise translated(error, self.fragment) from error
+
+    def shape(self, name: str, known: set[str]) -> None:
+        """Put every synopsis and every step that is computed for itself under its name, empty, so that its columns are known."""
+        if name in known:
+            return
+        known.add(name)
+        origin = self.program.domain.origin
+        for synopsis in self.program.synopses:
+            if synopsis.name == name:
+                self.shape(synopsis.shape, known)
+                schema = _nullable(self.sql(self.program.shape(synopsis), origin, origin).schema)
+                self.synopsis_schemas[name] = schema
+                self.lay(name, [], schema)
+        if name in self.program.steps:
+            for read in self.program.steps[name].reads:
+                self.shape(read, known)
+            if name in self.shared:
+                self.lay(name, [], self.sql(self.program.step_statement(name), origin, origin).schema)
+                self.program = replace(self.program, computed=self.program.computed | {name})
 
     def run(self, until: Tick) -> list[Path]:
         """One epoch, from where the fragment is up to `until`; the files of its results."""
         fragment = self.fragment
         try:
             self.prepare(until)
+            self.compute_shared(until, self.program.needed(self.program.result))
             files = self.write(self.results(fragment.since, until), "results")
         except PySparkException as error:
             raise translated(error, fragment, (fragment.after, until)) from error
@@ -99,6 +118,7 @@ class Executor:
         fragment, program = self.fragment, self.program
         try:
             self.prepare(fragment.after)
+            self.compute_shared(fragment.after, set(self.program.steps))
             self.version += 1
             target = self.directory / "synopses" / f"{self.version:012d}"
             self.write_synopses(target)
@@ -156,6 +176,16 @@ class Executor:
             self.lay(source.name, [chunk.path for chunk in chunks], self.schemas[source.stream], bounds)
         for name, files in self.synopsis_files.items():
             self.lay(name, files, self.synopsis_schemas[name])
+
+    def compute_shared(self, until: Tick, needed: set[str]) -> None:
+        """Compute the steps that a long statement reads more than once, each by a job of its own."""
+        for name in self.shared:
+            if name not in needed:
+                continue
+            frame = self.sql(self.program.step_statement(name), self.fragment.since, until)
+            files = self.write(frame, name)
+            self.lay(name, files, frame.schema)
+            self.program = replace(self.program, computed=self.program.computed | {name})
 
     def chunks(self, source: Input, until: Tick) -> tuple[list[Chunk], str]:
         """The chunks that hold an input, and the exact bounds within them."""

@@ -61,6 +61,7 @@ def started(master: str | None = None) -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.memory", os.environ.get("HEADGATE_DRIVER_MEMORY", "2g"))
         .config("spark.sql.catalogImplementation", "in-memory")
         .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet} -XX:+UseParallelGC")
         .getOrCreate()
