@@ -26,13 +26,13 @@ def judged(case: Case, found: list[Change]) -> None:
     assert differs is None, f"{case.query}\n{differs}"
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(cases(), cuttings())
 def test_incremental_is_reference(case: Case, cutting: tuple[list[int], list[bool]]) -> None:
     judged(case, Duck(case, compiled(case)).run(*cutting))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(cases(depth=3), cuttings())
 def test_incremental_is_reference_nested_deeper(case: Case, cutting: tuple[list[int], list[bool]]) -> None:
     judged(case, Duck(case, compiled(case)).run(*cutting))
