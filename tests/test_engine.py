@@ -183,3 +183,22 @@ def test_sums_recover_from_infinity_and_nan(spark: SparkSession) -> None:
         ] or found[1:] == [
             (1, "1.0"), (3, "inf"), (4, "nan"), (5, "-inf"), (6, "None"), (7, "nan"), (9, "None"), (10, "2.5"),
         ]  # fmt: skip
+
+
+def test_a_relation_from_files_is_there_at_every_instant(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "sites.csv").write_text("sensor,site\na,roof\nb,cellar\n")
+    with Engine(spark) as engine:
+        engine.execute(
+            "CREATE STREAM r (sensor STRING, at TIMESTAMP) TIMESTAMP BY at;"
+            f"CREATE RELATION sites (sensor STRING, site STRING) FROM csv OPTIONS ('path' = '{tmp_path}/sites.csv', 'header' = 'true');"
+            "CREATE QUERY named AS SELECT ISTREAM(r.sensor, site) FROM r [RANGE 3 SECONDS] LEFT JOIN sites s ON r.sensor = s.sensor;"
+            "CREATE QUERY strange AS SELECT ISTREAM(sensor) FROM r [NOW] WHERE sensor NOT IN (SELECT sensor FROM sites)"
+        )
+        engine.poll()
+        engine.push("r", [("a", after(0)), ("z", after(1))])
+        engine.step()
+        engine.push("r", [("b", after(5))])
+        engine.advance(after(6))
+        named = [(result.at, result.row["sensor"], result.row["site"]) for result in engine.query("named").results()]
+        assert named == [(after(0), "a", "roof"), (after(1), "z", None), (after(5), "b", "cellar")]
+        assert [result.row["sensor"] for result in engine.query("strange").results()] == ["z"]
