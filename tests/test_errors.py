@@ -66,6 +66,7 @@ MISTAKES = [
     "CREATE STREAM s (a INT) TIMESTAMP BY a FROM jsn OPTIONS ('path' = 'in')",
     "CREATE STREAM s (a INT) TIMESTAMP BY a FROM json OPTIONS ('path' = )",
     "CREATE STREAM s (a INT) TIMESTAMP OF a",
+    "CREATE STREAM s (a INT, d STRING) TIMESTAMP BY a SOURCE BY d",
     "CREATE STREAM ticks (a INT)",
     "CREATE VIEW v (a, b) AS SELECT vehicle FROM pos_speed [NOW]",
     "CREATE QUERY q AS SELECT * FROM ticks INTO parket",

@@ -64,7 +64,6 @@ class Stream:
     columns: tuple[Column, ...]
     domain: TimeDomain
     timestamp: str | None = None
-    source_by: str | None = None
     disorder_ticks: Tick = 0
     connector: Connector | None = None
 

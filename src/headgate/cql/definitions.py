@@ -154,7 +154,8 @@ def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
 def _stream(tree: dialect.CreateStream, catalog: Catalog, place: _Places) -> Stream:
     columns = _columns(tree, place)
     timestamp, domain = _timestamp(tree, columns, place)
-    source_by = _one_of(tree.args.get("source_by"), columns, tree.name, place)
+    if tree.args.get("source_by") is not None:
+        raise NotYet("SOURCE BY", place=place(tree.args["source_by"]))
     connector = _connector(tree, SOURCES, "source", place)
     if connector is not None and connector.format != "memory" and timestamp is None:
         raise UserError(
@@ -163,7 +164,7 @@ def _stream(tree: dialect.CreateStream, catalog: Catalog, place: _Places) -> Str
     disorder = 0
     if tree.args.get("disorder") is not None:
         disorder = catalog.ticks(tree.args["disorder"], tree.args.get("disorder_unit"), domain, place(tree.this))
-    return Stream(tree.name, columns, domain, timestamp, source_by, disorder, connector)
+    return Stream(tree.name, columns, domain, timestamp, disorder, connector)
 
 
 def _timestamp(tree: exp.Expression, columns: tuple[Column, ...], place: _Places) -> tuple[str | None, TimeDomain]:
