@@ -26,7 +26,7 @@ def compiled(case: Case) -> Program:
     for name, schema in case.streams.items():
         columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
         catalog.add(Stream(name, columns, TimeDomain.INTEGER))
-    catalog.set("dialect", case.dialect if case.dialect in ("stream", "oracle") else "cql")
+    catalog.set("dialect", "stream" if case.dialect == "stream" else "cql")
     for name, schema in case.relations.items():
         columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
         catalog.add(Relation(name, columns, TimeDomain.INTEGER))

@@ -120,14 +120,14 @@ class Function:
 class Settings:
     """What `SET name = value` can change. Each name and value is listed in `CHOICES`."""
 
-    dialect: Literal["cql", "stream", "oracle"] = "cql"
+    dialect: Literal["cql", "stream"] = "cql"
     range: Literal["closed", "half-open"] = "closed"
     empty_aggregate: Literal["row", "no-row"] = "row"
     unit_seconds: Fraction = Fraction(1)
     timeout_us: int | None = None
 
 
-CHOICES = {"dialect": ("cql", "stream", "oracle"), "range": ("closed", "half-open"), "empty_aggregate": ("row", "no-row")}
+CHOICES = {"dialect": ("cql", "stream"), "range": ("closed", "half-open"), "empty_aggregate": ("row", "no-row")}
 
 
 class Catalog:

@@ -47,7 +47,7 @@ def cuts(case: Case, epochs: str) -> list[int]:
 def script(case: Case) -> str:
     """The case's definitions and its query, named `answer`, as CQL."""
     lines = [
-        f"SET dialect = '{case.dialect if case.dialect in ('stream', 'oracle') else 'cql'}'",
+        f"SET dialect = '{'stream' if case.dialect == 'stream' else 'cql'}'",
         f"SET range = '{case.range}'",
         f"SET empty_aggregate = '{case.empty_aggregate}'",
         f"SET time_unit = '{case.unit_seconds} seconds'",
