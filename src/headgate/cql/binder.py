@@ -15,10 +15,11 @@ from sqlglot import exp, parse_one
 from headgate.catalog import Catalog, TimeDomain, View
 from headgate.catalog import Relation as BaseRelation
 from headgate.catalog import Stream as BaseStream
-from headgate.cql.dialect import Cql, StreamOf, StreamWindow, WindowedQuery
+from headgate.cql.dialect import Cql
 from headgate.cql.grouping import grouped
 from headgate.cql.ranking import first_rows, ranked
 from headgate.cql.subqueries import filter_by, has_subquery, lift
+from headgate.cql.syntax import StreamOf, StreamWindow, WindowedQuery
 from headgate.cql.trees import (
     aggregates,
     as_expression,

@@ -19,7 +19,7 @@ from headgate.catalog import (
     TimeDomain,
     View,
 )
-from headgate.cql import dialect
+from headgate.cql import dialect, syntax
 from headgate.cql.binder import bind
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.expressions import INTEGRAL
@@ -53,44 +53,44 @@ def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
 def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
     place = _Places(text, origin)
     match tree:
-        case dialect.CreateStream():
+        case syntax.CreateStream():
             stream = _stream(tree, catalog, place)
             catalog.add(stream, place(tree.this))
             return stream
-        case dialect.CreateRelation():
+        case syntax.CreateRelation():
             relation = _relation(tree, place)
             catalog.add(relation, place(tree.this))
             return relation
-        case dialect.CreateView():
+        case syntax.CreateView():
             columns = [column.name for column in tree.args.get("columns") or ()]
             view = View(tree.name, bind(tree.args["query"], text, catalog, origin, columns).plan)
             catalog.add(view, place(tree.this))
             return view
-        case dialect.CreateQuery():
+        case syntax.CreateQuery():
             return _query(
                 tree.name, tree.args["query"], text, catalog, origin, _connector(tree, SINKS, "sink", place), place(tree.this)
             )
-        case dialect.CreateFunction():
+        case syntax.CreateFunction():
             parameters = tuple(parameter.name for parameter in tree.args["parameters"])
             function = Function(tree.name, parameters, tree.args["body"].sql("spark"))
             catalog.add_function(function)
             return function
-        case dialect.SetOption():
+        case syntax.SetOption():
             catalog.set(tree.name, tree.args["value"], place(tree.this))
             return Setting(tree.name)
-        case dialect.Disorder():
+        case syntax.Disorder():
             named = catalog.stream(tree.name, place(tree.this))
             ticks = catalog.ticks(tree.args["amount"], tree.args.get("unit"), named.domain, place(tree.this))
             catalog.streams[named.name.lower()] = replace(named, disorder_ticks=ticks)
             return Setting("disorder")
-        case dialect.Timeout():
+        case syntax.Timeout():
             unit = tree.args.get("unit") or "SECOND"
             if unit == "TICK":
                 raise UserError("bad-setting", "TIMEOUT is measured on the engine's clock, not in ticks", place=place(tree))
             micros = float(tree.args["amount"]) * MICROSECONDS_PER_UNIT[unit]
             catalog.settings = replace(catalog.settings, timeout_us=int(micros))
             return Setting("timeout")
-        case dialect.Explain():
+        case syntax.Explain():
             bound = bind(tree.this, text, catalog, origin)
             return Explanation(Query("query", _span(tree.this, text), bound.resolved, bound.plan))
         case exp.Command():
@@ -129,7 +129,7 @@ def _query(
     return query
 
 
-def _relation(tree: dialect.CreateRelation, place: _Places) -> Relation:
+def _relation(tree: syntax.CreateRelation, place: _Places) -> Relation:
     """Fixed if it is read from somewhere without a timestamp; otherwise it changes at the instants its rows carry."""
     columns = _columns(tree, place)
     timestamp, domain = _timestamp(tree, columns, place)
@@ -151,7 +151,7 @@ def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
     return columns
 
 
-def _stream(tree: dialect.CreateStream, catalog: Catalog, place: _Places) -> Stream:
+def _stream(tree: syntax.CreateStream, catalog: Catalog, place: _Places) -> Stream:
     columns = _columns(tree, place)
     timestamp, domain = _timestamp(tree, columns, place)
     if tree.args.get("source_by") is not None:

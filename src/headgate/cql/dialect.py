@@ -16,73 +16,37 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokens import Token, TokenType
 
+from headgate.cql.syntax import (
+    CreateFunction,
+    CreateQuery,
+    CreateRelation,
+    CreateStream,
+    CreateView,
+    Disorder,
+    Drop,
+    Explain,
+    NamePendingView,
+    PendingView,
+    SetOption,
+    Show,
+    StreamOf,
+    StreamWindow,
+    Timeout,
+    WindowedQuery,
+)
 from headgate.errors import Place, UserError, nearest
 
+FOREIGN = "foreign construct: "
+ARITHMETIC = (TokenType.SLASH, TokenType.STAR, TokenType.PLUS, TokenType.DASH, TokenType.MOD)
 STREAM_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
-STATEMENTS = ("CREATE", "SELECT", "SET", "DISORDER", "TIMEOUT", "EXPLAIN", "ISTREAM", "DSTREAM", "RSTREAM", "WITH")
+STATEMENTS = (
+    "CREATE", "DROP", "SHOW", "DESCRIBE", "SELECT", "SET", "DISORDER", "TIMEOUT", "EXPLAIN", "REGISTER", "ISTREAM", "DSTREAM",
+    "RSTREAM", "WITH",
+)  # fmt: skip
+KINDS = ("STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION")
+LISTED = ("STREAMS", "RELATIONS", "VIEWS", "QUERIES", "FUNCTIONS", "SETTINGS")
+REGISTERED = {exp.DataType.Type.TINYINT: "STRING", exp.DataType.Type.CHAR: "STRING", exp.DataType.Type.FLOAT: "DOUBLE"}
 UNITS = ("TICK", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
-
-
-class StreamWindow(exp.Expression):
-    """`[...]` behind a stream: kind is NOW, RANGE, ROWS or UNBOUNDED."""
-
-    arg_types = {
-        "kind": True, "amount": False, "unit": False, "slide": False, "slide_unit": False, "partition": False,
-        "range": False, "range_unit": False, "on": False,
-    }  # fmt: skip
-
-
-class StreamOf(exp.Expression):
-    """`ISTREAM(list)` inside a select list, or `ISTREAM(query)` around a query (then `query` is set)."""
-
-    arg_types = {"kind": True, "expressions": False, "distinct": False, "query": False}
-
-
-class WindowedQuery(exp.Expression):
-    """`(query) [window]` as a whole query."""
-
-    arg_types = {"this": True, "window": True}
-
-
-class CreateStream(exp.Expression):
-    arg_types = {
-        "this": True, "columns": True, "timestamp": False, "source_by": False, "disorder": False, "disorder_unit": False,
-        "format": False, "options": False,
-    }  # fmt: skip
-
-
-class CreateRelation(exp.Expression):
-    arg_types = {"this": True, "columns": True, "timestamp": False, "change": False, "format": False, "options": False}
-
-
-class CreateView(exp.Expression):
-    arg_types = {"this": True, "columns": False, "query": True}
-
-
-class CreateQuery(exp.Expression):
-    arg_types = {"this": True, "query": True, "format": False, "options": False}
-
-
-class CreateFunction(exp.Expression):
-    """A scalar function given by an expression over its parameters."""
-
-    arg_types = {"this": True, "parameters": False, "body": True}
-
-
-class SetOption(exp.Expression):
-    arg_types = {"this": True, "value": True}
-
-
-class Disorder(exp.Expression):
-    arg_types = {"this": True, "amount": True, "unit": False}
-
-
-class Timeout(exp.Expression):
-    arg_types = {"amount": True, "unit": False}
-
-
-class Explain(exp.Expression):
-    arg_types = {"this": True}
 
 
 class CqlParser(Spark.Parser):
@@ -101,6 +65,8 @@ class CqlParser(Spark.Parser):
         return super()._parse_bracket(this)
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
+        if self._at_emission() or self._at_window_without_brackets():
+            return None
         alias = super()._parse_table_alias(alias_tokens)
         if alias is not None and self._at(TokenType.L_BRACKET):
             alias.set("window", self._parse_window_clause())
@@ -120,6 +86,17 @@ class CqlParser(Spark.Parser):
             query.meta.update(start=opening.start, end=self._prev.end + 1)
         return query
 
+    def _at_window_without_brackets(self) -> bool:
+        """`FROM s ROWS 10`, as in the demonstration of Stanford's prototype."""
+        if self._curr and self._curr.text.upper() in ("RANGE", "ROWS") and self._next:
+            if self._next.token_type == TokenType.NUMBER or self._next.text.upper() == "UNBOUNDED":
+                self._foreign("a window without brackets", f"Write [{self._curr.text.upper()} {self._next.text} ...].")
+        return False
+
+    def _foreign(self, what: str, hint: str) -> None:
+        """A construct of another dialect: said so in one line, with what to write instead."""
+        self.raise_error(f"{FOREIGN}{what}. {hint}")
+
     def _parse_window_clause(self) -> StreamWindow:
         opening = self._curr
         self._match(TokenType.L_BRACKET)
@@ -130,6 +107,11 @@ class CqlParser(Spark.Parser):
         return window
 
     def _parse_window_body(self) -> StreamWindow:
+        word = self._curr.text.upper() if self._curr else ""
+        if word == "SIZE":
+            self._foreign("a window of SIZE and ADVANCE (Odysseus)", "Write [RANGE n unit SLIDE n unit] or [ROWS n SLIDE n].")
+        if word in ("AT", "FROM"):
+            self._foreign("a window in the past (SNEEql)", "Use DSTREAM over [RANGE n], which gives tuples when they leave it.")
         if self._match_text_seq("NOW"):
             return self.expression(StreamWindow(kind="NOW"))
         if self._match(TokenType.PARTITION_BY):
@@ -146,7 +128,10 @@ class CqlParser(Spark.Parser):
         if self._match_text_seq("RANGE"):
             if self._match_text_seq("UNBOUNDED"):
                 return self.expression(StreamWindow(kind="UNBOUNDED"))
-            amount, unit = self._parse_span("RANGE needs a length or UNBOUNDED")
+            amount = self._parse_amount("RANGE needs a length or UNBOUNDED")
+            if self._curr and self._curr.text.upper() in ("TUPLE", "TUPLES"):
+                self._foreign("RANGE in tuples (BQL)", f"Write [ROWS {amount}].")
+            unit = self._parse_unit()
             window = self.expression(StreamWindow(kind="RANGE", amount=amount, unit=unit))
             if self._match_text_seq("ON"):
                 window.set("on", self._parse_column())
@@ -205,6 +190,36 @@ class CqlParser(Spark.Parser):
         projections, exclude = super()._parse_projections()
         return ([StreamOf(kind=kind, expressions=projections)] if bare else projections), exclude
 
+    def _at_emission(self) -> bool:
+        """At EVERY n or EMIT AT SLIDE: behind a query, where SQL would look for an alias."""
+        if not self._curr or not self._next:
+            return False
+        word, following = self._curr.text.upper(), self._next
+        return (word == "EVERY" and following.token_type == TokenType.NUMBER) or (
+            word == "EMIT" and following.text.upper() in ("AT", "FINAL")
+        )
+
+    def _parse_emission(self, operator: Any) -> None:
+        if not self._at_emission():
+            return
+        if not isinstance(operator, StreamOf) or operator.args["kind"] != "RSTREAM":
+            self.raise_error(f"{self._curr.text.upper()} belongs to RSTREAM: ISTREAM and DSTREAM speak when something changes")
+        if self._match_text_seq("EVERY"):
+            amount, unit = self._parse_span("EVERY needs a length of time")
+            operator.set("every", amount)
+            operator.set("every_unit", unit)
+            return
+        self._match_text_seq("EMIT")
+        if not self._match_text_seq("AT", "SLIDE"):
+            self.raise_error("expected AT SLIDE behind EMIT")
+        operator.set("at_slide", True)
+
+    def _parse_query_modifiers(self, this: Any) -> Any:
+        query = super()._parse_query_modifiers(this)
+        if isinstance(query, exp.Select) and query.expressions:
+            self._parse_emission(query.expressions[0])
+        return query
+
     def _at(self, kind: TokenType) -> bool:
         return bool(self._curr) and self._curr.token_type == kind
 
@@ -228,16 +243,26 @@ class CqlParser(Spark.Parser):
                     self.raise_error("expected )")
             else:
                 inner = self._parse_query()
-            return self.expression(StreamOf(kind=token.text.upper(), query=inner))
+            operator = self.expression(StreamOf(kind=token.text.upper(), query=inner))
+            self._parse_emission(operator)
+            return operator
         if self._at(TokenType.VAR):
             return self._parse_set_operations(self._named_query())
+        start = self._index
         query = self._parse_select(nested=True, parse_subquery_alias=False)
         if query is None:
             self.raise_error("expected a query")
         query = self._parse_set_operations(query)
         if isinstance(query, exp.Subquery) and query.args.get("window"):
             return self.expression(WindowedQuery(this=query.this, window=query.args["window"]))
+        if isinstance(query, exp.Subquery) and self._curr and self._curr.token_type in ARITHMETIC:
+            return self._parse_arithmetic(start)
         return query
+
+    def _parse_arithmetic(self, start: int) -> exp.Select:
+        """Arithmetic over scalar queries as a whole query: a select without FROM."""
+        self._retreat(start)
+        return exp.Select(expressions=[self._parse_expression()])
 
     def _parse_select(self, *args: Any, **options: Any) -> Any:
         if options.get("nested") and not options.get("table") and self._at(TokenType.VAR) and not self._at_operator():
@@ -253,16 +278,15 @@ class CqlParser(Spark.Parser):
 
     def _parse_cql_statement(self) -> Any:
         if self._match_text_seq("CREATE"):
-            for word, parse in (
-                ("STREAM", self._parse_create_stream),
-                ("RELATION", self._parse_create_relation),
-                ("VIEW", self._parse_create_view),
-                ("QUERY", self._parse_create_query),
-                ("FUNCTION", self._parse_create_function),
-            ):
-                if self._match_text_seq(word):
-                    return parse()
-            self.raise_error("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after CREATE")
+            return self._parse_create()
+        if self._match_text_seq("REGISTER"):
+            return self._parse_register()
+        if self._match_text_seq("DROP"):
+            return self._parse_drop_statement()
+        if self._match_text_seq("SHOW"):
+            return self._parse_show_statement()
+        if self._match_texts(("DESCRIBE", "DESC")):
+            return self.expression(Show(this=self._parse_name()))
         if self._match_text_seq("SET"):
             return self._parse_set_option()
         if self._match_text_seq("DISORDER", "OF"):
@@ -274,16 +298,83 @@ class CqlParser(Spark.Parser):
             return self.expression(Timeout(amount=amount, unit=unit))
         if self._match_text_seq("EXPLAIN"):
             return self.expression(Explain(this=self._parse_query()))
-        for word in ("SKEW", "LATENCY", "ENVIRONMENT", "DROP", "SHOW", "DESCRIBE", "REGISTER", "HEARTBEAT"):
+        for word in ("SKEW", "LATENCY", "ENVIRONMENT", "HEARTBEAT"):
             if self._match_text_seq(word):
                 return self._not_yet(word)
-        if self._curr and self._next and self._next.token_type == TokenType.COLON:
-            return self._not_yet("a query named by a colon")
+        labelled = self._parse_label()
+        if labelled is not None:
+            return labelled
         if self._curr and self._curr.text.upper() not in STATEMENTS and not self._at(TokenType.L_PAREN):
             following = self._next.token_type if self._next else None
             if following not in self.SET_OPERATIONS:
                 self.raise_error(f'unknown statement "{self._curr.text}"')
         return self._parse_query()
+
+    def _parse_create(self) -> Any:
+        for word, parse in (
+            ("STREAM", self._parse_create_stream),
+            ("RELATION", self._parse_create_relation),
+            ("VIEW", self._parse_create_view),
+            ("QUERY", self._parse_create_query),
+            ("FUNCTION", self._parse_create_function),
+        ):
+            if self._match_text_seq(word):
+                return parse()
+        self.raise_error("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after CREATE")
+        raise AssertionError
+
+    def _parse_register(self) -> Any:
+        """`register stream S (A integer, C byte)`, as Stanford's prototype has it: a byte is one character there."""
+        for word, parse in (("STREAM", self._parse_create_stream), ("RELATION", self._parse_create_relation)):
+            if self._match_text_seq(word):
+                node = parse()
+                for column in node.args.get("columns") or ():
+                    kind = column.args["kind"] if isinstance(column, exp.ColumnDef) else None
+                    if kind is not None and kind.this in REGISTERED:
+                        column.set("kind", exp.DataType.build(REGISTERED[kind.this]))
+                return node
+        self.raise_error("expected STREAM or RELATION after REGISTER")
+        raise AssertionError
+
+    def _parse_label(self) -> Any:
+        """`Name: query` and `Name(a, b): query`; `table :`, `query :`, `vquery :` and `vtable :` of the prototype's scripts."""
+        start = self._index
+        name = self._parse_id_var(any_token=False) if self._curr and self._next else None
+        columns = None
+        if name is not None and self._at(TokenType.L_PAREN):
+            columns = self._try_parse(self._parse_wrapped_id_vars)
+        if name is None or not self._match(TokenType.COLON):
+            self._retreat(start)
+            return None
+        match name.name.lower():
+            case "table" | "query" if columns is None:
+                return self._parse_cql_statement()
+            case "vquery" if columns is None:
+                return self.expression(PendingView(query=self._parse_query()))
+            case "vtable" if columns is None:
+                if not self._match_text_seq("REGISTER"):
+                    self.raise_error("expected REGISTER behind vtable :")
+                registered = self._parse_register()
+                kind = "STREAM" if isinstance(registered, CreateStream) else "RELATION"
+                return self.expression(NamePendingView(this=registered.this, columns=registered.args["columns"], kind=kind))
+            case "source" | "dest" if columns is None:
+                self._foreign("a file of the prototype's scripts", "Say FROM format OPTIONS (...), or INTO.")
+        return self.expression(CreateView(this=name, columns=columns, query=self._parse_query()))
+
+    def _parse_drop_statement(self) -> Drop:
+        for kind in KINDS:
+            if self._match_text_seq(kind):
+                if_exists = bool(self._match_text_seq("IF", "EXISTS"))
+                return self.expression(Drop(this=self._parse_name(), kind=kind, if_exists=if_exists))
+        self.raise_error("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after DROP")
+        raise AssertionError
+
+    def _parse_show_statement(self) -> Show:
+        for kind in LISTED:
+            if self._match_text_seq(kind):
+                return self.expression(Show(kind=kind))
+        self.raise_error(f"expected {', '.join(LISTED[:-1])} or {LISTED[-1]} after SHOW")
+        raise AssertionError
 
     def _not_yet(self, word: str) -> exp.Command:
         node = exp.Command(this=word)
@@ -301,7 +392,7 @@ class CqlParser(Spark.Parser):
     def _parse_create_stream(self) -> Any:
         name = self._parse_name()
         if self._match_text_seq("AS"):
-            return self._not_yet("CREATE STREAM ... AS")
+            return self.expression(CreateView(this=name, query=self._parse_query(), kind="STREAM"))
         columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_column_definition))
         node = self.expression(CreateStream(this=name, columns=columns))
         while self._curr:
@@ -321,6 +412,8 @@ class CqlParser(Spark.Parser):
 
     def _parse_create_relation(self) -> Any:
         name = self._parse_name()
+        if self._match_text_seq("AS"):
+            return self.expression(CreateView(this=name, query=self._parse_query(), kind="RELATION"))
         columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_column_definition))
         node = self.expression(CreateRelation(this=name, columns=columns))
         while self._curr:
@@ -328,10 +421,12 @@ class CqlParser(Spark.Parser):
                 node.set("timestamp", self._parse_name())
             elif self._match_text_seq("CHANGE", "BY"):
                 node.set("change", self._parse_name())
+            elif self._match_text_seq("KEY"):
+                node.set("key", self._parse_wrapped_id_vars() if self._at(TokenType.L_PAREN) else [self._parse_name()])
             elif self._match_text_seq("FROM"):
                 self._parse_connector(node)
             else:
-                self.raise_error("expected TIMESTAMP BY, CHANGE BY or FROM")
+                self.raise_error("expected KEY, TIMESTAMP BY, CHANGE BY or FROM")
         return node
 
     def _parse_column_definition(self) -> exp.ColumnDef:
@@ -420,6 +515,11 @@ def parse(text: str, origin: str = "") -> list[exp.Expression]:
         tokens = dialect.tokenize(text)
     except TokenError:
         start = _open_quote(text)
+        if text[start] == "`" and "'" in text[start:]:
+            place = Place(text, start, text.index("'", start) + 1, origin)
+            raise UserError(
+                "foreign-construct", "typographic quotes", place=place, hint="Write 'text' between straight quotes."
+            ) from None
         raise UserError("syntax", "a quote or comment is not closed", place=Place(text, start, start + 1, origin)) from None
     statements: list[exp.Expression] = []
     for chunk in _statements(tokens):
@@ -458,7 +558,7 @@ def _open_quote(text: str) -> int:
 
 def _statements(tokens: list[Token]) -> list[list[Token]]:
     chunks: list[list[Token]] = [[]]
-    for token in tokens:
+    for token in _count_distinct(tokens):
         if token.token_type == TokenType.SEMICOLON:
             chunks.append([])
         else:
@@ -466,18 +566,33 @@ def _statements(tokens: list[Token]) -> list[list[Token]]:
     return [chunk for chunk in chunks if chunk]
 
 
+def _count_distinct(tokens: list[Token]) -> list[Token]:
+    """`COUNT DISTINCT (x)`, as the Linear Road queries write it, as `COUNT(DISTINCT x)`."""
+    result = list(tokens)
+    for position in range(len(result) - 2):
+        word, distinct, opening = result[position : position + 3]
+        if word.text.upper() == "COUNT" and distinct.token_type == TokenType.DISTINCT and opening.token_type == TokenType.L_PAREN:
+            result[position + 1 : position + 3] = [opening, distinct]
+    return result
+
+
 def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str) -> UserError:
     first = error.errors[0]
     message = str(first["description"] or "syntax error")
     if not message.split(" ")[0].isupper():
         message = message[0].lower() + message[1:]
+    if message.startswith(FOREIGN):
+        message, _, instead = message.partition(". ")
+        message = message.removeprefix(FOREIGN)
+        start = max(0, _offset(text, first) - len(str(first["highlight"] or "")))
+        place = Place(text, start, max(_offset(text, first), start + 1), origin)
+        return UserError("foreign-construct", message, place=place, hint=instead)
     message, _, hint = message.partition(". Did you")
-    line, column, word = first["line"], first["col"], str(first["highlight"] or "")
+    word = str(first["highlight"] or "")
     if message.startswith("invalid expression"):
         message = f'unexpected "{word}"'
-    offset = sum(len(part) + 1 for part in text.split("\n")[: (line or 1) - 1])
-    end = offset + (column or 0)
-    start = max(offset, end - len(word))
+    end = _offset(text, first)
+    start = max(end - (first["col"] or 0), end - len(word))
     if not hint and word.isalpha():
         known = (*STATEMENTS, "FROM", "WHERE", "GROUP", "HAVING", "RANGE", "ROWS", "SLIDE", "UNBOUNDED", "STREAM", "QUERY")
         close = nearest(word, known)
@@ -488,3 +603,8 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
         hint = close.removeprefix("Did you") if close and before.upper() not in close else ""
     place = Place(text, start, max(end, start + 1), origin)
     return UserError("syntax", message, place=place, hint=f"Did you{hint}" if hint else "")
+
+
+def _offset(text: str, error: dict[str, Any]) -> int:
+    """Where in the text the place ends that sqlglot gives by line and column."""
+    return sum(len(part) + 1 for part in text.split("\n")[: (error["line"] or 1) - 1]) + (error["col"] or 0)

@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from sqlglot import exp
 
-from headgate.cql.dialect import StreamOf, StreamWindow, WindowedQuery, parse
+from headgate.cql.dialect import parse
+from headgate.cql.syntax import StreamOf, StreamWindow, WindowedQuery
 from headgate.errors import NotYet, UserError
 from headgate.testing.cases import FUNCTIONS, Case, Change, Row, sql_type
 
