@@ -47,7 +47,9 @@ class Duck:
         self.case = case
         self.program = program
         self.database = duckdb.connect(":memory:")
-        self.database.execute("SET threads = 1; CREATE MACRO pmod(a, b) AS ((a % b) + b) % b")
+        self.database.execute(
+            "SET threads = 1; CREATE MACRO pmod(a, b) AS ((a % b) + b) % b; CREATE MACRO raise_error(said) AS error(said)"
+        )
         self.started = False
 
     def run(self, cuts: Iterable[int], moves: Iterable[bool]) -> list[Change]:

@@ -66,7 +66,7 @@ class _Reference:
             raise UserError("no-duckdb", "the reference evaluator needs DuckDB", hint="pip install 'headgate[testing]'") from None
         self.case = case
         self.database = duckdb.connect(":memory:")
-        self.database.execute("SET integer_division = true; SET threads = 1")
+        self.database.execute("SET integer_division = true; SET error_on_division_by_zero = false; SET threads = 1")
         for name, (parameter, body) in FUNCTIONS.items():
             self.database.execute(f"CREATE MACRO {name}({parameter}) AS {body}")
         self.tables = 0
