@@ -42,7 +42,6 @@ def timeline(lowering: Lowering, node: Aggregate, span: Tick) -> str:
     nulls = ", ".join(f"NULL AS {v}" for v in (*values, "_one"))
     columns = listed((*hidden, "_at", *values, "_one"))
     origin = domain(node.child).origin
-    known = f":since >= {origin}"
 
     def marks(instants: str) -> str:
         return f"SELECT {comma(listed((*hidden, '_at')), nulls)} FROM ({instants})"
