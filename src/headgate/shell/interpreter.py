@@ -160,6 +160,7 @@ class Interpreter:
                             hint=r"\advance 2026-01-31 12:00:00")  # fmt: skip
         if isinstance(to, datetime) and TimeDomain.TIMESTAMP not in domains:
             raise UserError("bad-instant", f"{to} is a timestamp, and no query has such time", hint=r"\advance 10")
+        self.engine.poll()  # what lies in files already has come
         self.engine.advance(to)
         self.say(f"complete up to {to}")
 

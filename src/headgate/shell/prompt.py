@@ -6,6 +6,7 @@ What comes of them, and the results of queries, is printed above the line being 
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,10 +53,18 @@ def converse(worker: Worker, kept: History) -> None:
     """
     with patch_stdout():
         asyncio.run(read_on(session(worker, kept), worker.hand))
+        if worker.entries.qsize():
+            print("carrying out what was typed; Ctrl-C leaves at once")
         worker.finish()
 
 
 async def read_on(prompts: PromptSession[str], hand: Callable[[Entry], None]) -> None:
+    def leave() -> None:
+        if prompts.app.is_running:
+            prompts.app.exit(exception=EOFError())
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, leave)
     while True:
         try:
             text = await prompts.prompt_async()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -43,13 +44,15 @@ def run_through(script: Iterable[Entry], master: str | None, debug: bool) -> int
     from headgate.shell.interpreter import Interpreter
     from headgate.shell.prompt import is_quit
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
     with running(master, state_directory()) as engine:
         interpreter = Interpreter(engine, partial(print, flush=True), partial(print, file=sys.stderr, flush=True), debug=debug)
         for entry in (entry for source in (script, read(sys.stdin)) for entry in source):
             if is_quit(entry):
                 break
             interpreter.carry_out(entry)
-            interpreter.turn()
+            if entry.is_command:  # after a statement others may follow that are to see the same input
+                interpreter.turn()
         interpreter.finish()
         return FAILED if interpreter.failures else 0
 

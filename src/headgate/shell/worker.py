@@ -109,4 +109,5 @@ class Worker(Thread):
             self.began, self.busy = time.monotonic(), True
             if entry is not None:
                 interpreter.carry_out(entry)
-            pause = 0.0 if interpreter.turn() else POLL_SECONDS
+            if self.entries.empty():  # all queries of a script begin before the first of them runs ahead
+                pause = 0.0 if interpreter.turn() else POLL_SECONDS
