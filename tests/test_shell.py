@@ -184,6 +184,9 @@ def offers(text: str, catalog: Catalog) -> list[str]:
         ("SET r", ["range"]),
         ("SET range = ", ["'closed'", "'half-open'"]),
         ("DISORDER OF b", ["bids"]),
+        ("DROP QUERY b", ["best"]),
+        ("DESCRIBE w", ["warm"]),
+        ("SHOW q", ["queries"]),
         ("TIMEOUT 2 mi", ["microseconds", "milliseconds", "minutes"]),
         # names
         ("SELECT * FROM ", ["bids", "readings", "sites", "warm"]),
@@ -414,6 +417,13 @@ def test_commands_and_mistakes(spark: SparkSession, said: list[str]) -> None:
         assert answers("\\explain q").startswith("query q (relation)\n\n-- with all defaults\n")
         assert answers("EXPLAIN SELECT v FROM s [NOW];").startswith("query query (relation)")
         assert "query q (v INT): relation, 2 results, complete up to 9" in answers("\\show")
+        assert (
+            answers("DESCRIBE t;")
+            == "column  type          is\nd       DATE\nm       DECIMAL(5, 2)\nat      DATE          timestamp"
+        )
+        assert answers("CREATE VIEW w AS SELECT v FROM s; DROP VIEW w; DROP VIEW IF EXISTS w;").splitlines()[1:] == [
+            "view w is dropped", "there is no such view",
+        ]  # fmt: skip
         assert all(f"\\{name}" in answers("\\help") for name in COMMANDS)
         assert shell.failures == 6
 

@@ -106,6 +106,14 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
                 return keywords(SPANS)
             streams = things("stream", catalog.streams.values())
             return {"DISORDER": keywords(["OF"]), "OF": streams}.get(past[-1].upper, [])
+        case ["SHOW"]:
+            return keywords(["STREAMS", "RELATIONS", "VIEWS", "QUERIES", "FUNCTIONS", "SETTINGS"])
+        case ["DROP"]:
+            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION"])
+        case ["DROP", kind]:
+            return dropped(kind, catalog)
+        case ["DESCRIBE", *_]:
+            return everything(catalog)
         case [first, *_] if first in STATEMENTS or past[0].text == "(" or past[0].name in sources(catalog):
             return in_query(past, coming, catalog)
         case _:
@@ -272,6 +280,10 @@ def sources_named(catalog: Catalog) -> list[Candidate]:
         *things("relation", catalog.relations.values()),
         *things("view", catalog.views.values()),
     ]
+
+
+def dropped(kind: str, catalog: Catalog) -> list[Candidate]:
+    return [candidate for candidate in everything(catalog) if candidate.kind == kind.lower()]
 
 
 def everything(catalog: Catalog) -> list[Candidate]:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, assert_never
 
 from headgate.catalog import Column, Function, Query, Relation, Stream, TimeDomain, View
-from headgate.cql.definitions import Definition, Explanation, Setting
+from headgate.cql.definitions import Definition, Dropped, Explanation, Listing, Setting
 from headgate.delta.lower import lower
 from headgate.engine import Engine
 from headgate.errors import Place, UserError
@@ -102,8 +102,12 @@ class Interpreter:
                 self.say(f"{name} is set")
             case Explanation(query=asked):
                 self.say(explained(asked, lower(asked.plan)))
+            case Dropped(kind, name):
+                self.say(f"{kind} {name} is dropped" if name else f"there is no such {kind}")
+            case Listing():
+                self.say(table(definition))
             case _:
-                self.say(str(definition))
+                assert_never(definition)
 
     # results
 
@@ -221,6 +225,14 @@ def beyond_json(row: Any, columns: Iterable[Column]) -> Any:
         return value
 
     return {name: converted(name, value) for name, value in row.items()} if isinstance(row, dict) else row
+
+
+def table(listing: Listing) -> str:
+    """Words under their headings, in columns."""
+    lines = [listing.columns, *listing.rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = (zip(line, widths, strict=True) for line in lines)
+    return "\n".join("  ".join(f"{word:<{width}}" for word, width in line).rstrip() for line in padded)
 
 
 def described(thing: Stream | Relation | View | Query) -> str:
