@@ -382,6 +382,20 @@ SELECT pric FROM bids;
 
 
 @pytest.mark.spark
+def test_the_transcript_of_the_documentation_is_true(spark: SparkSession, said: list[str]) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "shell.md").read_text(encoding="utf-8")
+    transcript = page.split("```\n")[1]
+    with Engine(spark) as engine:
+        shell = Interpreter(engine, said.append, said.append)
+        for shown in transcript.split("headgate> ")[1:]:
+            lines = shown.splitlines()
+            typed = 1 + sum(line.startswith("       . ") for line in lines)
+            said.clear()
+            carry_out(shell, "\n".join(line.removeprefix("       . ") for line in lines[:typed]))
+            assert "\n".join(said).splitlines() == lines[typed:], lines[0]
+
+
+@pytest.mark.spark
 def test_commands_and_mistakes(spark: SparkSession, said: list[str]) -> None:
     with Engine(spark) as engine:
         shell = Interpreter(engine, said.append, lambda text: said.append(f"! {text}"))
@@ -419,7 +433,7 @@ def test_commands_and_mistakes(spark: SparkSession, said: list[str]) -> None:
         assert "query q (v INT): relation, 2 results, complete up to 9" in answers("\\show")
         assert (
             answers("DESCRIBE t;")
-            == "column  type          is\nd       DATE\nm       DECIMAL(5, 2)\nat      DATE          timestamp"
+            == "column  type           is\nd       DATE\nm       DECIMAL(5, 2)\nat      DATE           timestamp"
         )
         assert answers("CREATE VIEW w AS SELECT v FROM s; DROP VIEW w; DROP VIEW IF EXISTS w;").splitlines()[1:] == [
             "view w is dropped", "there is no such view",
