@@ -124,7 +124,10 @@ class _Binder:
     def resolved(self, tree: exp.Expression) -> str:
         start, end = tree.meta.get("start", 0), tree.meta.get("end", len(self.text))
         result = self.text[start:end]
-        for offset, addition in sorted(self.insertions, key=lambda insertion: -insertion[0]):
+        # At one place what was taken later goes around what was taken before: ahead of it on the left, behind it on the right.
+        numbered = [(offset, order, text) for order, (offset, text) in enumerate(self.insertions)]
+        around = sorted(numbered, key=lambda entry: (-entry[0], entry[1] if entry[2].endswith("(") else -entry[1]))
+        for offset, _, addition in around:
             result = result[: offset - start] + addition + result[offset - start :]
         return result
 
