@@ -140,15 +140,19 @@ def test(
             if not outcome.passed:
                 failed += 1
                 out.print(f"{outcome.case.id}: {outcome.case.query}\n  {outcome.complaint}".replace("\n", "\n  "), markup=False)
-    refused = 0
+    refused = foreign = 0
     for case in texts:
         try:
-            explained(case)
+            assumed = explained(case)
         except UserError as error:
-            refused += 1
-            out.print(f"{case.id}: {error.code}: {error.message}", markup=False)
+            foreign, refused = foreign + (error.code == "foreign-construct"), refused + (error.code != "foreign-construct")
+            out.print(f"{case.id}: {error.code}: {error.message}. {error.hint}".rstrip(), markup=False)
+        else:
+            if assumed:
+                out.print(f"{case.id}: explained, assuming {', '.join(assumed)}", markup=False)
     if texts:
-        out.print(f"{len(texts) - refused} of {len(texts)} texts without output explained", markup=False)
+        understood = len(texts) - refused - foreign
+        out.print(f"texts without output: {understood} explained, {foreign} foreign, {refused} refused", markup=False)
     out.print(f"{len(with_output) - failed} passed, {failed} failed", markup=False)
     raise typer.Exit(1 if failed else 0)
 
