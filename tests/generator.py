@@ -176,5 +176,5 @@ def cases(draw: st.DrawFn, depth: int = 2) -> Case:
 @st.composite
 def cuttings(draw: st.DrawFn, horizon: int = HORIZON) -> tuple[list[int], list[bool]]:
     """Ends of epochs, and after which of them the state moves."""
-    ends = sorted(draw(st.sets(st.integers(0, horizon - 1), max_size=6)) | {horizon})
+    ends = sorted(draw(st.sets(st.integers(0, horizon - 1), max_size=3)) | {horizon})
     return ends, draw(st.lists(st.booleans(), min_size=len(ends), max_size=len(ends)))

@@ -7,10 +7,12 @@ Istream, Dstream and Rstream compare consecutive instants as bags. Time is integ
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any, Literal
 
 from sqlglot import exp
@@ -65,10 +67,8 @@ class _Reference:
         except ImportError:
             raise UserError("no-duckdb", "the reference evaluator needs DuckDB", hint="pip install 'headgate[testing]'") from None
         self.case = case
-        self.database = duckdb.connect(":memory:")
-        self.database.execute("SET integer_division = true; SET threads = 1")
-        for name, (parameter, body) in FUNCTIONS.items():
-            self.database.execute(f"CREATE MACRO {name}({parameter}) AS {body}")
+        self.database = _shared(duckdb).cursor()  # its own temporary tables
+        self.database.execute("SET integer_division = true; PRAGMA disable_optimizer")  # planning takes longer than running
         self.tables = 0
         self.named: dict[str, TupleStream | VaryingRelation] = {}
         self.growing: set[str] = set()
@@ -273,11 +273,7 @@ class _Reference:
         return table
 
     def fill(self, name: str, columns: list[tuple[str, str]], rows: list[Row]) -> None:
-        definition = ", ".join(f'"{column}" {kind}' for column, kind in columns)
-        self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({definition})")
-        if rows:
-            marks = ", ".join("?" for _ in columns)
-            self.database.executemany(f"INSERT INTO {name} VALUES ({marks})", [list(row) for row in rows])
+        self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {table_of(columns, rows)}")
 
     def run(self, sql: str) -> tuple[list[tuple[str, str]], list[Row]]:
         cursor = self.database.execute(sql)
@@ -343,8 +339,41 @@ class _Reference:
         return True
 
 
+@cache
+def _shared(duckdb: Any) -> Any:
+    """One database for all evaluations: starting one takes longer than most of them."""
+    database = duckdb.connect(":memory:")
+    database.execute("SET threads = 1")
+    for name, (parameter, body) in FUNCTIONS.items():
+        database.execute(f"CREATE MACRO {name}({parameter}) AS {body}")
+    return database
+
+
 def _columns(schema: dict[str, str]) -> list[tuple[str, str]]:
     return [(name, sql_type(kind)) for name, kind in schema.items()]
+
+
+def table_of(columns: list[tuple[str, str]], rows: list[Row]) -> str:
+    """A query that gives the rows."""
+    names = [f'"{name}"' for name, _ in columns]
+    typed = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, (_, kind) in zip(names, columns, strict=True))
+    lines = rows or [tuple(None for _ in columns)]
+    listed = ", ".join(f"({', '.join(map(_literal, row))})" for row in lines)
+    return f"SELECT {typed} FROM (VALUES {listed}) AS given({', '.join(names)}){'' if rows else ' WHERE FALSE'}"
+
+
+def _literal(value: Any) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool() | int():
+            return str(value)
+        case float() if math.isfinite(value):
+            return f"CAST({value!r} AS DOUBLE)"
+        case list():
+            return f"[{', '.join(map(_literal, value))}]"
+        case _:
+            return "'" + str(value).replace("'", "''") + "'"
 
 
 def _unique(columns: list[tuple[str, str]]) -> list[tuple[str, str]]:
