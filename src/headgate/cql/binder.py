@@ -7,7 +7,7 @@ cannot answer is refused here, with the place, so that nothing behind this modul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sqlglot import exp, parse_one
@@ -34,6 +34,7 @@ from headgate.cql.trees import (
     unaliased,
     unique,
 )
+from headgate.cql.windows import every, frame
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.derived import MINUS_ONE, intersection, outer_join, set_difference
 from headgate.plan.expressions import Named
@@ -41,15 +42,11 @@ from headgate.plan.nodes import (
     Distinct,
     Dstream,
     Equality,
-    Frame,
     Istream,
     Join,
     Node,
-    Now,
     Project,
-    Range,
     Relation,
-    Rows,
     Rstream,
     Source,
     Stored,
@@ -122,6 +119,19 @@ class Scope:
         return own | (self.outer.inner_names() if self.outer is not None else set())
 
 
+ELEMENT_TIME = "element_time"
+"""The timestamp of a stream's tuple, as a column; not among those that * stands for."""
+
+
+def _reads_time(tree: exp.Expression, alias: str, columns: tuple[str, ...]) -> bool:
+    """Whether a query asks for the timestamps of the tuples of that input."""
+    asked = {ELEMENT_TIME, "timestamp"} - {column.lower() for column in columns}
+    return any(
+        column.name.lower() in asked and (not column.table or column.table.lower() == alias.lower())
+        for column in tree.find_all(exp.Column)
+    )
+
+
 class _Binder:
     def __init__(self, text: str, catalog: Catalog, origin: str) -> None:
         self.text = text
@@ -191,7 +201,7 @@ class _Binder:
     def query(self, tree: exp.Expression) -> Node:
         match tree:
             case StreamOf() if tree.args.get("query") is not None:
-                return self.operator(tree.args["kind"], self.relation(tree.args["query"]), tree)
+                return self.operator(tree, self.relation(tree.args["query"]), tree)
             case WindowedQuery():
                 return self.windowed(self.as_stream(tree.this), tree.args["window"])
             case exp.Subquery():
@@ -225,12 +235,13 @@ class _Binder:
             place=self.place(tree), hint="Say which stream is meant: ISTREAM, DSTREAM or RSTREAM.",
         )  # fmt: skip
 
-    def operator(self, kind: str, child: Relation, tree: exp.Expression) -> Stream:
-        if kind == "RSTREAM" and domain(child) is TimeDomain.TIMESTAMP and not instantaneous(child):
+    def operator(self, written: StreamOf, child: Relation, tree: exp.Expression) -> Stream:
+        kind, interval = written.args["kind"], every(self, written, child, tree)
+        if kind == "RSTREAM" and not interval and domain(child) is TimeDomain.TIMESTAMP and not instantaneous(child):
             raise UserError(
                 "rstream-every-instant", "RSTREAM would repeat the relation at every microsecond", place=self.place(tree),
                 detail="Over TIMESTAMP time it needs a relation that lives for one instant, as below [NOW].",
-                hint="Use ISTREAM, or join with a stream [NOW].",
+                hint="Use ISTREAM, say EVERY 1 SECOND behind the query, or join with a stream [NOW].",
             )  # fmt: skip
         match kind:
             case "ISTREAM":
@@ -238,7 +249,7 @@ class _Binder:
             case "DSTREAM":
                 return Dstream(child)
             case _:
-                return Rstream(child)
+                return Rstream(child, interval)
 
     def set_operation(self, tree: exp.SetOperation) -> Relation:
         if tree.args.get("by_name") or any(tree.args.get(part) for part in ("order", "limit", "offset")):
@@ -317,7 +328,7 @@ class _Binder:
             keys = self.sort_keys(tree, outputs, expanded)
             chosen = tuple(outputs[: len(projected)])
             result = first_rows(self, result, keys, tree.args.get("limit"), tree.args.get("offset"), chosen)
-        return self.operator(operator, result, tree) if operator else result
+        return self.operator(operator, result, tree) if operator is not None else result
 
     def hidden_keys(self, tree: exp.Select, projected: list[exp.Expression], distinct: bool) -> list[exp.Expression]:
         """Expressions of ORDER BY that are not in the select list: computed beside it, where LIMIT needs them."""
@@ -372,13 +383,13 @@ class _Binder:
         if not tree.expressions:
             raise UserError("syntax", "the select list is empty", place=self.place(tree))
 
-    def select_list(self, tree: exp.Select) -> tuple[str, list[exp.Expression], bool]:
+    def select_list(self, tree: exp.Select) -> tuple[StreamOf | None, list[exp.Expression], bool]:
         projections, distinct = tree.expressions, tree.args.get("distinct") is not None
         if distinct and tree.args["distinct"].args.get("on"):
             raise NotYet("DISTINCT ON", place=self.place(tree))
         operators = [item for item in projections if isinstance(unaliased(item), StreamOf)]
         if not operators:
-            return "", projections, distinct
+            return None, projections, distinct
         if len(projections) > 1:
             raise UserError(
                 "operator-in-list", f"{operators[0].args.get('kind', 'the operator')} must be around the whole select list",
@@ -387,7 +398,7 @@ class _Binder:
         inner = unaliased(operators[0])
         if not inner.expressions:
             raise UserError("syntax", "the select list is empty", place=self.place(tree))
-        return inner.args["kind"], inner.expressions, distinct or bool(inner.args.get("distinct"))
+        return inner, inner.expressions, distinct or bool(inner.args.get("distinct"))
 
     # FROM
 
@@ -403,7 +414,10 @@ class _Binder:
                 raise UserError(
                     "name-taken", f'"{alias}" stands twice in FROM', place=self.place(table), hint="Give one an alias."
                 )
-            bound.append((alias, node, names(node)))
+            visible = names(node)
+            if isinstance(node, Window) and _reads_time(tree, alias, visible):
+                node = replace(node, stamp=ELEMENT_TIME)
+            bound.append((alias, node, visible))
             sided = join is not None and (join.args.get("side") or "").upper() in ("LEFT", "RIGHT", "FULL")
             outer.append(join if sided else None)
             if join is not None and not sided:
@@ -421,22 +435,25 @@ class _Binder:
     def scope(self, bound: Sequence[tuple[str, Relation, tuple[str, ...]]]) -> Scope:
         """Give every column of FROM a name of its own: its own where it is unique, else alias_name."""
         counts: dict[str, int] = {}
-        for _, _, columns in bound:
-            for column in columns:
+        for _, node, _ in bound:
+            for column in names(node):
                 counts[column.lower()] = counts.get(column.lower(), 0) + 1
         wanted = [
             column if counts[column.lower()] == 1 else f"{alias or 'q'}_{column}"
-            for alias, _, columns in bound
-            for column in columns
+            for alias, node, _ in bound
+            for column in names(node)
         ]
         inner_names = iter(unique(wanted, self.enclosing.inner_names() if self.enclosing else ()))
         items = []
-        for alias, node, columns in bound:
+        for alias, node, visible in bound:
+            columns = names(node)
             inner = {column.lower(): next(inner_names) for column in columns}
             if tuple(inner.values()) != columns:
                 types = types_of(node)
                 node = Project(node, tuple(Named(inner[c.lower()], as_expression(column_named(c), types)) for c in columns))
-            items.append(_Item(alias, node, inner, columns))
+            if len(columns) > len(visible):  # the papers' queries call it timestamp
+                inner.setdefault("timestamp", inner[ELEMENT_TIME])
+            items.append(_Item(alias, node, inner, visible))
         types = {name: kind for item in items for name, kind in types_of(item.node).items()}
         return Scope(items, {**(self.enclosing.types if self.enclosing else {}), **types}, self.enclosing)
 
@@ -489,42 +506,7 @@ class _Binder:
         return as_relation(node)
 
     def windowed(self, child: Stream, window: StreamWindow) -> Window:
-        return Window(child, self.frame(child, window))
-
-    def frame(self, child: Stream, window: StreamWindow) -> Frame:
-        arguments, place = window.args, self.place(window)
-        if arguments.get("on") is not None:
-            raise NotYet("a window ON an attribute", place=place)
-        match arguments["kind"]:
-            case "NOW":
-                return Now()
-            case "UNBOUNDED":
-                return Unbounded()
-            case "RANGE":
-                kind = domain(child)
-                length = self.catalog.ticks(arguments["amount"], arguments.get("unit"), kind, place)
-                slide = None
-                if arguments.get("slide") is not None:
-                    slide = self.catalog.ticks(arguments["slide"], arguments.get("slide_unit"), kind, place)
-                    if slide <= 0:
-                        raise UserError("bad-window", "SLIDE must be longer than nothing", place=place)
-                return Range(length, slide, self.catalog.settings.range == "closed")
-            case _:
-                if arguments.get("slide") is not None:
-                    raise NotYet("ROWS with SLIDE", place=place)
-                lasting = None
-                if arguments.get("range") is not None:
-                    length = self.catalog.ticks(arguments["range"], arguments.get("range_unit"), domain(child), place)
-                    lasting = Range(length, None, self.catalog.settings.range == "closed").span
-                if not arguments["amount"].isdigit():
-                    raise UserError("bad-window", f"ROWS {arguments['amount']} is not a whole number of rows", place=place)
-                known = {name.lower(): name for name in names(child)}
-                by = []
-                for column in arguments.get("partition") or ():
-                    if column.name.lower() not in known:
-                        raise self.no_such_column(column, "the stream", known.values())
-                    by.append(known[column.name.lower()])
-                return Rows(int(arguments["amount"]), tuple(by), lasting)
+        return Window(child, frame(self, child, window))
 
     # WHERE and joins
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from headgate.delta import sweep
 from headgate.delta.sql import ONE, alive, comma, listed, name, union
-from headgate.plan.expressions import INTEGRAL, Call
+from headgate.plan.expressions import INTEGRAL, NUMERIC, Call
 from headgate.plan.nodes import Aggregate, domain, names
 from headgate.plan.properties import coarse, endless, retracts
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 ADDITIVE = frozenset({"count", "sum", "avg"})
-NUMERIC = (*INTEGRAL, "FLOAT", "DOUBLE", "DECIMAL", "UNKNOWN")
 
 
 def additive(call: Call) -> bool:

@@ -41,6 +41,7 @@ from headgate.plan.nodes import (
     Stream,
     Unbounded,
     Union,
+    Values,
     Weight,
     Window,
     domain,
@@ -170,7 +171,7 @@ class Lowering:
                 return linear.apply(self, node, child) if child else None
             case Union(left, right) if in_logs(node):
                 return linear.either(self, node, self.ends(left), self.ends(right))
-            case Aggregate() | Distinct() | Ranked() | Stored() | Window(_, Rows(span=None)):
+            case Aggregate() | Distinct() | Ranked() | Stored() | Window(_, Rows(span=None) | Values()):
                 return None  # what they put out stays open and is taken back
             case _:
                 live = self.live(node)
@@ -224,7 +225,7 @@ class Lowering:
 def in_logs(node: Relation) -> bool:
     """Whether the live elements can be read back from logs or a row window's tail, so that no synopsis is needed."""
     match node:
-        case Window(Source()) | Window(_, Rows()):
+        case Window(Source()) | Window(_, Rows() | Values()):
             return True
         case Filter(child) | Project(child) | Weight(child):
             return in_logs(child)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+from headgate.catalog import Tick
 from headgate.delta import linear, netting
-from headgate.delta.sql import FOREVER, listed, union
+from headgate.delta.instants import ceiling, stamp
+from headgate.delta.sql import FOREVER, comma, listed, union
 from headgate.plan.nodes import Dstream, Filter, Istream, Project, Relation, Rstream, Stream, Window, names
 from headgate.plan.properties import arrival_ordered, instantaneous, retracts, straight
 
@@ -25,8 +27,8 @@ def tuples(lowering: Lowering, node: Istream | Dstream | Rstream) -> str:
             if gone is None:
                 gone = lowering.step("nothing", f"SELECT {listed(names(child))}, _t FROM {lowering.born(child)} WHERE FALSE")
             return gone
-        case Rstream(child):
-            return _everything(lowering, child)
+        case Rstream(child, every):
+            return _everything(lowering, child, every or 1)
         case _:
             assert_never(node)
 
@@ -38,24 +40,30 @@ def _selected(lowering: Lowering, node: Relation, below: Stream) -> str:
             order = "_t, _s" if arrival_ordered(below) else "_t"
             return linear.apply(lowering, node, _selected(lowering, child, below), carried=order)
         case Window():
-            return lowering.tuples(below)
+            tuples = lowering.tuples(below)
+            if node.stamp is None:
+                return tuples
+            columns = comma(listed(names(below)), stamp(node), "_t", "_s" if arrival_ordered(below) else "")
+            return lowering.step("stamped", f"SELECT {columns} FROM {tuples}")
         case _:
             raise AssertionError(node)
 
 
-def _everything(lowering: Lowering, node: Relation) -> str:
-    """Rstream: each row at each instant of the epoch at which it lives."""
+def _everything(lowering: Lowering, node: Relation, every: Tick) -> str:
+    """Rstream: each row at each instant of the epoch at which it lives, or at each multiple of `every` among them."""
     columns = listed(names(node))
     if instantaneous(node):
         rows = f"SELECT {columns}, _t, _n FROM {lowering.born(node)}"
+        rows += f" WHERE PMOD(_t, {every}) = 0" if every > 1 else ""
     else:
         first, last = "GREATEST(_t, :since + 1)", f"LEAST(COALESCE(_x, {FOREVER}) - 1, :until)"
+        first = ceiling(first, every) if every > 1 else first
         spans = union(*(f"SELECT * FROM {form}" for form in (lowering.live(node), lowering.born(node)) if form))
         # SEQUENCE counts downwards where the start is behind the stop, so such rows must go before it.
         rows = (
             f"SELECT {columns}, _i AS _t, _n FROM (\n"
             f"  SELECT {columns}, {first} AS _from, {last} AS _to, _n FROM (\n{spans}\n) WHERE {first} <= {last}\n"
-            f") LATERAL VIEW EXPLODE(SEQUENCE(_from, _to)) e AS _i"
+            f") LATERAL VIEW EXPLODE(SEQUENCE(_from, _to{f', {every}' if every > 1 else ''})) e AS _i"
         )
     if retracts(node):
         counted = f"SELECT {columns}, _t, SUM(_n) AS _n FROM (\n{rows}\n)\nGROUP BY {columns}, _t HAVING SUM(_n) > 0"

@@ -1,7 +1,8 @@
 """Windows: tuples of a stream become elements of a relation, stamped with the interval in which they count.
 
 A time window over a base stream keeps nothing: what comes into it in an epoch is one range of the log, what leaves it another.
-A row window keeps its tail. A time window over a derived stream keeps what still lives, and what has yet to begin.
+A row window or a window over values keeps its tail (see `tail`). A time window over a derived stream keeps what still lives, and
+what has yet to begin.
 """
 
 from __future__ import annotations
@@ -9,22 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from headgate.catalog import Tick
+from headgate.delta import tail
+from headgate.delta.instants import ceiling, floor, stamp
 from headgate.delta.program import Edge
-from headgate.delta.sql import NEVER, ONE, comma, listed, name, union
-from headgate.plan.nodes import Now, Range, Rows, Source, Unbounded, Window, names
-from headgate.plan.properties import arrival_ordered
+from headgate.delta.sql import NEVER, ONE, comma, conjunction, listed, union
+from headgate.plan.nodes import Now, Range, Rows, Source, Unbounded, Values, Window, names
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
-
-
-def floor(instant: str, slide: Tick) -> str:
-    """The last multiple of `slide` up to the instant, also before 0."""
-    return f"({instant} - PMOD({instant}, {slide}))"
-
-
-def ceiling(instant: str, slide: Tick) -> str:
-    return f"({instant} + PMOD(-{instant}, {slide}))"
 
 
 def interval(frame: Now | Unbounded | Range) -> tuple[str, str]:
@@ -59,8 +52,8 @@ def reach(frame: Now | Range) -> tuple[Tick, Tick]:
 
 
 def born(lowering: Lowering, node: Window) -> str:
-    if isinstance(node.frame, Rows):
-        return _rows_born(lowering, node, node.frame)
+    if isinstance(node.frame, Rows | Values):
+        return tail.born(lowering, node, node.frame)
     if isinstance(node.child, Source):
         low = Edge("since", -delay(node.frame))
         return _stamped(lowering, node, lowering.input(node.child.stream, low, Edge("until")), "_t > :since AND _t <= :until")
@@ -78,12 +71,10 @@ def born(lowering: Lowering, node: Window) -> str:
 
 
 def live(lowering: Lowering, node: Window) -> str | None:
-    """What a window over a base stream, or any row window, holds at `since`."""
+    """What a window over a base stream, or any that keeps its tail, holds at `since`."""
     match node.frame:
-        case Rows():
-            tail = _tail(lowering, node, node.frame)
-            held = f"SELECT {listed(names(node))}, _t, {_expiry(node.frame)} AS _x, {ONE} AS _n FROM {tail}"
-            return lowering.step("held", held if node.frame.span is None else f"{held} WHERE {_expiry(node.frame)} > :since")
+        case Rows() | Values():
+            return tail.live(lowering, node, node.frame)
         case Unbounded():
             low = Edge(None)
         case Now() | Range():
@@ -95,7 +86,7 @@ def live(lowering: Lowering, node: Window) -> str | None:
 def ends(lowering: Lowering, node: Window) -> str | None:
     """What a window over a base stream held at `since` and lets go by `until`: a range of the log, one window earlier."""
     match node.frame:
-        case Rows() | Unbounded():
+        case Rows() | Values() | Unbounded():
             return None
         case Now() | Range():
             least, most = reach(node.frame)
@@ -105,84 +96,14 @@ def ends(lowering: Lowering, node: Window) -> str | None:
 
 
 def _stamped(lowering: Lowering, node: Window, tuples: str, condition: str) -> str:
-    assert not isinstance(node.frame, Rows)
+    assert not isinstance(node.frame, Rows | Values)
     begin, end = interval(node.frame)
-    columns = listed(names(node))
-    inner = f"SELECT {comma(columns, f'{begin} AS _t', f'{end} AS _x', f'{ONE} AS _n')} FROM {tuples}"
+    own = comma(listed(names(node.child)), stamp(node))
+    inner = f"SELECT {comma(own, f'{begin} AS _t', f'{end} AS _x', f'{ONE} AS _n')} FROM {tuples}"
     if isinstance(node.frame, Range) and (node.frame.slide or not node.frame.span):
         condition = conjunction(condition, "_t < _x")  # between two slides, or of no length: never seen
     if isinstance(node.frame, Unbounded):
         condition = condition.replace(" AND _x > :since", "")
     if not condition:
         return lowering.step("window", inner)
-    return lowering.step("window", f"SELECT {columns}, _t, _x, _n FROM (\n  {inner}\n) WHERE {condition}")
-
-
-def conjunction(*conditions: str) -> str:
-    return " AND ".join(condition for condition in conditions if condition)
-
-
-# row windows
-
-
-def _order(node: Window) -> str:
-    """Ties in time: by arrival where there is one, else by value."""
-    return "_t, _s" if arrival_ordered(node.child) else comma("_t", *(name(column) for column in names(node)))
-
-
-def _tail(lowering: Lowering, node: Window, frame: Rows) -> str:
-    """The synopsis that holds the last rows of each partition."""
-    _rows_ranked(lowering, node, frame)
-    tail = lowering.once("tail", node, lambda: lowering.fresh("tail"))
-    assert tail is not None
-    return tail
-
-
-def _rows_ranked(lowering: Lowering, node: Window, frame: Rows) -> str:
-    """Tail and new tuples, each with the instant at which it is displaced by the `count`-th tuple after it."""
-
-    def make() -> str:
-        tail = lowering.once("tail", node, lambda: lowering.fresh("tail"))
-        assert tail is not None
-        tuples = lowering.tuples(node.child)
-        order = ("_s",) if arrival_ordered(node.child) else ()
-        columns = listed((*names(node), "_t", *order))
-        over = f"{f'PARTITION BY {listed(frame.by)} ' if frame.by else ''}ORDER BY {_order(node)}"
-        candidates = union(f"SELECT {columns}, TRUE AS _held FROM {tail}", f"SELECT {columns}, FALSE AS _held FROM {tuples}")
-        joined = lowering.step("rows", candidates)
-        ranked = lowering.step("ranked", f"SELECT *, LEAD(_t, {frame.count}) OVER ({over}) AS _x FROM {joined}")
-        dead = "" if frame.span is None else f" AND {_expiry(frame)} > :until"
-        contents = lowering.step("last", f"SELECT {columns} FROM {ranked} WHERE _x IS NULL{dead}")
-        shape = lowering.step("arriving", f"SELECT {columns} FROM {tuples}")
-        lowering.synopsis(tail, contents, shape)
-        return ranked
-
-    ranked = lowering.once("ranked", node, make)
-    assert ranked is not None
-    return ranked
-
-
-def _rows_born(lowering: Lowering, node: Window, frame: Rows) -> str:
-    """New tuples, open unless displaced in this epoch; and for a tuple of the tail that is displaced, its taking back.
-
-    A tuple displaced at its own instant was never seen. Where tuples also last for a span only, they are not open but end with
-    it, and taking back concerns what is left of it.
-    """
-    ranked = _rows_ranked(lowering, node, frame)
-    expiry = _expiry(frame)
-    displaced = "_x IS NOT NULL" if frame.span is None else f"_x < {expiry}"
-    ending = "_x" if frame.span is None else f"LEAST(_x, {expiry})"
-    seen = "_x IS NULL OR _x > _t" if frame.span is None else f"(_x IS NULL OR _x > _t) AND {expiry} > _t"
-    return lowering.step(
-        "window",
-        f"SELECT {listed(names(node))},\n"
-        f"  CASE WHEN _held THEN _x ELSE _t END AS _t,\n"
-        f"  CASE WHEN _held THEN {expiry} ELSE {ending} END AS _x,\n"
-        f"  CAST(CASE WHEN _held THEN -1 ELSE 1 END AS BIGINT) AS _n\n"
-        f"FROM {ranked} WHERE CASE WHEN _held THEN {displaced} ELSE {seen} END",
-    )
-
-
-def _expiry(frame: Rows) -> str:
-    """When a tuple of a row window goes by itself, if it does."""
-    return NEVER if frame.span is None else f"_t + {frame.span}"
+    return lowering.step("window", f"SELECT {listed(names(node))}, _t, _x, _n FROM (\n  {inner}\n) WHERE {condition}")

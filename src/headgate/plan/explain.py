@@ -24,6 +24,7 @@ from headgate.plan.nodes import (
     Stored,
     Unbounded,
     Union,
+    Values,
     Weight,
     Window,
     children,
@@ -75,10 +76,10 @@ def label(node: Node) -> str:
             return "istream"
         case Dstream():
             return "dstream"
-        case Rstream():
-            return "rstream"
-        case Window(frame=frame):
-            return f"window {frame_label(frame, domain(node))}"
+        case Rstream(every=every):
+            return f"rstream{f' every {span(every, domain(node))}' if every else ''}"
+        case Window(frame=frame, stamp=stamp):
+            return f"window {frame_label(frame, domain(node))}{f' with its timestamps as {stamp}' if stamp else ''}"
         case Filter(condition=condition):
             return f"filter {condition.sql}"
         case Project(items=items):
@@ -114,9 +115,13 @@ def frame_label(frame: Frame, time: TimeDomain) -> str:
         case Range(length, slide, closed):
             bound = "" if closed else ", half-open"
             return f"[range {span(length, time)}{f' slide {span(slide, time)}' if slide else ''}{bound}]"
-        case Rows(count, by, lasting):
+        case Rows(count, by, lasting, slide, step):
             partition = f"partition by {', '.join(by)} " if by else ""
-            return f"[{partition}rows {count}{f' for {span(lasting, time)}' if lasting is not None else ''}]"
+            spanned = f" for {span(lasting, time)}" if lasting is not None else ""
+            sliding = f" slide {span(slide, time) if slide else f'{step} rows'}" if slide or step else ""
+            return f"[{partition}rows {count}{spanned}{sliding}]"
+        case Values(column, _, length, closed):
+            return f"[range {length} on {column}{'' if closed else ', half-open'}]"
         case _:
             assert_never(frame)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 INTEGRAL = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+NUMERIC = (*INTEGRAL, "FLOAT", "DOUBLE", "DECIMAL", "UNKNOWN")
+"""How the names of types begin that can be added; what is unknown may be one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,14 +42,32 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The last `count` tuples, of each value of `by` if there is any; with `span`, each for that many instants at most."""
+    """The last `count` tuples, of each value of `by` if there is any; with `span`, each for that many instants at most.
+
+    With `slide`, as of the last instant that is a multiple of it. With `step`, as of the last tuple whose number is.
+    """
 
     count: int
     by: tuple[str, ...]
     span: Tick | None = None
+    slide: Tick | None = None
+    step: int | None = None
 
 
-Frame: TypeAlias = Now | Unbounded | Range | Rows
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The tuples whose `column` is at most `length` below the largest value so far.
+
+    Closed: [largest - length, largest]. Half-open: (largest - length, largest]. `value` is the column as a number in SQL.
+    """
+
+    column: str
+    value: str
+    length: str
+    closed: bool
+
+
+Frame: TypeAlias = Now | Unbounded | Range | Rows | Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +99,10 @@ class Dstream:
 
 @dataclass(frozen=True, slots=True)
 class Rstream:
+    """The whole relation, at every instant or at every multiple of `every`."""
+
     child: Relation
+    every: Tick | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -90,12 +111,18 @@ class Rstream:
 
 @dataclass(frozen=True, slots=True)
 class Window:
+    """The stream as a relation. `stamp` is the name of one more column that holds the timestamp of the tuple."""
+
     child: Stream
     frame: Frame
+    stamp: str | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return self.child.columns
+        if self.stamp is None:
+            return self.child.columns
+        kind = "BIGINT" if domain(self.child) is TimeDomain.INTEGER else "TIMESTAMP"
+        return (*self.child.columns, Column(self.stamp, kind))
 
 
 @dataclass(frozen=True, slots=True)

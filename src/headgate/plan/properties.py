@@ -26,6 +26,7 @@ from headgate.plan.nodes import (
     Stream,
     Unbounded,
     Union,
+    Values,
     Weight,
     Window,
 )  # fmt: skip
@@ -64,7 +65,7 @@ def endless(node: Relation) -> bool:
 def retracts(node: Relation) -> bool:
     """Some element may be taken back by one with a negative count; otherwise every count is 1."""
     match node:
-        case Window(_, Rows()) | Aggregate() | Distinct() | Weight() | Ranked():
+        case Window(_, Rows() | Values()) | Aggregate() | Distinct() | Weight() | Ranked():
             return True
         case Window():
             return False
@@ -102,7 +103,7 @@ def stamped_by(node: Relation) -> frozenset[str] | None:
     rows have equal intervals: none ends at the instant at which another begins. A pair of such rows determines both.
     """
     match node:
-        case Window(Source(timestamp=str(column)), Now() | Unbounded() | Range()):
+        case Window(stamp=str(column)) | Window(Source(timestamp=str(column))) if not isinstance(node.frame, Rows | Values):
             return frozenset({column.lower()})
         case Filter(child):
             return stamped_by(child)
@@ -160,9 +161,9 @@ def straight(node: Stream) -> Stream | None:
     match node:
         case Istream(child):
             return _stream_below(child, Unbounded())
-        case Rstream(child):
+        case Rstream(child, None):
             return _stream_below(child, Now())
-        case Source() | Dstream():
+        case Source() | Dstream() | Rstream():
             return None
 
 
