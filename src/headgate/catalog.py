@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from headgate.errors import Place, UserError, nearest, quoted
 
@@ -85,6 +85,8 @@ class Relation:
     change: str | None = None
     growing: bool = False
     connector: Connector | None = None
+    key: tuple[str, ...] = ()
+    """Columns by which a row put in replaces the one that was there."""
 
     def row_columns(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
@@ -138,6 +140,22 @@ class Catalog:
         self.queries: dict[str, Query] = {}
         self.functions: dict[str, Function] = {}
         self.settings = Settings()
+        self.pending: tuple[Any, str] | None = None
+        """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""
+
+    def of_kind(self, kind: str) -> dict[str, Any]:
+        """Everything known of a kind: stream, relation, view, query or function."""
+        tables: dict[str, dict[str, Any]] = {
+            "stream": self.streams, "relation": self.relations, "view": self.views, "query": self.queries,
+            "function": self.functions,
+        }  # fmt: skip
+        return tables[kind]
+
+    def listed_settings(self) -> list[tuple[str, str, str]]:
+        """Each setting with its value and the values it can have."""
+        chosen = [(key, str(getattr(self.settings, key)), ", ".join(values)) for key, values in CHOICES.items()]
+        timeout = "none" if self.settings.timeout_us is None else f"{self.settings.timeout_us / 1_000_000:g} seconds"
+        return [*chosen, ("time_unit", f"{self.settings.unit_seconds} seconds", ""), ("timeout", timeout, "")]
 
     def names(self) -> list[str]:
         named: list[Stream | Relation | View] = [*self.streams.values(), *self.relations.values(), *self.views.values()]
@@ -159,6 +177,9 @@ class Catalog:
 
     def add_function(self, function: Function) -> None:
         self.functions[function.name.lower()] = function
+
+    def has_source(self, name: str) -> bool:
+        return any(name.lower() in known for known in (self.streams, self.relations, self.views))
 
     def source(self, name: str, place: Place | None = None) -> Stream | Relation | View:
         """The stream, relation or view of that name."""

@@ -7,18 +7,17 @@ cannot answer is refused here, with the place, so that nothing behind this modul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from sqlglot import exp, parse_one
 
 from headgate.catalog import Catalog, TimeDomain, View
-from headgate.catalog import Relation as BaseRelation
-from headgate.catalog import Stream as BaseStream
 from headgate.cql.dialect import Cql
-from headgate.cql.grouping import grouped
-from headgate.cql.ranking import first_rows, ranked
-from headgate.cql.subqueries import filter_by, has_subquery, lift
+from headgate.cql.grouping import grouped, of_groups, with_aliases
+from headgate.cql.inputs import Scope, check_conditions, from_clause, windowed
+from headgate.cql.ranking import first_rows, ranked, with_windows_named
+from headgate.cql.subqueries import inputs, lift, scalar
 from headgate.cql.syntax import StreamOf, StreamWindow, WindowedQuery
 from headgate.cql.trees import (
     aggregates,
@@ -28,43 +27,36 @@ from headgate.cql.trees import (
     conjuncts,
     divided,
     filtered,
-    read_columns,
+    has_subquery,
+    ready,
     replaced_by,
     types_of,
     unaliased,
     unique,
+    without_inside,
 )
-from headgate.cql.windows import every, frame
+from headgate.cql.windows import every
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
-from headgate.plan.derived import MINUS_ONE, intersection, outer_join, set_difference
+from headgate.plan.derived import intersection, set_difference
 from headgate.plan.expressions import Named
 from headgate.plan.nodes import (
     Distinct,
     Dstream,
-    Equality,
     Istream,
-    Join,
     Node,
     Project,
     Relation,
     Rstream,
-    Source,
-    Stored,
     Stream,
     Unbounded,
     Union,
-    Weight,
     Window,
     domain,
     is_stream,
     names,
     sources,
 )  # fmt: skip
-from headgate.plan.properties import instantaneous, monotonic
-
-
-def source_name(source: Source | Stored) -> str:
-    return source.stream if isinstance(source, Source) else source.relation
+from headgate.plan.properties import complete, instantaneous, monotonic
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,47 +81,11 @@ def bind(tree: exp.Expression, text: str, catalog: Catalog, origin: str = "", co
     if len(domains) > 1:
         raise UserError(
             "time-domains-differ", "a query cannot mix streams with integer time and streams with TIMESTAMP time",
-            place=binder.place(tree), detail=f"It reads {quoted(sorted({source_name(source) for source in sources(plan)}))}.",
+            place=binder.place(tree), detail=f"It reads {quoted(sorted({source.name for source in sources(plan)}))}.",
         )  # fmt: skip
+    if not complete(plan):
+        raise NotYet("a subquery that reads columns of the query around it in this way", place=binder.place(tree))
     return Bound(plan, binder.resolved(tree))
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """One entry of FROM: the name it goes by, its relation, and what its columns are called outside and inside."""
-
-    alias: str
-    node: Relation
-    inner: dict[str, str]
-    """Visible name in lower case -> name in `node`."""
-
-    visible: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class Scope:
-    """What names mean in one query; `outer` is the scope of the query around it."""
-
-    items: list[_Item]
-    types: dict[str, str] = field(default_factory=dict)
-    outer: Scope | None = None
-
-    def inner_names(self) -> set[str]:
-        own = {name.lower() for item in self.items for name in item.inner.values()}
-        return own | (self.outer.inner_names() if self.outer is not None else set())
-
-
-ELEMENT_TIME = "element_time"
-"""The timestamp of a stream's tuple, as a column; not among those that * stands for."""
-
-
-def _reads_time(tree: exp.Expression, alias: str, columns: tuple[str, ...]) -> bool:
-    """Whether a query asks for the timestamps of the tuples of that input."""
-    asked = {ELEMENT_TIME, "timestamp"} - {column.lower() for column in columns}
-    return any(
-        column.name.lower() in asked and (not column.table or column.table.lower() == alias.lower())
-        for column in tree.find_all(exp.Column)
-    )
 
 
 class _Binder:
@@ -203,10 +159,10 @@ class _Binder:
             case StreamOf() if tree.args.get("query") is not None:
                 return self.operator(tree, self.relation(tree.args["query"]), tree)
             case WindowedQuery():
-                return self.windowed(self.as_stream(tree.this), tree.args["window"])
+                return windowed(self, self.as_stream(tree.this), tree.args["window"])
             case exp.Subquery():
                 if tree.args.get("window"):
-                    return self.windowed(self.as_stream(tree.this), tree.args["window"])
+                    return windowed(self, self.as_stream(tree.this), tree.args["window"])
                 return self.query(tree.this)
             case exp.SetOperation():
                 return self.set_operation(tree)
@@ -252,8 +208,8 @@ class _Binder:
                 return Rstream(child, interval)
 
     def set_operation(self, tree: exp.SetOperation) -> Relation:
-        if tree.args.get("by_name") or any(tree.args.get(part) for part in ("order", "limit", "offset")):
-            raise NotYet("ORDER BY, LIMIT or BY NAME on a set operation", place=self.place(tree))
+        if tree.args.get("by_name"):
+            raise NotYet("BY NAME on a set operation", place=self.place(tree))
         outside = self.local
         self.define_locally(tree.args.get("with_"))
         left, right = self.relation(tree.this), self.relation(tree.expression)
@@ -265,13 +221,19 @@ class _Binder:
                 place=self.place(tree.expression),
             )  # fmt: skip
         every = not tree.args.get("distinct", True) or self.of_bare_names(tree)
+        result: Relation
         match tree:
             case exp.Union():
-                return Union(left, right) if every else Distinct(Union(left, right))
+                result = Union(left, right) if every else Distinct(Union(left, right))
             case exp.Except():
-                return set_difference(left, right, every)
+                result = set_difference(left, right, every)
             case _:
-                return intersection(left, right, every)
+                result = intersection(left, right, every)
+        if not tree.args.get("limit") and not tree.args.get("offset"):
+            return result
+        outputs = list(names(result))
+        order = self.sort_keys(tree.args.get("order"), outputs, [column_named(name) for name in outputs])
+        return first_rows(self, result, order, tree.args.get("limit"), tree.args.get("offset"), tuple(outputs))
 
     def of_bare_names(self, tree: exp.SetOperation) -> bool:
         """`A UNION B` on names: bags in Stanford's prototype, sets in SQL."""
@@ -300,34 +262,41 @@ class _Binder:
     def select_body(self, tree: exp.Select) -> Node:
         self.refuse(tree)
         operator, projections, distinct = self.select_list(tree)
-        scope, conditions, outer = self.from_clause(tree)
-        where = tree.args.get("where")
-        node = self.inputs(scope, conditions, outer, conjuncts(where.this) if where else [])
-        projected = self.expand(projections, scope)
-        expanded = [*projected, *self.hidden_keys(tree, projected, distinct)]
-        if any(has_subquery(item) for item in expanded):
-            if tree.args.get("group") or any(aggregates(item) for item in expanded):
-                raise NotYet("a subquery beside an aggregate", place=self.place(tree))
-            node, expanded = lift(self, node, scope, expanded)
-        for item in expanded:
-            self.check_expression(unaliased(item))
-        group, having = tree.args.get("group"), tree.args.get("having")
-        if group or having or any(aggregates(item) for item in expanded):
-            node, items = grouped(self, node, scope, expanded, group, having)
+        with_windows_named(self, tree)
+        if tree.args.get("from_") is None:
+            node, scope, projections = self.without_from(tree, projections)
         else:
-            items = [(self.resolve(unaliased(item), scope), self.output_name(item)) for item in expanded]
-        node, trees = ranked(self, node, [item for item, _ in items])
+            source = from_clause(self, tree)
+            scope, where = source.scope, tree.args.get("where")
+            node = inputs(self, source, [self.with_names_read(part) for part in conjuncts(where.this)] if where else [])
+        projected = self.expand(projections, scope)
+        keys = self.hidden_keys(tree, projected, distinct)
+        qualify = [with_aliases(tree.args["qualify"].this, projected, scope)] if tree.args.get("qualify") else []
+        chosen = [*projected, *keys, *qualify]
+        group, having = tree.args.get("group"), tree.args.get("having")
+        if group or having or any(aggregates(item) for item in chosen):
+            node, trees = grouped(self, node, scope, chosen, group, having)
+            node, trees = lift(self, node, of_groups(scope, node), trees)
+            if having:
+                node = filtered(node, [trees.pop()])
+        else:
+            node, chosen = lift(self, node, scope, chosen)
+            trees = [self.resolve(unaliased(item), scope) for item in chosen]
+        node, trees = ranked(self, node, trees)
+        if qualify:
+            node = filtered(node, [trees.pop()])
         types = types_of(node)
-        hidden = [f"sort{number + 1}" for number in range(len(expanded) - len(projected))]
+        expanded = [*projected, *keys]
+        hidden = [f"sort{number + 1}" for number in range(len(keys))]
         outputs = unique([*(self.output_name(item) for item in projected), *hidden])
         result: Relation = Project(
             node, tuple(Named(name, as_expression(item, types)) for name, item in zip(outputs, trees, strict=True))
         )
         result = Distinct(result) if distinct else result
         if tree.args.get("limit") or tree.args.get("offset"):
-            keys = self.sort_keys(tree, outputs, expanded)
-            chosen = tuple(outputs[: len(projected)])
-            result = first_rows(self, result, keys, tree.args.get("limit"), tree.args.get("offset"), chosen)
+            order = self.sort_keys(tree.args.get("order"), outputs, expanded)
+            shown = tuple(outputs[: len(projected)])
+            result = first_rows(self, result, order, tree.args.get("limit"), tree.args.get("offset"), shown)
         return self.operator(operator, result, tree) if operator is not None else result
 
     def hidden_keys(self, tree: exp.Select, projected: list[exp.Expression], distinct: bool) -> list[exp.Expression]:
@@ -344,9 +313,30 @@ class _Binder:
             hidden.append(key.this)
         return hidden
 
-    def sort_keys(self, tree: exp.Select, outputs: list[str], expanded: list[exp.Expression]) -> list[exp.Expression]:
+    def without_from(self, tree: exp.Select, projections: list[exp.Expression]) -> tuple[Relation, Scope, list[exp.Expression]]:
+        """Arithmetic over scalar queries: the first of them is the row to which the others are joined."""
+        first = next((found for item in projections for found in item.find_all(exp.Subquery)), None)
+        if first is None:
+            raise UserError("no-from", "a continuous query needs FROM", place=self.place(tree))
+        node, name = scalar(self, first.unnest())
+        first.replace(ready(column_named(name)))
+        return node, Scope([], types_of(node), self.enclosing), projections
+
+    def with_names_read(self, condition: exp.Expression) -> exp.Expression:
+        """`x IN (Rel)` with the name of a relation for a query that selects all of it."""
+
+        def replaced(tree: exp.Expression) -> exp.Expression | None:
+            if isinstance(tree, exp.In) and len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Column):
+                (only,) = tree.expressions
+                if not only.table and (only.name.lower() in self.local or self.catalog.has_source(only.name)):
+                    query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Table(this=only.this.copy())))
+                    return exp.In(this=tree.this.copy(), query=exp.Subquery(this=query))
+            return None
+
+        return replaced_by(condition.copy(), replaced)
+
+    def sort_keys(self, order: exp.Expression | None, outputs: list[str], expanded: list[exp.Expression]) -> list[exp.Expression]:
         """ORDER BY over the columns of the result, hidden ones included."""
-        order = tree.args.get("order")
         texts = [unaliased(item).sql("spark") for item in expanded]
         visible = [self.output_name(item).lower() for item in expanded]
         keys = []
@@ -359,6 +349,11 @@ class _Binder:
                     )
             else:
                 name, text = key.this.name.lower() if isinstance(key.this, exp.Column) else "", key.this.sql("spark")
+                if name not in visible and text not in texts:
+                    raise UserError(
+                        "order-not-selected", "ORDER BY of a set operation takes its columns", place=self.place(key),
+                        detail=f"Columns are {quoted(outputs)}.",
+                    )  # fmt: skip
                 position = visible.index(name) if name in visible else texts.index(text)
             keys.append(
                 exp.Ordered(
@@ -370,16 +365,13 @@ class _Binder:
     def refuse(self, tree: exp.Select) -> None:
         """Everything a SELECT can carry that has no rule yet."""
         for part, what in (
-            ("windows", "WINDOW"), ("laterals", "LATERAL VIEW"),
-            ("qualify", "QUALIFY"), ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY"), ("sort", "SORT BY"),
+            ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY"), ("sort", "SORT BY"),
             ("pivots", "PIVOT"), ("hint", "a hint"), ("exclude", "EXCEPT in a select list"),
             ("operation_modifiers", "a modifier of SELECT"), ("sample", "TABLESAMPLE"), ("kind", "SELECT AS"),
         ):  # fmt: skip
             if tree.args.get(part):
                 found = tree.args[part]
                 raise NotYet(what, place=self.place(found[0] if isinstance(found, list) else found))
-        if tree.args.get("from_") is None:
-            raise UserError("no-from", "a continuous query needs FROM", place=self.place(tree))
         if not tree.expressions:
             raise UserError("syntax", "the select list is empty", place=self.place(tree))
 
@@ -400,63 +392,6 @@ class _Binder:
             raise UserError("syntax", "the select list is empty", place=self.place(tree))
         return inner, inner.expressions, distinct or bool(inner.args.get("distinct"))
 
-    # FROM
-
-    def from_clause(self, tree: exp.Select) -> tuple[Scope, list[exp.Expression], list[exp.Expression | None]]:
-        """What stands behind FROM: the scope, the conditions of inner joins, and each outer join's syntax, by position."""
-        joins: list[exp.Expression] = [None, *(tree.args.get("joins") or [])]
-        bound: list[tuple[str, Relation, tuple[str, ...]]] = []
-        conditions: list[exp.Expression] = []
-        outer: list[exp.Expression | None] = []
-        for table, join in zip([tree.args["from_"].this, *(join.this for join in joins[1:])], joins, strict=True):
-            alias, node = self.table(table)
-            if any(alias.lower() == other.lower() for other, _, _ in bound if alias):
-                raise UserError(
-                    "name-taken", f'"{alias}" stands twice in FROM', place=self.place(table), hint="Give one an alias."
-                )
-            visible = names(node)
-            if isinstance(node, Window) and _reads_time(tree, alias, visible):
-                node = replace(node, stamp=ELEMENT_TIME)
-            bound.append((alias, node, visible))
-            sided = join is not None and (join.args.get("side") or "").upper() in ("LEFT", "RIGHT", "FULL")
-            outer.append(join if sided else None)
-            if join is not None and not sided:
-                conditions += self.inner_conditions(join, table)
-        return self.scope(bound), conditions, outer
-
-    def inner_conditions(self, join: exp.Expression, table: exp.Expression) -> list[exp.Expression]:
-        words = [(join.args.get(part) or "").upper() for part in ("method", "side", "kind")]
-        if words[:2] != ["", ""] or words[2] not in ("", "CROSS", "INNER"):
-            raise NotYet(" ".join(word for word in words if word) + " JOIN", place=self.place(table))
-        if join.args.get("using"):
-            raise NotYet("JOIN ... USING", place=self.place(table))
-        return conjuncts(join.args["on"]) if join.args.get("on") else []
-
-    def scope(self, bound: Sequence[tuple[str, Relation, tuple[str, ...]]]) -> Scope:
-        """Give every column of FROM a name of its own: its own where it is unique, else alias_name."""
-        counts: dict[str, int] = {}
-        for _, node, _ in bound:
-            for column in names(node):
-                counts[column.lower()] = counts.get(column.lower(), 0) + 1
-        wanted = [
-            column if counts[column.lower()] == 1 else f"{alias or 'q'}_{column}"
-            for alias, node, _ in bound
-            for column in names(node)
-        ]
-        inner_names = iter(unique(wanted, self.enclosing.inner_names() if self.enclosing else ()))
-        items = []
-        for alias, node, visible in bound:
-            columns = names(node)
-            inner = {column.lower(): next(inner_names) for column in columns}
-            if tuple(inner.values()) != columns:
-                types = types_of(node)
-                node = Project(node, tuple(Named(inner[c.lower()], as_expression(column_named(c), types)) for c in columns))
-            if len(columns) > len(visible):  # the papers' queries call it timestamp
-                inner.setdefault("timestamp", inner[ELEMENT_TIME])
-            items.append(_Item(alias, node, inner, visible))
-        types = {name: kind for item in items for name, kind in types_of(item.node).items()}
-        return Scope(items, {**(self.enclosing.types if self.enclosing else {}), **types}, self.enclosing)
-
     def within(self, scope: Scope, bound: Callable[[], T]) -> T:
         """Bind something inside the query of that scope, so that it sees its names."""
         before, self.enclosing = self.enclosing, scope
@@ -465,145 +400,21 @@ class _Binder:
         finally:
             self.enclosing = before
 
-    def table(self, tree: exp.Expression) -> tuple[str, Relation]:
-        alias = tree.args.get("alias")
-        if alias is not None and alias.args.get("columns"):
-            raise NotYet("an alias with columns", place=self.place(alias))
-        window = tree.args.get("window") or (alias.args.get("window") if alias is not None else None)
-        name = alias.name if alias is not None and alias.this is not None else ""
-        match tree:
-            case exp.Table() if isinstance(tree.this, exp.Identifier):
-                if tree.args.get("db") or tree.args.get("joins") or tree.args.get("sample") or tree.args.get("pivots"):
-                    raise NotYet("this form of a table", place=self.place(tree))
-                node = self.named(tree.this, window)
-                return name or tree.name, node
-            case exp.Subquery():
-                if window is not None:
-                    return name, self.windowed(self.as_stream(tree.this), window)
-                return name, self.relation(tree.this)
-            case _:
-                raise NotYet("this form of a table in FROM", place=self.place(tree))
-
-    def named(self, identifier: exp.Identifier, window: StreamWindow | None) -> Relation:
-        found = self.local.get(identifier.name.lower()) or self.catalog.source(identifier.name, self.place(identifier))
-        node: Node
-        match found:
-            case BaseStream():
-                node = Source(found.name, found.columns, found.domain, found.timestamp)
-            case BaseRelation():
-                node = Stored(found.name, found.columns, found.domain, found.growing)
-            case View():
-                node = found.plan
-        if is_stream(node):
-            if window is None and "end" in identifier.meta:
-                self.default(identifier.meta["end"] + 1, " [RANGE UNBOUNDED]")
-            return self.windowed(node, window) if window is not None else Window(node, Unbounded())
-        if window is not None:
-            raise UserError(
-                "window-over-relation", f'"{found.name}" is a relation, and a window needs a stream',
-                place=self.place(window), hint="Leave the window out, or put ISTREAM around the query.",
-            )  # fmt: skip
-        return as_relation(node)
-
-    def windowed(self, child: Stream, window: StreamWindow) -> Window:
-        return Window(child, frame(self, child, window))
-
-    # WHERE and joins
-
-    def inputs(
-        self, scope: Scope, conditions: list[exp.Expression], outer: list[exp.Expression | None], where: list[exp.Expression]
-    ) -> Relation:
-        """The entries of FROM, joined and filtered. Outer joins apply to everything before them; WHERE comes after them."""
-        nested = [condition for condition in (*conditions, *where) if has_subquery(condition)]
-        conditions = [condition for condition in conditions if condition not in nested]
-        where = [condition for condition in where if condition not in nested]
-        node = self.plain_inputs(scope, conditions, outer, where)
-        for condition in nested:
-            node = filter_by(self, node, scope, condition)
-        return node
-
-    def plain_inputs(
-        self, scope: Scope, conditions: list[exp.Expression], outer: list[exp.Expression | None], where: list[exp.Expression]
-    ) -> Relation:
-        if not any(outer):
-            return self.joined([item.node for item in scope.items], self.conditions([*conditions, *where], scope), scope)
-        waiting = self.conditions(conditions, scope)
-        nodes: list[Relation] = []
-        for item, join in zip(scope.items, outer, strict=True):
-            if join is None:
-                nodes.append(item.node)
-                continue
-            here = {name.lower() for node in nodes for name in names(node)}
-            now = [tree for tree in waiting if read_columns(tree) <= here]
-            waiting = [tree for tree in waiting if tree not in now]
-            nodes = [self.outer(self.joined(nodes, now, scope), item.node, join, scope)]
-        return self.joined(nodes, [*waiting, *self.conditions(where, scope)], scope)
-
-    def outer(self, left: Relation, right: Relation, join: exp.Expression, scope: Scope) -> Relation:
-        if join.args.get("using") or join.args.get("method"):
-            raise NotYet("NATURAL or USING with an outer join", place=self.place(join.this))
-        on = self.conditions(conjuncts(join.args["on"]) if join.args.get("on") else [], scope)
-        pairs, used = self.equalities(left, right, on)
-        rest = [tree for tree in on if tree not in used]
-        condition = as_expression(exp.and_(*rest, copy=True), scope.types) if rest else None
-        return outer_join(join.args["side"].upper(), left, right, tuple(pairs), condition)
-
-    def conditions(self, conditions: list[exp.Expression], scope: Scope) -> list[exp.Expression]:
-        for condition in conditions:
-            if condition.find(exp.Window):
-                raise UserError("analytic-in-where", "an analytic function cannot stand in WHERE", place=self.place(condition))
-            found = aggregates(condition)
-            if found:
-                raise UserError(
-                    "aggregate-in-where", "an aggregate cannot stand in WHERE", place=self.place(found[0]), hint="Use HAVING."
-                )
-        return [self.resolve(condition, scope) for condition in conditions]
-
-    def joined(self, nodes: list[Relation], waiting: list[exp.Expression], scope: Scope) -> Relation:
-        """Filters on their own input, then joins in an order in which each has an equality, if there is one."""
-        inputs = []
-        for one in nodes:
-            own = {name.lower() for name in names(one)}
-            mine = [tree for tree in waiting if (read := read_columns(tree)) and read <= own]
-            waiting = [tree for tree in waiting if tree not in mine]
-            inputs.append(filtered(one, mine))
-        node, rest = inputs[0], inputs[1:]
-        while rest:
-            chosen = next((right for right in rest if self.equalities(node, right, waiting)[0]), rest[0])
-            rest.remove(chosen)
-            pairs, used = self.equalities(node, chosen, waiting)
-            waiting = [tree for tree in waiting if tree not in used]
-            here = {name.lower() for name in (*names(node), *names(chosen))}
-            now = [tree for tree in waiting if (read := read_columns(tree)) and read <= here]
-            waiting = [tree for tree in waiting if tree not in now]
-            condition = as_expression(exp.and_(*now, copy=True), scope.types) if now else None
-            node = Join(node, chosen, tuple(pairs), condition)
-        return filtered(node, waiting)
-
-    def equalities(
-        self, left: Relation, right: Relation, waiting: Iterable[exp.Expression]
-    ) -> tuple[list[Equality], list[exp.Expression]]:
-        first, second = types_of(left), types_of(right)
-        mine, theirs = {name.lower() for name in first}, {name.lower() for name in second}
-        pairs, used = [], []
-        for tree in waiting:
-            if not isinstance(tree, exp.EQ):
-                continue
-            one, two = tree.this, tree.expression
-            if read_columns(one) <= theirs and read_columns(two) <= mine:
-                one, two = two, one
-            if read_columns(one) and read_columns(two) and read_columns(one) <= mine and read_columns(two) <= theirs:
-                pairs.append(Equality(as_expression(one, first), as_expression(two, second)))
-                used.append(tree)
-        return pairs, used
-
     # names and expressions
 
-    def resolve(self, tree: exp.Expression, scope: Scope) -> exp.Expression:
-        """The expression over the inner names of the scope."""
-        self.check_expression(tree)
+    def conditions(self, conditions: list[exp.Expression], scope: Scope) -> list[exp.Expression]:
+        check_conditions(self, conditions)
+        return [self.resolve(condition, scope) for condition in conditions]
+
+    def resolve(self, tree: exp.Expression, scope: Scope, nested: bool = False) -> exp.Expression:
+        """The expression over the inner names of the scope; with `nested`, subqueries in it stay as they are."""
+        self.check_expression(tree, nested)
         expanded = replaced_by(tree.copy(), self.called)
-        return divided(replaced_by(expanded, lambda node: self.column(node, scope)), scope.types)
+
+        def replaced(node: exp.Expression) -> exp.Expression | None:
+            return without_inside(node, replaced) or self.column(node, scope)
+
+        return divided(replaced_by(expanded, replaced), scope.types)
 
     def called(self, node: exp.Expression) -> exp.Expression | None:
         """The body of a function that was defined in SQL, with its arguments in place."""
@@ -628,8 +439,8 @@ class _Binder:
         body = parse_one(function.body, dialect=Cql)
         return exp.paren(replaced_by(body, filled), copy=False)
 
-    def check_expression(self, tree: exp.Expression) -> None:
-        if tree.find(exp.Subquery, exp.Select, exp.Exists, exp.SetOperation):
+    def check_expression(self, tree: exp.Expression, nested: bool = False) -> None:
+        if not nested and has_subquery(tree):
             raise NotYet("a subquery in an expression", place=self.place(tree))
         for parameter in tree.find_all(exp.Placeholder, exp.Parameter):
             raise UserError("syntax", "a parameter has no value here", place=self.place(parameter))
@@ -644,6 +455,8 @@ class _Binder:
         if isinstance(node.this, exp.Star):
             raise UserError("syntax", "* cannot stand here", place=self.place(node))
         name, table = node.name, node.table
+        if not table and name.lower() in scope.merged:
+            return scope.merged[name.lower()].copy()
         if node.args.get("db"):
             table, name = node.args["db"].name, node.table  # a.b.c: column b, field c
         candidates = [item for item in scope.items if not table or item.alias.lower() == table.lower()]
@@ -658,7 +471,10 @@ class _Binder:
                 detail=f"It is in {quoted(owners)}.", hint=f"Write {owners[0]}.{name}.",
             )  # fmt: skip
         if scope.outer is not None and self.known(node, scope.outer):
-            return self.column(node, scope.outer)
+            found_there = self.column(node, scope.outer)
+            if isinstance(found_there, exp.Column) and found_there.name in scope.copies:
+                return column_named(scope.copies[found_there.name], node)
+            return found_there
         if table and not candidates:
             owner = [item for item in scope.items if table.lower() in item.inner]
             if len(owner) == 1:  # a struct column and its field
@@ -678,12 +494,6 @@ class _Binder:
             return True
         return scope.outer is not None and self.known(node, scope.outer)
 
-    def filtered_by(self, node: Relation, conditions: list[exp.Expression]) -> Relation:
-        return filtered(node, conditions)
-
-    def taken_away(self, node: Relation) -> Relation:
-        return Weight(node, MINUS_ONE)
-
     def no_such_column(self, column: exp.Expression, where: str, known: Iterable[str]) -> UserError:
         columns = list(known)
         return UserError(
@@ -700,8 +510,9 @@ class _Binder:
                 result.append(projection)
                 continue
             shape = projection if star else projection.this
-            if any(shape.args.get(part) for part in ("except_", "replace", "rename", "ilike")):
-                raise NotYet("EXCEPT or REPLACE behind *", place=self.place(projection))
+            if any(shape.args.get(part) for part in ("replace", "rename", "ilike")):
+                raise NotYet("REPLACE, RENAME or ILIKE behind *", place=self.place(projection))
+            left_out = {column.name.lower(): column for column in shape.args.get("except_") or ()}
             items = scope.items if star else [item for item in scope.items if item.alias.lower() == projection.table.lower()]
             if not items:
                 aliases = [item.alias for item in scope.items if item.alias]
@@ -710,10 +521,19 @@ class _Binder:
                     detail=f"FROM has {quoted(aliases)}.", hint=nearest(projection.table, aliases),
                 )  # fmt: skip
             qualify = len(scope.items) > 1
+            once = set(scope.merged) if star else set()
+            shown = [exp.Column(this=exp.to_identifier(name, quoted=True)) for name in _spelled(scope, once)]
             for item in items:
                 for visible in item.visible:
+                    if visible.lower() in once:
+                        continue
                     table = exp.to_identifier(item.alias) if item.alias and qualify else None
-                    result.append(exp.Column(this=exp.to_identifier(visible, quoted=True), table=table))
+                    shown.append(exp.Column(this=exp.to_identifier(visible, quoted=True), table=table))
+            known = {column.name.lower() for column in shown}
+            for name, column in left_out.items():
+                if name not in known:
+                    raise self.no_such_column(column, "the select list", [column.name for column in shown])
+            result += [column for column in shown if column.name.lower() not in left_out]
         return result
 
     def output_name(self, item: exp.Expression) -> str:
@@ -726,3 +546,10 @@ class _Binder:
         if isinstance(item, exp.Func) and not isinstance(item, exp.Cast | exp.Connector):
             return item.sql_name().lower()
         return "value"
+
+
+def _spelled(scope: Scope, merged: set[str]) -> list[str]:
+    """The columns that USING made one of, as they are written, in the order of FROM."""
+    written = {name.lower(): name for item in reversed(scope.items) for name in item.visible if name.lower() in merged}
+    ordered = [name.lower() for item in scope.items for name in item.visible if name.lower() in merged]
+    return [written[name] for name in dict.fromkeys(ordered)]

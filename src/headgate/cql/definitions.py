@@ -18,11 +18,13 @@ from headgate.catalog import (
     Stream,
     TimeDomain,
     View,
+    unknown,
 )
 from headgate.cql import dialect, syntax
 from headgate.cql.binder import bind
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.expressions import INTEGRAL
+from headgate.plan.nodes import is_stream, sources
 
 SOURCES = ("json", "csv", "parquet", "orc", "text", "memory")
 SINKS = ("memory", "console", "parquet")
@@ -42,7 +44,23 @@ class Explanation:
     query: Query
 
 
-Definition: TypeAlias = Stream | Relation | View | Query | Function | Setting | Explanation
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Something is no longer known by its name."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What SHOW and DESCRIBE answer: a table of words."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+Definition: TypeAlias = Stream | Relation | View | Query | Function | Setting | Explanation | Dropped | Listing
 
 
 def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
@@ -63,9 +81,20 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return relation
         case syntax.CreateView():
             columns = [column.name for column in tree.args.get("columns") or ()]
-            view = View(tree.name, bind(tree.args["query"], text, catalog, origin, columns).plan)
-            catalog.add(view, place(tree.this))
-            return view
+            return _view(tree, tree.args["query"], columns, text, catalog, place)
+        case syntax.PendingView():
+            bind(tree.args["query"], text, catalog, origin)
+            catalog.pending = (tree.args["query"], text)
+            return Setting("vquery")
+        case syntax.NamePendingView():
+            if catalog.pending is None:
+                raise UserError("no-pending-query", "vtable needs a vquery before it", place=place(tree.this))
+            (query, written), catalog.pending = catalog.pending, None
+            return _view(tree, query, [column.name for column in tree.args["columns"]], written, catalog, place)
+        case syntax.Drop():
+            return _drop(tree, catalog, place)
+        case syntax.Show():
+            return described(tree.name, catalog, place(tree.this)) if tree.this is not None else shown(tree.args["kind"], catalog)
         case syntax.CreateQuery():
             return _query(
                 tree.name, tree.args["query"], text, catalog, origin, _connector(tree, SINKS, "sink", place), place(tree.this)
@@ -102,6 +131,75 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return _query(f"q{number}", tree, text, catalog, origin, None, None)
 
 
+def _view(tree: exp.Expression, query: exp.Expression, columns: list[str], text: str, catalog: Catalog, place: _Places) -> View:
+    plan = bind(query, text, catalog, place.origin, columns).plan
+    wanted = tree.args.get("kind")
+    if wanted is not None and is_stream(plan) != (wanted == "STREAM"):
+        given = "stream" if is_stream(plan) else "relation"
+        hint = "Put ISTREAM, DSTREAM or RSTREAM around it." if given == "relation" else "Give it a window."
+        raise UserError(
+            "wrong-kind", f'"{tree.name}" is to be a {wanted.lower()}, and the query gives a {given}', place=place(tree.this),
+            hint=hint,
+        )  # fmt: skip
+    view = View(tree.name, plan)
+    catalog.add(view, place(tree.this))
+    return view
+
+
+def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
+    """Views are written into the queries over them, so only what is read under its own name cannot go."""
+    kind = tree.args["kind"].lower()
+    known = catalog.of_kind(kind)
+    if tree.name.lower() not in known:
+        if tree.args.get("if_exists"):
+            return Dropped(kind, "")
+        raise unknown(kind, tree.name, (thing.name for thing in known.values()), place(tree.this))
+    plans = [(view.name, view.plan) for view in catalog.views.values()]
+    plans += [(query.name, query.plan) for query in catalog.queries.values()]
+    readers = sorted({name for name, plan in plans for read in sources(plan) if read.name.lower() == tree.name.lower()})
+    if kind in ("stream", "relation") and readers:
+        raise UserError(
+            "still-read", f'{kind} "{tree.name}" cannot be dropped while it is read', place=place(tree.this),
+            detail=f"It is read by {quoted(readers)}.", hint="Drop those first.",
+        )  # fmt: skip
+    return Dropped(kind, known.pop(tree.name.lower()).name)
+
+
+def shown(kind: str, catalog: Catalog) -> Listing:
+    """SHOW STREAMS, QUERIES, ...: everything of that kind."""
+    if kind == "SETTINGS":
+        return Listing(("setting", "value", "values"), tuple(catalog.listed_settings()))
+    singular = {"QUERIES": "query"}.get(kind, kind.lower().removesuffix("s"))
+    rows = []
+    for thing in catalog.of_kind(singular).values():
+        match thing:
+            case Function():
+                rows.append((thing.name, ", ".join(thing.parameters), thing.body))
+            case Query() | View():
+                given = "stream" if is_stream(thing.plan) else "relation"
+                rows.append((thing.name, given, _signature(thing.plan.columns)))
+            case Stream() | Relation():
+                origin = thing.connector.format if thing.connector else "push"
+                rows.append((thing.name, origin, _signature(thing.columns)))
+    return Listing({"function": ("function", "parameters", "body")}.get(singular, (singular, "of", "columns")), tuple(rows))
+
+
+def described(name: str, catalog: Catalog, place: Place | None) -> Listing:
+    """DESCRIBE: the columns of a stream, relation, view or query, and what is known of its time."""
+    found = catalog.queries.get(name.lower()) or catalog.source(name, place)
+    columns = found.plan.columns if isinstance(found, Query | View) else found.columns
+    notes = {}
+    if isinstance(found, Stream | Relation) and found.timestamp is not None:
+        notes[found.timestamp.lower()] = "timestamp"
+    if isinstance(found, Relation):
+        notes |= {key.lower(): "key" for key in found.key} | ({found.change.lower(): "change"} if found.change else {})
+    return Listing(("column", "type", "is"), tuple((c.name, c.type, notes.get(c.name.lower(), "")) for c in columns))
+
+
+def _signature(columns: tuple[Column, ...]) -> str:
+    return ", ".join(f"{column.name} {column.type}" for column in columns)
+
+
 class _Places:
     """Where a name or a statement stands in the script."""
 
@@ -134,10 +232,16 @@ def _relation(tree: syntax.CreateRelation, place: _Places) -> Relation:
     columns = _columns(tree, place)
     timestamp, domain = _timestamp(tree, columns, place)
     change = _one_of(tree.args.get("change"), columns, tree.name, place)
-    connector = _connector(tree, SOURCES, "source", place)
+    key = tuple(found for given in tree.args.get("key") or () if (found := _one_of(given, columns, tree.name, place)))
+    connector = _connector(tree, SOURCES if timestamp else None, "source", place)
     fixed = timestamp is None and connector is not None and connector.format != "memory"
-    growing = fixed or (timestamp is not None and change is None)
-    return Relation(tree.name, columns, None if fixed else domain, timestamp, change, growing, connector)
+    if key and fixed:
+        raise UserError(
+            "no-timestamp-column", f'relation "{tree.name}" has a KEY, by which later rows replace earlier ones, and no time',
+            place=place(tree.args["key"][0]), hint="Say TIMESTAMP BY which column.",
+        )  # fmt: skip
+    growing = not key and (fixed or (timestamp is not None and change is None))
+    return Relation(tree.name, columns, None if fixed else domain, timestamp, change, growing, connector, key)
 
 
 def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
@@ -196,13 +300,14 @@ def _one_of(named: exp.Identifier | None, columns: tuple[Column, ...], stream: s
     )  # fmt: skip
 
 
-def _connector(tree: exp.Expression, known: tuple[str, ...], kind: str, place: _Places) -> Connector | None:
+def _connector(tree: exp.Expression, known: tuple[str, ...] | None, kind: str, place: _Places) -> Connector | None:
+    """Where FROM or INTO points; a relation that never changes may come from any reader that Spark has."""
     given = tree.args.get("format")
     if given is None:
         return None
     options = {entry.expressions[0].name: entry.expressions[1].name for entry in tree.args.get("options") or ()}
     name = given.name.lower()
-    if name not in known:
+    if known is not None and name not in known:
         if kind == "source" and name in ("kafka", "rate", "socket", "delta", "jdbc"):
             raise NotYet(f"a stream FROM {name}", place=place(given))
         if kind == "sink" and name in ("kafka", "json", "csv", "delta", "jdbc", "webhook"):

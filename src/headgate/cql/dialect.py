@@ -60,7 +60,7 @@ class CqlParser(Spark.Parser):
     def _parse_bracket(self, this: Any = None) -> Any:
         if isinstance(this, exp.Table):
             if self._at(TokenType.L_BRACKET):
-                this.set("window", self._parse_window_clause())
+                this.set("window", self._parse_stream_window())
             return this
         return super()._parse_bracket(this)
 
@@ -69,11 +69,11 @@ class CqlParser(Spark.Parser):
             return None
         alias = super()._parse_table_alias(alias_tokens)
         if alias is not None and self._at(TokenType.L_BRACKET):
-            alias.set("window", self._parse_window_clause())
+            alias.set("window", self._parse_stream_window())
         return alias
 
     def _parse_subquery(self, this: Any, parse_alias: bool = True) -> Any:
-        window = self._parse_window_clause() if this and self._at(TokenType.L_BRACKET) else None
+        window = self._parse_stream_window() if this and self._at(TokenType.L_BRACKET) else None
         subquery = super()._parse_subquery(this, parse_alias)
         if subquery is not None and window is not None:
             subquery.set("window", window)
@@ -97,16 +97,16 @@ class CqlParser(Spark.Parser):
         """A construct of another dialect: said so in one line, with what to write instead."""
         self.raise_error(f"{FOREIGN}{what}. {hint}")
 
-    def _parse_window_clause(self) -> StreamWindow:
+    def _parse_stream_window(self) -> StreamWindow:
         opening = self._curr
         self._match(TokenType.L_BRACKET)
-        window = self._parse_window_body()
+        window = self._parse_stream_window_body()
         if not self._match(TokenType.R_BRACKET):
             self.raise_error("the window is not closed: expected ]")
         window.meta.update(start=opening.start, end=self._prev.end + 1)
         return window
 
-    def _parse_window_body(self) -> StreamWindow:
+    def _parse_stream_window_body(self) -> StreamWindow:
         word = self._curr.text.upper() if self._curr else ""
         if word == "SIZE":
             self._foreign("a window of SIZE and ADVANCE (Odysseus)", "Write [RANGE n unit SLIDE n unit] or [ROWS n SLIDE n].")
@@ -278,7 +278,7 @@ class CqlParser(Spark.Parser):
 
     def _parse_cql_statement(self) -> Any:
         if self._match_text_seq("CREATE"):
-            return self._parse_create()
+            return self._parse_definition()
         if self._match_text_seq("REGISTER"):
             return self._parse_register()
         if self._match_text_seq("DROP"):
@@ -310,7 +310,7 @@ class CqlParser(Spark.Parser):
                 self.raise_error(f'unknown statement "{self._curr.text}"')
         return self._parse_query()
 
-    def _parse_create(self) -> Any:
+    def _parse_definition(self) -> Any:
         for word, parse in (
             ("STREAM", self._parse_create_stream),
             ("RELATION", self._parse_create_relation),

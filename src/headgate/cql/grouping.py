@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from headgate.cql.inputs import Item, Scope
 from headgate.cql.trees import (
     aggregates,
     as_expression,
@@ -17,18 +18,21 @@ from headgate.cql.trees import (
     column_named,
     divided,
     fresh,
+    has_subquery,
+    ready,
     replaced_by,
     types_of,
     unaliased,
     unique,
+    without_inside,
 )
 from headgate.errors import NotYet, UserError
 from headgate.plan.derived import column, constant, null
 from headgate.plan.expressions import Call, Named
-from headgate.plan.nodes import Aggregate, Filter, Project, Relation, Union
+from headgate.plan.nodes import Aggregate, Project, Relation, Union, names
 
 if TYPE_CHECKING:
-    from headgate.cql.binder import Scope, _Binder
+    from headgate.cql.binder import _Binder
 
 
 def grouped(
@@ -38,19 +42,26 @@ def grouped(
     projections: list[exp.Expression],
     group: exp.Expression | None,
     having: exp.Expression | None,
-) -> tuple[Relation, list[tuple[exp.Expression, str]]]:
-    aliases = {item.alias.lower(): item.this for item in projections if isinstance(item, exp.Alias)}
+) -> tuple[Relation, list[exp.Expression]]:
+    """The groups, and the select list over them; behind it, if there is one, the condition of HAVING.
+
+    Subqueries in either stay as they are, for `Scope`s of the groups (`of_groups`) to be bound in.
+    """
     written, sets = _grouping(binder, group)
-    key_trees = [binder.resolve(tree, scope) for tree in _keys(binder, written, group, projections, aliases, scope)]
+    key_trees = [binder.resolve(tree, scope) for tree in _keys(binder, written, group, projections, scope)]
     key_names = unique([tree.name if isinstance(tree, exp.Column) else f"key{i + 1}" for i, tree in enumerate(key_trees)])
     keys = {tree.sql("spark"): name for tree, name in zip(key_trees, key_names, strict=True)}
     calls: dict[str, Call] = {}
     taken = {name.lower() for name in key_names}
 
     def replaced(node: exp.Expression) -> exp.Expression | None:
+        if has_subquery(node):
+            return without_inside(node, replaced)
+        if node.meta.get("resolved") and isinstance(node, exp.Column) and node.name not in scope.copies.values():
+            return node
         text = node.sql("spark")
         if text in keys:
-            return column_named(keys[text], node)
+            return ready(column_named(keys[text], node))
         if isinstance(node, exp.Grouping) and len(node.expressions) == 1 and node.expressions[0].sql("spark") in keys:
             return column_named(_flag(keys[node.expressions[0].sql("spark")])) if len(sets) > 1 else exp.Literal.number(0)
         if aggregates(node) == [node] and not (isinstance(node.parent, exp.Window) and node.arg_key == "this"):
@@ -63,7 +74,7 @@ def grouped(
                             "nested-aggregate", "an aggregate cannot stand in an aggregate", place=binder.place(inner)
                         )
                 calls[text] = _call(node, scope.types, fresh(call_name(node), taken))
-            return column_named(calls[text].name, node)
+            return ready(column_named(calls[text].name, node))
         if isinstance(node, exp.Column):
             raise UserError(
                 "not-grouped", f'column "{node.meta.get("written", node.name)}" is neither grouped nor in an aggregate',
@@ -71,20 +82,25 @@ def grouped(
             )  # fmt: skip
         return None
 
-    items = []
-    for item in projections:
-        tree = binder.resolve(unaliased(item), scope)
-        items.append((replaced_by(tree, replaced), binder.output_name(item)))
-    condition = None
+    wanted = [unaliased(item) for item in projections]
     if having is not None:
-        condition = replaced_by(binder.resolve(_with_aliases(binder, having.this, aliases, scope), scope), replaced)
+        wanted.append(with_aliases(having.this, projections, scope))
+    trees = [replaced_by(binder.resolve(tree, scope, nested=True), replaced) for tree in wanted]
     types = types_of(child)
     named = tuple(Named(name, as_expression(tree, types)) for tree, name in zip(key_trees, key_names, strict=True))
     node = _over_sets(binder, child, named, tuple(calls.values()), sets)
-    if condition is not None:
-        node = Filter(node, as_expression(condition, types_of(node)))
     below = types_of(node)
-    return node, [(divided(tree, below), name) for tree, name in items]
+    return node, [divided(tree, below) for tree in trees]
+
+
+def of_groups(scope: Scope, node: Relation) -> Scope:
+    """What names mean above the groups: only what is grouped by still has a meaning."""
+    own = {name.lower(): name for name in names(node)}
+    items = [
+        Item(item.alias, {seen: own[inner.lower()] for seen, inner in item.inner.items() if inner.lower() in own}, item.visible)
+        for item in scope.items
+    ]
+    return Scope(items, types_of(node), scope.outer, {}, scope.copies)
 
 
 def _grouping(binder: _Binder, group: exp.Expression | None) -> tuple[list[exp.Expression], list[frozenset[int]]]:
@@ -159,7 +175,6 @@ def _keys(
     written: list[exp.Expression],
     group: exp.Expression | None,
     projections: list[exp.Expression],
-    aliases: dict[str, exp.Expression],
     scope: Scope,
 ) -> list[exp.Expression]:
     """What is grouped by, with positions and aliases of the select list replaced by what they stand for."""
@@ -172,15 +187,16 @@ def _keys(
                     "bad-position", f"GROUP BY {tree.name} is not a position of the select list", place=binder.place(group)
                 )
             tree = unaliased(projections[position - 1])
-        tree = _with_aliases(binder, tree, aliases, scope)
+        tree = with_aliases(tree, projections, scope)
         if aggregates(tree):
             raise UserError("aggregate-in-group", "an aggregate cannot be grouped by", place=binder.place(tree))
         keys.append(tree)
     return keys
 
 
-def _with_aliases(binder: _Binder, tree: exp.Expression, aliases: dict[str, exp.Expression], scope: Scope) -> exp.Expression:
+def with_aliases(tree: exp.Expression, projections: list[exp.Expression], scope: Scope) -> exp.Expression:
     """Names of the select list stand for their expressions where no column has that name."""
+    aliases = {item.alias.lower(): item.this for item in projections if isinstance(item, exp.Alias)}
     visible = {name for item in scope.items for name in item.inner}
 
     def replaced(node: exp.Expression) -> exp.Expression | None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from headgate.cql.trees import as_expression, column_named, fresh, replaced_by, types_of
-from headgate.errors import NotYet, UserError
+from headgate.catalog import unknown
+from headgate.cql.trees import as_expression, column_named, filtered, fresh, replaced_by, types_of
+from headgate.errors import UserError
 from headgate.plan.derived import kept
 from headgate.plan.expressions import Named
 from headgate.plan.nodes import Ranked, Relation, names
@@ -23,6 +24,23 @@ INSTANT = "_at"
 OPEN_ON_TIES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.First, exp.Last)
 
 
+def with_windows_named(binder: _Binder, tree: exp.Select) -> None:
+    """Write out what `OVER w` means where WINDOW says what w is."""
+    known = {window.this.name.lower(): window for window in tree.args.get("windows") or ()}
+    for window in list(tree.find_all(exp.Window)):
+        alias = window.args.get("alias")
+        if alias is None or window.find_ancestor(exp.Select) is not tree or window.arg_key == "windows":
+            continue
+        meant = known.get(alias.name.lower())
+        if meant is None:
+            raise unknown("window", alias.name, list(known), binder.place(alias))
+        for part in ("partition_by", "order", "spec"):
+            if not window.args.get(part) and meant.args.get(part):
+                given = meant.args[part]
+                window.set(part, [one.copy() for one in given] if isinstance(given, list) else given.copy())
+        window.set("alias", None)
+
+
 def ranked(binder: _Binder, node: Relation, trees: list[exp.Expression]) -> tuple[Relation, list[exp.Expression]]:
     """The node with a column for each analytic function in the trees, and the trees reading those columns."""
     found: dict[str, tuple[str, exp.Window]] = {}
@@ -31,8 +49,6 @@ def ranked(binder: _Binder, node: Relation, trees: list[exp.Expression]) -> tupl
     def replaced(tree: exp.Expression) -> exp.Expression | None:
         if not isinstance(tree, exp.Window):
             return None
-        if tree.args.get("alias") is not None:
-            raise NotYet("a named window", place=binder.place(tree))
         text = tree.sql("spark")
         if text not in found:
             found[text] = (fresh("ranked", taken), tree.copy())
@@ -87,7 +103,7 @@ def first_rows(
     if limit is not None:
         last = skipped + _count(binder, limit, "LIMIT")
         bounds.append(exp.LTE(this=column_named(place), expression=exp.Literal.number(last)))
-    return kept(binder.filtered_by(numbered, bounds), columns)
+    return kept(filtered(numbered, bounds), columns)
 
 
 def _count(binder: _Binder, clause: exp.Expression, word: str) -> int:

@@ -6,6 +6,9 @@
 
 A correlated scalar is grouped by the distinct values of those columns, and values without rows get what its aggregates give
 over nothing. Where a predicate does not stand alone under WHERE it becomes a column of truth values first.
+
+A subquery that is grouped or distinct, or that holds queries which read columns from further out, carries the distinct values of
+the outer columns with its own rows (`Carried`), and is tied to the outer query by them alone.
 """
 
 from __future__ import annotations
@@ -16,24 +19,30 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from headgate.cql.grouping import grouped
+from headgate.cql.inputs import From, Scope, from_clause, in_order, scoped
 from headgate.cql.trees import (
     as_expression,
     column_named,
     conjuncts,
+    equalities,
+    filtered,
     fresh,
+    has_subquery,
     is_aggregate,
+    is_predicate,
     read_columns,
+    ready,
     replaced_by,
     types_of,
     unaliased,
 )
-from headgate.errors import NotYet, UserError
-from headgate.plan.derived import anti_join, column, constant, kept, null, semi_join
+from headgate.errors import NotYet, Place, UserError
+from headgate.plan.derived import anti_join, column, constant, kept, minus, null, semi_join
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Equality, Join, Project, Relation, Union, names
 
 if TYPE_CHECKING:
-    from headgate.cql.binder import Scope, _Binder
+    from headgate.cql.binder import _Binder
 
 COUNTS = frozenset({"count", "count_if", "approx_distinct", "approx_count_distinct", "regr_count"})
 """Aggregates that give 0 over nothing; all others give null."""
@@ -48,8 +57,34 @@ class Inner:
     ties: list[exp.Expression]
 
 
-def has_subquery(tree: exp.Expression) -> bool:
-    return tree.find(exp.Subquery, exp.Select, exp.Exists, exp.SetOperation) is not None
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """The distinct values of outer columns, and what they are called there and here."""
+
+    relation: Relation
+    copies: dict[str, str]
+
+
+class _FurtherOut(Exception):
+    """A subquery reads columns that the query right around it does not have."""
+
+    def __init__(self, columns: set[str], place: Place) -> None:
+        super().__init__()
+        self.columns = columns
+        self.place = place
+
+
+def inputs(binder: _Binder, source: From, where: list[exp.Expression]) -> Relation:
+    """The entries of FROM, joined and filtered. Conditions with subqueries come last."""
+    tied = [condition for condition in source.conditions if has_subquery(condition)]
+    if tied and any(entry.kind in ("RIGHT", "FULL") for entry in source.entries):
+        raise NotYet("a subquery in ON beside a right or full join", place=binder.place(tied[0]))
+    inner = binder.conditions([condition for condition in source.conditions if condition not in tied], source.scope)
+    plain = binder.conditions([condition for condition in where if not has_subquery(condition)], source.scope)
+    node = in_order(source, inner, plain)
+    for condition in (*tied, *(condition for condition in where if has_subquery(condition))):
+        node = filter_by(binder, node, source.scope, condition)
+    return node
 
 
 def filter_by(binder: _Binder, node: Relation, scope: Scope, condition: exp.Expression) -> Relation:
@@ -57,10 +92,10 @@ def filter_by(binder: _Binder, node: Relation, scope: Scope, condition: exp.Expr
     predicate, negated = condition.unnest(), False
     while isinstance(predicate, exp.Not):
         predicate, negated = predicate.this.unnest(), not negated
-    if _is_predicate(predicate) and not has_subquery_beside(predicate):
+    if is_predicate(predicate) and not has_subquery_beside(predicate):
         return _partnered(binder, node, scope, predicate, negated)
     lifted, (tree,) = lift(binder, node, scope, [condition])
-    return binder.filtered_by(lifted, [binder.resolve(tree, scope)])
+    return filtered(lifted, [binder.resolve(tree, scope)])
 
 
 def has_subquery_beside(predicate: exp.Expression) -> bool:
@@ -69,22 +104,10 @@ def has_subquery_beside(predicate: exp.Expression) -> bool:
     return outer is not None and has_subquery(outer)
 
 
-def _is_predicate(tree: exp.Expression) -> bool:
-    match tree:
-        case exp.Exists():
-            return True
-        case exp.In():
-            return tree.args.get("query") is not None
-        case exp.EQ() | exp.NEQ() | exp.GT() | exp.GTE() | exp.LT() | exp.LTE():
-            return isinstance(tree.expression, exp.All | exp.Any)
-        case _:
-            return False
-
-
 def _partnered(binder: _Binder, node: Relation, scope: Scope, predicate: exp.Expression, negated: bool) -> Relation:
     """The node's rows for which the predicate is true (or its negation is)."""
     query = _query_of(predicate)
-    inner, items = bind_inner(binder, query, scope)
+    inner, items = bind_inner(binder, query, scope, node)
     ties, opposite = list(inner.ties), negated
     if not isinstance(predicate, exp.Exists):
         compared = _compared(binder, predicate, scope, items)
@@ -96,11 +119,12 @@ def _partnered(binder: _Binder, node: Relation, scope: Scope, predicate: exp.Exp
         if opposite:  # what is unknown counts against it
             compared = [exp.Coalesce(this=exp.paren(exp.and_(*compared, copy=True)), expressions=[exp.true()])]
         ties += compared
-    pairs, used = binder.equalities(node, inner.node, ties)
+    pairs, used = equalities(node, inner.node, ties)
     rest = [tree for tree in ties if tree not in used]
     reach = {name.lower() for name in (*names(node), *names(inner.node))}
-    if any(not read_columns(tree) <= reach for tree in rest):
-        raise NotYet("a subquery that reads columns from two levels up", place=binder.place(predicate))
+    beyond = {name for tree in rest for name in read_columns(tree)} - reach
+    if beyond:
+        raise _FurtherOut(beyond, binder.place(predicate))
     types = {**types_of(node), **types_of(inner.node)}
     residual = as_expression(exp.and_(*rest, copy=True), types) if rest else None
     joined = anti_join if opposite else semi_join
@@ -132,19 +156,59 @@ def _compared(binder: _Binder, predicate: exp.Expression, scope: Scope, items: l
     return [kind(this=binder.resolve(value, scope), expression=item.copy()) for value, item in zip(values, items, strict=True)]
 
 
-def bind_inner(binder: _Binder, query: exp.Expression, scope: Scope) -> tuple[Inner, list[exp.Expression]]:
-    """A subquery's rows, its ties to the outer query, and its select list over those rows."""
-    plain = isinstance(query, exp.Select) and not any(
-        query.args.get(part) for part in ("group", "having", "limit", "offset", "distinct", "with_", "qualify")
-    )
-    if plain and not any(is_aggregate(node) for item in query.expressions for node in item.walk() if not _inside(node, item)):
-        inner = rows_of(binder, query, scope)
+def bind_inner(binder: _Binder, query: exp.Expression, scope: Scope, node: Relation) -> tuple[Inner, list[exp.Expression]]:
+    """A subquery's rows, its ties to the query around it (whose rows are `node`), and its select list over those rows."""
+    if isinstance(query, exp.Select) and not _shaped(query):
+        inner = rows_of(binder, query, scope, node)
         expanded = binder.expand(query.expressions, inner.scope)
         return inner, [binder.resolve(unaliased(item), inner.scope) for item in expanded]
+    carried = _carried(binder, query, scope, node) if isinstance(query, exp.Select) else None
     relation = binder.within(scope, lambda: binder.relation(query))
-    named = binder.within(scope, lambda: binder.scope([("", relation, names(relation))]))
-    node = named.items[0].node
-    return Inner(node, named, []), [column_named(name) for name in names(node)]
+    named, (rows,) = binder.within(scope, lambda: scoped(binder, [("", relation, names(relation))]))
+    columns = list(names(rows))
+    if carried is None:
+        return Inner(rows, named, []), [column_named(name) for name in columns]
+    shown = len(columns) - len(carried.copies)
+    ties = [
+        exp.NullSafeEQ(this=column_named(copy), expression=column_named(name))
+        for copy, name in zip(columns[shown:], carried.copies, strict=True)
+    ]
+    return Inner(rows, named, ties), [column_named(name) for name in columns[:shown]]
+
+
+def _shaped(query: exp.Select) -> bool:
+    """Whether a select does more than choose and compute."""
+    parts = ("group", "having", "limit", "offset", "distinct", "with_", "qualify")
+    return any(query.args.get(part) for part in parts) or _has_aggregate(query)
+
+
+def _has_aggregate(query: exp.Select) -> bool:
+    return any(is_aggregate(node) for item in query.expressions for node in item.walk() if not _inside(node, item))
+
+
+def _carried(binder: _Binder, query: exp.Select, scope: Scope, node: Relation) -> Carried | None:
+    """Let a grouped or distinct subquery carry the outer columns it reads, if it reads any."""
+    ties = rows_of(binder, query, scope, node).ties
+    read = {name for tie in ties for name in read_columns(tie)}
+    outer = [name for name in names(node) if name.lower() in read]
+    if not outer:
+        return None
+    if query.args.get("limit") or query.args.get("offset") or not (query.args.get("group") or query.args.get("distinct")):
+        raise NotYet("a correlated subquery of this form", place=binder.place(query))
+    carried = carry(scope, node, outer)
+    query.meta["carried"] = carried
+    copies = [ready(column_named(copy)) for copy in carried.copies.values()]
+    query.set("expressions", [*query.expressions, *(copy.copy() for copy in copies)])
+    if query.args.get("group"):
+        query.args["group"].set("expressions", [*query.args["group"].expressions, *(copy.copy() for copy in copies)])
+    return carried
+
+
+def carry(scope: Scope, node: Relation, outer: list[str]) -> Carried:
+    taken = scope.inner_names() | {name.lower() for name in names(node)}
+    copies = {name: fresh(f"of_{name}", taken) for name in outer}
+    values = Project(node, tuple(Named(copy, column(node, name)) for name, copy in copies.items()))
+    return Carried(Distinct(values), copies)
 
 
 def _inside(node: exp.Expression, item: exp.Expression) -> bool:
@@ -157,29 +221,44 @@ def _inside(node: exp.Expression, item: exp.Expression) -> bool:
     return False
 
 
-def rows_of(binder: _Binder, query: exp.Select, scope: Scope) -> Inner:
-    """FROM and WHERE of a subquery; conditions that read outer columns are left as ties."""
+def rows_of(binder: _Binder, query: exp.Select, scope: Scope, around: Relation) -> Inner:
+    """FROM and WHERE of a subquery; conditions that read columns of the query around it are left as ties."""
     binder.refuse(query)
 
     def bound() -> Inner:
-        inner_scope, conditions, outer = binder.from_clause(query)
+        source = from_clause(binder, query)
         where = query.args.get("where")
-        every = [*conditions, *(conjuncts(where.this) if where else [])]
-        own = {name.lower() for item in inner_scope.items for name in names(item.node)}
+        every = [*source.conditions, *(map(binder.with_names_read, conjuncts(where.this)) if where else [])]
+        own = {name.lower() for entry in source.entries for name in names(entry.node)}
+        own |= {name.lower() for lateral in source.laterals for name in lateral.columns}
         ties: list[exp.Expression] = []
         local: list[exp.Expression] = []
         for condition in every:
             if has_subquery(condition):
                 local.append(condition)
                 continue
-            resolved = binder.resolve(condition, inner_scope)
+            resolved = binder.resolve(condition, source.scope)
             (local if read_columns(resolved) <= own else ties).append(condition)
-        if any(outer) and ties:
-            raise NotYet("a correlated subquery with an outer join", place=binder.place(query))
-        node = binder.inputs(inner_scope, [], outer, local)
-        return Inner(node, inner_scope, [binder.resolve(tie, inner_scope) for tie in ties])
+        if ties and any(entry.kind in ("RIGHT", "FULL") for entry in source.entries):
+            raise NotYet("a correlated subquery with a right or full join", place=binder.place(query))
+        source.conditions.clear()
+        node = inputs(binder, source, local)
+        tied = [binder.resolve(tie, source.scope) for tie in ties]
+        carried = query.meta.get("carried")
+        for name, copy in carried.copies.items() if carried is not None else ():
+            tied.append(exp.NullSafeEQ(this=column_named(copy), expression=column_named(name)))
+        return Inner(node, source.scope, tied)
 
-    return binder.within(scope, bound)
+    try:
+        return binder.within(scope, bound)
+    except _FurtherOut as further:
+        outer = [name for name in names(around) if name.lower() in further.columns]
+        if {name.lower() for name in outer} != further.columns or query.meta.get("carried") is not None:
+            if scope.outer is None:
+                raise NotYet("a subquery that reads these columns from further out", place=further.place) from None
+            raise
+        query.meta["carried"] = carry(scope, around, outer)
+        return binder.within(scope, bound)
 
 
 # subqueries as columns
@@ -191,20 +270,24 @@ def lift(binder: _Binder, node: Relation, scope: Scope, trees: list[exp.Expressi
 
     def replaced(tree: exp.Expression) -> exp.Expression | None:
         nonlocal current
-        negated = isinstance(tree, exp.Not) and _is_predicate(tree.this.unnest())
+        negated = isinstance(tree, exp.Not) and is_predicate(tree.this.unnest())
         predicate = tree.this.unnest() if negated else tree
-        if _is_predicate(predicate):
+        if is_predicate(predicate):
             if isinstance(predicate, exp.Exists) or _only_truth_matters(tree):
                 current, name = _marked(binder, current, scope, predicate, negated)
-                return _ready(name)
+                return ready(column_named(name))
             current, true = _marked(binder, current, scope, predicate, negated)
             current, false = _marked(binder, current, scope, predicate, not negated)
             return exp.Case(
-                ifs=[exp.If(this=_ready(true), true=exp.true()), exp.If(this=_ready(false), true=exp.false())], default=exp.null()
+                ifs=[
+                    exp.If(this=ready(column_named(true)), true=exp.true()),
+                    exp.If(this=ready(column_named(false)), true=exp.false()),
+                ],
+                default=exp.null(),
             )
         if isinstance(tree, exp.Subquery):
             current, name = _scalar(binder, current, scope, tree.unnest())
-            return _ready(name)
+            return ready(column_named(name))
         return None
 
     lifted = [replaced_by(tree.copy(), replaced) for tree in trees]
@@ -220,12 +303,6 @@ def _only_truth_matters(tree: exp.Expression) -> bool:
     return parent is None or isinstance(parent, exp.Where | exp.Having)
 
 
-def _ready(name: str) -> exp.Column:
-    ready = column_named(name)
-    ready.meta["resolved"] = True
-    return ready
-
-
 def _fresh_name(node: Relation, hint: str) -> str:
     return fresh(f"{hint}1", {name.lower() for name in names(node)})
 
@@ -233,8 +310,8 @@ def _fresh_name(node: Relation, hint: str) -> str:
 def _marked(binder: _Binder, node: Relation, scope: Scope, predicate: exp.Expression, negated: bool) -> tuple[Relation, str]:
     """The node with a column that says whether the predicate is true."""
     name = _fresh_name(node, "holds")
-    true = _partnered(binder, node, scope, predicate, negated)
-    false = Union(node, binder.taken_away(true))
+    true = _partnered(binder, node, scope, predicate.copy(), negated)
+    false = minus(node, true)
     return Union(_with(true, name, "TRUE"), _with(false, name, "FALSE")), name
 
 
@@ -245,25 +322,47 @@ def _with(node: Relation, name: str, truth: str) -> Relation:
 def _scalar(binder: _Binder, node: Relation, scope: Scope, query: exp.Expression) -> tuple[Relation, str]:
     """The node with a column that holds the value of a scalar subquery."""
     name = _fresh_name(node, "scalar")
-    if isinstance(query, exp.Select) and _is_total(query):
-        inner = rows_of(binder, query, scope)
+    if isinstance(query, exp.Select) and (_is_total(query) or not _shaped(query)):
+        inner = rows_of(binder, query, scope, node)
         if inner.ties:
-            return _correlated_total(binder, node, scope, query, inner, name), name
-    value = binder.within(scope, lambda: binder.relation(query))
+            one = query if _is_total(query) else _of_one_row(query, inner, binder)
+            return _correlated_total(binder, node, scope, one, inner, name), name
+    value, _ = binder.within(scope, lambda: scalar(binder, query, name))
+    return Join(node, value, (), None), name
+
+
+def scalar(binder: _Binder, query: exp.Expression, name: str = "scalar1") -> tuple[Relation, str]:
+    """The one row that a query for a value has at every instant: null where the query has none."""
+    value = binder.relation(query)
     if len(value.columns) != 1:
         raise UserError(
             "columns-differ", f"a subquery that stands for a value has {len(value.columns)} columns", place=binder.place(query)
         )
     single = value if isinstance(query, exp.Select) and _is_total(query) else _at_most_one(value)
-    one = Project(single, (Named(name, column(single, names(single)[0])),))
-    return Join(node, one, (), None), name
+    return Project(single, (Named(name, column(single, names(single)[0])),)), name
+
+
+MORE_THAN_ONE = "a subquery that stands for a value has more than one row"
+
+
+def _of_one_row(query: exp.Select, inner: Inner, binder: _Binder) -> exp.Select:
+    """The query as an aggregate over its rows, of which there must be at most one."""
+    items = binder.expand(query.expressions, inner.scope)
+    if len(items) != 1:
+        raise UserError(
+            "columns-differ", f"a subquery that stands for a value has {len(items)} columns", place=binder.place(query)
+        )
+    complaint = exp.Anonymous(this="RAISE_ERROR", expressions=[exp.Literal.string(MORE_THAN_ONE)])
+    several = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
+    value = exp.Case(ifs=[exp.If(this=several, true=complaint)], default=exp.Max(this=unaliased(items[0]).copy()))
+    return exp.Select(expressions=[value])
 
 
 def _is_total(query: exp.Select) -> bool:
     """Whether the query is an aggregate without GROUP BY: it always has one row."""
     if query.args.get("group") or query.args.get("having"):
         return False
-    return any(is_aggregate(node) for item in query.expressions for node in item.walk() if not _inside(node, item))
+    return _has_aggregate(query)
 
 
 def _at_most_one(value: Relation) -> Relation:
@@ -279,7 +378,7 @@ def _at_most_one(value: Relation) -> Relation:
         ),
         row_when_empty=True,
     )
-    checked = "CASE WHEN rows > 1 THEN RAISE_ERROR('a subquery that stands for a value has more than one row') ELSE one END"
+    checked = f"CASE WHEN rows > 1 THEN RAISE_ERROR('{MORE_THAN_ONE}') ELSE one END"
     return Project(counted, (Named(name, Expression(checked, own.type, frozenset({"rows", "one"}))),))
 
 
@@ -288,14 +387,15 @@ def _correlated_total(binder: _Binder, node: Relation, scope: Scope, query: exp.
     read = {column for tie in inner.ties for column in read_columns(tie)} - {own.lower() for own in names(inner.node)}
     outer = tuple(own for own in names(node) if own.lower() in read)
     if {own.lower() for own in outer} != read:
-        raise NotYet("a subquery that reads columns from two levels up", place=binder.place(query))
+        raise _FurtherOut(read - {own.lower() for own in outer}, binder.place(query))
     given = Distinct(kept(node, outer))
-    pairs, used = binder.equalities(given, inner.node, inner.ties)
+    pairs, used = equalities(given, inner.node, inner.ties)
     rest = [tie for tie in inner.ties if tie not in used]
     types = {**types_of(given), **types_of(inner.node)}
     matched = Join(given, inner.node, tuple(pairs), as_expression(exp.and_(*rest, copy=True), types) if rest else None)
     total, items = binder.within(scope, lambda: grouped(binder, matched, inner.scope, query.expressions, None, None))
-    assert isinstance(total, Aggregate)
+    if not isinstance(total, Aggregate):
+        raise NotYet("a subquery in a correlated subquery's select list", place=binder.place(query))
     keys = tuple(Named(own, column(given, own)) for own in outer)
     by_key = Aggregate(matched, keys, total.calls, row_when_empty=False)
     same = tuple(Equality(column(given, own), column(by_key, own), null_safe=True) for own in outer)
@@ -304,7 +404,7 @@ def _correlated_total(binder: _Binder, node: Relation, scope: Scope, query: exp.
         Named(call.name, constant("0", "BIGINT") if call.function in COUNTS else null(call.type)) for call in total.calls
     )
     complete = Union(by_key, Project(without, (*keys, *nothing)))
-    (value, _), *more = items
+    value, *more = items
     if more:
         raise UserError(
             "columns-differ", "a subquery that stands for a value has more than one column", place=binder.place(query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
@@ -10,7 +10,7 @@ from sqlglot.optimizer.simplify import flatten
 
 from headgate.cql.functions import AGGREGATES
 from headgate.plan.expressions import INTEGRAL, Expression
-from headgate.plan.nodes import Dstream, Filter, Istream, Node, Relation, Rstream, Source
+from headgate.plan.nodes import Dstream, Equality, Filter, Istream, Node, Relation, Rstream, Source
 
 
 def as_relation(node: Node) -> Relation:
@@ -60,6 +60,30 @@ def read_columns(tree: exp.Expression) -> set[str]:
     return {column.name.lower() for column in tree.find_all(exp.Column)}
 
 
+def ready(column: exp.Expression) -> exp.Expression:
+    """A column that has its name in the plan already: it is not looked up again."""
+    column.meta["resolved"] = True
+    return column
+
+
+def equalities(left: Relation, right: Relation, waiting: Iterable[exp.Expression]) -> tuple[list[Equality], list[exp.Expression]]:
+    """The conditions that say that a value of one side equals one of the other, as the plan holds them and as they were."""
+    first, second = types_of(left), types_of(right)
+    mine, theirs = {name.lower() for name in first}, {name.lower() for name in second}
+    pairs, used = [], []
+    for tree in waiting:
+        if not isinstance(tree, exp.EQ | exp.NullSafeEQ):
+            continue
+        one, two = tree.this, tree.expression
+        if read_columns(one) <= theirs and read_columns(two) <= mine:
+            one, two = two, one
+        if read_columns(one) and read_columns(two) and read_columns(one) <= mine and read_columns(two) <= theirs:
+            safe = isinstance(tree, exp.NullSafeEQ)
+            pairs.append(Equality(as_expression(one, first), as_expression(two, second), safe))
+            used.append(tree)
+    return pairs, used
+
+
 def types_of(node: Node) -> dict[str, str]:
     return {column.name: column.type for column in node.columns}
 
@@ -83,12 +107,17 @@ def type_of(tree: exp.Expression) -> str:
 
 
 def divided(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
-    """The tree with `/` between integers written as the integer division it means."""
+    """The tree with `/` between integers written as the integer division it means, and null where a divisor is zero.
+
+    A query that goes on for months must not end with the one instant at which a count is zero.
+    """
     if tree.find(exp.Div) is None:
         return tree
     holder = exp.Paren(this=tree.copy())
     twins = list(zip(holder.this.find_all(exp.Div), annotated(holder.this, types).find_all(exp.Div), strict=True))
     for written, typed in twins:
+        if not isinstance(written.expression, exp.Literal | exp.Nullif):
+            written.set("expression", exp.Nullif(this=written.expression.unnest(), expression=exp.Literal.number(0)))
         if {type_of(typed.this), type_of(typed.expression)} <= INTEGRAL:
             written.replace(exp.IntDiv(this=written.this, expression=written.expression))
         else:
@@ -144,3 +173,33 @@ def aggregates(tree: exp.Expression) -> list[exp.Expression]:
     if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or is_aggregate(tree):
         return [tree]
     return [call for child in tree.iter_expressions() for call in aggregates(child)]
+
+
+# subqueries in expressions
+
+
+def has_subquery(tree: exp.Expression) -> bool:
+    return tree.find(exp.Subquery, exp.Select, exp.Exists, exp.SetOperation) is not None
+
+
+def is_predicate(tree: exp.Expression) -> bool:
+    match tree:
+        case exp.Exists():
+            return True
+        case exp.In():
+            return tree.args.get("query") is not None
+        case exp.EQ() | exp.NEQ() | exp.GT() | exp.GTE() | exp.LT() | exp.LTE():
+            return isinstance(tree.expression, exp.All | exp.Any)
+        case _:
+            return False
+
+
+def without_inside(tree: exp.Expression, replaced: Callable[[exp.Expression], exp.Expression | None]) -> exp.Expression | None:
+    """A subquery as it is, with only the outer side of its predicate replaced; None if the tree is none."""
+    if isinstance(tree, exp.Subquery | exp.Select | exp.SetOperation):
+        return tree
+    if not is_predicate(tree):
+        return None
+    if not isinstance(tree, exp.Exists):
+        tree.set("this", replaced_by(tree.this, replaced))
+    return tree

@@ -1,4 +1,4 @@
-"""Filter, project, weight and union all: Δ(op R) = op(ΔR), and the same for what lives and what ends.
+"""Filter, project, explode, weight and union all: Δ(op R) = op(ΔR), and the same for what lives and what ends.
 
 The stamps stay as they are; a weight multiplies the counts.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta.sql import listed, name, union
-from headgate.plan.nodes import Filter, Project, Union, Weight, names
+from headgate.plan.nodes import Exploded, Filter, Project, Union, Weight, names
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def apply(lowering: Lowering, node: Filter | Project | Weight, child: str, carried: str = "_t, _x, _n") -> str:
+def apply(lowering: Lowering, node: Filter | Project | Weight | Exploded, child: str, carried: str = "_t, _x, _n") -> str:
     match node:
         case Weight():
             factor = f"CAST({node.factor.sql} AS BIGINT)"
@@ -22,6 +22,10 @@ def apply(lowering: Lowering, node: Filter | Project | Weight, child: str, carri
             return lowering.step("weight", weighted)
         case Filter():
             return lowering.step("filter", f"SELECT {listed(names(node))}, {carried} FROM {child} WHERE {node.condition.sql}")
+        case Exploded():
+            outer = "OUTER " if node.outer else ""
+            view = f"LATERAL VIEW {outer}{node.generator.sql} e AS {listed(node.made)}"
+            return lowering.step("exploded", f"SELECT {listed(names(node))}, {carried} FROM {child} {view}")
         case Project():
             return lowering.step("project", f"SELECT {items(node)}, {carried} FROM {child}")
 

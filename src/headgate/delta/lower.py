@@ -25,6 +25,7 @@ from headgate.plan.nodes import (
     Aggregate,
     Distinct,
     Dstream,
+    Exploded,
     Filter,
     Istream,
     Join,
@@ -127,7 +128,7 @@ class Lowering:
         match node:
             case Window():
                 return window.born(self, node)
-            case Filter() | Project() | Weight():
+            case Filter() | Project() | Weight() | Exploded():
                 return linear.apply(self, node, self.born(node.child))
             case Union(left, right):
                 return linear.both(self, node, self.born(left), self.born(right))
@@ -151,11 +152,13 @@ class Lowering:
         match node:
             case Window():
                 return window.live(self, node)
-            case Filter() | Project() | Weight():
+            case Filter() | Project() | Weight() | Exploded():
                 child = self.live(node.child)
                 return linear.apply(self, node, child) if child else None
             case Union(left, right):
                 return linear.either(self, node, self.live(left), self.live(right))
+            case Stored():
+                return stored.live(self, node)
             case _:
                 raise AssertionError(node)
 
@@ -166,7 +169,7 @@ class Lowering:
         match node:
             case Window(Source(), Now() | Unbounded() | Range()):
                 return window.ends(self, node)
-            case Filter() | Project() | Weight() if in_logs(node):
+            case Filter() | Project() | Weight() | Exploded() if in_logs(node):
                 child = self.ends(node.child)
                 return linear.apply(self, node, child) if child else None
             case Union(left, right) if in_logs(node):
@@ -227,7 +230,9 @@ def in_logs(node: Relation) -> bool:
     match node:
         case Window(Source()) | Window(_, Rows() | Values()):
             return True
-        case Filter(child) | Project(child) | Weight(child):
+        case Stored(key=key):
+            return bool(key)
+        case Filter(child) | Project(child) | Weight(child) | Exploded(child):
             return in_logs(child)
         case Union(left, right):
             return in_logs(left) and in_logs(right)

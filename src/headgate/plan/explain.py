@@ -9,6 +9,7 @@ from headgate.plan.nodes import (
     Aggregate,
     Distinct,
     Dstream,
+    Exploded,
     Filter,
     Frame,
     Istream,
@@ -98,6 +99,8 @@ def label(node: Node) -> str:
             return "distinct"
         case Weight(factor=factor):
             return "taken away" if factor.sql == "-1" else f"as often as {factor.sql}"
+        case Exploded(generator=generator, outer=outer, made=made):
+            return f"lateral view {'outer ' if outer else ''}{generator.sql} as {', '.join(made)}"
         case Ranked(items=items):
             return f"ranked {', '.join(f'{item.expression.sql} AS {item.name}' for item in items)}"
         case Stored(relation):

@@ -78,6 +78,10 @@ class Source:
     timestamp: str | None
     """The column that holds the tuple's timestamp, if one does."""
 
+    @property
+    def name(self) -> str:
+        return self.stream
+
 
 @dataclass(frozen=True, slots=True)
 class Istream:
@@ -208,6 +212,20 @@ class Weight:
 
 
 @dataclass(frozen=True, slots=True)
+class Exploded:
+    """Each row once for every row that a generator such as EXPLODE makes of it; with `outer`, at least once."""
+
+    child: Relation
+    generator: Expression
+    outer: bool
+    made: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.child.columns, *(Column(name, "UNKNOWN") for name in self.made))
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
     """A relation with analytic functions over it, or only its first rows: SQL over the rows of one instant.
 
@@ -245,9 +263,16 @@ class Stored:
     growing: bool
     """Rows are only ever put in."""
 
+    key: tuple[str, ...] = ()
+    """Columns by which a row put in replaces the one that was there."""
+
+    @property
+    def name(self) -> str:
+        return self.relation
+
 
 Stream: TypeAlias = Source | Istream | Dstream | Rstream
-Relation: TypeAlias = Window | Filter | Project | Join | Union | Weight | Ranked | Aggregate | Distinct | Stored
+Relation: TypeAlias = Window | Filter | Project | Join | Union | Weight | Exploded | Ranked | Aggregate | Distinct | Stored
 Node: TypeAlias = Stream | Relation
 
 

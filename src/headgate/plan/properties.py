@@ -10,6 +10,7 @@ from headgate.plan.nodes import (
     Aggregate,
     Distinct,
     Dstream,
+    Exploded,
     Filter,
     Istream,
     Join,
@@ -29,7 +30,33 @@ from headgate.plan.nodes import (
     Values,
     Weight,
     Window,
+    children,
 )  # fmt: skip
+
+
+def complete(node: Node) -> bool:
+    """Every expression reads only columns of the node below it."""
+    below = children(node)
+    have = {column.name.lower() for child in below for column in child.columns}
+    return all(read <= have for read in _reads(node)) and all(map(complete, below))
+
+
+def _reads(node: Node) -> list[frozenset[str]]:
+    """The columns that each expression of a node reads."""
+    match node:
+        case Filter(condition=expression) | Weight(factor=expression) | Exploded(generator=expression):
+            return [expression.columns]
+        case Project(items=items):
+            return [item.expression.columns for item in items]
+        case Ranked(items=items):
+            return [item.expression.columns - {"_at"} for item in items]
+        case Join(equalities=equalities, condition=condition):
+            pairs = [side.columns for equality in equalities for side in (equality.left, equality.right)]
+            return [*pairs, condition.columns] if condition is not None else pairs
+        case Aggregate(keys=keys, calls=calls):
+            return [*(key.expression.columns for key in keys), *(call.columns for call in calls)]
+        case _:
+            return []
 
 
 def monotonic(node: Node) -> bool:
@@ -39,7 +66,7 @@ def monotonic(node: Node) -> bool:
             return True
         case Stored(growing=growing):
             return growing
-        case Filter(child) | Project(child) | Distinct(child):
+        case Filter(child) | Project(child) | Exploded(child) | Distinct(child):
             return monotonic(child)
         case Join(left, right) | Union(left, right):
             return monotonic(left) and monotonic(right)
@@ -52,7 +79,7 @@ def endless(node: Relation) -> bool:
     match node:
         case Window(_, Unbounded()):
             return True
-        case Filter(child) | Project(child):
+        case Filter(child) | Project(child) | Exploded(child):
             return endless(child)
         case Join(left, right) | Union(left, right):
             return endless(left) and endless(right)
@@ -71,7 +98,7 @@ def retracts(node: Relation) -> bool:
             return False
         case Stored(growing=growing):
             return not growing
-        case Filter(child) | Project(child):
+        case Filter(child) | Project(child) | Exploded(child):
             return retracts(child)
         case Join(left, right) | Union(left, right):
             return retracts(left) or retracts(right)
@@ -84,7 +111,7 @@ def instantaneous(node: Relation) -> bool:
             return True
         case Window(_, Range(length, None, closed)):
             return length == (0 if closed else 1)
-        case Filter(child) | Project(child):
+        case Filter(child) | Project(child) | Exploded(child):
             return instantaneous(child)
         case Join(left, right):
             return instantaneous(left) or instantaneous(right)
@@ -105,7 +132,7 @@ def stamped_by(node: Relation) -> frozenset[str] | None:
     match node:
         case Window(stamp=str(column)) | Window(Source(timestamp=str(column))) if not isinstance(node.frame, Rows | Values):
             return frozenset({column.lower()})
-        case Filter(child):
+        case Filter(child) | Exploded(child):
             return stamped_by(child)
         case Project(child, items):
             below = stamped_by(child)
@@ -123,7 +150,7 @@ def coarse(node: Relation) -> bool:
     match node:
         case Window(_, Range(slide=int())):
             return True
-        case Filter(child) | Project(child):
+        case Filter(child) | Project(child) | Exploded(child):
             return coarse(child)
         case Union(left, right):
             return coarse(left) and coarse(right)

@@ -173,7 +173,9 @@ class Inlet:
         self.dead.adopt_all(files)
 
 
-SIGNS = {"+": 1, "-": -1, "insert": 1, "delete": -1, "i": 1, "d": -1, "+i": 1, "-d": -1, "1": 1, "-1": -1}
+PUT_IN = ("+", "1", "i", "+i", "insert", "u", "+u", "update", "upsert", "c", "r")
+TAKEN_OUT = ("-", "-1", "d", "-d", "delete", "-u")
+SIGNS = dict.fromkeys(PUT_IN, 1) | dict.fromkeys(TAKEN_OUT, -1)
 """How the change column of a relation may say that a row is put in or taken out."""
 
 

@@ -68,7 +68,7 @@ class _Reference:
             raise UserError("no-duckdb", "the reference evaluator needs DuckDB", hint="pip install 'headgate[testing]'") from None
         self.case = case
         self.database = _shared(duckdb).cursor()  # its own temporary tables
-        self.database.execute("SET integer_division = true; PRAGMA disable_optimizer")  # planning takes longer than running
+        self.database.execute("SET integer_division = true; SET error_on_division_by_zero = false; PRAGMA disable_optimizer")  # planning takes longer than running
         self.tables = 0
         self.named: dict[str, TupleStream | VaryingRelation] = {}
         self.growing: set[str] = set()

@@ -1,0 +1,363 @@
+"""FROM and WHERE: what a query reads, joined and filtered, and what its names mean.
+
+Every column of FROM gets a name of its own for the plan. Inner joins and WHERE are one set of conditions, from which joins are
+made in an order in which each has an equality; outer, semi- and anti-joins apply to everything before them, lateral views to
+all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from headgate.catalog import Relation as BaseRelation
+from headgate.catalog import Stream as BaseStream
+from headgate.catalog import View
+from headgate.cql.syntax import StreamWindow
+from headgate.cql.trees import (
+    aggregates,
+    as_expression,
+    as_relation,
+    column_named,
+    conjuncts,
+    equalities,
+    filtered,
+    read_columns,
+    ready,
+    types_of,
+    unique,
+)
+from headgate.cql.windows import frame
+from headgate.errors import NotYet, UserError
+from headgate.plan.derived import anti_join, outer_join, semi_join
+from headgate.plan.expressions import Named
+from headgate.plan.nodes import (
+    Exploded,
+    Join,
+    Node,
+    Project,
+    Relation,
+    Source,
+    Stored,
+    Stream,
+    Unbounded,
+    Window,
+    is_stream,
+    names,
+)
+
+if TYPE_CHECKING:
+    from headgate.cql.binder import _Binder
+
+ELEMENT_TIME = "element_time"
+"""The timestamp of a stream's tuple, as a column; not among those that * stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What one entry of FROM is called, outside and inside."""
+
+    alias: str
+    inner: dict[str, str]
+    """Visible name in lower case -> name in the plan."""
+
+    visible: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Scope:
+    """What names mean in one query; `outer` is the scope of the query around it."""
+
+    items: list[Item]
+    types: dict[str, str] = field(default_factory=dict)
+    outer: Scope | None = None
+    merged: dict[str, exp.Expression] = field(default_factory=dict)
+    """Columns that USING made one of: name in lower case -> its value."""
+
+    copies: dict[str, str] = field(default_factory=dict)
+    """Columns of the query around it that this one carries for the queries inside it: name there -> name here."""
+
+    def inner_names(self) -> set[str]:
+        own = {name.lower() for name in (*self.types, *self.copies.values())}
+        return own | (self.outer.inner_names() if self.outer is not None else set())
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """An entry of FROM with how it is tied to those before it: the conditions of an inner join are not here."""
+
+    node: Relation
+    kind: str = "INNER"
+    on: tuple[exp.Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lateral:
+    generator: exp.Expression
+    outer: bool
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    scope: Scope
+    entries: list[Joined]
+    laterals: list[Lateral]
+    conditions: list[exp.Expression]
+    """Of the inner joins."""
+
+
+def from_clause(binder: _Binder, tree: exp.Select) -> From:
+    joins: list[exp.Expression | None] = [None]
+    tables = [tree.args["from_"].this]
+    lateral_trees = list(tree.args.get("laterals") or [])
+    for join in tree.args.get("joins") or []:
+        if isinstance(join.this, exp.Lateral):
+            lateral_trees.append(join.this)
+        else:
+            joins.append(join)
+            tables.append(join.this)
+    bound: list[tuple[str, Relation, tuple[str, ...]]] = []
+    for written in tables:
+        alias, node = table(binder, written)
+        if any(alias.lower() == other.lower() for other, _, _ in bound if alias):
+            raise UserError(
+                "name-taken", f'"{alias}" stands twice in FROM', place=binder.place(written), hint="Give one an alias."
+            )
+        visible = names(node)
+        if isinstance(node, Window) and _reads_time(tree, alias, visible):
+            node = replace(node, stamp=ELEMENT_TIME)
+        bound.append((alias, node, visible))
+    scope, nodes = scoped(binder, bound)
+    result = From(scope, [Joined(nodes[0])], [], [])
+    for position, join in enumerate(joins[1:], start=1):
+        assert join is not None
+        _join(binder, result, join, nodes[position], scope.items[: position + 1])
+    hidden = [item for item, entry in zip(scope.items, result.entries, strict=True) if entry.kind in ("SEMI", "ANTI")]
+    for item in hidden:
+        scope.items.remove(item)
+    carried = tree.meta.get("carried")
+    if carried is not None:  # see subqueries.Carried
+        result.entries.append(Joined(carried.relation))
+        scope.copies.update(carried.copies)
+        scope.types.update(types_of(carried.relation))
+    for lateral in lateral_trees:
+        _lateral(binder, result, lateral)
+    return result
+
+
+def scoped(binder: _Binder, bound: Sequence[tuple[str, Relation, tuple[str, ...]]]) -> tuple[Scope, list[Relation]]:
+    """Give every column of FROM a name of its own: its own where it is unique, else alias_name."""
+    counts: dict[str, int] = {}
+    for _, node, _ in bound:
+        for column in names(node):
+            counts[column.lower()] = counts.get(column.lower(), 0) + 1
+    wanted = [
+        column if counts[column.lower()] == 1 else f"{alias or 'q'}_{column}"
+        for alias, node, _ in bound
+        for column in names(node)
+    ]
+    around = binder.enclosing
+    inner_names = iter(unique(wanted, around.inner_names() if around else ()))
+    items, nodes = [], []
+    for alias, node, visible in bound:
+        columns = names(node)
+        inner = {column.lower(): next(inner_names) for column in columns}
+        if tuple(inner.values()) != columns:
+            types = types_of(node)
+            node = Project(node, tuple(Named(inner[c.lower()], as_expression(column_named(c), types)) for c in columns))
+        if len(columns) > len(visible):  # the papers' queries call it timestamp
+            inner.setdefault("timestamp", inner[ELEMENT_TIME])
+        items.append(Item(alias, inner, visible))
+        nodes.append(node)
+    types = {name: kind for node in nodes for name, kind in types_of(node).items()}
+    return Scope(items, {**(around.types if around else {}), **types}, around), nodes
+
+
+def _reads_time(tree: exp.Expression, alias: str, columns: tuple[str, ...]) -> bool:
+    """Whether a query asks for the timestamps of the tuples of that input."""
+    asked = {ELEMENT_TIME, "timestamp"} - {column.lower() for column in columns}
+    return any(
+        column.name.lower() in asked and (not column.table or column.table.lower() == alias.lower())
+        for column in tree.find_all(exp.Column)
+    )
+
+
+# joins as they are written
+
+
+def _join(binder: _Binder, source: From, join: exp.Expression, node: Relation, items: list[Item]) -> None:
+    """Add one entry to what comes before it; `items` are its own and theirs."""
+    method, side, kind = ((join.args.get(part) or "").upper() for part in ("method", "side", "kind"))
+    if method not in ("", "NATURAL") or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"):
+        words = " ".join(word for word in (method, side, kind) if word)
+        raise NotYet(f"{words} JOIN", place=binder.place(join.this))
+    how = kind if kind in ("SEMI", "ANTI") else side or "INNER"
+    on = conjuncts(join.args["on"]) if join.args.get("on") else []
+    if method == "NATURAL" or join.args.get("using"):
+        on = _using(binder, source.scope, join, items, how)
+    if how == "INNER":
+        source.conditions.extend(on)
+        source.entries.append(Joined(node))
+        return
+    resolved = binder.conditions(on, replace(source.scope, items=items))
+    source.entries.append(Joined(node, how, tuple(resolved)))
+
+
+def _using(binder: _Binder, scope: Scope, join: exp.Expression, items: list[Item], how: str) -> list[exp.Expression]:
+    """The equalities of USING or NATURAL; the columns become one."""
+    *before, last = items
+    given = [identifier.name for identifier in join.args.get("using") or ()]
+    if not given:
+        known = {name.lower() for item in before for name in item.visible}
+        given = [name for name in last.visible if name.lower() in known]
+    result: list[exp.Expression] = []
+    for name in given:
+        left = scope.merged.get(name.lower())
+        if left is None:
+            written = exp.Column(this=exp.to_identifier(name))
+            left = ready(binder.resolve(written, replace(scope, items=before)))
+        if name.lower() not in last.inner:
+            raise binder.no_such_column(exp.Column(this=exp.to_identifier(name)), f'"{last.alias}"', last.visible)
+        right = ready(column_named(last.inner[name.lower()]))
+        result.append(exp.EQ(this=left.copy(), expression=right.copy()))
+        if how == "FULL":
+            scope.merged[name.lower()] = exp.Coalesce(this=left.copy(), expressions=[right])
+        elif how not in ("SEMI", "ANTI"):
+            scope.merged[name.lower()] = right if how == "RIGHT" else left.copy()
+    return result
+
+
+def _lateral(binder: _Binder, source: From, tree: exp.Expression) -> None:
+    """LATERAL VIEW: what a generator such as EXPLODE makes of each row."""
+    alias = tree.args.get("alias")
+    wanted = [column.name for column in (alias.args.get("columns") or ())] if alias is not None else []
+    if not wanted:
+        wanted = ["pos", "col"] if isinstance(tree.this, exp.Posexplode) else ["col"]
+    generator = binder.resolve(tree.this, source.scope)
+    columns = tuple(unique(wanted, source.scope.inner_names()))
+    inner = {name.lower(): column for name, column in zip(wanted, columns, strict=True)}
+    source.scope.items.append(Item(alias.name if alias is not None else "", inner, tuple(wanted)))
+    source.laterals.append(Lateral(generator, bool(tree.args.get("outer")), columns))
+
+
+# tables
+
+
+def table(binder: _Binder, tree: exp.Expression) -> tuple[str, Relation]:
+    alias = tree.args.get("alias")
+    window = tree.args.get("window") or (alias.args.get("window") if alias is not None else None)
+    name = alias.name if alias is not None and alias.this is not None else ""
+    match tree:
+        case exp.Table() if isinstance(tree.this, exp.Identifier):
+            if tree.args.get("db") or tree.args.get("joins") or tree.args.get("sample") or tree.args.get("pivots"):
+                raise NotYet("this form of a table", place=binder.place(tree))
+            node: Relation = named(binder, tree.this, window)
+            name = name or tree.name
+        case exp.Subquery():
+            node = windowed(binder, binder.as_stream(tree.this), window) if window is not None else binder.relation(tree.this)
+        case _:
+            raise NotYet("this form of a table in FROM", place=binder.place(tree))
+    if alias is not None and alias.args.get("columns"):
+        node = as_relation(binder.renamed(node, [column.name for column in alias.args["columns"]], tree))
+    return name, node
+
+
+def named(binder: _Binder, identifier: exp.Identifier, window: StreamWindow | None) -> Relation:
+    found = binder.local.get(identifier.name.lower()) or binder.catalog.source(identifier.name, binder.place(identifier))
+    node: Node
+    match found:
+        case BaseStream():
+            node = Source(found.name, found.columns, found.domain, found.timestamp)
+        case BaseRelation():
+            node = Stored(found.name, found.columns, found.domain, found.growing, found.key)
+        case View():
+            node = found.plan
+    if is_stream(node):
+        if window is None and "end" in identifier.meta:
+            binder.default(identifier.meta["end"] + 1, " [RANGE UNBOUNDED]")
+        return windowed(binder, node, window) if window is not None else Window(node, Unbounded())
+    if window is not None:
+        raise UserError(
+            "window-over-relation", f'"{found.name}" is a relation, and a window needs a stream',
+            place=binder.place(window), hint="Leave the window out, or put ISTREAM around the query.",
+        )  # fmt: skip
+    return as_relation(node)
+
+
+def windowed(binder: _Binder, child: Stream, window: StreamWindow) -> Window:
+    return Window(child, frame(binder, child, window))
+
+
+# the relation behind FROM and WHERE
+
+
+def in_order(source: From, inner: list[exp.Expression], where: list[exp.Expression]) -> Relation:
+    """Joins as they were written where one of them is not an inner one; WHERE comes after all of them."""
+    scope = source.scope
+    nodes: list[Relation] = []
+    for entry in source.entries:
+        if entry.kind == "INNER":
+            nodes.append(entry.node)
+            continue
+        here = {name.lower() for node in nodes for name in names(node)}
+        now = [tree for tree in inner if read_columns(tree) <= here]
+        inner = [tree for tree in inner if tree not in now]
+        nodes = [_tied(joined(nodes, now, scope), entry, scope)]
+    if not source.laterals:
+        return joined(nodes, [*inner, *where], scope)
+    made = {name.lower() for lateral in source.laterals for name in lateral.columns}
+    late = [tree for tree in where if read_columns(tree) & made]
+    node = joined(nodes, [*inner, *(tree for tree in where if tree not in late)], scope)
+    for lateral in source.laterals:
+        node = Exploded(node, as_expression(lateral.generator, scope.types), lateral.outer, lateral.columns)
+    return filtered(node, late)
+
+
+def _tied(left: Relation, entry: Joined, scope: Scope) -> Relation:
+    pairs, used = equalities(left, entry.node, entry.on)
+    rest = [tree for tree in entry.on if tree not in used]
+    condition = as_expression(exp.and_(*rest, copy=True), scope.types) if rest else None
+    match entry.kind:
+        case "SEMI":
+            return semi_join(left, entry.node, tuple(pairs), condition)
+        case "ANTI":
+            return anti_join(left, entry.node, tuple(pairs), condition)
+        case side:
+            return outer_join(side, left, entry.node, tuple(pairs), condition)  # type: ignore[arg-type]
+
+
+def joined(nodes: list[Relation], waiting: list[exp.Expression], scope: Scope) -> Relation:
+    """Filters on their own input, then joins in an order in which each has an equality, if there is one."""
+    inputs = []
+    for one in nodes:
+        own = {name.lower() for name in names(one)}
+        mine = [tree for tree in waiting if (read := read_columns(tree)) and read <= own]
+        waiting = [tree for tree in waiting if tree not in mine]
+        inputs.append(filtered(one, mine))
+    node, rest = inputs[0], inputs[1:]
+    while rest:
+        chosen = next((right for right in rest if equalities(node, right, waiting)[0]), rest[0])
+        rest.remove(chosen)
+        pairs, used = equalities(node, chosen, waiting)
+        waiting = [tree for tree in waiting if tree not in used]
+        here = {name.lower() for name in (*names(node), *names(chosen))}
+        now = [tree for tree in waiting if (read := read_columns(tree)) and read <= here]
+        waiting = [tree for tree in waiting if tree not in now]
+        condition = as_expression(exp.and_(*now, copy=True), scope.types) if now else None
+        node = Join(node, chosen, tuple(pairs), condition)
+    return filtered(node, waiting)
+
+
+def check_conditions(binder: _Binder, conditions: list[exp.Expression]) -> None:
+    for condition in conditions:
+        if condition.find(exp.Window):
+            raise UserError("analytic-in-where", "an analytic function cannot stand in WHERE", place=binder.place(condition))
+        found = aggregates(condition)
+        if found:
+            raise UserError(
+                "aggregate-in-where", "an aggregate cannot stand in WHERE", place=binder.place(found[0]), hint="Use HAVING."
+            )
