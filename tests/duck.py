@@ -30,7 +30,7 @@ def compiled(case: Case) -> Program:
     catalog.set("dialect", "stream" if case.dialect == "stream" else "cql")
     for name, schema in case.relations.items():
         columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
-        catalog.add(Relation(name, columns, TimeDomain.INTEGER))
+        catalog.add(Relation(name, columns, TimeDomain.INTEGER, key=case.keys.get(name, ())))
     for view in case.views:
         catalog.add(View(view.name, bind(parse(view.query)[0], view.query, catalog, columns=view.columns).plan))
     return lower(bind(parse(case.query)[0], case.query, catalog).plan)

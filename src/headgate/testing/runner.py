@@ -56,7 +56,8 @@ def script(case: Case) -> str:
     for kind, schemas in (("STREAM", case.streams), ("RELATION", case.relations)):
         for stream, schema in schemas.items():
             columns = ", ".join(f"{name(column)} {sql_type(type_)}" for column, type_ in schema.items())
-            lines.append(f"CREATE {kind} {name(stream)} ({columns})")
+            key = f" KEY ({', '.join(map(name, case.keys[stream]))})" if stream in case.keys else ""
+            lines.append(f"CREATE {kind} {name(stream)} ({columns}){key}")
     for view in case.views:
         columns = f" ({', '.join(map(name, view.columns))})" if view.columns else ""
         lines.append(f"CREATE VIEW {name(view.name)}{columns} AS {view.query.rstrip('; ')}")
