@@ -139,6 +139,8 @@ class Catalog:
         self.views: dict[str, View] = {}
         self.queries: dict[str, Query] = {}
         self.functions: dict[str, Function] = {}
+        self.aggregates: set[str] = set()
+        """Names of functions from outside that are aggregates: without it they would pass for scalar ones."""
         self.settings = Settings()
         self.pending: tuple[Any, str] | None = None
         """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""

@@ -22,9 +22,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+from pyspark.util import PythonEvalType
 
-from headgate.catalog import Catalog, Query, Relation, Stream, Tick, TimeDomain
-from headgate.cql.definitions import Definition, Explanation, Setting, define
+from headgate.catalog import Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View
+from headgate.cql.definitions import Definition, Dropped, Explanation, Listing, Setting, defined
 from headgate.delta.lower import lower
 from headgate.delta.sql import name
 from headgate.errors import UserError
@@ -40,10 +41,12 @@ from headgate.sinks.console import ConsoleSink
 from headgate.sinks.files import ParquetSink
 from headgate.sinks.memory import MemorySink
 from headgate.sinks.sink import Result, Sink, in_order
-from headgate.sources.files import FileSource
+from headgate.sources.files import FILES, FileSource
 from headgate.sources.inlet import Inlet, ticks
+from headgate.sources.tables import TableSource
 
 POLL_SECONDS = 0.5
+AGGREGATING = (PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF, PythonEvalType.SQL_GROUPED_AGG_ARROW_UDF)
 
 
 class Engine:
@@ -66,7 +69,7 @@ class Engine:
         self._default_sink = default_sink
         self._heartbeats = Heartbeats()
         self._inlets: dict[str, Inlet] = {}
-        self._sources: list[FileSource] = []
+        self._sources: list[FileSource | TableSource] = []
         self._schemas: dict[str, StructType] = {}
         self._logs: dict[str, Log] = {}
         self._queries: dict[str, RunningQuery] = {}
@@ -89,8 +92,9 @@ class Engine:
 
     def execute(self, cql: str, origin: str = "") -> list[Definition]:
         """Carry out CQL statements; returns what each of them defined."""
-        definitions = define(cql, self.catalog, origin)
-        for definition in definitions:
+        definitions = []
+        for definition in defined(cql, self.catalog, origin):
+            definitions.append(definition)
             match definition:
                 case Stream():
                     self._add_input(self.catalog.stream(definition.name))
@@ -98,12 +102,36 @@ class Engine:
                     self._add_input(definition)
                 case Query():
                     self._add_query(definition)
-                case Setting() | Explanation():
+                case Dropped():
+                    self._forget(definition)
+                case View() | Function() | Setting() | Explanation() | Listing():
                     pass
         self._heartbeats.timeout_us = self.catalog.settings.timeout_us
         for stream in self.catalog.streams.values():
             self._heartbeats.streams[stream.name].disorder_ticks = stream.disorder_ticks
         return definitions
+
+    def _forget(self, dropped: Dropped) -> None:
+        """Stop what was dropped. Logs and results stay on disk until the engine's directory goes."""
+        match dropped.kind:
+            case "query" if dropped.name:
+                del self._loop.executors[dropped.name]
+                del self._queries[dropped.name.lower()]
+            case "stream" | "relation" if dropped.name:
+                inlet = self._inlets.pop(dropped.name)
+                self._sources = [source for source in self._sources if source.inlet is not inlet]
+                for known in (self._schemas, self._logs, self._heartbeats.streams):
+                    known.pop(dropped.name)
+
+    def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
+        """Make a Python function usable in CQL by name: a plain function with the SQL type it returns, or a Spark UDF,
+        also one that works on pandas or Arrow batches. A pandas UDF from series to scalar is an aggregate.
+        """
+        registered = (
+            self.spark.udf.register(name, function) if returns is None else self.spark.udf.register(name, function, returns)
+        )
+        if getattr(registered, "evalType", None) in AGGREGATING:
+            self.catalog.aggregates.add(name.lower())
 
     def _add_input(self, stream: Stream | Relation) -> None:
         columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
@@ -116,8 +144,12 @@ class Engine:
         inlet = Inlet(stream, to_arrow_schema(schema, timezone="UTC"), self._directory, self._heartbeats)
         self._inlets[stream.name] = inlet
         self._logs[stream.name] = inlet.log
-        if stream.connector is not None and stream.connector.format != "memory":
+        if stream.connector is None or stream.connector.format == "memory":
+            return
+        if stream.connector.format in FILES:
             self._sources.append(FileSource(self.spark, inlet, stream.connector))
+        else:
+            self._sources.append(TableSource(self.spark, inlet, stream.connector))
 
     def _add_query(self, query: Query) -> None:
         program = lower(query.plan)

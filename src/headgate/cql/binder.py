@@ -261,6 +261,9 @@ class _Binder:
 
     def select_body(self, tree: exp.Select) -> Node:
         self.refuse(tree)
+        for call in tree.find_all(exp.Anonymous):
+            if call.name.lower() in self.catalog.aggregates:
+                call.meta["aggregate"] = True
         operator, projections, distinct = self.select_list(tree)
         with_windows_named(self, tree)
         if tree.args.get("from_") is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -65,7 +66,13 @@ Definition: TypeAlias = Stream | Relation | View | Query | Function | Setting | 
 
 def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
     """Carry out a script on the catalog, statement by statement; a bare query is registered as q1, q2, ..."""
-    return [_define(tree, text, catalog, origin) for tree in dialect.parse(text, origin)]
+    return list(defined(text, catalog, origin))
+
+
+def defined(text: str, catalog: Catalog, origin: str = "") -> Iterator[Definition]:
+    """The same one by one, so that each can be put to work before the next: a mistake takes back nothing before it."""
+    for tree in dialect.parse(text, origin):
+        yield _define(tree, text, catalog, origin)
 
 
 def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:

@@ -29,7 +29,7 @@ def conjuncts(tree: exp.Expression) -> list[exp.Expression]:
 
 def is_aggregate(tree: exp.Expression) -> bool:
     if isinstance(tree, exp.Anonymous):
-        return tree.name.lower() in AGGREGATES
+        return tree.name.lower() in AGGREGATES or bool(tree.meta.get("aggregate"))
     return isinstance(tree, exp.AggFunc)
 
 

@@ -72,8 +72,8 @@ def started(master: str | None = None) -> SparkSession:
 
 
 def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
-    """A session with our settings that shares the user's Spark context and nothing else."""
-    mine = session.newSession()
+    """A session with our settings and with the functions and data sources the user registered; the user's stays as it is."""
+    mine = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
     logging.getLogger("SQLQueryContextLogger").disabled = True  # we report what Spark refuses, once and without a stack trace
     width = str(partitions or session.sparkContext.defaultParallelism)
     for key, value in {

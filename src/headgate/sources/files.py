@@ -18,6 +18,7 @@ from headgate.errors import UserError
 from headgate.runtime.session import own
 from headgate.sources.inlet import SIGNS, Inlet
 
+FILES = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
 CORRUPT = "_raw"
 SEES_CORRUPT = ("json", "csv")
 FILES_A_JOB = 1_000

@@ -1,0 +1,43 @@
+"""Relations that never change, from any reader Spark has: read once, whole, into the relation's log."""
+
+from __future__ import annotations
+
+import shutil
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from headgate.catalog import Connector
+from headgate.delta.sql import name
+from headgate.errors import UserError
+from headgate.runtime.session import own
+from headgate.sources.inlet import Inlet
+
+
+class TableSource:
+    def __init__(self, session: SparkSession, inlet: Inlet, connector: Connector) -> None:
+        self.session = own(session)
+        self.inlet = inlet
+        self.connector = connector
+        self.read = False
+
+    def poll(self, now_us: int) -> int:
+        """Read the relation, the first time; returns how many rows it has."""
+        if self.read:
+            return 0
+        relation = self.inlet.stream
+        columns = [f"CAST({name(column.name)} AS {column.type}) AS {name(column.name)}" for column in relation.columns]
+        staging = self.inlet.log.directory / ".arriving"
+        try:
+            rows = self.session.read.format(self.connector.format).options(**self.connector.options).load()
+            stamped = rows.selectExpr(*columns, "1L AS _n", "0L AS _t", "MONOTONICALLY_INCREASING_ID() AS _s")
+            stamped.write.mode("overwrite").parquet(str(staging))
+        except PySparkException as error:
+            said = str(error).splitlines()[0]
+            raise UserError(
+                "source-failed", f'Spark cannot read relation "{relation.name}" from {self.connector.format}', detail=said
+            ) from None
+        self.read = True
+        chunks = self.inlet.log.adopt(sorted(staging.glob("*.parquet")))
+        shutil.rmtree(staging)
+        return self.inlet.taken(chunks, now_us)
