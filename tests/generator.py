@@ -290,7 +290,9 @@ def selects(draw: st.DrawFn, depth: int, views: Views = ()) -> tuple[str, Column
     if kind == "time":
         name = draw(st.sampled_from(list(STREAMS)))
         table, columns = f"{name}{draw(windows(SHAPES[name]))}", SHAPES[name]
-        return f"Select x.{columns.first} As p, x.ELEMENT_TIME As q From {table} x{draw(wheres(columns, depth, views))}", Columns(("p", "q"))
+        return f"Select x.{columns.first} As p, x.ELEMENT_TIME As q From {table} x{draw(wheres(columns, depth, views))}", Columns(
+            ("p", "q")
+        )
     table, columns = draw(tables(depth, views))
     where = draw(wheres(columns, depth, views))
     first, last = f"x.{columns.first}", f"x.{columns.last}"

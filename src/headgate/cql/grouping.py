@@ -19,6 +19,7 @@ from headgate.cql.trees import (
     divided,
     fresh,
     has_subquery,
+    read_columns,
     ready,
     replaced_by,
     types_of,
@@ -210,9 +211,11 @@ def with_aliases(tree: exp.Expression, projections: list[exp.Expression], scope:
 
 def _call(node: exp.Expression, types: dict[str, str], name: str) -> Call:
     condition = None
+    read = frozenset[str]()
     tree = node
     if isinstance(tree, exp.Filter):
         condition = tree.expression.this.sql("spark")
+        read = frozenset(read_columns(tree.expression))
         tree = tree.this
     inner = tree
     while isinstance(inner, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
@@ -226,4 +229,4 @@ def _call(node: exp.Expression, types: dict[str, str], name: str) -> Call:
     if isinstance(inner, exp.Count) and inner.expressions:
         function = "count of several"
     whole = as_expression(tree, types)
-    return Call(name, function, whole.sql, whole.type, argument, distinct, condition, whole.columns)
+    return Call(name, function, whole.sql, whole.type, argument, distinct, condition, whole.columns | read)
