@@ -13,11 +13,29 @@ from headgate.cql.binder import bind
 from headgate.cql.dialect import parse
 from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
+from headgate.plan.nodes import Node
 from headgate.testing.cases import FUNCTIONS, Case, Change, sql_type
 from headgate.testing.reference import table_of
+from headgate.testing.runner import script
 
 
 def compiled(case: Case) -> Program:
+    return _lowered(script(case), case)
+
+
+_programs: dict[str, Program] = {}
+
+
+def _lowered(text: str, case: Case) -> Program:
+    """Hypothesis draws a query with many inputs."""
+    if text not in _programs:
+        if len(_programs) > 500:
+            _programs.clear()
+        _programs[text] = lower(bound(case))
+    return _programs[text]
+
+
+def bound(case: Case) -> Node:
     catalog = Catalog()
     catalog.set("range", case.range)
     catalog.set("empty_aggregate", case.empty_aggregate)
@@ -33,7 +51,7 @@ def compiled(case: Case) -> Program:
         catalog.add(Relation(name, columns, TimeDomain.INTEGER, key=case.keys.get(name, ())))
     for view in case.views:
         catalog.add(View(view.name, bind(parse(view.query)[0], view.query, catalog, columns=view.columns).plan))
-    return lower(bind(parse(case.query)[0], case.query, catalog).plan)
+    return bind(parse(case.query)[0], case.query, catalog).plan
 
 
 @cache

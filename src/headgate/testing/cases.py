@@ -133,6 +133,25 @@ def from_json(given: dict[str, Any]) -> Case:
     )
 
 
+def to_json(case: Case) -> dict[str, Any]:
+    """The case as `from_json` takes it; columns of the expected output are numbered."""
+    schemas = {**case.streams, **case.relations}
+    relations = {name: {"schema": schema} for name, schema in case.relations.items()}
+    for name, key in case.keys.items():
+        relations[name]["key"] = list(key)  # type: ignore[assignment]
+    return {
+        "id": case.id, "query": case.query, "range": case.range, "dialect": case.dialect, "unit_seconds": case.unit_seconds,
+        "empty_aggregate": case.empty_aggregate, "horizon": case.horizon,
+        "streams": {name: {"schema": schema} for name, schema in case.streams.items()}, "relations": relations,
+        "views": [{"name": view.name, "query": view.query, "columns": list(view.columns)} for view in case.views],
+        "input": {
+            name: [[ts, dict(zip(schemas[name], row, strict=True)), sign] for ts, row, sign in rows]
+            for name, rows in case.input.items()
+        },
+        "expected": case.expected and [[ts, sign, dict(enumerate(row))] for ts, sign, row in case.expected],
+    }  # fmt: skip
+
+
 def plain(value: Any) -> Any:
     """A value as it is compared: numbers by value, floats to 1e-4 of their size."""
     if isinstance(value, bool) or value is None:

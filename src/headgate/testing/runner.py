@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -72,7 +72,8 @@ def explained(case: Case) -> None:
     lower(catalog.query("answer").plan)
 
 
-def on_spark(case: Case, epochs: str, spark: SparkSession, partitions: int | None = None) -> list[Change]:
+def on_spark(case: Case, epochs: str | Sequence[int], spark: SparkSession, partitions: int | None = None) -> list[Change]:
+    """What Spark gives; `epochs` says how time is cut, or where."""
     from headgate.engine import Engine
 
     with Engine(spark, partitions=partitions) as engine:
@@ -81,7 +82,7 @@ def on_spark(case: Case, epochs: str, spark: SparkSession, partitions: int | Non
             engine.push(stream, [(ts, row) for ts, row, _ in case.input.get(stream, [])])
         for relation in case.relations:
             engine.push(relation, case.input.get(relation, []))
-        for until in cuts(case, epochs):
+        for until in cuts(case, epochs) if isinstance(epochs, str) else epochs:
             engine.advance(until)
         return [(result.at, result.sign, tuple(result.row.values())) for result in engine.query("answer").results()]
 
