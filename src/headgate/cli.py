@@ -78,6 +78,21 @@ def run(
 
 
 @app.command()
+def shell(
+    script: Annotated[Path | None, typer.Argument(help="A file of CQL statements to begin with.")] = None,
+    master: Annotated[str | None, typer.Option(help="Spark master; default: this machine.")] = None,
+    debug: Debug = False,
+) -> None:
+    """A prompt for CQL: queries run while you type, and show their results. Without a terminal: reads a script."""
+    from headgate.shell.entries import read
+    from headgate.shell.start import interact, run_through
+
+    begin = list(read(read_script(script).splitlines(keepends=True), str(script))) if script is not None else []
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    raise typer.Exit((interact if at_terminal else run_through)(begin, master, debug))
+
+
+@app.command()
 def explain(
     script: Annotated[Path, typer.Argument(help="A file of CQL statements.")],
     query: Annotated[str | None, typer.Argument(help="One of its queries; default: all.")] = None,

@@ -97,9 +97,9 @@ class Engine:
             definitions.append(definition)
             match definition:
                 case Stream():
-                    self._add_input(self.catalog.stream(definition.name))
+                    self._add_or_forget(self.catalog.stream(definition.name))
                 case Relation():
-                    self._add_input(definition)
+                    self._add_or_forget(definition)
                 case Query():
                     self._add_query(definition)
                 case Dropped():
@@ -175,6 +175,15 @@ class Engine:
             case _:
                 return MemorySink(directory / "results")
 
+    def _add_or_forget(self, stream: Stream | Relation) -> None:
+        """A stream that cannot be set up is not known either: its name is free for the next attempt."""
+        try:
+            self._add_input(stream)
+        except Exception:
+            self.catalog.streams.pop(stream.name.lower(), None)
+            self.catalog.relations.pop(stream.name.lower(), None)
+            raise
+
     # running
 
     def push(self, stream: str, rows: Iterable[Any]) -> int:
@@ -196,9 +205,13 @@ class Engine:
         return epochs
 
     def advance(self, to: Tick | datetime | str) -> list[Epoch]:
-        """Declare that nothing at or before `to` will still come on any stream, and take every query there."""
+        """Declare that nothing at or before `to` will still come on any stream, and take every query there.
+
+        A point in time says nothing about queries over integer time.
+        """
         until = to if isinstance(to, int) else ticks(to)
-        epochs = self._loop.take(dict.fromkeys(self._loop.executors, until))
+        meant = [query for query in self.queries() if isinstance(to, int) or query.domain is TimeDomain.TIMESTAMP]
+        epochs = self._loop.take({query.name: until for query in meant})
         self._loop.tidy()
         return epochs
 

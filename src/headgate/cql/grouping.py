@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from headgate.cql.aggregates import canonical
 from headgate.cql.inputs import Item, Scope
 from headgate.cql.trees import (
     aggregates,
@@ -86,7 +87,8 @@ def grouped(
     wanted = [unaliased(item) for item in projections]
     if having is not None:
         wanted.append(with_aliases(having.this, projections, scope))
-    trees = [replaced_by(binder.resolve(tree, scope, nested=True), replaced) for tree in wanted]
+    resolved = [canonical(binder.resolve(tree, scope, nested=True), scope.order) for tree in wanted]
+    trees = [replaced_by(tree, replaced) for tree in resolved]
     types = types_of(child)
     named = tuple(Named(name, as_expression(tree, types)) for tree, name in zip(key_trees, key_names, strict=True))
     node = _over_sets(binder, child, named, tuple(calls.values()), sets)
@@ -101,7 +103,7 @@ def of_groups(scope: Scope, node: Relation) -> Scope:
         Item(item.alias, {seen: own[inner.lower()] for seen, inner in item.inner.items() if inner.lower() in own}, item.visible)
         for item in scope.items
     ]
-    return Scope(items, types_of(node), scope.outer, {}, scope.copies)
+    return Scope(items, types_of(node), scope.outer, copies=scope.copies)
 
 
 def _grouping(binder: _Binder, group: exp.Expression | None) -> tuple[list[exp.Expression], list[frozenset[int]]]:
@@ -211,22 +213,20 @@ def with_aliases(tree: exp.Expression, projections: list[exp.Expression], scope:
 
 def _call(node: exp.Expression, types: dict[str, str], name: str) -> Call:
     condition = None
-    read = frozenset[str]()
     tree = node
     if isinstance(tree, exp.Filter):
         condition = tree.expression.this.sql("spark")
-        read = frozenset(read_columns(tree.expression))
         tree = tree.this
     inner = tree
     while isinstance(inner, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
         inner = inner.this
     function = inner.name.lower() if isinstance(inner, exp.Anonymous) else inner.sql_name().lower()
-    argument_tree = inner.expressions[0] if isinstance(inner, exp.Anonymous) and inner.expressions else inner.args.get("this")
-    distinct = isinstance(argument_tree, exp.Distinct)
-    argument = None
-    if isinstance(argument_tree, exp.Expression) and not distinct and not isinstance(argument_tree, exp.Star):
-        argument = as_expression(argument_tree, types)
-    if isinstance(inner, exp.Count) and inner.expressions:
-        function = "count of several"
+    given = list(inner.iter_expressions())
+    distinct = any(isinstance(argument, exp.Distinct) for argument in given)
+    if distinct:
+        given = [part for argument in given for part in argument.expressions or [argument]]
+    arguments = tuple(as_expression(argument, types) for argument in given if not isinstance(argument, exp.Star))
     whole = as_expression(tree, types)
-    return Call(name, function, whole.sql, whole.type, argument, distinct, condition, whole.columns | read)
+    read = whole.columns | (read_columns(node.expression) if isinstance(node, exp.Filter) else frozenset())
+    outside = bool(inner.meta.get("aggregate"))
+    return Call(name, function, whole.sql, whole.type, arguments, distinct, condition, read, outside)

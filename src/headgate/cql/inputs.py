@@ -16,6 +16,7 @@ from sqlglot import exp
 from headgate.catalog import Relation as BaseRelation
 from headgate.catalog import Stream as BaseStream
 from headgate.catalog import View
+from headgate.cql.aggregates import ordered
 from headgate.cql.syntax import StreamWindow
 from headgate.cql.trees import (
     aggregates,
@@ -77,6 +78,9 @@ class Scope:
     merged: dict[str, exp.Expression] = field(default_factory=dict)
     """Columns that USING made one of: name in lower case -> its value."""
 
+    order: tuple[str, ...] = ()
+    """Columns that hold the order of the one stream behind FROM, where an aggregate depends on it."""
+
     copies: dict[str, str] = field(default_factory=dict)
     """Columns of the query around it that this one carries for the queries inside it: name there -> name here."""
 
@@ -128,10 +132,14 @@ def from_clause(binder: _Binder, tree: exp.Select) -> From:
                 "name-taken", f'"{alias}" stands twice in FROM', place=binder.place(written), hint="Give one an alias."
             )
         visible = names(node)
-        if isinstance(node, Window) and _reads_time(tree, alias, visible):
-            node = replace(node, stamp=ELEMENT_TIME)
+        in_order = len(tables) == 1 and ordered(tree)
+        if isinstance(node, Window) and (in_order or _reads_time(tree, alias, visible)):
+            stamp = ELEMENT_TIME if ELEMENT_TIME not in map(str.lower, visible) else "stamp"
+            node = replace(node, stamp=stamp, arrival="arrival_order" if in_order else None)
         bound.append((alias, node, visible))
     scope, nodes = scoped(binder, bound)
+    if isinstance(bound[0][1], Window) and bound[0][1].arrival is not None:
+        scope.order = tuple(scope.items[0].inner[name.lower()] for name in names(bound[0][1])[-2:])
     result = From(scope, [Joined(nodes[0])], [], [])
     for position, join in enumerate(joins[1:], start=1):
         assert join is not None
@@ -169,7 +177,7 @@ def scoped(binder: _Binder, bound: Sequence[tuple[str, Relation, tuple[str, ...]
         if tuple(inner.values()) != columns:
             types = types_of(node)
             node = Project(node, tuple(Named(inner[c.lower()], as_expression(column_named(c), types)) for c in columns))
-        if len(columns) > len(visible):  # the papers' queries call it timestamp
+        if ELEMENT_TIME in inner and len(columns) > len(visible):  # the papers' queries call it timestamp
             inner.setdefault("timestamp", inner[ELEMENT_TIME])
         items.append(Item(alias, inner, visible))
         nodes.append(node)

@@ -376,8 +376,8 @@ def _at_most_one(value: Relation) -> Relation:
         value,
         (),
         (
-            Call("rows", "count", "COUNT(*)", "BIGINT", None, False, None, frozenset()),
-            Call("one", "any_value", f"MAX({own.sql})", own.type, own, False, None, own.columns),
+            Call("rows", "count", "COUNT(*)", "BIGINT", (), False, None, frozenset()),
+            Call("one", "max", f"MAX({own.sql})", own.type, (own,), False, None, own.columns),
         ),
         row_when_empty=True,
     )

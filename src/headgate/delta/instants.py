@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from headgate.catalog import Tick, TimeDomain
-from headgate.delta.sql import name
+from headgate.delta.sql import comma, name
 from headgate.plan.nodes import Window, domain
+from headgate.plan.properties import arrival_ordered
 
 
 def floor(instant: str, slide: Tick) -> str:
@@ -17,8 +18,8 @@ def ceiling(instant: str, slide: Tick) -> str:
 
 
 def stamp(node: Window) -> str:
-    """The timestamp of the tuple as a column, where the window has one."""
-    if node.stamp is None:
-        return ""
+    """The timestamp of the tuple and its order of arrival as columns, where the window has them."""
     value = "_t" if domain(node.child) is TimeDomain.INTEGER else "TIMESTAMP_MICROS(_t)"
-    return f"{value} AS {name(node.stamp)}"
+    stamped = f"{value} AS {name(node.stamp)}" if node.stamp is not None else ""
+    arrived = "_s" if arrival_ordered(node.child) else "CAST(NULL AS BIGINT)"
+    return comma(stamped, f"{arrived} AS {name(node.arrival)}" if node.arrival is not None else "")

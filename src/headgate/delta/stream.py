@@ -41,7 +41,7 @@ def _selected(lowering: Lowering, node: Relation, below: Stream) -> str:
             return linear.apply(lowering, node, _selected(lowering, child, below), carried=order)
         case Window():
             tuples = lowering.tuples(below)
-            if node.stamp is None:
+            if node.stamp is None and node.arrival is None:
                 return tuples
             columns = comma(listed(names(below)), stamp(node), "_t", "_s" if arrival_ordered(below) else "")
             return lowering.step("stamped", f"SELECT {columns} FROM {tuples}")

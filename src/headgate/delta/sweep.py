@@ -29,6 +29,11 @@ def group(node: Relation) -> tuple[str, ...]:
             raise AssertionError(node)
 
 
+def keys(node: Aggregate) -> str:
+    """The keys of the node under their hidden names."""
+    return ", ".join(f"{key.expression.sql} AS {hidden}" for key, hidden in zip(node.keys, group(node), strict=True))
+
+
 def over(keys: tuple[str, ...]) -> str:
     """The window specification that walks through each group in time."""
     return f"({f'PARTITION BY {listed(keys)} ' if keys else ''}ORDER BY _t)"

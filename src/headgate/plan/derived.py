@@ -124,7 +124,7 @@ def _compared(left: Relation, right: Relation, condition: str, times: str) -> Re
         marked,
         tuple(Named(name, column(left, name)) for name in columns),
         tuple(
-            Call(name, "sum", f"SUM({name})", "BIGINT", column(marked, name), False, None, frozenset({name}))
+            Call(name, "sum", f"SUM({name})", "BIGINT", (column(marked, name),), False, None, frozenset({name}))
             for name in ("sides_l", "sides_r")
         ),
         row_when_empty=False,

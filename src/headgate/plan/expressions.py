@@ -36,7 +36,9 @@ class Call:
     function: str
     sql: str
     type: str
-    argument: Expression | None
+    arguments: tuple[Expression, ...]
     distinct: bool
     condition: str | None
     columns: frozenset[str]
+    outside: bool = False
+    """An aggregate in Python."""

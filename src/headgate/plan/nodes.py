@@ -115,18 +115,22 @@ class Rstream:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The stream as a relation. `stamp` is the name of one more column that holds the timestamp of the tuple."""
+    """The stream as a relation, with further columns where they have a name.
+
+    `stamp` holds the timestamp of the tuple, `arrival` the order of arrival (null where the stream has none).
+    """
 
     child: Stream
     frame: Frame
     stamp: str | None = None
+    arrival: str | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        if self.stamp is None:
-            return self.child.columns
         kind = "BIGINT" if domain(self.child) is TimeDomain.INTEGER else "TIMESTAMP"
-        return (*self.child.columns, Column(self.stamp, kind))
+        stamp = (Column(self.stamp, kind),) if self.stamp is not None else ()
+        arrival = (Column(self.arrival, "BIGINT"),) if self.arrival is not None else ()
+        return (*self.child.columns, *stamp, *arrival)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ each says why it holds.
 
 from __future__ import annotations
 
+from headgate.catalog import Tick
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
@@ -141,6 +142,21 @@ def stamped_by(node: Relation) -> frozenset[str] | None:
         case Join(left, right):
             first, second = stamped_by(left), stamped_by(right)
             return first | second if first is not None and second is not None else None
+        case _:
+            return None
+
+
+def fixed_span(node: Relation) -> Tick | None:
+    """For how many instants every element lives, if that is the same for all and nothing is taken back."""
+    match node:
+        case Window(_, Now()):
+            return 1
+        case Window(_, Range(slide=None) as frame):
+            return frame.span or None
+        case Filter(child) | Project(child) | Exploded(child):
+            return fixed_span(child)
+        case Union(left, right):
+            return fixed_span(left) if fixed_span(left) == fixed_span(right) else None
         case _:
             return None
 

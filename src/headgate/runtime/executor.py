@@ -105,6 +105,7 @@ class Executor:
             self.compute_shared(until, self.program.needed(self.program.result))
             files = self.write(self.results(fragment.since, until), "results")
         except PySparkException as error:
+            fragment.failed = True
             raise translated(error, fragment, (fragment.after, until)) from error
         fragment.reread += sum(self.logs[stream].rows_within(fragment.since, until) for stream in self.wide.streams())
         fragment.after = until
@@ -123,6 +124,7 @@ class Executor:
             target = self.directory / "synopses" / f"{self.version:012d}"
             self.write_synopses(target)
         except PySparkException as error:
+            fragment.failed = True
             raise translated(error, fragment, (fragment.since, fragment.after)) from error
         fragment.synopsis_rows = 0
         for synopsis in program.synopses:

@@ -35,6 +35,8 @@ class Fragment:
     """How many tuples behind `since` the epochs after it have read, together."""
 
     epochs: int = 0
+    failed: bool = False
+    """An epoch failed. The same input fails again, so the query stands still and holds up no other."""
 
     def __post_init__(self) -> None:
         self.since = self.after = self.program.domain.origin - 1 if self.start is None else self.start

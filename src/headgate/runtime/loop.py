@@ -50,7 +50,7 @@ class Loop:
             executor = self.executors[name]
             for stream in executor.fragment.program.streams():
                 self.heartbeats.give(stream, until)
-            if until > executor.fragment.after:
+            if until > executor.fragment.after and not executor.fragment.failed:
                 epoch = Epoch(name, executor.fragment.after, until)
                 self.deliver(epoch, executor.run(until))
                 epochs.append(epoch)
@@ -59,7 +59,7 @@ class Loop:
     def tidy(self) -> None:
         """Move synopses that lag far behind, drop what no fragment will read again, merge small files."""
         for executor in self.executors.values():
-            if executor.fragment.due():
+            if executor.fragment.due() and not executor.fragment.failed:
                 executor.move()
         for name, log in self.logs.items():
             log.forget(lambda chunk, name=name: self.needed(name, chunk))  # type: ignore[misc]

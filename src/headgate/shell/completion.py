@@ -1,0 +1,294 @@
+"""What can stand at the cursor: words of CQL, names the catalog knows, columns of the streams that the statement mentions.
+
+Text and a catalog come in, candidates go out; no terminal and no Spark. It reads words, not grammar: the statement is not whole
+yet. Columns of subqueries and of WITH are not known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from headgate.catalog import CHOICES, Catalog, Column, Query, Relation, Stream, View
+from headgate.cql.definitions import SINKS, SOURCES
+from headgate.cql.dialect import STATEMENTS, UNITS
+from headgate.shell.commands import COMMANDS, named
+from headgate.shell.entries import split
+from headgate.shell.words import KEYWORDS, Word, words
+
+ELSEWHERE = """
+    CHANGE CREATE DISORDER EXPLAIN FUNCTION NOW OF OPTIONS QUERY RELATION RETURN RETURNS SET SLIDE STREAM TIMEOUT VIEW
+"""
+IN_QUERIES = sorted(KEYWORDS - set(ELSEWHERE.split()))
+TYPES = "ARRAY BIGINT BOOLEAN DATE DECIMAL DOUBLE FLOAT INT MAP SMALLINT STRING STRUCT TIMESTAMP".split()
+CLAUSES = ("SELECT", "FROM", "WHERE", "BY", "HAVING", "ON", "UNION", "EXCEPT", "INTERSECT", "LIMIT")
+SPANS = [f"{unit}S" for unit in UNITS]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    text: str
+    kind: str
+    """keyword, command, type, function, value, column with its type, or the kind of thing the catalog has under that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completions:
+    typed: str
+    """The beginning that is already there, for a candidate to take its place."""
+
+    candidates: list[Candidate]
+
+
+def completions(before: str, catalog: Catalog, after: str = "") -> Completions:
+    """What can be typed between the two texts, in the order in which it is offered."""
+    line = before[before.rfind("\n") + 1 :].lstrip()
+    entries, rest = split(before)
+    if not rest and entries and entries[-1].is_command and line.startswith("\\"):
+        return in_command(line, catalog)
+    last = list(words(rest or line))[-1:]
+    if any(word.kind in ("open", "string") or word.text.startswith("--") for word in last):
+        return Completions("", [])
+    past = list(words(rest))
+    typed = past.pop().text if past and past[-1].kind in ("word", "number") else ""
+    known = [word for word in past if not word.blank]
+    coming = [word for word in words(after.partition(";")[0]) if not word.blank]
+    return Completions(typed, fitting(typed, in_statement(known, coming, catalog)))
+
+
+def fitting(typed: str, candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Those that begin as typed, each once; keywords in small letters for who types small letters."""
+    chosen: dict[str, Candidate] = {}
+    for candidate in candidates:
+        if candidate.text.lstrip("`").lower().startswith(typed.lower()):
+            small = candidate.kind in ("keyword", "type") and typed != "" and typed.islower()
+            text = candidate.text.lower() if small else candidate.text
+            chosen.setdefault(text.lower(), Candidate(text, candidate.kind))
+    return list(chosen.values())
+
+
+def in_command(line: str, catalog: Catalog) -> Completions:
+    word, _, given = line.partition(" ")
+    if " " not in line:
+        return Completions(word, fitting(word, (Candidate(f"\\{name}", "command") for name in COMMANDS)))
+    names: list[Candidate] = []
+    match named(word[1:]):
+        case "push" if " " not in given:
+            names = [*things("stream", catalog.streams.values()), *things("relation", catalog.relations.values())]
+        case "explain":
+            names = things("query", catalog.queries.values())
+    return Completions(given, fitting(given, names))
+
+
+def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> list[Candidate]:
+    if not past:
+        return keywords(STATEMENTS)
+    bracket = open_bracket(past)
+    if past[-1].text == ".":
+        known = {**sources(catalog), **mentioned([*past, *coming], catalog)}
+        return columns_of([past[-2].name] if len(past) > 1 else [], known)
+    if bracket is not None:
+        return in_window(past[bracket + 1 :], source_before(past, bracket, catalog))
+    match [word.upper for word in past[:2]]:
+        case ["CREATE"]:
+            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION"])
+        case ["CREATE", ("STREAM" | "RELATION") as kind]:
+            return in_definition(past[2:], kind)
+        case ["CREATE", "FUNCTION"]:
+            return keywords(["RETURNS", "RETURN"]) + [Candidate(name, "type") for name in TYPES]
+        case ["CREATE", "VIEW" | "QUERY"] if not any(word.upper == "AS" for word in past):
+            return keywords(["AS"]) if len(past) > 2 else []
+        case ["SET", *_]:
+            return in_setting(past)
+        case ["DISORDER" | "TIMEOUT", *_]:
+            if past[-1].kind == "number":
+                return keywords(SPANS)
+            streams = things("stream", catalog.streams.values())
+            return {"DISORDER": keywords(["OF"]), "OF": streams}.get(past[-1].upper, [])
+        case ["SHOW"]:
+            return keywords(["STREAMS", "RELATIONS", "VIEWS", "QUERIES", "FUNCTIONS", "SETTINGS"])
+        case ["DROP"]:
+            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION"])
+        case ["DROP", kind]:
+            return dropped(kind, catalog)
+        case ["DESCRIBE", *_]:
+            return everything(catalog)
+        case [first, *_] if first in STATEMENTS or past[0].text == "(" or past[0].name in sources(catalog):
+            return in_query(past, coming, catalog)
+        case _:
+            return [*everything(catalog), *keywords(["STREAM", "RELATION", "VIEW", "QUERY"])]
+
+
+def in_query(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> list[Candidate]:
+    last = past[-1].upper
+    if last == "INTO":
+        return [Candidate(name, "value") for name in SINKS]
+    if last in ("FROM", "JOIN") or (last == "," and clause(past) == "FROM"):
+        return sources_named(catalog)
+    statement = [*past, *coming]
+    seen = mentioned(statement, catalog)
+    functions = [Candidate(function.name, "function") for function in list(catalog.functions.values())]
+    starting = keywords(["SELECT", *IN_QUERIES]) if last in ("AS", "(", "EXPLAIN") else []
+    aliases = [Candidate(quoted(alias), "alias") for alias in seen]
+    return [*starting, *columns_of(seen, seen), *aliases, *functions, *keywords([*IN_QUERIES, "INTO"])]
+
+
+def in_window(inside: Sequence[Word], columns: Sequence[Column]) -> list[Candidate]:
+    """After `[`: the kinds of windows, then what each takes."""
+    said = [word.upper for word in inside]
+    offered = [Candidate(quoted(column.name), f"column {column.type}") for column in columns]
+    match said:
+        case []:
+            return keywords(["NOW", "RANGE", "ROWS", "PARTITION BY"])
+        case [*_, "RANGE"]:
+            return keywords(["UNBOUNDED"])
+        case ["ROWS"]:
+            return keywords(["UNBOUNDED"])
+        case ["PARTITION"]:
+            return keywords(["BY"])
+        case ["PARTITION", *_, "BY" | ","]:
+            return offered
+        case ["PARTITION", *_, "ROWS", _]:
+            return keywords(["RANGE"])
+        case ["PARTITION", "BY", _, *behind] if "ROWS" not in behind:
+            return keywords(["ROWS"])
+        case [*_, "RANGE", _]:
+            return keywords([*SPANS, "SLIDE"])
+        case [*_, "SLIDE", _]:
+            return keywords(SPANS)
+        case [*_, "RANGE", _, _]:
+            return keywords(["SLIDE"])
+        case ["ROWS", _]:
+            return keywords(["SLIDE"])
+        case _:
+            return []
+
+
+def in_definition(past: Sequence[Word], kind: str) -> list[Candidate]:
+    """After CREATE STREAM: types between the parentheses, then how it is stamped and where it is read from."""
+    if not any(word.text == "(" for word in past):
+        return []
+    if sum({"(": 1, ")": -1}.get(word.text, 0) for word in past) > 0:
+        options = any(word.upper == "OPTIONS" for word in past)
+        return [Candidate(name, "type") for name in TYPES] if past[-1].kind in ("word", "quoted") and not options else []
+    match past[-1].upper:
+        case "FROM":
+            return [Candidate(name, "value") for name in SOURCES]
+        case "TIMESTAMP" | "CHANGE":
+            return keywords(["BY"])
+        case "BY":
+            opening = next(position for position, word in enumerate(past) if word.text == "(")
+            firsts = [past[i + 1] for i in range(opening, len(past) - 1) if i == opening or past[i].text == ","]
+            return [Candidate(word.text, "column") for word in firsts if word.kind in ("word", "quoted")]
+        case _ if past[-1].kind == "number":
+            return keywords(SPANS)
+        case _:
+            return keywords(["TIMESTAMP BY", "DISORDER" if kind == "STREAM" else "CHANGE BY", "FROM", "OPTIONS"])
+
+
+def in_setting(past: Sequence[Word]) -> list[Candidate]:
+    if len(past) == 1:
+        return [Candidate(name, "value") for name in (*CHOICES, "time_unit")]
+    if past[-1].text == "=":
+        return [Candidate(f"'{value}'", "value") for value in CHOICES.get(past[1].name, ())]
+    return []
+
+
+# what the statement is about
+
+
+def open_bracket(past: Sequence[Word]) -> int | None:
+    """Where the innermost `[` stands that is not closed."""
+    open_ones: list[int] = []
+    for position, word in enumerate(past):
+        if word.text == "[":
+            open_ones.append(position)
+        elif word.text == "]" and open_ones:
+            open_ones.pop()
+    return open_ones[-1] if open_ones else None
+
+
+def source_before(past: Sequence[Word], bracket: int, catalog: Catalog) -> Sequence[Column]:
+    """The columns of the stream whose window begins there: its name stands before the bracket, or its alias does."""
+    known = sources(catalog)
+    for word in reversed(past[max(0, bracket - 3) : bracket]):
+        if word.name in known:
+            return known[word.name]
+    return ()
+
+
+def clause(past: Sequence[Word]) -> str:
+    """The clause in which the text ends; parentheses that are closed are no part of it."""
+    depth = 0
+    for word in reversed(past):
+        depth += {")": 1, "]": 1, "(": -1, "[": -1}.get(word.text, 0)
+        if depth < 0:
+            return ""
+        if depth == 0 and word.upper in CLAUSES:
+            return word.upper
+    return ""
+
+
+def mentioned(statement: Sequence[Word], catalog: Catalog) -> dict[str, Sequence[Column]]:
+    """The sources a statement reads, by alias if they have one, by name otherwise, in the order of the text."""
+    known = sources(catalog)
+    found: dict[str, Sequence[Column]] = {}
+    for position, word in enumerate(statement):
+        if position and statement[position - 1].upper in ("FROM", "JOIN", ",") and word.name in known:
+            found[alias(statement[position + 1 :]) or word.name] = known[word.name]
+    return found
+
+
+def alias(behind: Sequence[Word]) -> str | None:
+    """The alias at the beginning of what stands behind a source, with or without a window and AS before it."""
+    position = 0
+    if behind and behind[0].text == "[":
+        position = next((i + 1 for i, word in enumerate(behind) if word.text == "]"), len(behind))
+    if position < len(behind) and behind[position].upper == "AS":
+        position += 1
+    if position < len(behind) and behind[position].kind in ("word", "quoted") and behind[position].upper not in KEYWORDS:
+        return behind[position].name
+    return None
+
+
+# candidates
+
+
+def keywords(spelled: Iterable[str]) -> list[Candidate]:
+    return [Candidate(word, "keyword") for word in spelled]
+
+
+def things(kind: str, known: Iterable[Stream | Relation | View | Query]) -> list[Candidate]:
+    return [Candidate(quoted(thing.name), kind) for thing in list(known)]
+
+
+def columns_of(names: Iterable[str], seen: Mapping[str, Sequence[Column]]) -> list[Candidate]:
+    return [Candidate(quoted(column.name), f"column {column.type}") for name in names for column in seen.get(name, ())]
+
+
+def sources(catalog: Catalog) -> dict[str, Sequence[Column]]:
+    """The columns of every stream, relation and view."""
+    bases: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
+    views = {name: view.plan.columns for name, view in list(catalog.views.items())}
+    return {**{base.name.lower(): base.columns for base in bases}, **views}
+
+
+def sources_named(catalog: Catalog) -> list[Candidate]:
+    return [
+        *things("stream", catalog.streams.values()),
+        *things("relation", catalog.relations.values()),
+        *things("view", catalog.views.values()),
+    ]
+
+
+def dropped(kind: str, catalog: Catalog) -> list[Candidate]:
+    return [candidate for candidate in everything(catalog) if candidate.kind == kind.lower()]
+
+
+def everything(catalog: Catalog) -> list[Candidate]:
+    return [*sources_named(catalog), *things("query", catalog.queries.values())]
+
+
+def quoted(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) and name.upper() not in KEYWORDS else f"`{name.replace('`', '``')}`"

@@ -1,0 +1,63 @@
+"""What was typed, cut into entries: CQL statements, ended by `;`, and commands, each on a line that begins with a backslash.
+
+CREATE STREAM bids (item STRING, price INT);     -- a statement; it may take several lines
+\\push bids 1 {"item": "vase", "price": 20}       -- a command; it ends with its line
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from headgate.shell.words import words
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    text: str
+    line: int = 0
+    """How many lines stand before it in the script it comes from."""
+
+    origin: str = ""
+
+    @property
+    def is_command(self) -> bool:
+        return self.text.startswith("\\")
+
+    def in_place(self) -> str:
+        """Its text on the line where it stands, so that errors name the line of the script."""
+        return "\n" * self.line + self.text
+
+
+def split(text: str) -> tuple[list[Entry], str]:
+    """The entries that are complete, and what has been begun behind them: empty if that is only blanks and comments."""
+    entries: list[Entry] = []
+    first: int | None = None
+    position = 0
+    while (word := next(words(text, position), None)) is not None:
+        position = word.start + len(word.text)
+        if first is None and word.text == "\\":  # quotes mean nothing in a command: its end is the end of its line
+            end = text.find("\n", position)
+            position = len(text) if end < 0 else end
+            entries.append(Entry(text[word.start : position].rstrip("; \t\r"), text.count("\n", 0, word.start)))
+        elif word.text == ";":
+            if first is not None:
+                entries.append(Entry(text[first:position], text.count("\n", 0, first)))
+            first = None
+        elif first is None and not word.blank:
+            first = word.start
+    return entries, "" if first is None else text[first:]
+
+
+def read(lines: Iterable[str], origin: str = "") -> Iterator[Entry]:
+    """The entries of a script, each as soon as its last line is there; the last one needs no `;`."""
+    pending, before = "", 0
+    for line in lines:
+        pending += line
+        entries, rest = split(pending)
+        for entry in entries:
+            yield replace(entry, line=before + entry.line, origin=origin)
+        before += pending.count("\n") - rest.count("\n")
+        pending = rest
+    if pending:
+        yield Entry(pending, before, origin)

@@ -1,0 +1,248 @@
+"""Carries out what was typed, one entry after another, on an engine, and tells what came of it.
+
+One thread at a time: whoever calls `carry_out` and `turn` owns the engine. Nothing the user types raises an exception here.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, assert_never
+
+from headgate.catalog import Column, Function, Query, Relation, Stream, TimeDomain, View
+from headgate.cql.definitions import Definition, Dropped, Explanation, Listing, Setting
+from headgate.delta.lower import lower
+from headgate.engine import Engine
+from headgate.errors import Place, UserError
+from headgate.plan.explain import explained
+from headgate.shell.commands import Advance, Command, Explain, Push, command, summary
+from headgate.shell.entries import Entry
+from headgate.sinks.sink import Result
+
+SHOWN = 50
+"""How many results of one epoch are shown; the rest is counted."""
+
+HELD = 1_000
+"""How many lines of results are kept while the results are paused; older ones are counted."""
+
+
+class Interpreter:
+    def __init__(
+        self, engine: Engine, say: Callable[[str], object], complain: Callable[[str], object], *, debug: bool = False
+    ) -> None:
+        self.engine = engine
+        self.say = say
+        self.complain = complain
+        self.debug = debug
+        self.failures = 0
+        self.told: set[str] = set()
+        """What went wrong in turns: it is told once and not turn after turn."""
+
+        self.held: deque[str] | None = None
+        self.not_held = 0
+
+    def carry_out(self, entry: Entry) -> None:
+        with self.complaining(set()):
+            if entry.is_command:
+                text = entry.in_place()
+                self.obey(command(entry.text, Place(text, entry.line, len(text), entry.origin)))
+            else:
+                for definition in self.engine.execute(entry.in_place(), entry.origin):
+                    self.announce(definition)
+
+    def turn(self) -> bool:
+        """Read what is new and take the queries as far as they can go; whether anything happened."""
+        arrived, epochs = 0, []
+        with self.complaining(self.told):
+            arrived = self.engine.poll()
+        with self.complaining(self.told):
+            epochs = self.engine.step()
+        return arrived > 0 or len(epochs) > 0
+
+    def finish(self) -> None:
+        """No more input: everything that came is complete."""
+        with self.complaining(self.told):
+            self.engine.run_once()
+
+    @contextmanager
+    def complaining(self, told: set[str]) -> Iterator[None]:
+        """Errors are told as the command line tells them, unless they have been told already."""
+        try:
+            yield
+        except UserError as error:
+            complaint = error.render()
+        except Exception as error:
+            said = next(iter(str(error).splitlines()), "")
+            complaint = f"{type(error).__name__}: {said}\nhint: headgate shell --debug shows where it comes from."
+        else:
+            return
+        if complaint not in told:
+            told.add(complaint)
+            self.failures += 1
+            self.complain(complaint + (f"\n{traceback.format_exc()}" if self.debug else ""))
+
+    # statements
+
+    def announce(self, definition: Definition) -> None:
+        match definition:
+            case Query():
+                query = self.engine.query(definition.name)
+                if definition.connector is None or definition.connector.format == "memory":
+                    query.on_change(lambda results, name=definition.name: self.show_results(name, results))  # type: ignore[misc]
+                self.say(f"{described(definition)}: {query.kind}, running")
+            case Stream() | Relation() | View():
+                self.say(described(definition))
+            case Function(name, parameters):
+                self.say(f"function {name}({', '.join(parameters)})")
+            case Setting(name):
+                self.say(f"{name} is set")
+            case Explanation(query=asked):
+                self.say(explained(asked, lower(asked.plan)))
+            case Dropped(kind, name):
+                self.say(f"{kind} {name} is dropped" if name else f"there is no such {kind}")
+            case Listing():
+                self.say(table(definition))
+            case _:
+                assert_never(definition)
+
+    # results
+
+    def show_results(self, query: str, results: Sequence[Result]) -> None:
+        lines = [f"{query} {result}" for result in results[:SHOWN]]
+        if len(results) > SHOWN:
+            lines.append(f"{query} ... and {len(results) - SHOWN} more")
+        if self.held is None:
+            self.say("\n".join(lines))
+        else:
+            self.not_held += max(0, len(self.held) + len(lines) - HELD)
+            self.held.extend(lines)
+
+    def pause(self) -> None:
+        if self.held is None:
+            self.held = deque(maxlen=HELD)
+        self.say(r"results are held back; \resume shows them")
+
+    def resume(self) -> None:
+        held, self.held = self.held, None
+        if self.not_held:
+            self.say(f"... {self.not_held} earlier lines were not kept")
+        self.not_held = 0
+        if held:
+            self.say("\n".join(held))
+
+    # commands
+
+    def obey(self, asked: Command) -> None:
+        match asked:
+            case "help":
+                self.say(summary())
+            case "show":
+                self.say("\n".join(self.overview()) or "nothing is defined yet")
+            case "pause":
+                self.pause()
+            case "resume":
+                self.resume()
+            case "quit":
+                pass  # whoever reads the input ends
+            case Explain(query):
+                self.say(self.engine.query(query).explain())
+            case Advance(to):
+                self.advance(to)
+            case Push():
+                self.push(asked)
+
+    def advance(self, to: int | datetime) -> None:
+        domains = {query.domain for query in self.engine.queries()}
+        if not domains:
+            raise UserError("no-query", "no query is running that could advance")
+        if isinstance(to, int) and TimeDomain.INTEGER not in domains:
+            raise UserError("bad-instant", f"{to} is not a timestamp, and no query has integer time",
+                            hint=r"\advance 2026-01-31 12:00:00")  # fmt: skip
+        if isinstance(to, datetime) and TimeDomain.TIMESTAMP not in domains:
+            raise UserError("bad-instant", f"{to} is a timestamp, and no query has such time", hint=r"\advance 10")
+        self.engine.poll()  # what lies in files already has come
+        self.engine.advance(to)
+        self.say(f"complete up to {to}")
+
+    def push(self, asked: Push) -> None:
+        catalog = self.engine.catalog
+        target = catalog.relations.get(asked.stream.lower()) or catalog.stream(asked.stream)
+        before = self.engine.counts(target.name)
+        self.engine.push(target.name, [stamped(asked, target)])
+        after = self.engine.counts(target.name)
+        if after["taken"] > before["taken"]:
+            complete = self.engine.heartbeat(target.name) if isinstance(target, Stream) else None
+            self.say(f"{target.name}: taken" + ("" if complete is None else f", complete up to {complete}"))
+        else:
+            reason = next(reason for reason in after if after[reason] > before.get(reason, 0))
+            self.say(f"{target.name}: not taken, {reason}; the row is in the dead letters")
+
+    def overview(self) -> Iterable[str]:
+        catalog = self.engine.catalog
+        for stream in catalog.streams.values():
+            counts = ", ".join(f"{count} {what}" for what, count in self.engine.counts(stream.name).items())
+            complete = self.engine.heartbeat(stream.name)
+            yield f"{described(stream)}: {counts}" + ("" if complete is None else f", complete up to {complete}")
+        yield from map(described, catalog.relations.values())
+        yield from map(described, catalog.views.values())
+        for query in self.engine.queries():
+            complete = "" if query.complete is None else f", complete up to {query.complete}"
+            yield f"{described(query.definition)}: {query.kind}, {query.count} results{complete}"
+
+
+def stamped(asked: Push, target: Stream | Relation) -> object:
+    """The row as the engine takes it, with the instant beside it where no column has it."""
+    row = beyond_json(asked.row, target.columns)
+    if target.timestamp is not None:
+        if asked.instant is not None:
+            raise UserError("bad-row", f'the instant of "{target.name}" is its column "{target.timestamp}"',
+                            hint=rf'\push {target.name} {{"{target.timestamp}": ...}}')  # fmt: skip
+        return row
+    if asked.instant is None:
+        raise UserError("bad-row", f'"{target.name}" has no timestamp column: say at which instant the row comes',
+                        hint=rf'\push {target.name} 1 {{"{target.columns[0].name}": ...}}')  # fmt: skip
+    if isinstance(target, Relation):
+        return asked.instant, row, asked.sign
+    return asked.instant, row
+
+
+def beyond_json(row: Any, columns: Iterable[Column]) -> Any:
+    """The row with what JSON has no type for: dates and decimals. What is neither is left for the engine to refuse."""
+    types = {column.name.lower(): column.type for column in columns}
+
+    def converted(name: str, value: Any) -> Any:
+        try:
+            if types.get(name.lower()) == "DATE" and isinstance(value, str):
+                return datetime.fromisoformat(value)  # a date that is also a timestamp is taken so
+            if types.get(name.lower(), "").startswith("DECIMAL") and isinstance(value, int | float | str):
+                return Decimal(str(value))
+        except (ValueError, InvalidOperation):
+            pass
+        return value
+
+    return {name: converted(name, value) for name, value in row.items()} if isinstance(row, dict) else row
+
+
+def table(listing: Listing) -> str:
+    """Words under their headings, in columns."""
+    lines = [listing.columns, *listing.rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = (zip(line, widths, strict=True) for line in lines)
+    return "\n".join("  ".join(f"{word:<{width}}" for word, width in line).rstrip() for line in padded)
+
+
+def described(thing: Stream | Relation | View | Query) -> str:
+    """Kind, name and columns."""
+    return f"{type(thing).__name__.lower()} {thing.name} ({listed(columns(thing))})"
+
+
+def columns(thing: Stream | Relation | View | Query) -> Sequence[Column]:
+    return thing.columns if isinstance(thing, Stream | Relation) else thing.plan.columns
+
+
+def listed(known: Iterable[Column]) -> str:
+    return ", ".join(f"{column.name} {column.type}" for column in known)

@@ -1,0 +1,98 @@
+"""Starts the shell: at a terminal with a prompt, otherwise over a script on standard input, statement by statement."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headgate.shell.entries import Entry, read
+
+if TYPE_CHECKING:
+    from headgate.engine import Engine
+
+FAILED = 1
+USER_MISTAKE = 2
+INTERRUPTED = 130
+
+
+def interact(script: Iterable[Entry], master: str | None, debug: bool) -> int:
+    """A prompt, after the script; the exit code."""
+    from headgate.shell.prompt import converse, history
+    from headgate.shell.worker import Worker
+
+    directory = state_directory()
+    kept = history(directory)
+    worker = Worker(lambda: running(master, directory), print, debug=debug)
+    worker.start()
+    for entry in script:
+        worker.hand(entry)
+    try:
+        converse(worker, kept)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return USER_MISTAKE if worker.failure else 0
+
+
+def run_through(script: Iterable[Entry], master: str | None, debug: bool) -> int:
+    """The script and then standard input, to their end; the exit code."""
+    from headgate.shell.interpreter import Interpreter
+    from headgate.shell.prompt import is_quit
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
+    with running(master, state_directory()) as engine:
+        interpreter = Interpreter(engine, partial(print, flush=True), partial(print, file=sys.stderr, flush=True), debug=debug)
+        for entry in (entry for source in (script, read(sys.stdin)) for entry in source):
+            if is_quit(entry):
+                break
+            interpreter.carry_out(entry)
+            if entry.is_command:  # after a statement others may follow that are to see the same input
+                interpreter.turn()
+        interpreter.finish()
+        return FAILED if interpreter.failures else 0
+
+
+def state_directory() -> Path:
+    """Where the shell keeps its history and Spark's log: $XDG_STATE_HOME/headgate, by default ~/.local/state/headgate."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "headgate"
+
+
+@contextmanager
+def running(master: str | None, directory: Path) -> Iterator[Engine]:
+    """An engine on a Spark that is stopped afterwards. What Spark itself prints goes to a log in the directory."""
+    from headgate.engine import Engine
+    from headgate.runtime.session import started
+
+    with errors_to(directory / "spark.log"):
+        spark = started(master)
+    try:
+        with Engine(spark) as engine:
+            yield engine
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def errors_to(log: Path) -> Iterator[None]:
+    """What is started within writes its standard error to the log for as long as it runs.
+
+    Spark's would be written over the prompt, and has a stack trace for every mistake that headgate explains in a line.
+    """
+    ours = os.dup(2)
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        theirs = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError:
+        theirs = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(theirs, 2)
+    os.close(theirs)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)

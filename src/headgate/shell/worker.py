@@ -1,0 +1,113 @@
+"""The thread that owns the engine: starts Spark, carries out what is handed to it in order, and lets the queries run in between.
+
+The prompt never waits for it and never touches the engine, so neither needs a lock. Only the catalog is read from outside, for
+completion: what it knows by name is only ever put in or replaced whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from queue import Empty, Queue
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from headgate.catalog import Catalog
+from headgate.errors import UserError
+from headgate.shell.entries import Entry
+
+if TYPE_CHECKING:
+    from headgate.engine import Engine
+    from headgate.shell.interpreter import Interpreter
+
+POLL_SECONDS = 0.5
+LONG_SECONDS = 1.0
+"""From when on the status says that something takes its time."""
+
+
+class Worker(Thread):
+    def __init__(
+        self, opened: Callable[[], AbstractContextManager[Engine]], say: Callable[[str], object], *, debug: bool = False
+    ) -> None:
+        super().__init__(name="headgate-shell", daemon=True)
+        self.opened = opened
+        self.say = say
+        self.debug = debug
+        self.began = time.monotonic()
+        self.entries: Queue[Entry | None] = Queue()
+        self.interpreter: Interpreter | None = None
+        self.failure = ""
+        self.busy = True
+
+    def hand(self, entry: Entry) -> None:
+        if self.failure:
+            self.say(self.failure)
+        else:
+            self.entries.put(entry)
+
+    def finish(self) -> None:
+        """Carry out what was handed in, then end. If nothing was and Spark is still starting, it is not waited for."""
+        self.entries.put(None)
+        if self.interpreter is None and self.entries.qsize() == 1:
+            return
+        self.join()
+
+    def catalog(self) -> Catalog:
+        return Catalog() if self.interpreter is None else self.interpreter.engine.catalog
+
+    def status(self) -> str:
+        """What the worker is at, in a few words."""
+        if self.failure:
+            return "Spark did not start"
+        seconds = time.monotonic() - self.began
+        if self.interpreter is None:
+            waiting = self.entries.qsize()
+            return f"Spark is starting, {seconds:.0f} s" + (f"; {waiting} waiting for it" if waiting else "")
+        running = len(self.interpreter.engine.catalog.queries)
+        parts = [f"{running} {'query' if running == 1 else 'queries'} running" if running else "no query yet"]
+        if self.interpreter.held is not None:
+            parts.append(f"paused, {len(self.interpreter.held) + self.interpreter.not_held} results held back")
+        if self.busy and seconds > LONG_SECONDS:
+            parts.append(f"working, {seconds:.0f} s")
+        return "; ".join(parts)
+
+    # in the thread
+
+    def run(self) -> None:
+        try:
+            with self.opened() as engine:
+                self.work(engine)
+        except UserError as error:
+            self.give_up(error.render())
+        except Exception as error:
+            if self.debug:
+                raise
+            self.give_up(
+                f"spark-failed: Spark did not start\ndetail: {next(iter(str(error).splitlines()), type(error).__name__)}"
+            )
+
+    def give_up(self, failure: str) -> None:
+        self.failure = failure
+        self.say(failure)
+
+    def work(self, engine: Engine) -> None:
+        from headgate.shell.interpreter import Interpreter  # loads Spark, which the prompt does not wait for
+
+        interpreter = Interpreter(engine, self.say, self.say, debug=self.debug)
+        self.say(f"Spark {engine.spark.version} is ready after {time.monotonic() - self.began:.1f} s")
+        self.interpreter = interpreter
+        pause = 0.0
+        while True:
+            self.busy = False
+            try:
+                entry = self.entries.get(timeout=pause)
+                if entry is None:
+                    return
+            except Empty:
+                entry = None
+            self.began, self.busy = time.monotonic(), True
+            if entry is not None:
+                interpreter.carry_out(entry)
+            if self.entries.empty():  # all queries of a script begin before the first of them runs ahead
+                pause = 0.0 if interpreter.turn() else POLL_SECONDS
