@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 import duckdb
 import sqlglot
@@ -13,10 +13,29 @@ from headgate.cql.binder import bind
 from headgate.cql.dialect import parse
 from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
-from headgate.testing.cases import FUNCTIONS, Case, Change, Row, sql_type
+from headgate.plan.nodes import Node
+from headgate.testing.cases import FUNCTIONS, Case, Change, sql_type
+from headgate.testing.reference import table_of
+from headgate.testing.runner import script
 
 
 def compiled(case: Case) -> Program:
+    return _lowered(script(case), case)
+
+
+_programs: dict[str, Program] = {}
+
+
+def _lowered(text: str, case: Case) -> Program:
+    """Hypothesis draws a query with many inputs."""
+    if text not in _programs:
+        if len(_programs) > 500:
+            _programs.clear()
+        _programs[text] = lower(bound(case))
+    return _programs[text]
+
+
+def bound(case: Case) -> Node:
     catalog = Catalog()
     catalog.set("range", case.range)
     catalog.set("empty_aggregate", case.empty_aggregate)
@@ -29,83 +48,127 @@ def compiled(case: Case) -> Program:
     catalog.set("dialect", "stream" if case.dialect == "stream" else "cql")
     for name, schema in case.relations.items():
         columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
-        catalog.add(Relation(name, columns, TimeDomain.INTEGER))
+        catalog.add(Relation(name, columns, TimeDomain.INTEGER, key=case.keys.get(name, ())))
     for view in case.views:
         catalog.add(View(view.name, bind(parse(view.query)[0], view.query, catalog, columns=view.columns).plan))
-    return lower(bind(parse(case.query)[0], case.query, catalog).plan)
+    return bind(parse(case.query)[0], case.query, catalog).plan
 
 
 @cache
+def shared() -> duckdb.DuckDBPyConnection:
+    """One database for all: starting one takes longer than most programs. Each program has temporary tables of its own."""
+    database = duckdb.connect(":memory:")
+    database.execute("SET threads = 1; CREATE MACRO pmod(a, b) AS ((a % b) + b) % b")
+    database.execute("CREATE MACRO raise_error(said) AS error(said)")
+    return database
+
+
+@lru_cache(maxsize=20_000)
 def transpiled(sql: str) -> str:
     return sqlglot.transpile(sql, read="spark", write="duckdb")[0]
 
 
 class Duck:
-    """Executes one program; `moves` says after which epochs the state is moved forward."""
+    """Executes one program; `moves` says after which epochs the state is moved forward.
+
+    What the output and the synopses share is computed once an epoch, as a table; everything else is part of the statement
+    that needs it.
+    """
 
     def __init__(self, case: Case, program: Program) -> None:
         self.case = case
         self.program = program
-        self.database = duckdb.connect(":memory:")
-        self.database.execute(
-            "SET threads = 1; CREATE MACRO pmod(a, b) AS ((a % b) + b) % b; CREATE MACRO raise_error(said) AS error(said)"
-        )
-        self.started = False
+        self.database = shared().cursor()
+        self.database.execute("PRAGMA disable_optimizer")  # planning takes longer than running
+        self.tables = _tables(program)
+        self.computed: set[str] = set()
 
     def run(self, cuts: Iterable[int], moves: Iterable[bool]) -> list[Change]:
         since = after = self.program.domain.origin - 1
         changes: list[Change] = []
         for until, move in zip(cuts, moves, strict=True):
             self.lay_inputs(since, until)
-            parameters = {"since": since, "until": until}
-            if not self.started:
-                self.lay_synopses(parameters)
-            output = self.rows(self.program.output(), {**parameters, "after": after})
-            for row in output:
-                *values, ts, count = row
+            if after < self.program.domain.origin:
+                self.lay_synopses(since, until)
+            self.compute(self.program.result, since, until)
+            output = self.database.execute(f"FROM {self.program.result} WHERE _t > {after}").fetchall()
+            for *values, ts, count in output:
                 assert after < ts <= until, f"an epoch ({after}, {until}] put out something at {ts}"
                 changes.append((ts, "+" if count > 0 else "-", tuple(values)))
             if move:
-                self.move(parameters)
+                self.move(since, until)
                 since = until
             after = until
+        self.database.close()
         return changes
 
-    def rows(self, sql: str, parameters: dict[str, int]) -> list[Row]:
-        text = transpiled(sql)
-        used = {name: value for name, value in parameters.items() if f"${name}" in text}
-        return self.database.execute(text, used).fetchall()
+    def compute(self, target: str, since: int, until: int) -> None:
+        """The tables that the target needs and that this epoch has not computed yet, in order."""
+        needed = self.program.needed(target) - self.computed
+        inline: dict[str, str] = {}
+        for name, step in self.program.steps.items():
+            if name in needed:
+                inline[name] = transpiled(step.sql).replace("$since", f"({since})").replace("$until", f"({until})")
+                if name in self.tables:
+                    self.create(name, self.statement(name, inline))
+                    self.computed.add(name)
+
+    def statement(self, name: str, inline: dict[str, str]) -> str:
+        reached = _reached(self.program, name, self.tables)
+        steps = ", ".join(f"{step} AS ({sql})" for step, sql in inline.items() if step in reached)
+        return f"WITH {steps} {inline[name]}" if steps else inline[name]
+
+    def create(self, name: str, sql: str) -> None:
+        self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
 
     def lay_inputs(self, since: int, until: int) -> None:
+        self.computed.clear()
         for source in self.program.inputs:
             self.lay(source, *source.range(since, until))
 
     def lay(self, source: Input, low: int | None, high: int | None) -> None:
         schema = {**self.case.streams, **self.case.relations}[source.stream]
-        columns = ", ".join(f'"{name}" {sql_type(kind)}' for name, kind in schema.items())
-        self.database.execute(f"CREATE OR REPLACE TEMP TABLE {source.name} ({columns}, _t BIGINT, _s BIGINT, _n BIGINT)")
+        columns = [*((name, sql_type(kind)) for name, kind in schema.items()), *((name, "BIGINT") for name in ("_t", "_s", "_n"))]
         rows = [
             (*row, ts, position, 1 if sign == "+" else -1)
             for position, (ts, row, sign) in enumerate(self.case.input.get(source.stream, []))
             if (low is None or ts > low) and (high is None or ts <= high)
         ]
-        if rows:
-            marks = ", ".join("?" for _ in rows[0])
-            self.database.executemany(f"INSERT INTO {source.name} VALUES ({marks})", rows)
+        self.create(source.name, table_of(columns, rows))
 
-    def lay_synopses(self, parameters: dict[str, int]) -> None:
+    def lay_synopses(self, since: int, until: int) -> None:
+        """Before the first epoch they are empty: what is computed to know their columns is what the first epoch computes."""
         for synopsis in self.program.synopses:
-            self.create(synopsis.name, f"SELECT * FROM ({self.program.shape(synopsis)}) AS shape WHERE FALSE", parameters)
-        self.started = True
+            self.compute(synopsis.shape, since, until)
+            self.create(synopsis.name, f"FROM {synopsis.shape} WHERE FALSE")
 
-    def move(self, parameters: dict[str, int]) -> None:
+    def move(self, since: int, until: int) -> None:
         for synopsis in self.program.synopses:
-            self.create(f"next_{synopsis.name}", self.program.contents(synopsis), parameters)
+            self.compute(synopsis.contents, since, until)
         for synopsis in self.program.synopses:
-            self.database.execute(f"DROP TABLE {synopsis.name}; ALTER TABLE next_{synopsis.name} RENAME TO {synopsis.name}")
+            self.create(synopsis.name, f"FROM {synopsis.contents}")
 
-    def create(self, name: str, sql: str, parameters: dict[str, int]) -> None:
-        text = transpiled(sql)
-        for parameter, value in parameters.items():  # DuckDB takes no parameters in DDL
-            text = text.replace(f"${parameter}", str(value))
-        self.database.execute(f"CREATE TEMP TABLE {name} AS {text}")
+
+def _tables(program: Program) -> set[str]:
+    """The output, the contents and shapes of synopses, and every step that some of them need but not all of its readers."""
+    targets = {program.result, *(name for synopsis in program.synopses for name in (synopsis.contents, synopsis.shape))}
+    needing: dict[str, set[str]] = {name: set() for name in program.steps}
+    for target in targets:
+        for name in program.needed(target) & needing.keys():
+            needing[name].add(target)
+    border = {
+        read for name, step in program.steps.items() for read in step.reads if needing.get(read, needing[name]) != needing[name]
+    }
+    return targets | border
+
+
+def _reached(program: Program, target: str, tables: set[str]) -> set[str]:
+    """The steps that the statement of a table holds: what it reads, up to other tables."""
+    found: set[str] = set()
+    waiting = list(program.steps[target].reads)
+    while waiting:
+        name = waiting.pop()
+        if name in program.steps and name not in tables and name not in found:
+            found.add(name)
+            waiting.extend(program.steps[name].reads)
+    return found

@@ -10,6 +10,8 @@ import json
 import random
 import sys
 import time
+import zlib
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -19,41 +21,30 @@ from generator import cases, cuttings
 from hypothesis import HealthCheck, given, seed, settings
 from rich.progress import Progress
 
-from headgate.testing.cases import Case, difference
+from headgate.testing.cases import Case, difference, to_json
 from headgate.testing.reference import evaluate
 
 FOUND = Path(__file__).parent / "cases" / "found.jsonl"
 BATCH = 50
 
-
-def as_json(case: Case, cutting: tuple[list[int], list[bool]]) -> str:
-    expected = [[ts, sign, dict(enumerate(row))] for ts, sign, row in evaluate(case)[1]]
-    return json.dumps({
-        "id": f"found-{abs(hash(case.query)) % 10**8}", "query": case.query, "range": case.range, "horizon": case.horizon,
-        "streams": {name: {"schema": schema} for name, schema in case.streams.items()},
-        "input": {
-            name: [[ts, dict(zip(case.streams[name], row, strict=True))] for ts, row, _ in rows] for name, rows in case.input.items()
-        },
-        "expected": expected, "cuts": cutting[0], "moves": cutting[1],
-    })  # fmt: skip
+Failure = tuple[Case, tuple[list[int], list[bool]]]
 
 
-def batch(number: int, failures: list[tuple[Case, tuple[list[int], list[bool]]]]) -> None:
+def kept(case: Case, cutting: tuple[list[int], list[bool]]) -> str:
+    """A line of the file of found cases: what `testing.cases` reads, and how time was cut."""
+    case = replace(case, id=f"found-{zlib.crc32(repr(case).encode()):08x}", expected=tuple(evaluate(case)[1]))
+    return json.dumps({**to_json(case), "cuts": cutting[0], "moves": cutting[1]})
+
+
+def batch(number: int, depth: int, failures: list[Failure]) -> None:
     @seed(number)
-    @settings(
-        max_examples=BATCH, deadline=None, derandomize=False, database=None, print_blob=False,
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    @given(cases(depth=3), cuttings())
+    @settings(max_examples=BATCH, deadline=None, database=None, print_blob=False, suppress_health_check=list(HealthCheck))
+    @given(cases(depth=depth), cuttings())
     def same_as_reference(case: Case, cutting: tuple[list[int], list[bool]]) -> None:
-        try:
-            differs = difference(evaluate(case)[1], Duck(case, compiled(case)).run(*cutting), case.horizon)
-        except Exception:
-            failures.append((case, cutting))
-            raise
-        if differs is not None:
-            failures.append((case, cutting))
-            raise AssertionError(f"{case.query}\n{differs}")
+        failures.append((case, cutting))
+        differs = difference(evaluate(case)[1], Duck(case, compiled(case)).run(*cutting), case.horizon)
+        assert differs is None, f"{case.query}\n{differs}"
+        failures.pop()
 
     same_as_reference()
 
@@ -65,18 +56,19 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}")
     started, done = time.monotonic(), 0
-    failures: list[tuple[Case, tuple[list[int], list[bool]]]] = []
+    failures: list[Failure] = []
     with Progress(transient=True) as bar:
         task = bar.add_task("fuzzing", total=arguments.seconds)
         while (elapsed := time.monotonic() - started) < arguments.seconds:
             bar.update(task, completed=elapsed, description=f"{done} cases")
             try:
-                batch(arguments.seed + done, failures)
+                batch(arguments.seed + done, 1 + done // BATCH % 3, failures)
             except Exception as error:
-                case, cutting = failures[-1]
-                print(f"{case.query}\n{error}")
+                case, cutting = failures[-1]  # hypothesis runs the smallest one last
+                print("".join(f"{view.name}: {view.query}\n" for view in case.views) + f"{case.query}\n{error}")
+                line = kept(case, cutting)
                 with FOUND.open("a", encoding="utf-8") as file:
-                    file.write(as_json(case, cutting) + "\n")
+                    file.write(line + "\n")
                 print(f"kept in {FOUND}\n{done} passed, 1 failed")
                 sys.exit(1)
             done += BATCH

@@ -1,6 +1,9 @@
-"""The cases with expected output: recorded from other systems or worked out by hand from the definition."""
+"""The cases with expected output: recorded from other systems, worked out by hand from the definition, or found by `make fuzz`."""
 
 from __future__ import annotations
+
+import json
+from typing import Any
 
 import pytest
 from conftest import CASES
@@ -10,9 +13,12 @@ from pyspark.sql import SparkSession
 from headgate.errors import NotYet
 from headgate.testing.cases import Case, difference, read
 from headgate.testing.reference import evaluate
-from headgate.testing.runner import cuts, explained, on_spark
+from headgate.testing.runner import cuts, on_spark
+from headgate.testing.texts import explained
 
 EVERY = read(CASES / "cql.jsonl")
+FOUND = read(CASES / "found.jsonl")
+CUTTINGS = [json.loads(line) for line in (CASES / "found.jsonl").read_text(encoding="utf-8").splitlines() if line.strip()]
 WITH_OUTPUT = [case for case in EVERY if case.expected is not None]
 
 
@@ -35,7 +41,7 @@ def test_how_many_are_answered() -> None:
     assert len(ANSWERED) >= 87
 
 
-@pytest.mark.parametrize("case", WITH_OUTPUT, ids=named)
+@pytest.mark.parametrize("case", [*WITH_OUTPUT, *FOUND], ids=named)
 def test_reference_gives_the_expected_output(case: Case) -> None:
     """The judge is judged: all cases but those whose windows the reference does not know either."""
     assert case.expected is not None
@@ -55,8 +61,17 @@ def test_program_gives_the_expected_output(case: Case, epochs: str) -> None:
     assert difference(case.expected, found, case.horizon) is None
 
 
+@pytest.mark.parametrize("case, kept", zip(FOUND, CUTTINGS, strict=True), ids=[case.id for case in FOUND])
+def test_what_was_found_stays_mended(case: Case, kept: dict[str, Any]) -> None:
+    """With the cut that showed it, and with every instant an epoch."""
+    assert case.expected is not None
+    instants = list(range(case.horizon + 1))
+    for ends, moves in ((kept["cuts"], kept["moves"]), (instants, [True] * len(instants))):
+        assert difference(case.expected, Duck(case, compiled(case)).run(ends, moves), case.horizon) is None
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("case", ANSWERED, ids=named)
+@pytest.mark.parametrize("case", [*ANSWERED, *FOUND], ids=named)
 def test_spark_gives_the_expected_output(spark: SparkSession, case: Case) -> None:
     found = on_spark(case, "random:3", spark)
     assert case.expected is not None

@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
+from texts import mutated, random_words, statements
 
 from headgate.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.delta.lower import lower
-from headgate.errors import UserError
+from headgate.errors import NotYet, UserError
+from headgate.testing.cases import Case
+from headgate.testing.runner import script
 
 GOLDEN = Path(__file__).parent / "golden" / "errors.txt"
 
@@ -121,26 +124,46 @@ def test_every_mistake_is_an_error_with_a_place_or_a_hint(mistake: str) -> None:
     assert "^" in text or "detail:" in text or "hint:" in text
 
 
-WORDS = [
-    "SELECT", "ISTREAM", "(", ")", "*", ",", "FROM", "ticks", "pos_speed", "[", "]", "RANGE", "ROWS", "5", "NOW", "SLIDE", "WHERE",
-    "v", "speed", ">", "=", "1", "GROUP", "BY", "HAVING", "COUNT", "UNION", "ALL", "AS", "x", ".", "'a'", "PARTITION BY", "MINUTES",
-    "CREATE", "STREAM", "QUERY", "VIEW", "INT", "TIMESTAMP", "DISTINCT", "IN", "NOT", "NULL", "-", "/", "CASE", "WHEN", "END", "OVER",
-]  # fmt: skip
-
-
-@settings(max_examples=400)
-@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join))
-def test_any_text_is_answered_by_a_plan_or_an_error(text: str) -> None:
-    """No traceback, whatever is typed."""
-    catalog = Catalog()
-    define(STREAMS, catalog)
+def answered(text: str, catalog: Catalog) -> None:
+    """A plan that can be lowered, or an error with a code that says where or why. No other exception, whatever is typed."""
     try:
         define(text, catalog)
         for query in catalog.queries.values():
             lower(query.plan)
     except UserError as error:
         assert error.code
+        assert error.place is not None or error.detail, f"{text}\n{error.render()}"
         assert error.render()
+
+
+def known() -> Catalog:
+    catalog = Catalog()
+    define(STREAMS, catalog)
+    return catalog
+
+
+@settings(max_examples=400)
+@given(random_words)
+def test_any_words_are_answered_by_a_plan_or_an_error(text: str) -> None:
+    answered(text, known())
+
+
+@settings(max_examples=1000)
+@given(statements())
+def test_any_sentence_is_answered_by_a_plan_or_an_error(text: str) -> None:
+    answered(text, known())
+
+
+@settings(max_examples=1000)
+@given(mutated())
+def test_any_change_of_a_real_query_is_answered_by_a_plan_or_an_error(changed: tuple[Case, str]) -> None:
+    case, text = changed
+    catalog = Catalog()
+    try:
+        define(script(replace(case, query="")).rpartition(";\n")[0], catalog)
+    except NotYet:
+        return
+    answered(text, catalog)
 
 
 if __name__ == "__main__":

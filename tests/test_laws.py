@@ -9,9 +9,10 @@ from __future__ import annotations
 import random
 
 import pytest
+from coverage_of import EXPECTED, features
 from duck import Duck, compiled
-from generator import cases, cuttings
-from hypothesis import given, settings
+from generator import cases, cuttings, described
+from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -20,44 +21,79 @@ from headgate.testing.cases import Case, Change, difference
 from headgate.testing.reference import evaluate
 from headgate.testing.runner import on_spark, script
 
+Cutting = tuple[list[int], list[bool]]
 
-def judged(case: Case, found: list[Change]) -> None:
+
+def judged(case: Case, found: list[Change], cutting: object) -> None:
     differs = difference(evaluate(case)[1], found, case.horizon)
-    assert differs is None, f"{case.query}\n{differs}"
+    assert differs is None, f"{described(case, cutting)}\n{differs}"
+
+
+@settings(max_examples=1200)
+@given(cases(depth=0), cuttings())
+def test_incremental_is_reference(case: Case, cutting: Cutting) -> None:
+    judged(case, Duck(case, compiled(case)).run(*cutting), cutting)
+
+
+@settings(max_examples=600)
+@given(cases(depth=1), cuttings())
+def test_incremental_is_reference_nested(case: Case, cutting: Cutting) -> None:
+    judged(case, Duck(case, compiled(case)).run(*cutting), cutting)
 
 
 @settings(max_examples=200)
-@given(cases(), cuttings())
-def test_incremental_is_reference(case: Case, cutting: tuple[list[int], list[bool]]) -> None:
-    judged(case, Duck(case, compiled(case)).run(*cutting))
+@given(cases(depth=2), cuttings())
+def test_incremental_is_reference_nested_deeper(case: Case, cutting: Cutting) -> None:
+    judged(case, Duck(case, compiled(case)).run(*cutting), cutting)
 
 
-@settings(max_examples=25)
-@given(cases(depth=3), cuttings())
-def test_incremental_is_reference_nested_deeper(case: Case, cutting: tuple[list[int], list[bool]]) -> None:
-    judged(case, Duck(case, compiled(case)).run(*cutting))
+def test_every_operator_is_drawn() -> None:
+    """The generator must not grow narrower: every kind of node, window and form occurs among the queries it draws."""
+    seen: set[str] = set()
+    queries: set[str] = set()
+
+    @settings(max_examples=100, phases=[Phase.generate], database=None)
+    @given(cases(depth=2, most=1))
+    def collect(case: Case) -> None:
+        if case.query not in queries:
+            queries.add(case.query)
+            seen.update(features(case))
+
+    for number in range(30):
+        if not seen >= EXPECTED:
+            seed(number)(collect)()
+    assert seen >= EXPECTED, f"never drawn: {sorted(EXPECTED - seen)}"
 
 
 @pytest.mark.spark
-@settings(max_examples=12)
-@given(case=cases(), seed=st.integers(0, 1000), partitions=st.sampled_from([None, 1, 4]))
-def test_incremental_is_reference_on_spark(spark: SparkSession, case: Case, seed: int, partitions: int | None) -> None:
-    judged(case, on_spark(case, f"random:{seed}", spark, partitions))
+@settings(max_examples=100)
+@given(case=cases(depth=0, most=6), cutting=cuttings(most=2), partitions=st.sampled_from([None, 1, 4]))
+def test_incremental_is_reference_on_spark(spark: SparkSession, case: Case, cutting: Cutting, partitions: int | None) -> None:
+    judged(case, on_spark(case, cutting[0], spark, partitions), cutting[0])
+
+
+@pytest.mark.spark
+@settings(max_examples=8)
+@given(case=cases(depth=1, most=6), chance=st.integers(0, 1000))
+def test_incremental_is_reference_on_spark_nested(spark: SparkSession, case: Case, chance: int) -> None:
+    judged(case, on_spark(case, f"random:{chance}", spark), chance)
 
 
 @pytest.mark.spark
 @settings(max_examples=5)
-@given(case=cases(depth=1), seed=st.integers(0, 1000))
-def test_any_arrival_order_within_the_bound(spark: SparkSession, case: Case, seed: int) -> None:
+@given(case=cases(depth=0), chance=st.integers(0, 1000))
+def test_any_arrival_order_within_the_bound(spark: SparkSession, case: Case, chance: int) -> None:
     """Tuples come out of order by up to three ticks, ties in their order, and epochs follow the heartbeats."""
-    chance = random.Random(seed)
+    delay = random.Random(chance)
     arrivals = sorted(
-        ((ts + chance.randint(0, 3), ts, place, stream, row)
-         for stream, entries in case.input.items() for place, (ts, row, _) in enumerate(entries)),
+        ((ts + delay.randint(0, 3), ts, place, stream, row)
+         for stream in case.streams for place, (ts, row, _) in enumerate(case.input[stream])),
         key=lambda arrival: (arrival[0], arrival[1], arrival[2]),
     )  # fmt: skip
     with Engine(spark) as engine:
         engine.execute(script(case) + ";\n" + ";\n".join(f"DISORDER OF {stream} 3" for stream in case.streams))
+        for relation in case.relations:
+            engine.push(relation, case.input[relation])
         for position, (_, ts, _, stream, row) in enumerate(arrivals):
             assert engine.push(stream, [(ts, row)]) == 1
             if position % 4 == 3:
@@ -65,4 +101,4 @@ def test_any_arrival_order_within_the_bound(spark: SparkSession, case: Case, see
         engine.advance(case.horizon)
         found = [(result.at, result.sign, tuple(result.row.values())) for result in engine.query("answer").results()]
         assert all(engine.counts(stream).get("late", 0) == 0 for stream in case.streams)
-    judged(case, found)
+    judged(case, found, chance)

@@ -125,7 +125,8 @@ def test(
 ) -> None:
     """Run continuous-query cases and print each that differs, with the first differing instant."""
     from headgate.testing.cases import read
-    from headgate.testing.runner import explained, outcomes
+    from headgate.testing.runner import outcomes
+    from headgate.testing.texts import explained
 
     chosen = [case for case in read(cases) if only is None or case.id.startswith(only)]
     with_output = [case for case in chosen if case.expected is not None]

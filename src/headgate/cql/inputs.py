@@ -249,6 +249,8 @@ def _lateral(binder: _Binder, source: From, tree: exp.Expression) -> None:
     columns = tuple(unique(wanted, source.scope.inner_names()))
     inner = {name.lower(): column for name, column in zip(wanted, columns, strict=True)}
     source.scope.items.append(Item(alias.name if alias is not None else "", inner, tuple(wanted)))
+    if len(columns) == 1:
+        source.scope.types[columns[0]] = as_expression(generator, source.scope.types).type
     source.laterals.append(Lateral(generator, bool(tree.args.get("outer")), columns))
 
 

@@ -352,7 +352,10 @@ def _of_one_row(query: exp.Select, inner: Inner, binder: _Binder) -> exp.Select:
         raise UserError(
             "columns-differ", f"a subquery that stands for a value has {len(items)} columns", place=binder.place(query)
         )
-    complaint = exp.Anonymous(this="RAISE_ERROR", expressions=[exp.Literal.string(MORE_THAN_ONE)])
+    complaint: exp.Expression = exp.Anonymous(this="RAISE_ERROR", expressions=[exp.Literal.string(MORE_THAN_ONE)])
+    kind = as_expression(binder.resolve(unaliased(items[0]), inner.scope), inner.scope.types).type
+    if kind != "UNKNOWN":  # the value has the type of the column, which division must know
+        complaint = exp.cast(complaint, kind)
     several = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
     value = exp.Case(ifs=[exp.If(this=several, true=complaint)], default=exp.Max(this=unaliased(items[0]).copy()))
     return exp.Select(expressions=[value])

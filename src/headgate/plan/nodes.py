@@ -226,7 +226,8 @@ class Exploded:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return (*self.child.columns, *(Column(name, "UNKNOWN") for name in self.made))
+        kind = self.generator.type if len(self.made) == 1 else "UNKNOWN"
+        return (*self.child.columns, *(Column(name, kind) for name in self.made))
 
 
 @dataclass(frozen=True, slots=True)

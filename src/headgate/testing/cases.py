@@ -3,6 +3,7 @@
     {"id": "now", "streams": {"S": {"schema": {"a": "int"}}}, "input": {"S": [[1, {"a": 7}]]}, "horizon": 3,
      "query": "Select * From S [Now]", "result": "relation", "expected": [[1, "+", {"a": 7}], [2, "-", {"a": 7}]]}
 
+A relation may have a "key", a list of columns: then a "+" row replaces the row with the same key and a "-" row removes it.
 Further keys: range ("closed" or "half-open"), unit_seconds, empty_aggregate ("no-row"), views, relations, note. Timestamps are
 integers and not part of the row. Results are compared instant by instant, as bags, values by position, floats to 1e-4.
 """
@@ -54,6 +55,8 @@ class Case:
     empty_aggregate: str = "row"
     result: str | None = None
     expected: tuple[Change, ...] | None = None
+    keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of relations in which a row put in replaces the one with the same key."""
 
     def instants(self) -> list[int]:
         """The instants at which something arrives, and the horizon."""
@@ -125,14 +128,36 @@ def from_json(given: dict[str, Any]) -> Case:
         unit_seconds=given.get("unit_seconds") or 1,
         empty_aggregate=given.get("empty_aggregate") or "row",
         result=given.get("result"),
+        keys={name: tuple(thing["key"]) for name, thing in (given.get("relations") or {}).items() if thing.get("key")},
         expected=tuple((ts, sign, tuple(row.values())) for ts, sign, row in expected) if expected is not None else None,
     )
+
+
+def to_json(case: Case) -> dict[str, Any]:
+    """The case as `from_json` takes it; columns of the expected output are numbered."""
+    schemas = {**case.streams, **case.relations}
+    relations = {name: {"schema": schema} for name, schema in case.relations.items()}
+    for name, key in case.keys.items():
+        relations[name]["key"] = list(key)  # type: ignore[assignment]
+    return {
+        "id": case.id, "query": case.query, "range": case.range, "dialect": case.dialect, "unit_seconds": case.unit_seconds,
+        "empty_aggregate": case.empty_aggregate, "horizon": case.horizon,
+        "streams": {name: {"schema": schema} for name, schema in case.streams.items()}, "relations": relations,
+        "views": [{"name": view.name, "query": view.query, "columns": list(view.columns)} for view in case.views],
+        "input": {
+            name: [[ts, dict(zip(schemas[name], row, strict=True)), sign] for ts, row, sign in rows]
+            for name, rows in case.input.items()
+        },
+        "expected": case.expected and [[ts, sign, dict(enumerate(row))] for ts, sign, row in case.expected],
+    }  # fmt: skip
 
 
 def plain(value: Any) -> Any:
     """A value as it is compared: numbers by value, floats to 1e-4 of their size."""
     if isinstance(value, bool) or value is None:
         return value
+    if isinstance(value, list | tuple):
+        return tuple(map(plain, value))
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, float):

@@ -7,10 +7,12 @@ Istream, Dstream and Rstream compare consecutive instants as bags. Time is integ
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any, Literal
 
 from sqlglot import exp
@@ -19,6 +21,11 @@ from headgate.cql.dialect import parse
 from headgate.cql.syntax import StreamOf, StreamWindow, WindowedQuery
 from headgate.errors import NotYet, UserError
 from headgate.testing.cases import FUNCTIONS, Case, Change, Row, sql_type
+
+ORDERED = (
+    exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.AnyValue, exp.ArrayAgg, exp.ArrayUniqueAgg, exp.ArgMax, exp.ArgMin,
+)  # fmt: skip
+"""Aggregates whose value depends on the order of the rows, or would if ties were left open."""
 
 SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800}
 
@@ -33,10 +40,11 @@ class TupleStream:
 
 @dataclass(frozen=True)
 class VaryingRelation:
-    """The bag of rows at each instant from 0 to the horizon."""
+    """The bag of rows at each instant from 0 to the horizon; of a window, also the timestamp and place in the stream of each."""
 
     columns: list[tuple[str, str]]
     bags: list[list[Row]]
+    stamps: list[list[tuple[int, int]]] | None = None
 
 
 def evaluate(case: Case) -> tuple[Literal["stream", "relation"], list[Change]]:
@@ -65,36 +73,45 @@ class _Reference:
         except ImportError:
             raise UserError("no-duckdb", "the reference evaluator needs DuckDB", hint="pip install 'headgate[testing]'") from None
         self.case = case
-        self.database = duckdb.connect(":memory:")
-        self.database.execute("SET integer_division = true; SET error_on_division_by_zero = false; SET threads = 1")
-        for name, (parameter, body) in FUNCTIONS.items():
-            self.database.execute(f"CREATE MACRO {name}({parameter}) AS {body}")
+        self.database = _shared(duckdb).cursor()  # its own temporary tables
+        self.database.execute(
+            "SET integer_division = true; SET error_on_division_by_zero = false; PRAGMA disable_optimizer"
+        )  # planning takes longer than running
         self.tables = 0
         self.named: dict[str, TupleStream | VaryingRelation] = {}
         self.growing: set[str] = set()
+        self.sliding: dict[str, set[int]] = {}
         for name, schema in case.streams.items():
             tuples = [(ts, row) for ts, row, _ in case.input.get(name, []) if ts <= case.horizon]
             self.named[name.lower()] = TupleStream(_columns(schema), sorted(tuples, key=lambda entry: entry[0]))
         for name, schema in case.relations.items():
-            self.named[name.lower()] = self.changelog(_columns(schema), case.input.get(name, []))
-            if all(sign == "+" for _, _, sign in case.input.get(name, [])):
+            self.named[name.lower()] = self.changelog(_columns(schema), case.input.get(name, []), case.keys.get(name, ()))
+            if not case.keys.get(name) and all(sign == "+" for _, _, sign in case.input.get(name, [])):
                 self.growing.add(name.lower())
         for view in case.views:
             tree = parse(view.query)[0]
             found = self.query(tree)
+            self.sliding[view.name.lower()] = self.slides(tree)
             if isinstance(found, VaryingRelation) and self.monotonic(tree):
                 self.growing.add(view.name.lower())
                 found = self.istream(found)
-            if view.columns:
-                columns = [(name, kind) for name, (_, kind) in zip(view.columns, found.columns, strict=True)]
-                found = type(found)(columns, found.tuples if isinstance(found, TupleStream) else found.bags)  # type: ignore[arg-type]
-            self.named[view.name.lower()] = found
+            alias = exp.TableAlias(columns=[exp.to_identifier(name) for name in view.columns])
+            self.named[view.name.lower()] = _renamed(found, alias)
 
-    def changelog(self, columns: list[tuple[str, str]], entries: list[tuple[int, Row, str]]) -> VaryingRelation:
+    def changelog(
+        self, columns: list[tuple[str, str]], entries: list[tuple[int, Row, str]], key: tuple[str, ...]
+    ) -> VaryingRelation:
+        """Rows put in and taken out. By a key, a row put in replaces the one there, and one taken out need only have the key."""
+        places = [[name for name, _ in columns].index(column) for column in key]
         bags, held = [], Counter[Row]()
         for instant in range(self.case.horizon + 1):
             for ts, row, sign in entries:
-                if ts == instant:
+                if ts != instant:
+                    continue
+                if key:
+                    for other in [other for other in held if all(other[place] == row[place] for place in places)]:
+                        del held[other]
+                if not key or sign == "+":
                     held[row] += 1 if sign == "+" else -1
             bags.append(list(held.elements()))
         return VaryingRelation(columns, bags)
@@ -104,7 +121,7 @@ class _Reference:
     def query(self, tree: exp.Expression) -> TupleStream | VaryingRelation:
         match tree:
             case StreamOf() if tree.args.get("query") is not None:
-                return self.operator(tree.args["kind"], tree.args["query"])
+                return self.operator(tree, tree.args["query"])
             case WindowedQuery():
                 return self.window(self.stream(tree.this), tree.args["window"])
             case exp.Subquery() if tree.args.get("window"):
@@ -113,7 +130,7 @@ class _Reference:
                 return self.query(tree.this)
             case exp.Select():
                 operator, plain_query = _without_operator(tree)
-                return self.operator(operator, plain_query) if operator else self.relational(tree)
+                return self.operator(operator, plain_query) if operator is not None else self.relational(tree)
             case exp.SetOperation():
                 return self.relational(tree)
             case _:
@@ -132,67 +149,115 @@ class _Reference:
             return self.istream(found)
         raise UserError("window-over-relation", "a window needs a stream")
 
-    def operator(self, kind: str, tree: exp.Expression) -> TupleStream:
+    def operator(self, written: StreamOf, tree: exp.Expression) -> TupleStream:
+        kind = written.args["kind"]
         in_order = self.in_order_of_arrival(kind, tree)
         if in_order is not None:
-            return in_order
+            every = self.every(written, tree)
+            return TupleStream(in_order.columns, [(ts, row) for ts, row in in_order.tuples if ts % every == 0])
         relation = self.relation(tree)
-        return {"ISTREAM": self.istream, "DSTREAM": self.dstream, "RSTREAM": self.rstream}[kind](relation)
+        match kind:
+            case "ISTREAM":
+                return self.istream(relation)
+            case "DSTREAM":
+                return self.streamed(relation, lambda before, now: before - now)
+            case _:
+                return self.streamed(relation, lambda before, now: now, self.every(written, tree))
+
+    def every(self, written: StreamOf, tree: exp.Expression) -> int:
+        """Rstream speaks at the multiples of this."""
+        if written.args.get("at_slide"):
+            slides = self.slides(tree)
+            if len(slides) != 1:
+                raise UserError("no-slide", "EMIT AT SLIDE needs one slide that all sliding windows share")
+            return slides.pop()
+        return self.units(written.args["every"], written.args.get("every_unit")) if written.args.get("every") else 1
+
+    def slides(self, tree: exp.Expression) -> set[int]:
+        """By how much the time windows of a query slide, those of its views included, but not those below a stream."""
+        windows = [tree.args.get("window"), _alias_window(tree)]
+        found = {self.slide(window) for window in windows if window is not None and _slides_in_time(window)}
+        if any(windows) or _gives_stream(tree):
+            return found
+        if isinstance(tree, exp.Table):
+            return found | self.sliding.get(tree.name.lower(), set())
+        return found.union(*(self.slides(child) for child in tree.iter_expressions()))
 
     def istream(self, relation: VaryingRelation) -> TupleStream:
         return self.streamed(relation, lambda before, now: now - before)
 
-    def dstream(self, relation: VaryingRelation) -> TupleStream:
-        return self.streamed(relation, lambda before, now: before - now)
-
-    def rstream(self, relation: VaryingRelation) -> TupleStream:
-        return self.streamed(relation, lambda before, now: now)
-
-    def streamed(self, relation: VaryingRelation, chosen: Callable[[Counter[Row], Counter[Row]], Counter[Row]]) -> TupleStream:
+    def streamed(
+        self, relation: VaryingRelation, chosen: Callable[[Counter[Row], Counter[Row]], Counter[Row]], every: int = 1
+    ) -> TupleStream:
         tuples, before = [], Counter[Row]()
         for instant, bag in enumerate(relation.bags):
             now = Counter(bag)
-            tuples += [(instant, row) for row in sorted(chosen(before, now).elements(), key=_by_value)]
+            if instant % every == 0:
+                tuples += [(instant, row) for row in sorted(chosen(before, now).elements(), key=_by_value)]
             before = now
         return TupleStream(relation.columns, tuples)
 
     # windows
 
     def unbounded(self, stream: TupleStream) -> VaryingRelation:
-        return self.held(stream, lambda instant: [row for ts, row in stream.tuples if ts <= instant])
+        return self.held(stream, lambda instant: self.until(stream, instant))
 
-    def held(self, stream: TupleStream, bag: Callable[[int], list[Row]]) -> VaryingRelation:
-        return VaryingRelation(stream.columns, [bag(instant) for instant in range(self.case.horizon + 1)])
+    def held(self, stream: TupleStream, places: Callable[[int], list[int]], slide: int = 1) -> VaryingRelation:
+        """The tuples at the places that a window holds at each instant, or held at the last multiple of its slide."""
+        chosen = [places(instant // slide * slide) for instant in range(self.case.horizon + 1)]
+        bags = [[stream.tuples[place][1] for place in some] for some in chosen]
+        return VaryingRelation(stream.columns, bags, [[(stream.tuples[place][0], place) for place in some] for some in chosen])
+
+    def until(self, stream: TupleStream, instant: int) -> list[int]:
+        return [place for place, (ts, _) in enumerate(stream.tuples) if ts <= instant]
 
     def window(self, stream: TupleStream, window: StreamWindow) -> VaryingRelation:
         given = window.args
-        slide = self.units(given["slide"], given.get("slide_unit")) if given.get("slide") else 1
         match given["kind"]:
             case "NOW":
-                return self.held(stream, lambda instant: [row for ts, row in stream.tuples if ts == instant])
+                return self.held(stream, lambda instant: self.last(stream, instant, instant))
             case "UNBOUNDED":
                 return self.unbounded(stream)
-            case "RANGE" if given.get("on") is None:
+            case "RANGE" if given.get("on") is not None:
+                (attribute,) = _places(stream, [given["on"]])
+                below = Fraction(given["amount"])
+                return self.held(stream, lambda instant: self.largest(stream, instant, attribute, below))
+            case "RANGE":
                 length = self.units(given["amount"], given.get("unit"))
-                return self.held(stream, lambda instant: self.last(stream, instant // slide * slide, length))
-            case "ROWS" if given.get("slide") is None:
-                names = [name.lower() for name, _ in stream.columns]
-                by = [names.index(column.name.lower()) for column in given.get("partition") or ()]
-                lasting = self.units(given["range"], given.get("range_unit")) if given.get("range") else None
-                return self.held(stream, lambda instant: self.tail(stream, instant, int(given["amount"]), by, lasting))
+                first = self.first_of
+                return self.held(stream, lambda now: self.last(stream, first(now, length), now), self.slide(window))
             case _:
-                raise NotYet("this window")
+                count, by = int(given["amount"]), _places(stream, given.get("partition") or [])
+                lasting = self.units(given["range"], given.get("range_unit")) if given.get("range") else None
+                if given.get("slide") is None or _slides_in_time(window):
+                    return self.held(stream, lambda now: self.tail(stream, now, count, by, lasting), self.slide(window))
+                step = int(given["slide"])
+                return self.held(stream, lambda now: self.tail(stream, now, count, by, lasting, step))
 
-    def last(self, stream: TupleStream, instant: int, length: int) -> list[Row]:
-        return [row for ts, row in stream.tuples if self.first_of(instant, length) <= ts <= instant]
+    def slide(self, window: StreamWindow) -> int:
+        return self.units(window.args["slide"], window.args.get("slide_unit")) if _slides_in_time(window) else 1
 
-    def tail(self, stream: TupleStream, instant: int, count: int, by: list[int], length: int | None) -> list[Row]:
-        groups: dict[Row, list[tuple[int, Row]]] = {}
-        for ts, row in stream.tuples:
-            if ts <= instant:
-                groups.setdefault(tuple(row[position] for position in by), []).append((ts, row))
-        last = [entry for rows in groups.values() for entry in (rows[-count:] if count else [])]
-        return [row for ts, row in last if length is None or self.first_of(instant, length) <= ts]
+    def last(self, stream: TupleStream, first: int, instant: int) -> list[int]:
+        return [place for place in self.until(stream, instant) if first <= stream.tuples[place][0]]
+
+    def largest(self, stream: TupleStream, instant: int, attribute: int, length: Fraction) -> list[int]:
+        """The tuples whose attribute is not further than a length below the largest there has been."""
+        values = {place: stream.tuples[place][1][attribute] for place in self.until(stream, instant)}
+        known = {place: value for place, value in values.items() if value is not None}
+        lowest = max(known.values()) - length if known else 0
+        closed = self.case.range == "closed"
+        return [place for place, value in known.items() if value > lowest or (closed and value == lowest)]
+
+    def tail(
+        self, stream: TupleStream, instant: int, count: int, by: list[int], lasting: int | None = None, step: int = 1
+    ) -> list[int]:
+        """The last tuples of each partition, as of the last of its tuples whose number is a multiple of the step."""
+        partitions: dict[Row, list[int]] = {}
+        for place in self.until(stream, instant):
+            partitions.setdefault(tuple(stream.tuples[place][1][column] for column in by), []).append(place)
+        seen = [places[: len(places) // step * step] for places in partitions.values()]
+        last = [place for places in seen for place in (places[-count:] if count else [])]
+        return [place for place in last if lasting is None or self.first_of(instant, lasting) <= stream.tuples[place][0]]
 
     def first_of(self, instant: int, length: int) -> int:
         return max(instant - length, 0) if self.case.range == "closed" else instant - length + 1
@@ -216,6 +281,8 @@ class _Reference:
                     operation.set("distinct", False)
         inputs: dict[str, VaryingRelation] = {}
         copy = self.detached(copy, inputs)
+        if copy.find(*ORDERED) or any(map(_is_element_time, copy.find_all(exp.Column))):
+            copy = _stamped(copy, inputs)
         sql = copy.sql("duckdb")
         bags: list[list[Row]] = []
         columns: list[tuple[str, str]] = []
@@ -239,21 +306,35 @@ class _Reference:
         return rows
 
     def detached(self, tree: exp.Expression, inputs: dict[str, VaryingRelation]) -> exp.Expression:
-        """The tree with every stream, windowed query and view in FROM replaced by a table of its current rows."""
+        """The tree with every stream, windowed query, view and common table expression replaced by a table of its rows."""
+        if tree.args.get("with_"):
+            outside, with_ = self.named, tree.args["with_"].pop()
+            for cte in with_.expressions:
+                self.named = {**self.named, cte.alias.lower(): _renamed(self.query(cte.this), cte.args["alias"])}
+            tree = self.detached(tree, inputs)
+            self.named = outside
+            return tree
+        if _gives_stream(tree):
+            return exp.select("*").from_(self.table(self.relation(tree), exp.TableAlias(), inputs))
         if isinstance(tree, exp.Subquery) and (tree.args.get("window") or _alias_window(tree) or _gives_stream(tree.this)):
             window = tree.args.get("window") or _alias_window(tree)
             relation = self.window(self.stream(tree.this), window) if window else self.relation(tree.this)
-            return self.table(relation, tree.alias, inputs)
+            table = self.table(relation, tree.args.get("alias"), inputs)
+            return exp.select("*").from_(table) if isinstance(tree.parent, exp.SetOperation) else table
+        if isinstance(tree, exp.In) and [type(value) for value in tree.expressions] == [exp.Column]:
+            (name,) = tree.expressions  # (a, b) In (R): a relation by its name
+            if not name.table and name.name.lower() in self.named:
+                tree.set("expressions", None)
+                tree.set("query", exp.Subquery(this=exp.select("*").from_(exp.to_table(name.name))))
         if isinstance(tree, exp.Table):
             found = self.named.get(tree.name.lower())
             if found is None:
-                if any(tree.name.lower() == name for name in _cte_names(tree)):
-                    return tree
                 raise UserError("no-such-stream", f'stream "{tree.name}" does not exist')
             window = tree.args.get("window") or _alias_window(tree)
             if isinstance(found, TupleStream):
                 found = self.window(found, window) if window else self.unbounded(found)
-            return self.table(found, tree.alias or tree.name, inputs, tree.args.get("joins"))
+            alias = tree.args.get("alias") or exp.TableAlias(this=exp.to_identifier(tree.name))
+            return self.table(found, alias, inputs, tree.args.get("joins"))
         for child in list(tree.iter_expressions()):
             changed = self.detached(child, inputs)
             if changed is not child:
@@ -261,34 +342,34 @@ class _Reference:
         return tree
 
     def table(
-        self, relation: VaryingRelation, alias: str, inputs: dict[str, VaryingRelation], joins: Any = None
+        self, relation: VaryingRelation, alias: exp.TableAlias | None, inputs: dict[str, VaryingRelation], joins: Any = None
     ) -> exp.Expression:
         self.tables += 1
         name = f"input_{self.tables}"
         inputs[name] = relation
         table = exp.to_table(name)
-        table.set("alias", exp.TableAlias(this=exp.to_identifier(alias or f"q{self.tables}")))
+        given = alias.args if alias is not None else {}
+        called = given.get("this") or exp.to_identifier(f"q{self.tables}")
+        table.set("alias", exp.TableAlias(this=called, columns=given.get("columns")))
         if joins:
             table.set("joins", joins)
         return table
 
     def fill(self, name: str, columns: list[tuple[str, str]], rows: list[Row]) -> None:
-        definition = ", ".join(f'"{column}" {kind}' for column, kind in columns)
-        self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({definition})")
-        if rows:
-            marks = ", ".join("?" for _ in columns)
-            self.database.executemany(f"INSERT INTO {name} VALUES ({marks})", [list(row) for row in rows])
+        self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {table_of(columns, rows)}")
 
     def run(self, sql: str) -> tuple[list[tuple[str, str]], list[Row]]:
         cursor = self.database.execute(sql)
         columns = [(entry[0], str(entry[1])) for entry in cursor.description]
-        return _unique(columns), [tuple(row) for row in cursor.fetchall()]
+        return _unique(columns), [tuple(map(_hashable, row)) for row in cursor.fetchall()]
 
     def in_order_of_arrival(self, kind: str, tree: exp.Expression) -> TupleStream | None:
         """A query that only selects and projects from one stream keeps its order among equal timestamps."""
         while isinstance(tree, exp.Subquery) and not tree.args.get("window"):
             tree = tree.this
         if not isinstance(tree, exp.Select) or tree.args.get("joins") or tree.args.get("distinct"):
+            return None
+        if tree.args.get("from_") is None:
             return None
         source = tree.args["from_"].this
         window = source.args.get("window") or _alias_window(source)
@@ -308,25 +389,28 @@ class _Reference:
             return None
         copy = tree.copy()
         holder: dict[str, VaryingRelation] = {}
-        columns = [*stream.columns, ("_position", "BIGINT")]
-        alias = source.alias or (source.name if isinstance(source, exp.Table) else "")
-        copy.args["from_"].set("this", self.table(VaryingRelation(columns, []), alias, holder))
+        columns = [*stream.columns, ("element_time", "BIGINT"), ("_position", "BIGINT")]
+        alias = source.alias or (source.name if isinstance(source, exp.Table) else "q")
+        alias_tree = exp.TableAlias(this=exp.to_identifier(alias))
+        copy.args["from_"].set("this", self.table(VaryingRelation(columns, []), alias_tree, holder))
         items = []
         for item in copy.expressions:  # * must not take the position along
             star = isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
             items += [exp.column(exp.to_identifier(name, quoted=True)) for name, _ in stream.columns] if star else [item]
         copy.set("expressions", [*items, exp.column("_position")])
         (name,) = holder
-        self.fill(name, columns, [(*row, position) for position, (_, row) in enumerate(stream.tuples)])
+        self.fill(name, columns, [(*row, ts, position) for position, (ts, row) in enumerate(stream.tuples)])
         found, rows = self.run(copy.sql("duckdb"))
         ordered = sorted(rows, key=lambda row: row[-1])
         return TupleStream(found[:-1], [(stream.tuples[row[-1]][0], row[:-1]) for row in ordered])
 
     def monotonic(self, tree: exp.Expression) -> bool:
         """Rows never go away, by the look of it."""
-        if tree.find(exp.Except, exp.Intersect, exp.Group, exp.Having, exp.Limit, exp.Window) or _is_aggregate(tree):
+        if tree.find(exp.Except, exp.Intersect, exp.Group, exp.Having, exp.Limit, exp.Window, exp.AggFunc):
             return False
-        if any(join.args.get("side") for join in tree.find_all(exp.Join)):
+        if any(item.find(exp.Select, exp.Exists) for select in tree.find_all(exp.Select) for item in select.expressions):
+            return False
+        if any(join.args.get("side") or join.args.get("kind") in ("SEMI", "ANTI") for join in tree.find_all(exp.Join)):
             return False
         if any(where.find(exp.Select, exp.Exists) for where in tree.find_all(exp.Where)):
             return False
@@ -343,8 +427,41 @@ class _Reference:
         return True
 
 
+@cache
+def _shared(duckdb: Any) -> Any:
+    """One database for all evaluations: starting one takes longer than most of them."""
+    database = duckdb.connect(":memory:")
+    database.execute("SET threads = 1")
+    for name, (parameter, body) in FUNCTIONS.items():
+        database.execute(f"CREATE MACRO {name}({parameter}) AS {body}")
+    return database
+
+
 def _columns(schema: dict[str, str]) -> list[tuple[str, str]]:
     return [(name, sql_type(kind)) for name, kind in schema.items()]
+
+
+def table_of(columns: list[tuple[str, str]], rows: list[Row]) -> str:
+    """A query that gives the rows."""
+    names = [f'"{name}"' for name, _ in columns]
+    typed = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, (_, kind) in zip(names, columns, strict=True))
+    lines = rows or [tuple(None for _ in columns)]
+    listed = ", ".join(f"({', '.join(map(_literal, row))})" for row in lines)
+    return f"SELECT {typed} FROM (VALUES {listed}) AS given({', '.join(names)}){'' if rows else ' WHERE FALSE'}"
+
+
+def _literal(value: Any) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool() | int():
+            return str(value)
+        case float() if math.isfinite(value):
+            return f"CAST({value!r} AS DOUBLE)"
+        case list() | tuple():
+            return f"[{', '.join(map(_literal, value))}]"
+        case _:
+            return "'" + str(value).replace("'", "''") + "'"
 
 
 def _unique(columns: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -356,24 +473,30 @@ def _unique(columns: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return result
 
 
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
 def _by_value(row: Row) -> tuple[Any, ...]:
     return tuple((value is not None, value) for value in row)
 
 
-def _without_operator(tree: exp.Select) -> tuple[str, exp.Expression]:
+def _without_operator(tree: exp.Select) -> tuple[StreamOf | None, exp.Expression]:
     """The operator of a select list, and the select without it."""
     first = tree.expressions[0] if tree.expressions else None
     if not isinstance(first, StreamOf):
-        return "", tree
+        return None, tree
     copy = tree.copy()
     copy.set("expressions", first.expressions)
     if first.args.get("distinct"):
         copy.set("distinct", exp.Distinct())
-    return first.args["kind"], copy
+    return first, copy
 
 
 def _gives_stream(tree: exp.Expression) -> bool:
-    return isinstance(tree, StreamOf) or (isinstance(tree, exp.Select) and bool(_without_operator(tree)[0]))
+    if isinstance(tree, exp.Select):
+        return bool(tree.expressions) and isinstance(tree.expressions[0], StreamOf)
+    return isinstance(tree, StreamOf)
 
 
 def _alias_window(tree: exp.Expression) -> StreamWindow | None:
@@ -381,13 +504,114 @@ def _alias_window(tree: exp.Expression) -> StreamWindow | None:
     return alias.args.get("window") if isinstance(alias, exp.TableAlias) else None
 
 
-def _cte_names(tree: exp.Expression) -> set[str]:
-    names, node = set(), tree.parent
-    while node is not None:
-        with_ = node.args.get("with_")
-        names |= {cte.alias.lower() for cte in with_.expressions} if with_ else set()
-        node = node.parent
-    return names
+def _renamed(found: TupleStream | VaryingRelation, alias: exp.TableAlias) -> TupleStream | VaryingRelation:
+    """The same under other names of columns, if there are any."""
+    names = [column.name for column in alias.args.get("columns") or ()] or [name for name, _ in found.columns]
+    columns = [(name, kind) for name, (_, kind) in zip(names, found.columns, strict=True)]
+    if isinstance(found, TupleStream):
+        return TupleStream(columns, found.tuples)
+    return VaryingRelation(columns, found.bags)
+
+
+def _places(stream: TupleStream, columns: list[exp.Expression]) -> list[int]:
+    names = [name.lower() for name, _ in stream.columns]
+    return [names.index(column.name.lower()) for column in columns]
+
+
+def _slides_in_time(window: StreamWindow) -> bool:
+    """A slide is a length of time behind RANGE or with a unit, and a number of rows behind ROWS alone."""
+    given = window.args
+    by_time = given["kind"] == "RANGE" or given.get("range") is not None or given.get("slide_unit") is not None
+    return given.get("slide") is not None and by_time
+
+
+# what depends on the timestamps and the order of a window's tuples
+
+
+def _is_element_time(tree: exp.Expression) -> bool:
+    return isinstance(tree, exp.Column) and tree.name.lower() == "element_time"
+
+
+def _stamped(tree: exp.Expression, inputs: dict[str, VaryingRelation]) -> exp.Expression:
+    """The tree over tables with two more columns where they are windows: the timestamp and the place in the stream."""
+    for name, relation in inputs.items():
+        if relation.stamps is not None:
+            columns = [*relation.columns, (f"time_of_{name}", "BIGINT"), (f"place_of_{name}", "BIGINT")]
+            pairs = zip(relation.bags, relation.stamps, strict=True)
+            bags = [[(*row, *stamp) for row, stamp in zip(bag, stamps, strict=True)] for bag, stamps in pairs]
+            inputs[name] = VaryingRelation(columns, bags, relation.stamps)
+    selects = list(tree.find_all(exp.Select))
+    windows = {id(select): _windows_of(select, inputs) for select in selects}
+    for select in selects:
+        for item in select.expressions:
+            star = item.this if isinstance(item, exp.Column) else item
+            if isinstance(star, exp.Star):
+                own = [name for alias, name in windows[id(select)] if star is item or alias == item.table]
+                hidden = [exp.to_identifier(f"{what}_of_{name}") for name in own for what in ("time", "place")]
+                star.set("except_", hidden or None)
+    for column in [column for column in tree.find_all(exp.Column) if _is_element_time(column)]:
+        around: exp.Expression | None = column
+        found: list[tuple[str, str]] = []
+        while around is not None and not found:
+            around = around.parent
+            found = [entry for entry in windows.get(id(around), []) if not column.table or column.table == entry[0]]
+        if len(found) != 1:
+            raise UserError("no-such-column", "ELEMENT_TIME belongs to one windowed stream in FROM")
+        column.replace(exp.column(f"time_of_{found[0][1]}", table=found[0][0]))
+    for call in [call for call in tree.find_all(*ORDERED) if not _is_analytic(call)]:
+        select = call.find_ancestor(exp.Select)
+        alone = len(windows[id(select)]) == 1 and not select.args.get("joins") and not select.args.get("laterals")
+        place = exp.column(f"place_of_{windows[id(select)][0][1]}", table=windows[id(select)][0][0]) if alone else None
+        _in_order(call, place)
+    return tree
+
+
+def _windows_of(select: exp.Select, inputs: dict[str, VaryingRelation]) -> list[tuple[str, str]]:
+    """The windows in a FROM: the name each goes by, and its table."""
+    from_ = select.args.get("from_")
+    tables = [from_.this] if from_ is not None else []
+    tables += [join.this for join in select.args.get("joins") or () if join.args.get("kind") not in ("SEMI", "ANTI")]
+    named = [(table.alias, table.name) for table in tables if isinstance(table, exp.Table)]
+    return [(alias, name) for alias, name in named if name in inputs and inputs[name].stamps is not None]
+
+
+def _is_analytic(call: exp.Expression) -> bool:
+    parent = call.parent
+    while isinstance(parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        parent = parent.parent
+    return isinstance(parent, exp.Window)
+
+
+def _in_order(call: exp.Expression, place: exp.Expression | None) -> None:
+    """An aggregate that looks at the order of its rows, in DuckDB's words: by place in the stream, else by value."""
+    value, whole = call.this, call
+    conditions = []
+    while isinstance(whole.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        whole = whole.parent
+        if isinstance(whole, exp.IgnoreNulls):
+            conditions.append(exp.Not(this=exp.Is(this=value.copy(), expression=exp.null())))
+        if isinstance(whole, exp.Filter):
+            conditions.append(whole.expression.this.copy())
+    rising = [exp.Ordered(this=(place or value).copy(), nulls_first=True)]
+    given: exp.Expression = value.copy()
+    name = "LAST" if isinstance(call, exp.Last | exp.LastValue) else "FIRST"
+    match call:
+        case exp.ArrayAgg() | exp.ArrayUniqueAgg():
+            name = "LIST"
+            argument = value.expressions[0] if isinstance(value, exp.Distinct) else value
+            conditions.append(exp.Not(this=exp.Is(this=argument.copy(), expression=exp.null())))
+            if isinstance(call, exp.ArrayUniqueAgg) or isinstance(value, exp.Distinct):
+                given = exp.Distinct(expressions=[argument.copy()])
+                rising = [exp.Ordered(this=argument.copy(), nulls_first=True)]
+        case exp.ArgMax() | exp.ArgMin():
+            falling = isinstance(call, exp.ArgMax)
+            keys = (call.expression, value)
+            rising = [exp.Ordered(this=key.copy(), desc=falling, nulls_first=not falling) for key in keys]
+            conditions.append(exp.Not(this=exp.Is(this=call.expression.copy(), expression=exp.null())))
+    result: exp.Expression = exp.Anonymous(this=name, expressions=[exp.Order(this=given, expressions=rising)])
+    if conditions:
+        result = exp.Filter(this=result, expression=exp.Where(this=exp.and_(*conditions)))
+    whole.replace(exp.Coalesce(this=result, expressions=[exp.Array(expressions=[])]) if name == "LIST" else result)
 
 
 def _is_aggregate(tree: exp.Expression | None) -> bool:
