@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from headgate.catalog import Tick
+from headgate.catalog import Tick, TimeDomain
 from headgate.delta import linear, netting
 from headgate.delta.instants import ceiling, stamp
+from headgate.delta.program import Edge
 from headgate.delta.sql import FOREVER, comma, listed, union
-from headgate.plan.nodes import Dstream, Filter, Istream, Project, Relation, Rstream, Stream, Window, names
+from headgate.plan.nodes import Dstream, Filter, Istream, Project, Relation, Rstream, Stream, Window, domain, names, sources
 from headgate.plan.properties import arrival_ordered, instantaneous, retracts, straight
 
 if TYPE_CHECKING:
@@ -57,8 +58,11 @@ def _everything(lowering: Lowering, node: Relation, every: Tick) -> str:
         rows += f" WHERE PMOD(_t, {every}) = 0" if every > 1 else ""
     else:
         first, last = "GREATEST(_t, :since + 1)", f"LEAST(COALESCE(_x, {FOREVER}) - 1, :until)"
-        first = ceiling(first, every) if every > 1 else first
         spans = union(*(f"SELECT * FROM {form}" for form in (lowering.live(node), lowering.born(node)) if form))
+        if domain(node) is TimeDomain.TIMESTAMP:
+            first = "GREATEST(_t, _begin, :since + 1)"
+            spans = f"SELECT s.*, b._begin FROM (\n{spans}\n) AS s JOIN {_beginning(lowering, node)} AS b ON b._begin IS NOT NULL"
+        first = ceiling(first, every) if every > 1 else first
         # SEQUENCE counts downwards where the start is behind the stop, so such rows must go before it.
         rows = (
             f"SELECT {columns}, _i AS _t, _n FROM (\n"
@@ -69,3 +73,20 @@ def _everything(lowering: Lowering, node: Relation, every: Tick) -> str:
         counted = f"SELECT {columns}, _t, SUM(_n) AS _n FROM (\n{rows}\n)\nGROUP BY {columns}, _t HAVING SUM(_n) > 0"
         return netting.repeated(lowering, node, counted)
     return lowering.step("rstream", f"SELECT {columns}, _t FROM (\n{rows}\n)")
+
+
+def _beginning(lowering: Lowering, node: Relation) -> str:
+    """The timestamp of the first tuple of all: from there on Rstream speaks, and not for all the years before it."""
+
+    def make() -> str:
+        known = lowering.fresh("beginning")
+        logs = sorted({source.name for source in sources(node) if source.domain is not None})
+        arrived = [f"SELECT _t FROM {lowering.input(log, Edge('since'), Edge('until'))}" for log in logs]
+        every = union(f"SELECT _begin AS _t FROM {known}", *arrived)
+        begin = lowering.step("begin", f"SELECT MIN(_t) AS _begin FROM (\n{every}\n)")
+        lowering.synopsis(known, begin, lowering.step("shape", f"SELECT MIN(_t) AS _begin FROM (\n{union(*arrived)}\n)"))
+        return begin
+
+    result = lowering.once("beginning", node, make)
+    assert result is not None
+    return result
