@@ -26,6 +26,7 @@ from headgate.cql.binder import bind
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.nodes import is_stream, sources
+from headgate.plan.rewrites.driver import rewritten
 
 SOURCES = ("json", "csv", "parquet", "orc", "text", "memory")
 SINKS = ("memory", "console", "parquet")
@@ -127,8 +128,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             catalog.settings = replace(catalog.settings, timeout_us=int(micros))
             return Setting("timeout")
         case syntax.Explain():
-            bound = bind(tree.this, text, catalog, origin)
-            return Explanation(Query("query", _span(tree.this, text), bound.resolved, bound.plan))
+            return Explanation(_bound("query", tree.this, text, catalog, origin))
         case exp.Command():
             raise NotYet(str(tree.this), place=place(tree))
         case _:
@@ -228,10 +228,16 @@ def _span(tree: exp.Expression, text: str) -> str:
 def _query(
     name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str, connector: Connector | None, place: Place | None
 ) -> Query:
-    bound = bind(tree, text, catalog, origin)
-    query = Query(name, _span(tree, text), bound.resolved, bound.plan, connector)
+    query = replace(_bound(name, tree, text, catalog, origin), connector=connector)
     catalog.add(query, place)
     return query
+
+
+def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Query:
+    """The query with the plan its text says and the one to run. Views stay as bound: they are rewritten with what reads them."""
+    bound = bind(tree, text, catalog, origin)
+    better = rewritten(bound.plan)
+    return Query(name, _span(tree, text), bound.resolved, bound.plan, better.plan, better.fired)
 
 
 def _relation(tree: syntax.CreateRelation, place: _Places) -> Relation:
