@@ -135,9 +135,15 @@ class Settings:
     empty_aggregate: Literal["row", "no-row"] = "row"
     unit_seconds: Fraction = Fraction(1)
     timeout_us: int | None = None
+    state: Literal["any", "bounded"] = "any"
 
 
-CHOICES = {"dialect": ("cql", "stream"), "range": ("closed", "half-open"), "empty_aggregate": ("row", "no-row")}
+CHOICES = {
+    "dialect": ("cql", "stream"),
+    "range": ("closed", "half-open"),
+    "empty_aggregate": ("row", "no-row"),
+    "state": ("any", "bounded"),
+}
 
 
 class Catalog:

@@ -23,6 +23,7 @@ from headgate.catalog import (
 )
 from headgate.cql import dialect, syntax
 from headgate.cql.binder import bind
+from headgate.delta.lower import lower
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.nodes import is_stream, sources
@@ -229,8 +230,26 @@ def _query(
     name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str, connector: Connector | None, place: Place | None
 ) -> Query:
     query = replace(_bound(name, tree, text, catalog, origin), connector=connector)
+    if catalog.settings.state == "bounded":
+        _refuse_growing(query, Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin))
     catalog.add(query, place)
     return query
+
+
+def _refuse_growing(query: Query, whole: Place) -> None:
+    """SET state = 'bounded': what a query keeps must not grow for as long as it runs."""
+    growing = lower(query.plan).growing()
+    if not growing:
+        return
+    place = whole
+    for word in (growth.operator for growth in reversed(growing)):
+        if (at := query.text.lower().find(word.lower())) >= 0:
+            place = replace(whole, start=whole.start + at, end=whole.start + at + len(word))
+    raise UserError(
+        "state-grows", f'query "{query.name}" keeps state that grows for as long as it runs', place=place,
+        detail=" ".join(f"{growth.reason[0].upper()}{growth.reason[1:]}." for growth in growing),
+        hint="Give it a window that ends, such as [RANGE 1 HOUR], or SET state = 'any'.",
+    )  # fmt: skip
 
 
 def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Query:

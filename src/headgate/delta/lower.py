@@ -21,6 +21,7 @@ from headgate.catalog import Tick
 from headgate.delta import aggregate, distinct, join, linear, netting, ranked, stored, stream, sweep, window
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, read_names
 from headgate.delta.sql import listed, union
+from headgate.plan import bounds
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
@@ -85,6 +86,7 @@ class Lowering:
         self.synopses: list[Synopsis] = []
         self.fallbacks: list[str] = []
         self._made: dict[tuple[str, Node], Form] = {}
+        self._making: list[tuple[str, Node]] = []
         self._taken: set[str] = set()
 
     # making steps
@@ -106,11 +108,28 @@ class Lowering:
         key = (stream_name, low, high)
         if key not in self.inputs:
             plain = "".join(letter if letter.isalnum() else "_" for letter in stream_name)
-            self.inputs[key] = Input(self.fresh(f"log_{plain}"), stream_name, low, high)
+            self.inputs[key] = Input(self.fresh(f"log_{plain}"), stream_name, low, high, self._log_bound(low))
         return self.inputs[key].name
 
     def synopsis(self, name: str, contents: str, shape: str) -> None:
-        self.synopses.append(Synopsis(name, contents, shape))
+        """What the node that is being made keeps between epochs."""
+        form, node = self._making[-1]
+        assert not is_stream(node)
+        if form == "born" and isinstance(node, Window):
+            self.synopses.append(Synopsis(name, contents, shape, bounds.waiting(node)))
+        else:
+            self.synopses.append(Synopsis(name, contents, shape, bounds.rows(node)))  # type: ignore[arg-type]
+
+    def _log_bound(self, low: Edge) -> bounds.Bound | None:
+        """How much of a log must stay for the node that is being made, and because of which operator."""
+        _, node = self._making[-1]
+        if low == Edge("since") or isinstance(node, Source):
+            return None
+        if not isinstance(node, Window):
+            return bounds.rows(node)  # type: ignore[arg-type]
+        linear = Window | Filter | Project | Weight | Exploded | Union
+        asking = next((above for _, above in reversed(self._making) if not isinstance(above, linear)), node)
+        return bounds.read_again(asking, node)
 
     def fallback(self, what: str) -> None:
         self.fallbacks.append(what)
@@ -118,7 +137,9 @@ class Lowering:
     def once(self, form: str, node: Node, make: Callable[[], Form]) -> Form:
         key = (form, node)
         if key not in self._made:
+            self._making.append(key)
             self._made[key] = make()
+            self._making.pop()
         return self._made[key]
 
     # forms
