@@ -247,7 +247,7 @@ def _refuse_growing(query: Query, whole: Place) -> None:
             place = replace(whole, start=whole.start + at, end=whole.start + at + len(word))
     raise UserError(
         "state-grows", f'query "{query.name}" keeps state that grows for as long as it runs', place=place,
-        detail=" ".join(f"{growth.reason[0].upper()}{growth.reason[1:]}." for growth in growing),
+        detail="; ".join(growth.reason for growth in growing) + ".",
         hint="Give it a window that ends, such as [RANGE 1 HOUR], or SET state = 'any'.",
     )  # fmt: skip
 
