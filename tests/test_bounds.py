@@ -45,8 +45,9 @@ TABLE = {
         f"tail_1: {FOREVER}[RANGE 10 ON v] keeps every tuple near the largest v, however many come"
     ],
     "SELECT COUNT(*) AS n FROM s": ["sums_1: one row"],
-    "SELECT MAX(v) AS hi FROM s": [
-        f"log of s: {FOREVER}s [RANGE UNBOUNDED] holds every tuple ever seen, and MAX(v) is computed from it again"
+    "SELECT MAX(v) AS hi FROM s": ["sums_1: one row"],
+    "SELECT MEDIAN(v) AS middle FROM s": [
+        f"log of s: {FOREVER}s [RANGE UNBOUNDED] holds every tuple ever seen, and MEDIAN(v) is computed from it again"
     ],
     "SELECT k, COUNT(*) AS n FROM s [RANGE 5 MINUTES] GROUP BY k": [
         "sums_1: one row for each k among what arrived in the last 5 minutes",
@@ -153,6 +154,7 @@ def size(query: str, horizon: int) -> int:
 LIMITED = [
     "Select A, Count(*) As n From S [Range 7] Group By A",
     "Select Max(B) As hi From S [Range 7]",
+    "Select Max(B) As hi From S",
     "Select Count(*) As n From S",
     "Select Distinct A From S [Rows 5]",
     "Select * From S [Partition By A Rows 2 Range 6]",
@@ -167,7 +169,7 @@ LIMITED = [
 
 UNLIMITED = [
     "Select A, Count(*) As n From S Group By A",
-    "Select Max(B) As hi From S",
+    "Select Median(B) As middle From S",
     "Select Distinct A From S",
     "Select * From S [Partition By A Rows 1]",
     "Select * From S [Range 100 On B]",

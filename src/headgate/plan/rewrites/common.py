@@ -109,16 +109,18 @@ def _over(node: Node, below: tuple[Node, ...]) -> Node:
 
 
 def _window(node: Window, child: Stream, values: _Values) -> Relation:
-    stamp = None if node.stamp is None else _fresh("at", {name.lower() for name in names(child)})
-    match node.frame:
-        case Now() | Unbounded() | Range():
-            return replace(node, child=child, stamp=stamp)
+    taken = {name.lower() for name in names(child)}
+    stamp = None if node.stamp is None else _fresh("at", taken)
+    arrival = None if node.arrival is None else _fresh("nth", taken)
+    frame = node.frame
+    match frame:
         case Rows(by=by):
-            return replace(node, child=child, frame=replace(node.frame, by=_columns(by, values)), stamp=stamp)
-        case Values(column=column):
-            if column.lower() in values:  # its text reads the column under its name
-                raise _Opaque
-            return replace(node, child=child, stamp=stamp)
+            frame = replace(frame, by=_columns(by, values))
+        case Values(column=column) if column.lower() in values:  # its text reads the column under its name
+            raise _Opaque
+        case Now() | Unbounded() | Range() | Values():
+            pass
+    return replace(node, child=child, frame=frame, stamp=stamp, arrival=arrival)
 
 
 def _places(node: Node, form: Node) -> _Values:
@@ -181,9 +183,9 @@ def _call(call: Call, values: _Values) -> Call:
     sql = substituted_text(call.sql, values)
     if sql is None or (condition is not None and (condition := substituted_text(condition, values)) is None):
         raise _Opaque
-    argument = None if call.argument is None else _read(call.argument, values)
+    arguments = tuple(_read(argument, values) for argument in call.arguments)
     columns = frozenset().union(*(values[name].columns if name in values else {name} for name in call.columns))
-    return replace(call, sql=sql, argument=argument, condition=condition, columns=columns)
+    return replace(call, sql=sql, arguments=arguments, condition=condition, columns=columns)
 
 
 def _fresh(wanted: str, taken: set[str]) -> str:
