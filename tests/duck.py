@@ -14,13 +14,14 @@ from headgate.cql.dialect import parse
 from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
 from headgate.plan.nodes import Node
+from headgate.plan.rewrites.driver import rewritten
 from headgate.testing.cases import FUNCTIONS, Case, Change, sql_type
 from headgate.testing.reference import table_of
 from headgate.testing.runner import script
 
 
 def compiled(case: Case) -> tuple[Program, ...]:
-    """The program, and the one for epochs of a few rows."""
+    """The program that would run, of the plan as rewritten, and the one for epochs of a few rows."""
     return _lowered(script(case), case)
 
 
@@ -32,12 +33,13 @@ def _lowered(text: str, case: Case) -> tuple[Program, ...]:
     if text not in _programs:
         if len(_programs) > 500:
             _programs.clear()
-        plan = bound(case)
+        plan = rewritten(bound(case)).plan
         _programs[text] = (lower(plan), lower(plan, few=True))
     return _programs[text]
 
 
 def bound(case: Case) -> Node:
+    """The plan as the case's query says it."""
     catalog = Catalog()
     catalog.set("range", case.range)
     catalog.set("empty_aggregate", case.empty_aggregate)

@@ -200,3 +200,23 @@ def test_a_relation_from_files_is_there_at_every_instant(spark: SparkSession, tm
         named = [(result.at, result.row["sensor"], result.row["site"]) for result in engine.query("named").results()]
         assert named == [(after(0), "a", "roof"), (after(1), "z", None), (after(5), "b", "cellar")]
         assert [result.row["sensor"] for result in engine.query("strange").results()] == ["z"]
+
+
+def test_a_query_says_what_it_keeps_and_what_of_it_grows(spark: SparkSession) -> None:
+    with Engine(spark) as engine:
+        engine.execute(
+            "CREATE STREAM s (k STRING, v INT, w INT);"
+            "CREATE VIEW totals AS SELECT k, SUM(v) AS n, MAX(w) AS hi FROM s [RANGE 5] GROUP BY k;"
+            "CREATE QUERY one AS SELECT x.n FROM totals x, totals y WHERE x.k = 'a' AND y.k = 'a' AND x.n = y.n;"
+            "CREATE QUERY seen AS SELECT DISTINCT k FROM s"
+        )
+        engine.push("s", [(1, ("a", 1, 1)), (2, ("b", 5, 1)), (3, ("a", 2, 1))])
+        engine.advance(2)
+        engine.advance(9)
+        assert [(r.at, r.sign, r.row["n"]) for r in engine.query("one").results()] == [
+            (1, "+", 1), (3, "-", 1), (3, "+", 3), (7, "-", 3), (7, "+", 2), (9, "-", 2),
+        ]  # fmt: skip
+        assert engine.query("one").growing() == ()
+        assert str(engine.query("one").state()[0]).startswith("sums_1: one row for each k among what arrived in the last 5")
+        assert [growth.operator for growth in engine.query("seen").growing()] == ["DISTINCT"]
+        assert "-- plan rewritten: " in engine.query("one").explain()

@@ -90,12 +90,15 @@ MISTAKES = [
     "SELECT vehicle FROM pos_speed ORDER BY 4 LIMIT 1",
     "SELECT DISTINCT vehicle FROM pos_speed ORDER BY speed LIMIT 1",
     "SELECT speed, COUNT(*) FROM pos_speed GROUP BY ALL",
-    "SELECT * FROM pos_speed [ROWS 3 SLIDE 2]",
     "SELECT vehicle FROM pos_speed WHERE (vehicle, speed) IN (SELECT vehicle FROM pos_speed)",
     "SELECT vehicle FROM pos_speed WHERE speed > (SELECT speed, vehicle FROM pos_speed)",
     "SELECT vehicle FROM pos_speed [NOW] EXCEPT SELECT vehicle, speed FROM pos_speed [NOW]",
     "CREATE STREAM s (a INT) TIMESTAMP BY a FROM kafka OPTIONS ('subscribe' = 'a')",
     "SKEW FROM pos_speed TO ticks (AFTER 2 SECONDS WITHIN 1 SECOND)",
+    "SET state = 'small'",
+    "SET state = 'bounded'; SELECT DISTINCT k FROM ticks",
+    "SET state = 'bounded'; SELECT * FROM pos_speed [PARTITION BY vehicle ROWS 1]",
+    "SET state = 'bounded'; SELECT ISTREAM(p.vehicle, q.mean) FROM pos_speed p, per_segment q WHERE p.segment = q.segment",
 ]  # fmt: skip
 
 

@@ -100,12 +100,20 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A continuous query: the user's text, the text with all defaults written out, its plan and where its answers go."""
+    """A continuous query: the user's text, the text with all defaults written out, its plans and where its answers go."""
 
     name: str
     text: str
     resolved: str
+    bound: Node
+    """What the text says."""
+
     plan: Node
+    """The same rewritten: this one is run."""
+
+    rules: tuple[str, ...] = ()
+    """The rules that led from the one to the other."""
+
     connector: Connector | None = None
 
 
@@ -127,9 +135,15 @@ class Settings:
     empty_aggregate: Literal["row", "no-row"] = "row"
     unit_seconds: Fraction = Fraction(1)
     timeout_us: int | None = None
+    state: Literal["any", "bounded"] = "any"
 
 
-CHOICES = {"dialect": ("cql", "stream"), "range": ("closed", "half-open"), "empty_aggregate": ("row", "no-row")}
+CHOICES = {
+    "dialect": ("cql", "stream"),
+    "range": ("closed", "half-open"),
+    "empty_aggregate": ("row", "no-row"),
+    "state": ("any", "bounded"),
+}
 
 
 class Catalog:

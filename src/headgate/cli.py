@@ -64,6 +64,9 @@ def run(
     text = read_script(script)
     with Engine(started(master), default_sink="console") as engine:
         engine.execute(text, str(script))
+        for query in engine.queries():
+            for growth in query.growing():
+                err.print(f'warning: the state of query "{query.name}" grows without limit: {growth.reason}', markup=False)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: engine.stop())
         if once:

@@ -27,11 +27,13 @@ from pyspark.util import PythonEvalType
 from headgate.catalog import Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View
 from headgate.cql.definitions import Definition, Dropped, Explanation, Listing, Setting, defined
 from headgate.delta.lower import lower
+from headgate.delta.program import Kept
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.heartbeat.generator import Heartbeats
 from headgate.log.log import Log
+from headgate.plan.bounds import Growing
 from headgate.plan.explain import explained
 from headgate.runtime.executor import Executor
 from headgate.runtime.fragment import Fragment
@@ -322,6 +324,14 @@ class RunningQuery:
     def on_change(self, listener: Callable[[Sequence[Result]], None]) -> None:
         """Call `listener` with the results of each epoch that has any."""
         self._listeners.append(listener)
+
+    def state(self) -> tuple[Kept, ...]:
+        """What the query keeps between epochs, each part with what limits it or why it grows."""
+        return self._executor.fragment.program.state()
+
+    def growing(self) -> tuple[Growing, ...]:
+        """Why its state grows for as long as it runs; nothing if it does not."""
+        return self._executor.fragment.program.growing()
 
     def explain(self) -> str:
         return explained(self.definition, self._executor.fragment.program)

@@ -23,9 +23,11 @@ from headgate.catalog import (
 )
 from headgate.cql import dialect, syntax
 from headgate.cql.binder import bind
+from headgate.delta.lower import lower
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.nodes import is_stream, sources
+from headgate.plan.rewrites.driver import rewritten
 
 SOURCES = ("json", "csv", "parquet", "orc", "text", "memory")
 SINKS = ("memory", "console", "parquet")
@@ -127,8 +129,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             catalog.settings = replace(catalog.settings, timeout_us=int(micros))
             return Setting("timeout")
         case syntax.Explain():
-            bound = bind(tree.this, text, catalog, origin)
-            return Explanation(Query("query", _span(tree.this, text), bound.resolved, bound.plan))
+            return Explanation(_bound("query", tree.this, text, catalog, origin))
         case exp.Command():
             raise NotYet(str(tree.this), place=place(tree))
         case _:
@@ -228,10 +229,34 @@ def _span(tree: exp.Expression, text: str) -> str:
 def _query(
     name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str, connector: Connector | None, place: Place | None
 ) -> Query:
-    bound = bind(tree, text, catalog, origin)
-    query = Query(name, _span(tree, text), bound.resolved, bound.plan, connector)
+    query = replace(_bound(name, tree, text, catalog, origin), connector=connector)
+    if catalog.settings.state == "bounded":
+        _refuse_growing(query, Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin))
     catalog.add(query, place)
     return query
+
+
+def _refuse_growing(query: Query, whole: Place) -> None:
+    """SET state = 'bounded': what a query keeps must not grow for as long as it runs."""
+    growing = lower(query.plan).growing()
+    if not growing:
+        return
+    place = whole
+    for word in (growth.operator for growth in reversed(growing)):
+        if (at := query.text.lower().find(word.lower())) >= 0:
+            place = replace(whole, start=whole.start + at, end=whole.start + at + len(word))
+    raise UserError(
+        "state-grows", f'query "{query.name}" keeps state that grows for as long as it runs', place=place,
+        detail="; ".join(growth.reason for growth in growing) + ".",
+        hint="Give it a window that ends, such as [RANGE 1 HOUR], or SET state = 'any'.",
+    )  # fmt: skip
+
+
+def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Query:
+    """The query with the plan its text says and the one to run. Views stay as bound: they are rewritten with what reads them."""
+    bound = bind(tree, text, catalog, origin)
+    better = rewritten(bound.plan)
+    return Query(name, _span(tree, text), bound.resolved, bound.plan, better.plan, better.fired)
 
 
 def _relation(tree: syntax.CreateRelation, place: _Places) -> Relation:

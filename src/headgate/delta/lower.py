@@ -14,13 +14,14 @@ A stream is asked for its `tuples`. The rule of each operator stands in a module
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias, assert_never
 
 from headgate.catalog import Tick
 from headgate.delta import aggregate, distinct, join, linear, netting, ranked, stored, stream, sweep, window
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, read_names
 from headgate.delta.sql import listed, union
+from headgate.plan import bounds
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
@@ -35,27 +36,27 @@ from headgate.plan.nodes import (
     Range,
     Ranked,
     Relation,
-    Rows,
     Rstream,
     Source,
     Stored,
     Stream,
     Unbounded,
     Union,
-    Values,
     Weight,
     Window,
     domain,
     is_stream,
     names,
 )  # fmt: skip
+from headgate.plan.properties import in_logs, open_ended, picks, renames
+from headgate.plan.tree import parents
 
 Form: TypeAlias = str | None
 
 
 def lower(plan: Node, few: bool = False) -> Program:
     """The program that keeps the plan's result up to date; with `few`, one for epochs of a few rows, on the same synopses."""
-    lowering = Lowering(domain(plan).origin, few)
+    lowering = Lowering(domain(plan).origin, parents(plan), few)
     if is_stream(plan):
         tuples = lowering.tuples(plan)
         result = lowering.step("result", f"SELECT {listed(names(plan))}, _t, CAST(1 AS BIGINT) AS _n FROM {tuples}")
@@ -76,14 +77,16 @@ def lower(plan: Node, few: bool = False) -> Program:
 class Lowering:
     """The steps of one program while it is being made."""
 
-    def __init__(self, origin: Tick, few: bool = False) -> None:
+    def __init__(self, origin: Tick, above: Mapping[Node, set[Node]], few: bool = False) -> None:
         self.origin = origin
+        self.above = above
         self.few = few
         self.steps: dict[str, Step] = {}
         self.inputs: dict[tuple[str, Edge, tuple[Edge, ...]], Input] = {}
         self.synopses: list[Synopsis] = []
         self.fallbacks: list[str] = []
         self._made: dict[tuple[str, Node], Form] = {}
+        self._making: list[tuple[str, Node]] = []
         self._taken: set[str] = set()
 
     # making steps
@@ -105,11 +108,28 @@ class Lowering:
         key = (stream_name, low, high)
         if key not in self.inputs:
             plain = "".join(letter if letter.isalnum() else "_" for letter in stream_name)
-            self.inputs[key] = Input(self.fresh(f"log_{plain}"), stream_name, low, high)
+            self.inputs[key] = Input(self.fresh(f"log_{plain}"), stream_name, low, high, self._log_bound(low))
         return self.inputs[key].name
 
     def synopsis(self, name: str, contents: str, shape: str) -> None:
-        self.synopses.append(Synopsis(name, contents, shape))
+        """What the node that is being made keeps between epochs."""
+        form, node = self._making[-1]
+        assert not is_stream(node)
+        if form == "born" and isinstance(node, Window):
+            self.synopses.append(Synopsis(name, contents, shape, bounds.waiting(node)))
+        else:
+            self.synopses.append(Synopsis(name, contents, shape, bounds.rows(node)))  # type: ignore[arg-type]
+
+    def _log_bound(self, low: Edge) -> bounds.Bound | None:
+        """How much of a log must stay for the node that is being made, and because of which operator."""
+        _, node = self._making[-1]
+        if low == Edge("since") or isinstance(node, Source):
+            return None
+        if not isinstance(node, Window):
+            return bounds.rows(node)  # type: ignore[arg-type]
+        linear = Window | Filter | Project | Weight | Exploded | Union
+        asking = next((above for _, above in reversed(self._making) if not isinstance(above, linear)), node)
+        return bounds.read_again(asking, node)
 
     def fallback(self, what: str) -> None:
         self.fallbacks.append(what)
@@ -117,7 +137,9 @@ class Lowering:
     def once(self, form: str, node: Node, make: Callable[[], Form]) -> Form:
         key = (form, node)
         if key not in self._made:
+            self._making.append(key)
             self._made[key] = make()
+            self._making.pop()
         return self._made[key]
 
     # forms
@@ -148,7 +170,7 @@ class Lowering:
         return self.once("live", node, lambda: self._live(node))
 
     def _live(self, node: Relation) -> Form:
-        if not in_logs(node):
+        if not in_logs(node) and not self.served(node):
             return netting.kept(self, node)
         match node:
             case Window():
@@ -167,19 +189,23 @@ class Lowering:
         return self.once("ends", node, lambda: self._ends(node))
 
     def _ends(self, node: Relation) -> Form:
+        if open_ended(node):
+            return None
         match node:
             case Window(Source(), Now() | Unbounded() | Range()):
                 return window.ends(self, node)
-            case Filter() | Project() | Weight() | Exploded() if in_logs(node):
+            case Filter() | Project() | Weight() | Exploded() if in_logs(node) or self.served(node):
                 child = self.ends(node.child)
                 return linear.apply(self, node, child) if child else None
             case Union(left, right) if in_logs(node):
                 return linear.either(self, node, self.ends(left), self.ends(right))
-            case Aggregate() | Distinct() | Ranked() | Stored() | Window(_, Rows(span=None) | Values()):
-                return None  # what they put out stays open and is taken back
             case _:
                 live = self.live(node)
                 return self.step("ends", f"SELECT * FROM {live} WHERE _x > :since AND _x <= :until") if live else None
+
+    def served(self, node: Relation) -> bool:
+        """Whether what is kept of the child serves for the node too: it loses nothing, or others need the child as well."""
+        return renames(node) or (isinstance(node, Project) and picks(node) and len(self.above.get(node.child, ())) > 1)
 
     def timeline(self, node: Relation) -> Form:
         """The node as a timeline, if it is an aggregate under selections and projections."""
@@ -224,18 +250,3 @@ class Lowering:
     def _needed(form: Form) -> str:
         assert form is not None
         return form
-
-
-def in_logs(node: Relation) -> bool:
-    """Whether the live elements can be read back from logs or a row window's tail, so that no synopsis is needed."""
-    match node:
-        case Window(Source()) | Window(_, Rows() | Values()):
-            return True
-        case Stored(key=key):
-            return bool(key)
-        case Filter(child) | Project(child) | Weight(child) | Exploded(child):
-            return in_logs(child)
-        case Union(left, right):
-            return in_logs(left) and in_logs(right)
-        case _:
-            return False

@@ -15,6 +15,7 @@ from typing import Literal
 
 from headgate.catalog import Column, Tick, TimeDomain
 from headgate.delta.sql import indented
+from headgate.plan.bounds import Bound, Growing
 
 LONGEST = 150
 """How many steps a statement may have, written out, before it is cut."""
@@ -51,6 +52,9 @@ class Input:
     high: tuple[Edge, ...]
     """The earliest of these."""
 
+    bound: Bound | None = None
+    """How much of the log must stay for this; None where it is nothing but the epoch."""
+
     def range(self, since: Tick, until: Tick) -> tuple[Tick | None, Tick]:
         highs = [instant for edge in self.high if (instant := edge.at(since, until)) is not None]
         return self.low.at(since, until), min(highs)
@@ -76,6 +80,19 @@ class Synopsis:
     name: str
     contents: str
     shape: str
+    bound: Bound
+    """How much it holds at the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A synopsis, or the part of a log that must stay, and how large it becomes."""
+
+    name: str
+    bound: Bound
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.bound}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +176,16 @@ class Program:
             if name == target:
                 break
         return sizes[target]
+
+    def state(self) -> tuple[Kept, ...]:
+        """Everything that must be there between epochs."""
+        synopses = [Kept(synopsis.name, synopsis.bound) for synopsis in self.synopses]
+        logs = [Kept(f"log of {source.stream}", source.bound) for source in self.inputs if source.bound is not None]
+        return tuple(dict.fromkeys([*synopses, *logs]))
+
+    def growing(self) -> tuple[Growing, ...]:
+        """Why some of it grows for as long as the query runs; nothing if it does not."""
+        return tuple(dict.fromkeys(kept.bound for kept in self.state() if isinstance(kept.bound, Growing)))
 
     def streams(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(source.stream for source in self.inputs))

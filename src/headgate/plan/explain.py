@@ -41,11 +41,13 @@ def explained(query: Query, program: Program) -> str:
     parts = [
         f"query {query.name} ({program.kind})",
         _section("with all defaults", query.resolved),
-        _section("plan", tree(query.plan)),
+        _section("plan", tree(query.bound)),
     ]
+    if query.rules:
+        parts.append(_section(f"plan rewritten: {', '.join(query.rules)}", tree(query.plan)))
     if program.inputs:
         parts.append(_section("reads", "\n".join(map(str, program.inputs))))
-    parts.append(_section("keeps", "\n".join(f"{synopsis.name}" for synopsis in program.synopses) or "nothing but its logs"))
+    parts.append(_section("keeps", "\n".join(map(str, program.state())) or "nothing"))
     if program.fallbacks:
         parts.append(_section("runs by the universal rule", "\n".join(program.fallbacks)))
     parts.append(_section("an epoch (since, until]", program.output()))

@@ -226,3 +226,44 @@ def arrival_ordered(node: Stream) -> bool:
         return True
     below = straight(node)
     return below is not None and arrival_ordered(below)
+
+
+def in_logs(node: Relation) -> bool:
+    """Whether the live elements can be read back from logs or a row window's tail, so that no synopsis is needed."""
+    match node:
+        case Window(Source()) | Window(_, Rows() | Values()):
+            return True
+        case Stored(key=key):
+            return bool(key)
+        case Filter(child) | Project(child) | Weight(child) | Exploded(child):
+            return in_logs(child)
+        case Union(left, right):
+            return in_logs(left) and in_logs(right)
+        case _:
+            return False
+
+
+def picks(node: Relation) -> bool:
+    """A projection that computes nothing: columns of its child, perhaps under other names."""
+    return isinstance(node, Project) and all(item.expression.column is not None for item in node.items)
+
+
+def renames(node: Relation) -> bool:
+    """A projection that has every column of its child, perhaps under another name or in another place."""
+    if not isinstance(node, Project) or not picks(node):
+        return False
+    read = {item.expression.column.lower() for item in node.items if item.expression.column is not None}
+    return read == {column.name.lower() for column in node.child.columns}
+
+
+def open_ended(node: Relation) -> bool:
+    """No element that outlives its epoch has an end: it is taken back when that comes. A pair ends with one of its sides."""
+    match node:
+        case Aggregate() | Distinct() | Ranked() | Stored() | Window(_, Unbounded() | Rows(span=None) | Values()):
+            return True
+        case Filter(child) | Project(child) | Weight(child) | Exploded(child):
+            return open_ended(child)
+        case Join(left, right) | Union(left, right):
+            return open_ended(left) and open_ended(right)
+        case Window():
+            return False

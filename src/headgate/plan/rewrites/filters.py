@@ -1,0 +1,204 @@
+"""Filters pushed down: rows that do not matter go before they are joined, grouped or kept.
+
+A condition moves part by part (what stands between its ANDs), each as far as it may:
+
+    σ π R       = π σ' R              σ' reads what the projection computes
+    σ (L ⋈ R)   = σ L ⋈ σ R           each part to the side it reads; what reads both becomes part of the join
+    σ (L + R)   = σ L + σ R           where both sides have the same type in the columns read: their union might have another
+    σ (n · R)   = n · σ R             a weight changes how often a row counts, not the row
+    σ ε R       = ε σ R               if it reads nothing that a lateral view makes: it makes its rows of each row alone
+    σ δ R       = δ σ R               equal rows agree on every condition
+    σ γ R       = γ σ R               if it reads only group keys: whole groups go. Not without keys: there is a row over nothing
+    σ ρ R       = ρ σ R               if it reads only columns by which every analytic function partitions
+    σ W Istream R = W Istream σ R     for time windows, and Dstream, Rstream: how often a row comes or goes at an instant
+                                      follows from how often it is there, and a time window looks at no other tuple
+    σ W S       = W σ S               for a row window only if it reads nothing but the partition: other parts decide which tuples
+                                      are among the last, or how large the largest value is
+
+A node that others stand on as well is not opened: its work would be done twice, once for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from headgate.plan.derived import column
+from headgate.plan.expressions import Expression, Named
+from headgate.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Equality,
+    Exploded,
+    Filter,
+    Istream,
+    Join,
+    Node,
+    Now,
+    Project,
+    Range,
+    Ranked,
+    Relation,
+    Rows,
+    Source,
+    Stored,
+    Unbounded,
+    Union,
+    Values,
+    Weight,
+    Window,
+    names,
+)  # fmt: skip
+from headgate.plan.rewrites.substitution import conjunction, conjuncts, equated, movable, reads, substituted
+from headgate.plan.tree import everywhere, parents
+
+Moved = Callable[[Expression], Expression | None]
+"""A part of a condition as it must read further down; None if it has to stay."""
+
+
+def pushed_down(plan: Node) -> Node:
+    above = parents(plan)
+
+    def change(node: Node) -> Node | None:
+        match node:
+            case Filter(Project() | Filter()):
+                return _pushed(node)
+            case Filter(child) if above.get(child) == {node}:
+                return _pushed(node)
+            case Join():
+                return _spread(node)
+            case _:
+                return None
+
+    return everywhere(plan, change)
+
+
+def _pushed(node: Filter) -> Relation | None:
+    match node.child:
+        case Filter(child, condition):
+            return Filter(child, conjunction([*conjuncts(condition), *conjuncts(node.condition)]))
+        case Project(child, items) as project:
+            values = _values(items)
+            return _split(node, lambda part: substituted(part, values), lambda down: replace(project, child=Filter(child, down)))
+        case Join() as join:
+            return _split(node, _within(names(join)), lambda down: _conditioned(join, [down]))
+        case Union(left, right) as union:
+            theirs = _alike(left, right)
+
+            def to_both(down: Expression) -> Relation:
+                other = substituted(down, theirs)
+                assert other is not None
+                return replace(union, left=Filter(left, down), right=Filter(right, other))
+
+            return _split(node, _within(theirs), to_both)
+        case Weight(child) | Distinct(child) | Exploded(child) as single:
+            return _split(node, _within(names(child)), lambda down: replace(single, child=Filter(child, down)))
+        case Aggregate(child, keys) as aggregate:
+            values = _values(keys)
+            return _split(
+                node,
+                lambda part: substituted(part, values) if part.columns and part.columns <= values.keys() else None,
+                lambda down: replace(aggregate, child=Filter(child, down)),
+            )
+        case Ranked(child, by) as ranked:
+            return _split(node, _within(by), lambda down: replace(ranked, child=Filter(child, down)))
+        case Window() as window:
+            return _below_window(node, window)
+        case Stored():
+            return None
+
+
+def _below_window(node: Filter, window: Window) -> Relation | None:
+    match window.frame:
+        case Now() | Unbounded() | Range():
+            allowed = _within(names(window.child))
+        case Rows(by=by):  # what slides by rows counts them in each partition
+            allowed = _within(by)
+        case Values():
+            return None
+
+    def below(down: Expression) -> Relation:
+        if isinstance(window.child, Source):  # a selection of a stream keeps its order of arrival
+            return replace(window, child=Istream(Filter(Window(window.child, Unbounded()), down)))
+        return replace(window, child=replace(window.child, child=Filter(window.child.child, down)))
+
+    if isinstance(window.child, Source) and not isinstance(window.frame, Rows):
+        return None
+    return _split(node, allowed, below)
+
+
+def _split(node: Filter, moved: Moved, build: Callable[[Expression], Relation]) -> Relation | None:
+    """The parts that can move below the child, in their order, and the others where they were."""
+    parts = [(part, moved(part) if movable(part) else None) for part in conjuncts(node.condition)]
+    down = [new for _, new in parts if new is not None]
+    if not down:
+        return None
+    built = build(conjunction(down))
+    stay = [part for part, new in parts if new is None]
+    return Filter(built, conjunction(stay)) if stay else built
+
+
+def _values(items: Iterable[Named]) -> dict[str, Expression]:
+    return {item.name.lower(): item.expression for item in items}
+
+
+def _within(columns: Iterable[str]) -> Moved:
+    """A part that reads some of these columns, and no others, moves as it is."""
+    allowed = {name.lower() for name in columns}
+    return lambda part: part if part.columns and part.columns <= allowed else None
+
+
+def _alike(left: Relation, right: Relation) -> dict[str, Expression]:
+    """The columns of a union that have one known type on both sides, and what they are on the right side."""
+    pairs = zip(left.columns, right.columns, strict=True)
+    return {one.name.lower(): column(right, other.name) for one, other in pairs if one.type == other.type != "UNKNOWN"}
+
+
+def _spread(join: Join) -> Relation | None:
+    """The parts of a join's own condition that read one side only, or are equalities, put where they belong."""
+    if join.condition is None:
+        return None
+    spread = _conditioned(replace(join, condition=None), [join.condition])
+    return spread if spread != join else None
+
+
+def _conditioned(join: Join, parts: Iterable[Expression]) -> Join:
+    """The join with further conditions: those of one side on that side, equalities between both, the rest on the pairs."""
+    left, right = ({name.lower() for name in names(side)} for side in (join.left, join.right))
+    on_left, on_right, on_pairs = [], [], conjuncts(join.condition) if join.condition is not None else []
+    equalities = list(join.equalities)
+    for part in (one for given in parts for one in conjuncts(given)):
+        if movable(part) and part.columns and part.columns <= left:
+            on_left.append(part)
+        elif movable(part) and part.columns and part.columns <= right:
+            on_right.append(part)
+        elif movable(part) and (equality := _equality(join, part, left, right)) is not None:
+            equalities.append(equality)
+        else:
+            on_pairs.append(part)
+    return replace(
+        join,
+        left=Filter(join.left, conjunction(on_left)) if on_left else join.left,
+        right=Filter(join.right, conjunction(on_right)) if on_right else join.right,
+        equalities=tuple(dict.fromkeys(equalities)),
+        condition=conjunction(on_pairs) if on_pairs else None,
+    )
+
+
+def _equality(join: Join, part: Expression, left: set[str], right: set[str]) -> Equality | None:
+    sides = equated(part)
+    if sides is None:
+        return None
+    one, other = (_side(join, sql) for sql in sides)
+    if one.columns <= right and other.columns <= left:
+        one, other = other, one
+    if one.columns and other.columns and one.columns <= left and other.columns <= right:
+        return Equality(one, other)
+    return None
+
+
+def _side(join: Join, sql: str) -> Expression:
+    known = next((found for found in join.columns if found.name == sql.strip("`")), None)
+    if known is not None:
+        return column(join, known.name)
+    return Expression(sql, "UNKNOWN", reads(sql) or frozenset())
