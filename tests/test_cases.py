@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from headgate.errors import NotYet
 from headgate.testing.cases import Case, difference, read
 from headgate.testing.reference import evaluate
-from headgate.testing.runner import cuts, explained, on_spark
+from headgate.testing.runner import cuts, on_spark
+from headgate.testing.texts import explained
 
 EVERY = read(CASES / "cql.jsonl")
 FOUND = read(CASES / "found.jsonl")

@@ -125,7 +125,8 @@ def test(
 ) -> None:
     """Run continuous-query cases and print each that differs, with the first differing instant."""
     from headgate.testing.cases import read
-    from headgate.testing.runner import explained, outcomes
+    from headgate.testing.runner import outcomes
+    from headgate.testing.texts import explained
 
     chosen = [case for case in read(cases) if only is None or case.id.startswith(only)]
     with_output = [case for case in chosen if case.expected is not None]
@@ -140,15 +141,19 @@ def test(
             if not outcome.passed:
                 failed += 1
                 out.print(f"{outcome.case.id}: {outcome.case.query}\n  {outcome.complaint}".replace("\n", "\n  "), markup=False)
-    refused = 0
+    refused = foreign = 0
     for case in texts:
         try:
-            explained(case)
+            assumed = explained(case)
         except UserError as error:
-            refused += 1
-            out.print(f"{case.id}: {error.code}: {error.message}", markup=False)
+            foreign, refused = foreign + (error.code == "foreign-construct"), refused + (error.code != "foreign-construct")
+            out.print(f"{case.id}: {error.code}: {error.message}. {error.hint}".rstrip(), markup=False)
+        else:
+            if assumed:
+                out.print(f"{case.id}: explained, assuming {', '.join(assumed)}", markup=False)
     if texts:
-        out.print(f"{len(texts) - refused} of {len(texts)} texts without output explained", markup=False)
+        understood = len(texts) - refused - foreign
+        out.print(f"texts without output: {understood} explained, {foreign} foreign, {refused} refused", markup=False)
     out.print(f"{len(with_output) - failed} passed, {failed} failed", markup=False)
     raise typer.Exit(1 if failed else 0)
 

@@ -152,9 +152,9 @@ class Engine:
             self._sources.append(TableSource(self.spark, inlet, stream.connector))
 
     def _add_query(self, query: Query) -> None:
-        program = lower(query.plan)
+        program, brief = lower(query.plan), lower(query.plan, few=True)
         forgotten = [log.forgotten for stream in program.streams() if (log := self._logs[stream]).forgotten is not None]
-        fragment = Fragment(query.name, query.text, program, max(forgotten) if forgotten else None)
+        fragment = Fragment(query.name, query.text, program, brief, max(forgotten) if forgotten else None)
         directory = self._directory / "queries" / query.name.lower()
         try:
             executor = Executor(self.spark, fragment, self._logs, self._schemas, directory, self._partitions)

@@ -6,6 +6,7 @@ cannot answer is refused here, with the place, so that nothing behind this modul
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -68,6 +69,8 @@ class Bound:
 
 
 T = TypeVar("T")
+DASHED = re.compile(r"[A-Za-z_]\w*(?:-[A-Za-z_]\w*)+")
+"""A name as some published queries write it; in SQL it is a subtraction."""
 
 
 def bind(tree: exp.Expression, text: str, catalog: Catalog, origin: str = "", columns: Sequence[str] = ()) -> Bound:
@@ -124,7 +127,10 @@ class _Binder:
     def resolved(self, tree: exp.Expression) -> str:
         start, end = tree.meta.get("start", 0), tree.meta.get("end", len(self.text))
         result = self.text[start:end]
-        for offset, addition in sorted(self.insertions, key=lambda insertion: -insertion[0]):
+        # At one place what was taken later goes around what was taken before: ahead of it on the left, behind it on the right.
+        numbered = [(offset, order, text) for order, (offset, text) in enumerate(self.insertions)]
+        around = sorted(numbered, key=lambda entry: (-entry[0], entry[1] if entry[2].endswith("(") else -entry[1]))
+        for offset, _, addition in around:
             result = result[: offset - start] + addition + result[offset - start :]
         return result
 
@@ -499,6 +505,12 @@ class _Binder:
 
     def no_such_column(self, column: exp.Expression, where: str, known: Iterable[str]) -> UserError:
         columns = list(known)
+        start = column.this.meta.get("start")
+        dashed = next((found for found in DASHED.finditer(self.text) if found.start() == start), None)
+        if dashed is not None:
+            place = Place(self.text, dashed.start(), dashed.end(), self.origin)
+            hint = f"If it is one name, write `{dashed.group()}`; if not, put spaces around the minus."
+            return UserError("foreign-construct", f'a name with a dash, "{dashed.group()}"', place=place, hint=hint)
         return UserError(
             "no-such-column", f'column "{column.name}" does not exist in {where}', place=self.place(column.this),
             detail=f"Columns of {where} are {quoted(columns)}.", hint=nearest(column.name, columns),

@@ -133,7 +133,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             raise NotYet(str(tree.this), place=place(tree))
         case _:
             number = 1
-            while f"q{number}" in catalog.queries:
+            while f"q{number}" in catalog.queries or catalog.has_source(f"q{number}"):
                 number += 1
             return _query(f"q{number}", tree, text, catalog, origin, None, None)
 

@@ -8,6 +8,7 @@ subqueries may carry a `StreamWindow` in their argument `window`. Names are not 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -37,6 +38,7 @@ from headgate.cql.syntax import (
 from headgate.errors import Place, UserError, nearest
 
 FOREIGN = "foreign construct: "
+TYPOGRAPHIC = re.compile(r"`[^`'\n]*'")
 ARITHMETIC = (TokenType.SLASH, TokenType.STAR, TokenType.PLUS, TokenType.DASH, TokenType.MOD)
 STREAM_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
 STATEMENTS = (
@@ -50,6 +52,9 @@ UNITS = ("TICK", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY"
 
 
 class CqlParser(Spark.Parser):
+    in_window: ParseError | None = None
+    """What was wrong in the brackets behind a stream, if anything was."""
+
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         **Spark.Parser.FUNCTION_PARSERS,
         **{kind: lambda self, kind=kind: self._parse_stream_of(kind) for kind in STREAM_OPERATORS},
@@ -100,9 +105,13 @@ class CqlParser(Spark.Parser):
     def _parse_stream_window(self) -> StreamWindow:
         opening = self._curr
         self._match(TokenType.L_BRACKET)
-        window = self._parse_stream_window_body()
-        if not self._match(TokenType.R_BRACKET):
-            self.raise_error("the window is not closed: expected ]")
+        try:
+            window = self._parse_stream_window_body()
+            if not self._match(TokenType.R_BRACKET):
+                self.raise_error("the window is not closed: expected ]")
+        except ParseError as error:
+            self.in_window = error  # behind a comma sqlglot would go back and complain of the table
+            raise
         window.meta.update(start=opening.start, end=self._prev.end + 1)
         return window
 
@@ -128,6 +137,8 @@ class CqlParser(Spark.Parser):
         if self._match_text_seq("RANGE"):
             if self._match_text_seq("UNBOUNDED"):
                 return self.expression(StreamWindow(kind="UNBOUNDED"))
+            if self._at(TokenType.VAR):
+                self._foreign("a length of time that is a name", f"Write a number for {self._curr.text}, or UNBOUNDED.")
             amount = self._parse_amount("RANGE needs a length or UNBOUNDED")
             if self._curr and self._curr.text.upper() in ("TUPLE", "TUPLES"):
                 self._foreign("RANGE in tuples (BQL)", f"Write [ROWS {amount}].")
@@ -516,10 +527,7 @@ def parse(text: str, origin: str = "") -> list[exp.Expression]:
     except TokenError:
         start = _open_quote(text)
         if text[start] == "`" and "'" in text[start:]:
-            place = Place(text, start, text.index("'", start) + 1, origin)
-            raise UserError(
-                "foreign-construct", "typographic quotes", place=place, hint="Write 'text' between straight quotes."
-            ) from None
+            raise _typographic(text, start, origin) from None
         raise UserError("syntax", "a quote or comment is not closed", place=Place(text, start, start + 1, origin)) from None
     statements: list[exp.Expression] = []
     for chunk in _statements(tokens):
@@ -527,13 +535,18 @@ def parse(text: str, origin: str = "") -> list[exp.Expression]:
         try:
             (tree,) = parser._parse(CqlParser._parse_cql_statement, chunk, text)
         except ParseError as error:
-            raise _syntax_error(error, text, chunk, origin) from None
+            raise _syntax_error(parser.in_window or error, text, chunk, origin) from None
         except (SqlglotError, AttributeError, TypeError, IndexError, KeyError, ValueError, RecursionError):
             place = Place(text, chunk[0].start, chunk[-1].end + 1, origin)
             raise UserError("syntax", "this statement cannot be parsed", place=place) from None
         tree.meta.update(start=chunk[0].start, end=chunk[-1].end + 1)
         statements.append(tree)
     return statements
+
+
+def _typographic(text: str, start: int, origin: str) -> UserError:
+    place = Place(text, start, text.index("'", start) + 1, origin)
+    return UserError("foreign-construct", "typographic quotes", place=place, hint="Write 'text' between straight quotes.")
 
 
 def _open_quote(text: str) -> int:
@@ -578,6 +591,9 @@ def _count_distinct(tokens: list[Token]) -> list[Token]:
 
 def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str) -> UserError:
     first = error.errors[0]
+    typographic = TYPOGRAPHIC.search(text, chunk[0].start, chunk[-1].end + 1)
+    if typographic is not None:
+        return _typographic(text, typographic.start(), origin)
     message = str(first["description"] or "syntax error")
     if not message.split(" ")[0].isupper():
         message = message[0].lower() + message[1:]

@@ -27,18 +27,19 @@ RULES = ("running", "framed", "extremes", "recomputed", "distinct", "apart")
 
 
 def timeline(lowering: Lowering, node: Aggregate) -> str:
-    parts = _parts(node)
+    parts = _parts(node, lowering.few)
     made = [(rule, part, _made(lowering, rule, part)) for rule, part in parts]
     if len(made) == 1:
         return made[0][2]
     return _together(lowering, node, made)
 
 
-def _parts(node: Aggregate) -> list[tuple[str, Aggregate]]:
+def _parts(node: Aggregate, few: bool) -> list[tuple[str, Aggregate]]:
     """The calls of the node by rule; the first part knows whether a group is there."""
     chosen: dict[str, list[Call]] = {}
     for number, call in enumerate(node.calls):
         rule = _rule(node, call)
+        rule = "recomputed" if few and rule in ("framed", "extremes") else rule
         chosen.setdefault(f"{rule} {number}" if rule in ("distinct", "apart") else rule, []).append(call)
     if not chosen.keys() & RULES[:4]:
         chosen["running"] = []

@@ -53,9 +53,9 @@ from headgate.plan.nodes import (
 Form: TypeAlias = str | None
 
 
-def lower(plan: Node) -> Program:
-    """The program that keeps the plan's result up to date."""
-    lowering = Lowering(domain(plan).origin)
+def lower(plan: Node, few: bool = False) -> Program:
+    """The program that keeps the plan's result up to date; with `few`, one for epochs of a few rows, on the same synopses."""
+    lowering = Lowering(domain(plan).origin, few)
     if is_stream(plan):
         tuples = lowering.tuples(plan)
         result = lowering.step("result", f"SELECT {listed(names(plan))}, _t, CAST(1 AS BIGINT) AS _n FROM {tuples}")
@@ -76,8 +76,9 @@ def lower(plan: Node) -> Program:
 class Lowering:
     """The steps of one program while it is being made."""
 
-    def __init__(self, origin: Tick) -> None:
+    def __init__(self, origin: Tick, few: bool = False) -> None:
         self.origin = origin
+        self.few = few
         self.steps: dict[str, Step] = {}
         self.inputs: dict[tuple[str, Edge, tuple[Edge, ...]], Input] = {}
         self.synopses: list[Synopsis] = []

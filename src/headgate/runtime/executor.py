@@ -24,6 +24,9 @@ from headgate.log.log import Log
 from headgate.runtime.fragment import Fragment
 from headgate.runtime.session import own
 
+FEW_ROWS = 1_000
+"""Up to here looking at every row at every instant costs less than the steps that would save it."""
+
 SMALL_EPOCH_ROWS = 50_000
 """Up to here one task does the work: more would cost more than they save."""
 
@@ -58,7 +61,9 @@ class Executor:
         self.directory = directory
         self.wide = fragment.program
         self.narrow = fragment.program.in_one_task()
+        self.brief = fragment.brief.in_one_task()
         self.shared = self.wide.shared()
+        self.shared_when_brief = self.brief.shared()
         self.program = self.wide
         self.synopsis_schemas: dict[str, StructType] = {}
         self.synopsis_files: dict[str, list[Path]] = {}
@@ -163,17 +168,20 @@ class Executor:
 
         A small epoch then runs in one task and interpreted: shuffling and compiling would cost more than they save.
         """
+        self.program = self.wide
         ranges = {source.name: self.chunks(source, until) for source in self.wide.inputs}
         rows = self.fragment.synopsis_rows + sum(chunk.rows for chunks, _ in ranges.values() for chunk in chunks)
         small = rows <= SMALL_EPOCH_ROWS and not self.fixed_width
-        self.program = self.narrow if small else self.wide
+        if small:
+            self.program = self.brief if rows <= FEW_ROWS else self.narrow
+            ranges = {source.name: self.chunks(source, until) for source in self.program.inputs}
         settings = self.session.conf
         settings.set("spark.sql.shuffle.partitions", "1" if small else str(self.width))
         settings.set("spark.sql.files.minPartitionNum", "1" if small else str(self.width))
         settings.set("spark.sql.codegen.wholeStage", str(not small).lower())
         settings.set("spark.sql.autoBroadcastJoinThreshold", "-1" if small else BROADCAST_BYTES)
         self.one_partition = small
-        for source in self.wide.inputs:
+        for source in self.program.inputs:
             chunks, bounds = ranges[source.name]
             self.lay(source.name, [chunk.path for chunk in chunks], self.schemas[source.stream], bounds)
         for name, files in self.synopsis_files.items():
@@ -181,7 +189,7 @@ class Executor:
 
     def compute_shared(self, until: Tick, needed: set[str]) -> None:
         """Compute the steps that a long statement reads more than once, each by a job of its own."""
-        for name in self.shared:
+        for name in self.shared_when_brief if self.program is self.brief else self.shared:
             if name not in needed:
                 continue
             frame = self.sql(self.program.step_statement(name), self.fragment.since, until)

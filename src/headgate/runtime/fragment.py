@@ -25,6 +25,9 @@ class Fragment:
     name: str
     text: str
     program: Program
+    brief: Program
+    """The same on the same synopses for epochs of a few rows: rules that look at every row at every instant, in fewer steps."""
+
     start: Tick | None = None
     """The fragment sees its streams from behind this instant on; None: from their beginning."""
 

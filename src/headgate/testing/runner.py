@@ -7,9 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from headgate.catalog import Catalog
-from headgate.cql.definitions import define
-from headgate.delta.lower import lower
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.testing.cases import FUNCTIONS, Case, Change, difference, sql_type
@@ -63,13 +60,6 @@ def script(case: Case) -> str:
         lines.append(f"CREATE VIEW {name(view.name)}{columns} AS {view.query.rstrip('; ')}")
     lines.append(f"CREATE QUERY answer AS {case.query.rstrip('; ')}")
     return ";\n".join(lines)
-
-
-def explained(case: Case) -> None:
-    """Bind and compile the case without running it."""
-    catalog = Catalog()
-    define(script(case), catalog)
-    lower(catalog.query("answer").plan)
 
 
 def on_spark(case: Case, epochs: str | Sequence[int], spark: SparkSession, partitions: int | None = None) -> list[Change]:

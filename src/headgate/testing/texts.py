@@ -1,0 +1,78 @@
+"""Query texts without an expected output: bound and compiled, with what they leave undefined assumed and named."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from sqlglot import exp
+
+from headgate.catalog import Catalog, Column, Query, Stream, TimeDomain, View
+from headgate.cql.definitions import define
+from headgate.cql.dialect import parse
+from headgate.cql.functions import AGGREGATES
+from headgate.delta.lower import lower
+from headgate.testing.cases import Case
+from headgate.testing.runner import script
+
+
+def explained(case: Case) -> list[str]:
+    """Bind and compile the case without running it; returns what had to be assumed, because the case does not say it.
+
+    Published texts name streams, columns and aggregates that they do not define: each is taken as it is used.
+    """
+    text = case.query
+    for schema in (*case.streams.values(), *case.relations.values()):
+        for column in schema:
+            if not column.isidentifier():  # such as x-pos
+                text = re.sub(rf"(?<![\w`]){re.escape(column)}(?![\w`])", f"`{column}`", text)
+    catalog = Catalog()
+    define(script(replace(case, query="Select 1")).rpartition(";\n")[0], catalog)
+    assumed = _assume(parse(text)[-1], catalog)
+    (definition,) = define(text, catalog)
+    assert isinstance(definition, Query | View)
+    lower(definition.plan)
+    return assumed
+
+
+def _assume(tree: exp.Expression, catalog: Catalog) -> list[str]:
+    """Define what a text reads without having defined it."""
+    tables = {table.name: table.alias or table.name for table in tree.find_all(exp.Table)}
+    missing = [table for table in tables if not catalog.has_source(table)]
+    assumed = []
+    for found in tree.find_all(exp.In):  # (a, b) NOT IN (Rel)
+        relation = found.expressions[0].name if len(found.expressions) == 1 else ""
+        if isinstance(found.this, exp.Tuple) and relation and not catalog.has_source(relation):
+            width = len(found.this.expressions)
+            columns_there = tuple(Column(f"c{number + 1}", "DOUBLE") for number in range(width))
+            catalog.add(Stream(relation, columns_there, TimeDomain.INTEGER))
+            assumed.append(f"a stream {relation} of {width} columns")
+    known = {column.name.lower() for stream in catalog.streams.values() for column in stream.columns if stream.name in tables}
+    made = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} | {"timestamp", "element_time"}
+    made -= {column.name.lower() for alias in tree.find_all(exp.Alias) for column in alias.this.find_all(exp.Column)}
+    columns: dict[str, dict[str, None]] = {table: {} for table in missing}
+    for column in tree.find_all(exp.Column):
+        if isinstance(column.this, exp.Star) or catalog.has_source(column.name):
+            continue
+        owners = [table for table in missing if column.table.lower() in (table.lower(), tables[table].lower())]
+        if not column.table and column.name.lower() not in known | made:
+            owners = missing[:1]
+            if not missing and next(iter(tables)).lower() in catalog.streams:
+                stream = catalog.stream(next(iter(tables)))
+                widened = replace(stream, columns=(*stream.columns, Column(column.name, "DOUBLE")))
+                catalog.streams[stream.name.lower()] = widened
+                known.add(column.name.lower())
+                assumed.append(f"a column {column.name} of {stream.name}")
+        for owner in owners:
+            columns[owner][column.name] = None
+    for table, names_read in columns.items():
+        wanted = {read.lower(): read for read in names_read or ["value"]}
+        catalog.add(Stream(table, tuple(Column(read, "DOUBLE") for read in wanted.values()), TimeDomain.INTEGER))
+        assumed.append(f"a stream {table} ({', '.join(wanted.values())})")
+    for select in tree.find_all(exp.Select):
+        if select.args.get("group"):
+            calls = {call.name for item in select.expressions for call in item.find_all(exp.Anonymous)}
+            outside = sorted(call for call in calls if call.lower() not in catalog.functions and call.lower() not in AGGREGATES)
+            catalog.aggregates |= {call.lower() for call in outside}
+            assumed += [f"an aggregate {call}" for call in outside]
+    return assumed
