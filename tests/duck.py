@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
 import duckdb
@@ -20,19 +20,21 @@ from headgate.testing.reference import table_of
 from headgate.testing.runner import script
 
 
-def compiled(case: Case) -> Program:
+def compiled(case: Case) -> tuple[Program, ...]:
+    """The program, and the one for epochs of a few rows."""
     return _lowered(script(case), case)
 
 
-_programs: dict[str, Program] = {}
+_programs: dict[str, tuple[Program, ...]] = {}
 
 
-def _lowered(text: str, case: Case) -> Program:
+def _lowered(text: str, case: Case) -> tuple[Program, ...]:
     """Hypothesis draws a query with many inputs."""
     if text not in _programs:
         if len(_programs) > 500:
             _programs.clear()
-        _programs[text] = lower(bound(case))
+        plan = bound(case)
+        _programs[text] = (lower(plan), lower(plan, few=True))
     return _programs[text]
 
 
@@ -94,24 +96,31 @@ def _list(call: exp.Expression, condition: exp.Expression) -> exp.Expression:
 
 
 class Duck:
-    """Executes one program; `moves` says after which epochs the state is moved forward.
+    """Executes a query; `moves` says after which epochs the state is moved forward.
 
+    The programs of the query take turns, epoch by epoch: they work on the same synopses.
     What the output and the synopses share is computed once an epoch, as a table; everything else is part of the statement
     that needs it.
     """
 
-    def __init__(self, case: Case, program: Program) -> None:
+    def __init__(self, case: Case, programs: Sequence[Program]) -> None:
         self.case = case
-        self.program = program
+        self.programs = programs
+        assert len({tuple(synopsis.name for synopsis in program.synopses) for program in programs}) == 1
         self.database = shared().cursor()
         self.database.execute("PRAGMA disable_optimizer")  # planning takes longer than running
-        self.tables = _tables(program)
         self.computed: set[str] = set()
+        self.turn(0)
+
+    def turn(self, epoch: int) -> None:
+        self.program = self.programs[epoch % len(self.programs)]
+        self.tables = _tables(self.program)
 
     def run(self, cuts: Iterable[int], moves: Iterable[bool]) -> list[Change]:
         since = after = self.program.domain.origin - 1
         changes: list[Change] = []
-        for until, move in zip(cuts, moves, strict=True):
+        for epoch, (until, move) in enumerate(zip(cuts, moves, strict=True)):
+            self.turn(epoch)
             self.lay_inputs(since, until)
             if after < self.program.domain.origin:
                 self.lay_synopses(since, until)

@@ -61,7 +61,7 @@ def test_program_gives_the_expected_output(case: Case, epochs: str) -> None:
     assert difference(case.expected, found, case.horizon) is None
 
 
-@pytest.mark.parametrize("case, kept", zip(FOUND, CUTTINGS, strict=True), ids=[case.id for case in FOUND])
+@pytest.mark.parametrize("case, kept", list(zip(FOUND, CUTTINGS, strict=True)), ids=[case.id for case in FOUND])
 def test_what_was_found_stays_mended(case: Case, kept: dict[str, Any]) -> None:
     """With the cut that showed it, and with every instant an epoch."""
     assert case.expected is not None

@@ -279,6 +279,8 @@ class _Reference:
             for operation in copy.find_all(exp.SetOperation):  # on bare names, Stanford's prototype means bags
                 if operation.this.meta.get("bare") and operation.expression.meta.get("bare"):
                     operation.set("distinct", False)
+        for call in list(copy.find_all(exp.CountIf)):  # null over no rows in DuckDB, a count in SQL
+            call.replace(exp.Count(this=exp.If(this=call.this.copy(), true=exp.Literal.number(1))))
         inputs: dict[str, VaryingRelation] = {}
         copy = self.detached(copy, inputs)
         if copy.find(*ORDERED) or any(map(_is_element_time, copy.find_all(exp.Column))):
