@@ -19,7 +19,7 @@ EXPECTED = frozenset(
     union union-all except except-all intersect intersect-all
     group having filter distinct-in-aggregate rollup cube grouping-sets order limit offset analytic named-window qualify
     with view view-of-view query-in-from stream-in-from exists not-exists in not-in all any scalar correlated row-value
-    subquery-in-having subquery-in-select without-from relation-with-key depth-3""".split()
+    subquery-in-having subquery-in-select without-from relation-with-key in-order list by depth-3""".split()
 )
 
 
@@ -92,6 +92,12 @@ def _of_syntax(node: exp.Expression) -> Iterator[str]:
             yield "filter"
         case exp.Distinct() if isinstance(node.parent, exp.AggFunc):
             yield "distinct-in-aggregate"
+        case exp.First() | exp.Last() | exp.AnyValue():
+            yield "in-order"
+        case exp.ArrayAgg() | exp.ArrayUniqueAgg():
+            yield "list"
+        case exp.ArgMax() | exp.ArgMin():
+            yield "by"
         case exp.Rollup() | exp.Cube():
             yield type(node).__name__.lower()
         case exp.GroupingSets():

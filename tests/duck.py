@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 
 import duckdb
 import sqlglot
+from sqlglot import exp
 
 from headgate.catalog import Catalog, Column, Function, Relation, Stream, TimeDomain, View
 from headgate.cql.binder import bind
@@ -69,7 +70,31 @@ def shared() -> duckdb.DuckDBPyConnection:
 
 @lru_cache(maxsize=20_000)
 def transpiled(sql: str) -> str:
-    return sqlglot.transpile(sql, read="spark", write="duckdb")[0]
+    return sqlglot.parse_one(sql, read="spark").transform(_in_duckdb).sql("duckdb")
+
+
+def _in_duckdb(node: exp.Expression) -> exp.Expression:
+    """What sqlglot does not translate: Spark's MAX_BY may give null, and its lists are empty rather than null."""
+    match node:
+        case exp.ArgMax() | exp.ArgMin():
+            name = "ARG_MAX_NULL" if isinstance(node, exp.ArgMax) else "ARG_MIN_NULL"
+            return exp.Anonymous(this=name, expressions=[node.this, node.expression])
+        case exp.Filter(this=exp.ArrayAgg() | exp.ArrayUniqueAgg() as call):
+            return _list(call, node.expression.this)
+        case exp.ArrayAgg() | exp.ArrayUniqueAgg():
+            return _list(node, exp.true())
+        case _:
+            return node
+
+
+def _list(call: exp.Expression, condition: exp.Expression) -> exp.Expression:
+    value = call.this
+    present = exp.not_(exp.Is(this=value.copy(), expression=exp.null()))
+    given = exp.Distinct(expressions=[value]) if isinstance(call, exp.ArrayUniqueAgg) else value
+    rows = exp.Filter(
+        this=exp.Anonymous(this="LIST", expressions=[given]), expression=exp.Where(this=exp.and_(condition.copy(), present))
+    )
+    return exp.Coalesce(this=rows, expressions=[exp.Array(expressions=[])])
 
 
 class Duck:

@@ -160,7 +160,9 @@ def scalars(draw: st.DrawFn, table: str, columns: Columns, tie: str) -> str:
 
 AGGREGATES = ["Count(*)", "Count({0})", "Sum({0})", "Avg({0})", "Min({0})", "Max({0})", "Count(Distinct {0})", "Sum(Distinct {0})",
               "Sum({0} * 2)", "Sum({0}) / Count(*)", "Max({0}) - Min({0})", "Sum({0}) Filter (Where {0} > 1)", "Count(*) Filter (Where {1} = 1)",
-              "Coalesce(Sum({0}), 0) + 1", "Median({0})", "Count_If({0} > 1)", "Max({1} + {0})"]  # fmt: skip
+              "Coalesce(Sum({0}), 0) + 1", "Median({0})", "Count_If({0} > 1)", "Max({1} + {0})",
+              "First({0})", "Last({0})", "First({0}) Ignore Nulls", "Last_Value({0}) Ignore Nulls", "Any_Value({0})", "Max_By({0}, {1})",
+              "Min_By({0}, {1})", "Last({0}) Filter (Where {1} > 0)"]  # fmt: skip
 
 
 @st.composite
@@ -184,7 +186,7 @@ def groups(draw: st.DrawFn, depth: int, views: Views) -> tuple[str, Columns]:
             f" Having Exists (Select * From {other} z Where z.{others.first} = {first})",
             f" Having {first} Not In (Select z.{others.first} From {other} z)",
         ]))  # fmt: skip
-    kind = draw(st.sampled_from(["key", "key", "total", "expression", "two", "without", "sets", "beside"]))
+    kind = draw(st.sampled_from(["key", "key", "total", "expression", "two", "without", "sets", "beside", "lists"]))
     if kind == "total":
         return f"Select {chosen} From {table} x{where}", Columns(names)
     if kind == "expression":
@@ -201,6 +203,9 @@ def groups(draw: st.DrawFn, depth: int, views: Views) -> tuple[str, Columns]:
         plain = having if "(Select" not in having else ""
         text = f"Select {first} As k, Grouping({first}) As g, {chosen} From {table} x{where} Group By {sets}{plain}"
         return text, Columns(("k", "g", *names))
+    if kind == "lists":
+        lists = f"Collect_List({last}) As l, Collect_Set({last}) As m"
+        return f"Select {first} As k, {lists} From {table} x{where} Group By {first}{having}", Columns(("k",), ("l", "m"))
     if kind == "beside":
         other, others = draw(tables(0, views))
         value = draw(scalars(other, others, ""))
@@ -328,6 +333,10 @@ def queries(draw: st.DrawFn, depth: int = 2, views: Views = ()) -> str:
     if draw(seldom(30)):
         (one, _), (two, _) = draw(tables(0, views)), draw(tables(0, views))
         return f"(Select Count(*) From {one} x) {draw(st.sampled_from('+-/*'))} (Select Count(*) From {two} y)"
+    if draw(seldom(12)):  # not where a last digit could make a difference to what stands above
+        table, columns = draw(tables(depth, views))
+        chosen = ", ".join(f"{call}(x.{columns.last})" for call in ("Stddev", "Variance", "Var_Pop"))
+        return f"Select x.{columns.first} As k, {chosen} From {table} x Group By x.{columns.first}"
     text, _ = draw(selects(depth, views))
     if draw(st.booleans()):
         return text

@@ -145,19 +145,19 @@ def known() -> Catalog:
     return catalog
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(random_words)
 def test_any_words_are_answered_by_a_plan_or_an_error(text: str) -> None:
     answered(text, known())
 
 
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(statements())
 def test_any_sentence_is_answered_by_a_plan_or_an_error(text: str) -> None:
     answered(text, known())
 
 
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(mutated())
 def test_any_change_of_a_real_query_is_answered_by_a_plan_or_an_error(changed: tuple[Case, str]) -> None:
     case, text = changed

@@ -73,10 +73,10 @@ def test_incremental_is_reference_on_spark(spark: SparkSession, case: Case, cutt
 
 
 @pytest.mark.spark
-@settings(max_examples=8)
-@given(case=cases(depth=1, most=6), chance=st.integers(0, 1000))
-def test_incremental_is_reference_on_spark_nested(spark: SparkSession, case: Case, chance: int) -> None:
-    judged(case, on_spark(case, f"random:{chance}", spark), chance)
+@settings(max_examples=4)
+@given(case=cases(depth=1, most=6), cutting=cuttings(most=2))
+def test_incremental_is_reference_on_spark_nested(spark: SparkSession, case: Case, cutting: Cutting) -> None:
+    judged(case, on_spark(case, cutting[0], spark), cutting[0])
 
 
 @pytest.mark.spark

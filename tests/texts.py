@@ -19,23 +19,8 @@ WORDS = [
 ]  # fmt: skip
 random_words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
 
-NAMES = ["ticks", "pos_speed", "per_segment", "fixed", "nothing", "x"]
-COLUMNS = [
-    "v",
-    "k",
-    "speed",
-    "vehicle",
-    "segment",
-    "at",
-    "mean",
-    "x.v",
-    "y.speed",
-    "x.k",
-    "ELEMENT_TIME",
-    "x.nothing",
-    "rows",
-    "*",
-]
+NAMES = ["ticks"] * 8 + ["pos_speed"] * 3 + ["per_segment", "nothing", "x"]
+COLUMNS = ["v"] * 8 + ["k"] * 4 + ["speed", "vehicle", "at", "mean", "x.v", "y.speed", "x.k", "ELEMENT_TIME", "x.nothing", "rows"]
 LITERALS = ["1", "0", "'a'", "NULL", "2.5", "TRUE", "INTERVAL 1 DAY", "DATE '2024-01-01'", "-1", "ARRAY(1, 2)"]
 FUNCTIONS = ["COUNT", "SUM", "AVG", "MAX", "FIRST", "COLLECT_LIST", "RANK", "LAG", "COALESCE", "EXPLODE", "UPPER", "NO_SUCH", "STRUCT",
              "MAX_BY", "PERCENTILE", "ROW_NUMBER", "GROUPING", "ISTREAM", "CURRENT_TIMESTAMP", "RAND"]  # fmt: skip
@@ -96,7 +81,9 @@ def queries(draw: st.DrawFn, depth: int) -> str:
             "set": f"{one} {word} {two}", "operator": f"{operator}({one}){every}", "with": f"WITH x AS ({one}) {two}",
             "arithmetic": f"({one}) {draw(st.sampled_from('+-*/'))} ({two})",
         }[kind]  # fmt: skip
-    items = ", ".join(draw(st.lists(expressions(depth), min_size=1, max_size=3)))
+    items = draw(st.sampled_from(["*", "x.*", "", "", "", ""])) or ", ".join(
+        draw(st.lists(expressions(depth), min_size=1, max_size=3))
+    )
     items = draw(st.sampled_from(["{}", "{}", "ISTREAM({})", "DISTINCT {}", "RSTREAM(DISTINCT {})", "{} AS a"])).format(items)
     text = f"SELECT {items} FROM {draw(tables(depth))}"
     if draw(st.booleans()):

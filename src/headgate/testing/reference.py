@@ -285,7 +285,7 @@ class _Reference:
         copy = self.detached(copy, inputs)
         if copy.find(*ORDERED) or any(map(_is_element_time, copy.find_all(exp.Column))):
             copy = _stamped(copy, inputs)
-        sql = copy.sql("duckdb")
+        sql = copy.transform(_in_duckdb).sql("duckdb")
         bags: list[list[Row]] = []
         columns: list[tuple[str, str]] = []
         seen: tuple[list[Row], ...] | None = None
@@ -525,6 +525,15 @@ def _slides_in_time(window: StreamWindow) -> bool:
     given = window.args
     by_time = given["kind"] == "RANGE" or given.get("range") is not None or given.get("slide_unit") is not None
     return given.get("slide") is not None and by_time
+
+
+def _in_duckdb(node: exp.Expression) -> exp.Expression:
+    """What DuckDB calls otherwise."""
+    match node:
+        case exp.Anonymous(expressions=[value]) if node.name.lower() in ("every", "some"):
+            return exp.Anonymous(this="BOOL_AND" if node.name.lower() == "every" else "BOOL_OR", expressions=[value])
+        case _:
+            return node
 
 
 # what depends on the timestamps and the order of a window's tuples
