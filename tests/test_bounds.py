@@ -131,13 +131,13 @@ SHORT, LONG = 60, 600
 
 
 def fed(query: str, horizon: int) -> Case:
-    """Tuples at every instant, their keys never twice; a relation whose rows stay for five instants."""
+    """Tuples at every instant, their keys never twice; relations of limited size. All else repeats itself after 60 instants."""
     s: list[tuple[int, Row, str]] = [(t, (t, t % 5, "xy"[t % 2]), "+") for t in range(horizon + 1)]
     t_: list[tuple[int, Row, str]] = [(t, (t, t % 3), "+") for t in range(horizon + 1)]
     put: list[tuple[int, Row, str]] = [(t, (t, t % 4), "+") for t in range(horizon + 1)]
     taken: list[tuple[int, Row, str]] = [(t + 5, row, "-") for t, row, _ in put if t + 5 <= horizon]
     r = sorted([*put, *taken], key=lambda entry: (entry[0], entry[2]))
-    k: list[tuple[int, Row, str]] = [(t, (t % 7, t % 3), "+" if t % 4 else "-") for t in range(horizon + 1)]
+    k: list[tuple[int, Row, str]] = [(t, (t % 6, t % 3), "+" if t % 4 else "-") for t in range(horizon + 1)]
     return Case("fed", query, STREAMS, RELATIONS, (), {"S": s, "T": t_, "R": r, "K": k}, horizon, keys=KEYS)
 
 
