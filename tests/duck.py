@@ -42,6 +42,7 @@ def _lowered(text: str, case: Case) -> tuple[Program, ...]:
 def bound(case: Case) -> Node:
     """The plan as the case's query says it."""
     catalog = Catalog()
+    catalog.set("dialect", "stream" if case.dialect == "stream" else "cql")
     catalog.set("range", case.range)
     catalog.set("empty_aggregate", case.empty_aggregate)
     catalog.set("time_unit", f"{case.unit_seconds} seconds")
@@ -50,7 +51,6 @@ def bound(case: Case) -> Node:
     for name, schema in case.streams.items():
         columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
         catalog.add(Stream(name, columns, TimeDomain.INTEGER))
-    catalog.set("dialect", "stream" if case.dialect == "stream" else "cql")
     for name, schema in case.relations.items():
         columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
         catalog.add(Relation(name, columns, TimeDomain.INTEGER, key=case.keys.get(name, ())))

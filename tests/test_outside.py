@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.functions import pandas_udf
+from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import StructType
 
 from headgate.cql.definitions import Listing
@@ -25,7 +25,7 @@ def changes(engine: Engine, query: str) -> Changes:
 
 
 def test_functions_in_python_by_name(spark: SparkSession) -> None:
-    @pandas_udf("int")
+    @pandas_udf("int")  # type: ignore[call-overload, untyped-decorator]
     def next_one(values: pd.Series) -> pd.Series:
         return values + 1
 
@@ -41,7 +41,7 @@ def test_functions_in_python_by_name(spark: SparkSession) -> None:
 
 
 def test_an_aggregate_in_python_beside_others_over_a_window(spark: SparkSession) -> None:
-    @pandas_udf("double")
+    @pandas_udf("double")  # type: ignore[call-overload, untyped-decorator]
     def spread(values: pd.Series) -> float:
         return float(values.max() - values.min())
 

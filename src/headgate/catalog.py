@@ -130,7 +130,7 @@ class Function:
 class Settings:
     """What `SET name = value` can change. Each name and value is listed in `CHOICES`."""
 
-    dialect: Literal["cql", "stream"] = "cql"
+    dialect: Literal["cql", "stream", "oracle"] = "cql"
     range: Literal["closed", "half-open"] = "closed"
     empty_aggregate: Literal["row", "no-row"] = "row"
     unit_seconds: Fraction = Fraction(1)
@@ -139,11 +139,19 @@ class Settings:
 
 
 CHOICES = {
-    "dialect": ("cql", "stream"),
+    "dialect": ("cql", "stream", "oracle"),
     "range": ("closed", "half-open"),
     "empty_aggregate": ("row", "no-row"),
     "state": ("any", "bounded"),
 }
+
+
+READINGS = {
+    "cql": {"range": "closed", "empty_aggregate": "row"},
+    "stream": {"range": "half-open", "empty_aggregate": "no-row"},
+    "oracle": {"range": "half-open", "empty_aggregate": "row"},
+}
+"""What the dialects mean where they differ. In Stanford's prototype, `A UNION B` on bare names is a union of bags besides."""
 
 
 class Catalog:
@@ -236,7 +244,8 @@ class Catalog:
                 "bad-setting", f'setting "{name}" has no value "{value}"', place=place, detail=detail,
                 hint=nearest(value, CHOICES[key]),
             )  # fmt: skip
-        self.settings = replace(self.settings, **{key: value.lower()})  # type: ignore[arg-type]
+        chosen = {key: value.lower(), **(READINGS[value.lower()] if key == "dialect" else {})}
+        self.settings = replace(self.settings, **chosen)  # type: ignore[arg-type]
 
     def ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Tick:
         """A length of time in ticks. Without a unit: ticks of integer time, seconds of TIMESTAMP time."""

@@ -146,7 +146,7 @@ class _Reference:
         if isinstance(found, TupleStream):
             return found
         if self.monotonic(tree):
-            return self.istream(found)
+            return self.in_order_of_arrival("ISTREAM", tree) or self.istream(found)
         raise UserError("window-over-relation", "a window needs a stream")
 
     def operator(self, written: StreamOf, tree: exp.Expression) -> TupleStream:
@@ -379,7 +379,11 @@ class _Reference:
         shape = {part for part, value in tree.args.items() if value} - {"expressions", "from_", "where"}
         if (kind, frame) not in (("ISTREAM", "UNBOUNDED"), ("RSTREAM", "NOW")) or shape:
             return None
-        if any(_is_aggregate(item) or item.find(exp.Select) for item in [*tree.expressions, tree.args.get("where")] if item):
+        if any(
+            _is_aggregate(item) or item.find(exp.Select, exp.Window)
+            for item in [*tree.expressions, tree.args.get("where")]
+            if item
+        ):
             return None
         if isinstance(source, exp.Table):
             stream = self.named.get(source.name.lower())
