@@ -77,6 +77,8 @@ class _Accumulators:
 
     def __init__(self) -> None:
         self.terms: dict[tuple[str, str], _Accumulator] = {("SUM", "_n"): _Accumulator("_rows", "SUM")}
+        self.doubles: dict[str, int] = {}
+        """The doubles that are summed, and their numbers."""
 
     def term(self, sql: str, combine: str = "SUM") -> str:
         number = len(self.terms)
@@ -111,27 +113,33 @@ class _Accumulators:
         return self.double(f"CAST({argument} AS DOUBLE)", given)
 
     def double(self, value: str, given: str) -> str:
+        number = self.doubles.setdefault(f"CASE WHEN {given} THEN {value} END", len(self.doubles))
+        whole, upper, rest, lower = (f"_{part}{number}" for part in "durl")
         infinite = "CAST('Infinity' AS DOUBLE)"
-        usual = f"{given} AND ABS({value}) < {HUGE} AND NOT ISNAN({value})"
-        upper = f"ROUND({value} / {LARGE})"
-        rest = f"({value} - {upper} * {LARGE})"
-        lower = f"ROUND({rest} * {SMALL})"
-        zero = "CAST(0 AS DOUBLE)"
-        high = self.term(f"CASE WHEN {usual} THEN CAST({upper} AS BIGINT) * _n ELSE 0 END")
-        low = self.term(f"CASE WHEN {usual} THEN CAST({lower} AS BIGINT) * _n ELSE 0 END")
-        fine = self.term(f"CASE WHEN {usual} THEN ({rest} - {lower} / {SMALL}) * _n ELSE {zero} END")
-        finite = f"ABS({value}) < {infinite} AND NOT ISNAN({value})"
-        huge = self.term(f"CASE WHEN {given} AND {finite} AND ABS({value}) >= {HUGE} THEN {value} * _n ELSE {zero} END")
+        high = self.term(f"COALESCE(CAST({upper} AS BIGINT), 0) * _n")
+        low = self.term(f"COALESCE(CAST({lower} AS BIGINT), 0) * _n")
+        fine = self.term(f"COALESCE({rest} - {lower} / {SMALL}, 0D) * _n")
+        beyond = f"{upper} IS NULL AND {whole} IS NOT NULL"
+        huge = self.term(f"CASE WHEN {beyond} AND ABS({whole}) < {infinite} THEN {whole} * _n ELSE 0D END")
         # Not a number counts as both infinities, whose sum it is.
-        strange = self.term(
-            f"CASE WHEN {given} AND NOT ({finite}) THEN _n * (CASE WHEN ISNAN({value}) THEN 1 + {FLAG} "
-            f"WHEN {value} > 0 THEN 1 ELSE {FLAG} END) ELSE 0 END"
-        )
+        flags = f"CASE WHEN ISNAN({whole}) THEN 1 + {FLAG} WHEN {whole} > 0 THEN 1 ELSE {FLAG} END"
+        strange = self.term(f"CASE WHEN {beyond} AND NOT (ABS({whole}) < {infinite}) THEN _n * {flags} ELSE 0 END")
         sum_ = f"({high} * {LARGE} + ({low} / {SMALL} + {fine})) + {huge}"
         return (
             f"CASE WHEN {strange} = 0 THEN {sum_} WHEN {strange} < {FLAG} THEN {infinite} "
             f"WHEN {strange} % {FLAG} = 0 THEN -{infinite} ELSE CAST('NaN' AS DOUBLE) END"
         )
+
+    def prepared(self, form: str) -> str:
+        """The rows of a form with the parts of each double beside them, step by step: each is used more than once."""
+        for columns in (
+            [f"{sql} AS _d{number}" for sql, number in self.doubles.items()],
+            [f"CASE WHEN ABS(_d{i}) < {HUGE} THEN ROUND(_d{i} / {LARGE}) END AS _u{i}" for i in self.doubles.values()],
+            [f"_d{i} - _u{i} * {LARGE} AS _r{i}" for i in self.doubles.values()],
+            [f"ROUND(_r{i} * {SMALL}) AS _l{i}" for i in self.doubles.values()],
+        ):
+            form = f"(SELECT *, {', '.join(columns)} FROM {form})" if columns else form
+        return form
 
     def spread(self, call: Call, given: str, count: str) -> str:
         kind, less = SPREADS[call.function]
@@ -156,7 +164,7 @@ def timeline(lowering: Lowering, node: Aggregate) -> str:
     hidden = sweep.group(node)
     every = list(accumulated.terms.values())
     terms = ", ".join(f"{sql} AS {accumulator.name}" for (_, sql), accumulator in accumulated.terms.items())
-    events = _events(lowering, node, terms, every)
+    events = _events(lowering, node, accumulated, terms)
     own = [accumulator.name for accumulator in every]
 
     state = lowering.fresh("sums")
@@ -192,13 +200,13 @@ def _combined(every: list[_Accumulator]) -> str:
     return ", ".join(f"{a.combine}({a.name}) AS {a.name}" for a in every)
 
 
-def _events(lowering: Lowering, node: Aggregate, terms: str, every: list[_Accumulator]) -> str:
+def _events(lowering: Lowering, node: Aggregate, accumulated: _Accumulators, terms: str) -> str:
     """The group, the instant and what is added there: every start in the epoch, and every end, negated."""
-    hidden = sweep.group(node)
+    hidden, every = sweep.group(node), list(accumulated.terms.values())
     own = [accumulator.name for accumulator in every]
     selected = comma(sweep.keys(node), "_t", "_x", terms)
     born, ends = lowering.born(node.child), lowering.ends(node.child)
-    touched = union(*(f"SELECT {selected} FROM {form}" for form in (born, ends) if form))
+    touched = union(*(f"SELECT {selected} FROM {accumulated.prepared(form)}" for form in (born, ends) if form))
     moved = lowering.step("touched", touched)
     if coarse(node.child):
         ends_by = listed((*hidden, "_t", "_x"))
