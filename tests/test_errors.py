@@ -5,21 +5,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from conftest import CASES
 from hypothesis import given, settings
+from pyspark.sql import SparkSession
 from texts import mutated, random_words, statements
 
 from headgate.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.delta.lower import lower
+from headgate.engine import Engine
 from headgate.errors import NotYet, UserError
-from headgate.testing.cases import Case
-from headgate.testing.runner import script
+from headgate.testing.cases import Case, read
+from headgate.testing.runner import cuts, script
 
 GOLDEN = Path(__file__).parent / "golden" / "errors.txt"
+WHEN_RUNNING = "==== when something runs\n\n"
 
 STREAMS = """CREATE STREAM pos_speed (vehicle INT, speed INT, segment INT, at TIMESTAMP) TIMESTAMP BY at;
 CREATE STREAM ticks (k STRING, v INT);
@@ -95,6 +100,36 @@ MISTAKES = [
     "SELECT vehicle FROM pos_speed [NOW] EXCEPT SELECT vehicle, speed FROM pos_speed [NOW]",
     "CREATE STREAM s (a INT) TIMESTAMP BY a FROM kafka OPTIONS ('subscribe' = 'a')",
     "SKEW FROM pos_speed TO ticks (AFTER 2 SECONDS WITHIN 1 SECOND)",
+    "SELECT * FROM pos_speed [SIZE 10 MINUTES TIME]",
+    "SELECT * FROM pos_speed [NOW], ticks [at now - 10 sec]",
+    "SELECT * FROM pos_speed [RANGE 5 TUPLES]",
+    "SELECT * FROM pos_speed [RANGE T]",
+    "SELECT * FROM pos_speed ROWS 10",
+    "SELECT k FROM ticks WHERE k = `OR'",
+    "SELECT center-of-mass FROM ticks",
+    "SELECT * FROM ticks [RANGE 5 ON k]",
+    "SELECT * FROM ticks [RANGE 5 SECONDS ON v]",
+    "SELECT * FROM ticks [ROWS 3 SLIDE 0]",
+    "SELECT ISTREAM(v) FROM ticks EVERY 5",
+    "SELECT RSTREAM(v) FROM ticks [RANGE 5] EVERY 0",
+    "SELECT RSTREAM(v) FROM ticks [RANGE 5] EMIT AT SLIDE",
+    "SELECT RSTREAM(*) FROM ticks [RANGE 5 SLIDE 2] a, ticks [RANGE 6 SLIDE 3] b EMIT AT SLIDE",
+    "SELECT ELEMENT_TIME FROM per_segment",
+    "SELECT * FROM pos_speed [NOW] JOIN ticks [NOW] USING (speed)",
+    "SELECT v FROM ticks [NOW] UNION SELECT speed FROM pos_speed [NOW] ORDER BY segment LIMIT 1",
+    "SELECT RANK() OVER w FROM ticks [NOW]",
+    "CREATE STREAM s AS SELECT v FROM ticks [NOW]",
+    "CREATE RELATION r AS SELECT ISTREAM(v) FROM ticks",
+    "vtable : register stream v (a integer)",
+    "source : in.txt",
+    "CREATE RELATION r (k INT, v INT) KEY (k) FROM csv OPTIONS ('path' = 'in')",
+    "CREATE RELATION r (k INT) KEY (j)",
+    "DROP STREAM pos_sped",
+    "DROP STREAM ticks; CREATE VIEW w AS SELECT v FROM pos_speed",
+    "CREATE VIEW w AS SELECT v FROM ticks; DROP STREAM ticks",
+    "DROP everything",
+    "SHOW streets",
+    "DESCRIBE tick",
     "SET state = 'small'",
     "SET state = 'bounded'; SELECT DISTINCT k FROM ticks",
     "SET state = 'bounded'; SELECT * FROM pos_speed [PARTITION BY vehicle ROWS 1]",
@@ -112,12 +147,57 @@ def complaint(mistake: str) -> str:
     return "no error"
 
 
+RUNNING: dict[str, Callable[[Engine], object]] = {
+    "a row with a column that is not there": lambda engine: engine.push("ticks", [(1, {"kk": 1})]),
+    "a row without its timestamp": lambda engine: engine.push("ticks", [("a", 1)]),
+    "a change that is none": lambda engine: engine.push("changing", [(1, ("a",), "?")]),
+    "a stream that is not there": lambda engine: engine.push("tick", []),
+    "a query that is not there": lambda engine: engine.query("top"),
+    "files without a path": lambda engine: engine.execute("CREATE STREAM f (a INT) TIMESTAMP BY a FROM csv"),
+    "a path that is not there": lambda engine: (
+        engine.execute("CREATE STREAM g (a INT) TIMESTAMP BY a FROM csv OPTIONS ('path' = 'no/such/folder')"), engine.poll()
+    ),
+    "a function Spark does not have": lambda engine: engine.execute("SELECT frobnicate(v) FROM ticks"),
+    "types that do not go together": lambda engine: engine.execute("SELECT v + ARRAY(1) AS x FROM ticks"),
+    "a value that cannot be cast": lambda engine: (
+        engine.execute("CREATE QUERY cast_it AS SELECT CAST(k AS INT) AS i FROM ticks [NOW]"),
+        engine.push("ticks", [(1, ("not a number", 1))]), engine.advance(1),
+    ),
+    "a case that is none": lambda engine: read(CASES.parent / "test_errors.py"),
+    "a file of cases that is not there": lambda engine: read(CASES / "none.jsonl"),
+    "epochs that are none": lambda engine: cuts(read(CASES / "cql.jsonl")[0], "often"),
+}  # fmt: skip
+"""What can go wrong only when something runs."""
+
+
+def complaints_of_running(spark: SparkSession) -> str:
+    texts = []
+    for mistake, make in RUNNING.items():
+        with Engine(spark) as engine:
+            engine.execute("CREATE STREAM ticks (k STRING, v INT); CREATE RELATION changing (k STRING)")
+            try:
+                make(engine)
+            except UserError as error:
+                said = error.render().replace(str(CASES.parent), "tests")
+                texts.append(f"> {mistake}\n{said}\n\n")
+            else:
+                texts.append(f"> {mistake}\nno error\n\n")
+    return "".join(texts)
+
+
 def golden() -> str:
     return "".join(f"> {mistake}\n{complaint(mistake)}\n\n" for mistake in MISTAKES)
 
 
 def test_every_error_reads_as_in_the_golden_file() -> None:
-    assert golden() == GOLDEN.read_text(encoding="utf-8")
+    assert GOLDEN.read_text(encoding="utf-8").partition(WHEN_RUNNING)[0] == golden()
+
+
+@pytest.mark.spark
+def test_every_error_of_running_reads_as_in_the_golden_file(spark: SparkSession) -> None:
+    text = complaints_of_running(spark)
+    assert "no error" not in text
+    assert GOLDEN.read_text(encoding="utf-8").partition(WHEN_RUNNING)[2] == text
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -170,4 +250,6 @@ def test_any_change_of_a_real_query_is_answered_by_a_plan_or_an_error(changed: t
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(golden(), encoding="utf-8")
+    from headgate.runtime.session import started
+
+    GOLDEN.write_text(golden() + WHEN_RUNNING + complaints_of_running(started()), encoding="utf-8")

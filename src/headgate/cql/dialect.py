@@ -609,7 +609,8 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
         message = f'unexpected "{word}"'
     end = _offset(text, first)
     start = max(end - (first["col"] or 0), end - len(word))
-    if not hint and word.isalpha():
+    said_all = message.startswith(("EVERY ", "EMIT ", "expected STREAM"))
+    if not hint and word.isalpha() and not said_all:
         known = (*STATEMENTS, "FROM", "WHERE", "GROUP", "HAVING", "RANGE", "ROWS", "SLIDE", "UNBOUNDED", "STREAM", "QUERY")
         close = nearest(word, known)
         hint = close.removeprefix("Did you") if close and word.upper() not in known else ""
