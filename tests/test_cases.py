@@ -38,7 +38,7 @@ def named(case: Case) -> str:
 
 
 def test_how_many_are_answered() -> None:
-    assert len(ANSWERED) >= 87
+    assert len(ANSWERED) == 95
 
 
 @pytest.mark.parametrize("case", [*WITH_OUTPUT, *FOUND], ids=named)
@@ -73,6 +73,7 @@ def test_what_was_found_stays_mended(case: Case, kept: dict[str, Any]) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("case", [*ANSWERED, *FOUND], ids=named)
 def test_spark_gives_the_expected_output(spark: SparkSession, case: Case) -> None:
-    found = on_spark(case, "random:3", spark)
+    """In two epochs, which is where Spark could differ from DuckDB; `headgate test --epochs each` has them all."""
+    found = on_spark(case, [case.horizon // 2, case.horizon], spark)
     assert case.expected is not None
     assert difference(case.expected, found, case.horizon) is None
