@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -32,8 +33,9 @@ class TableSource:
             rows = self.session.read.format(self.connector.format).options(**self.connector.options).load()
             stamped = rows.selectExpr(*columns, "1L AS _n", "0L AS _t", "MONOTONICALLY_INCREASING_ID() AS _s")
             stamped.write.mode("overwrite").parquet(str(staging))
-        except PySparkException as error:
-            said = str(error).splitlines()[0]
+        except (PySparkException, Py4JJavaError) as error:  # a reader that is not there comes as the latter
+            lines = str(error).splitlines()
+            said = next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
             raise UserError(
                 "source-failed", f'Spark cannot read relation "{relation.name}" from {self.connector.format}', detail=said
             ) from None
