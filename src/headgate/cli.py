@@ -58,12 +58,19 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
+    from headgate.cql.definitions import Explanation, Listing
+    from headgate.delta.lower import lower
     from headgate.engine import Engine
+    from headgate.plan.explain import explained
     from headgate.runtime.session import started
 
     text = read_script(script)
     with Engine(started(master), default_sink="console") as engine:
-        engine.execute(text, str(script))
+        for definition in engine.execute(text, str(script)):
+            if isinstance(definition, Listing):
+                out.print(str(definition), markup=False, highlight=False)
+            elif isinstance(definition, Explanation):
+                out.print(explained(definition.query, lower(definition.query.plan)), markup=False, highlight=False)
         for query in engine.queries():
             for growth in query.growing():
                 err.print(f'warning: the state of query "{query.name}" grows without limit: {growth.reason}', markup=False)

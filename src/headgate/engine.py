@@ -98,20 +98,22 @@ class Engine:
         for definition in defined(cql, self.catalog, origin):
             definitions.append(definition)
             match definition:
-                case Stream():
-                    self._add_or_forget(self.catalog.stream(definition.name))
-                case Relation():
+                case Stream() | Relation():
                     self._add_or_forget(definition)
                 case Query():
                     self._add_query(definition)
                 case Dropped():
                     self._forget(definition)
-                case View() | Function() | Setting() | Explanation() | Listing():
+                case Setting():
+                    self._heed_settings()
+                case View() | Function() | Explanation() | Listing():
                     pass
+        return definitions
+
+    def _heed_settings(self) -> None:
         self._heartbeats.timeout_us = self.catalog.settings.timeout_us
         for stream in self.catalog.streams.values():
             self._heartbeats.streams[stream.name].disorder_ticks = stream.disorder_ticks
-        return definitions
 
     def _forget(self, dropped: Dropped) -> None:
         """Stop what was dropped. Logs and results stay on disk until the engine's directory goes."""
@@ -120,10 +122,10 @@ class Engine:
                 del self._loop.executors[dropped.name]
                 del self._queries[dropped.name.lower()]
             case "stream" | "relation" if dropped.name:
-                inlet = self._inlets.pop(dropped.name)
+                inlet = self._inlets.pop(dropped.name, None)
                 self._sources = [source for source in self._sources if source.inlet is not inlet]
                 for known in (self._schemas, self._logs, self._heartbeats.streams):
-                    known.pop(dropped.name)
+                    known.pop(dropped.name, None)
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
         """Make a Python function usable in CQL by name: a plain function with the SQL type it returns, or a Spark UDF,
@@ -140,7 +142,7 @@ class Engine:
         sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
         schema = self.spark.createDataFrame([], f"{columns}{sign}, _t BIGINT, _s BIGINT").schema
         self._schemas[stream.name] = schema
-        self._heartbeats.add(stream.name, 0, self.clock.now_us())
+        self._heartbeats.add(stream.name, stream.disorder_ticks if isinstance(stream, Stream) else 0, self.clock.now_us())
         if stream.domain is None:
             self._heartbeats.finish(stream.name)
         inlet = Inlet(stream, to_arrow_schema(schema, timezone="UTC"), self._directory, self._heartbeats)
@@ -182,8 +184,9 @@ class Engine:
         try:
             self._add_input(stream)
         except Exception:
-            self.catalog.streams.pop(stream.name.lower(), None)
-            self.catalog.relations.pop(stream.name.lower(), None)
+            kind = "stream" if isinstance(stream, Stream) else "relation"
+            del self.catalog.of_kind(kind)[stream.name.lower()]
+            self._forget(Dropped(kind, stream.name))
             raise
 
     # running

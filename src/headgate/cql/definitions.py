@@ -62,6 +62,13 @@ class Listing:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
+    def __str__(self) -> str:
+        """Words under their headings, in columns."""
+        lines = [self.columns, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        padded = (zip(line, widths, strict=True) for line in lines)
+        return "\n".join("  ".join(f"{word:<{width}}" for word, width in line).rstrip() for line in padded)
+
 
 Definition: TypeAlias = Stream | Relation | View | Query | Function | Setting | Explanation | Dropped | Listing
 

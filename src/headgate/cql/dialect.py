@@ -70,7 +70,8 @@ class CqlParser(Spark.Parser):
         return super()._parse_bracket(this)
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
-        if self._at_emission() or self._at_window_without_brackets():
+        self._refuse_window_without_brackets()
+        if self._at_emission():
             return None
         alias = super()._parse_table_alias(alias_tokens)
         if alias is not None and self._at(TokenType.L_BRACKET):
@@ -91,12 +92,11 @@ class CqlParser(Spark.Parser):
             query.meta.update(start=opening.start, end=self._prev.end + 1)
         return query
 
-    def _at_window_without_brackets(self) -> bool:
+    def _refuse_window_without_brackets(self) -> None:
         """`FROM s ROWS 10`, as in the demonstration of Stanford's prototype."""
         if self._curr and self._curr.text.upper() in ("RANGE", "ROWS") and self._next:
             if self._next.token_type == TokenType.NUMBER or self._next.text.upper() == "UNBOUNDED":
                 self._foreign("a window without brackets", f"Write [{self._curr.text.upper()} {self._next.text} ...].")
-        return False
 
     def _foreign(self, what: str, hint: str) -> None:
         """A construct of another dialect: said so in one line, with what to write instead."""

@@ -18,7 +18,6 @@ from headgate.cql.trees import (
     call_name,
     column_named,
     divided,
-    fresh,
     has_subquery,
     read_columns,
     ready,
@@ -29,7 +28,7 @@ from headgate.cql.trees import (
     without_inside,
 )
 from headgate.errors import NotYet, UserError
-from headgate.plan.derived import column, constant, null
+from headgate.plan.derived import column, constant, fresh, null
 from headgate.plan.expressions import Call, Named
 from headgate.plan.nodes import Aggregate, Project, Relation, Union, names
 

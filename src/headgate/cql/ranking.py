@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from headgate.catalog import unknown
-from headgate.cql.trees import as_expression, column_named, filtered, fresh, replaced_by, types_of
+from headgate.cql.trees import as_expression, column_named, filtered, replaced_by, types_of
 from headgate.errors import UserError
-from headgate.plan.derived import kept
+from headgate.plan.derived import fresh, kept
 from headgate.plan.expressions import Named
 from headgate.plan.nodes import Ranked, Relation, names
 

@@ -26,7 +26,6 @@ from headgate.cql.trees import (
     conjuncts,
     equalities,
     filtered,
-    fresh,
     has_subquery,
     is_aggregate,
     is_predicate,
@@ -37,7 +36,7 @@ from headgate.cql.trees import (
     unaliased,
 )
 from headgate.errors import NotYet, Place, UserError
-from headgate.plan.derived import anti_join, column, constant, kept, minus, null, semi_join
+from headgate.plan.derived import anti_join, column, constant, fresh, kept, minus, null, semi_join
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Equality, Join, Project, Relation, Union, names
 

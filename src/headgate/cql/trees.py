@@ -9,6 +9,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.simplify import flatten
 
 from headgate.cql.functions import AGGREGATES
+from headgate.plan.derived import fresh
 from headgate.plan.expressions import INTEGRAL, Expression
 from headgate.plan.nodes import Dstream, Equality, Filter, Istream, Node, Relation, Rstream, Source
 
@@ -146,15 +147,6 @@ def call_name(node: exp.Expression) -> str:
     base = inner.name.lower() if isinstance(inner, exp.Anonymous) else inner.sql_name().lower()
     column = next(inner.find_all(exp.Column), None)
     return f"{base}_{column.name}" if column is not None and column.name.isidentifier() else base
-
-
-def fresh(name: str, taken: set[str]) -> str:
-    candidate, number = name, 1
-    while candidate.lower() in taken:
-        number += 1
-        candidate = f"{name}_{number}"
-    taken.add(candidate.lower())
-    return candidate
 
 
 def unique(wanted: Iterable[str], others: Iterable[str] = ()) -> list[str]:

@@ -9,6 +9,7 @@ recomputed   everything else: the universal rule
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headgate.delta import extremes, framed, recomputed, running, sweep
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-RULES = ("running", "framed", "extremes", "recomputed", "distinct", "apart")
-"""Of these the first four also know whether a group is there at all."""
+RULES = ("running", "framed", "extremes", "recomputed")
+"""These take several calls at once and know whether a group is there at all."""
+
+ALONE = ("distinct", "apart")
+"""These take one call each, beside one of the others."""
 
 
 def timeline(lowering: Lowering, node: Aggregate) -> str:
@@ -36,22 +40,24 @@ def timeline(lowering: Lowering, node: Aggregate) -> str:
 
 def _parts(node: Aggregate, few: bool) -> list[tuple[str, Aggregate]]:
     """The calls of the node by rule; the first part knows whether a group is there."""
-    chosen: dict[str, list[Call]] = {}
-    for number, call in enumerate(node.calls):
+    together: dict[str, list[Call]] = {}
+    alone: list[tuple[str, Call]] = []
+    for call in node.calls:
         rule = _rule(node, call)
         rule = "recomputed" if few and rule in ("framed", "extremes") else rule
-        chosen.setdefault(f"{rule} {number}" if rule in ("distinct", "apart") else rule, []).append(call)
-    if not chosen.keys() & RULES[:4]:
-        chosen["running"] = []
-    order = sorted(chosen, key=lambda rule: RULES.index(rule.split()[0]))
-    return [(rule.split()[0], Aggregate(node.child, node.keys, tuple(chosen[rule]), node.row_when_empty)) for rule in order]
+        if rule in ALONE:
+            alone.append((rule, call))
+        else:
+            together.setdefault(rule, []).append(call)
+    if not together:
+        together["running"] = []
+    parts = [(rule, together[rule]) for rule in RULES if rule in together] + [(rule, [call]) for rule, call in alone]
+    return [(rule, replace(node, calls=tuple(calls))) for rule, calls in parts]
 
 
 def _rule(node: Aggregate, call: Call) -> str:
     if call.outside:
         return "apart"
-    if call.distinct and call.function in ("min", "max"):
-        return "recomputed"
     if call.distinct:
         return "distinct" if call.function in running.SUMS else "recomputed"
     if running.sums_only(call):
@@ -87,8 +93,7 @@ def _over_distinct(part: Aggregate) -> Aggregate:
     """COUNT(DISTINCT x) as COUNT(x) over the distinct pairs of group and x."""
     (call,) = part.calls
     given = [f"{argument.sql} IS NOT NULL" for argument in call.arguments] + ([f"({call.condition})"] if call.condition else [])
-    columns = frozenset().union(*(argument.columns for argument in call.arguments)) | call.columns
-    counted = Filter(part.child, Expression(" AND ".join(given), "BOOLEAN", columns))
+    counted = Filter(part.child, Expression(" AND ".join(given), "BOOLEAN", call.columns))
     values = tuple(Named(f"x{number + 1}", argument) for number, argument in enumerate(call.arguments))
     keys = tuple(Named(f"k{number + 1}", key.expression) for number, key in enumerate(part.keys))
     rows = Distinct(Project(counted, (*keys, *values)))
@@ -122,7 +127,7 @@ def _together(lowering: Lowering, node: Aggregate, made: list[tuple[str, Aggrega
             value = f"_p{number}.{name(call.name)}"
             values[call.name] = f"COALESCE({value}, 0)" if call.function == "count" else value
     row = comma(
-        ", ".join(f"{key} AS {name(named.name)}" for key, named in zip(hidden, node.keys, strict=True)),
+        sweep.keys_again(node),
         ", ".join(f"{values[call.name]} AS {name(call.name)}" for call in node.calls),
         listed(hidden),
     )

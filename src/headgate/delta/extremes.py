@@ -31,7 +31,7 @@ def timeline(lowering: Lowering, node: Aggregate) -> str:
     count = f"ROW_NUMBER() OVER ({by}ORDER BY _at) - 1 AS _i, COUNT(*) OVER ({by.strip()}) AS _of"
     numbered = lowering.step("numbered", f"SELECT {comma(listed(hidden), '_at')}, {count} FROM {moments}")
     found = _looked_up(lowering, node, _stretches(lowering, node, elements, numbered, values), numbered, values)
-    row = ", ".join(f"m.{key} AS {name(named.name)}" for key, named in zip(hidden, node.keys, strict=True))
+    row = sweep.keys_again(node, "m")
     shown = ", ".join(f"f.{v}{field(call)} AS {name(call.name)}" for call, v in zip(node.calls, values, strict=True))
     living = "TRUE" if node.row_when_empty else "f._i IS NOT NULL"
     return lowering.step(

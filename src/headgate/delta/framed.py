@@ -65,7 +65,7 @@ def timeline(lowering: Lowering, node: Aggregate, span: Tick) -> str:
         f"  LEAD(_at) OVER ({by}ORDER BY _at) AS _next FROM {walked}",
     )
     row = comma(
-        ", ".join(f"{key} AS {name(named.name)}" for key, named in zip(hidden, node.keys, strict=True)),
+        sweep.keys_again(node),
         listed(calls),
         listed(hidden),
     )

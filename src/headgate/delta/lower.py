@@ -15,7 +15,7 @@ A stream is asked for its `tuples`. The rule of each operator stands in a module
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias, assert_never
+from typing import TypeAlias, TypeVar, assert_never
 
 from headgate.catalog import Tick
 from headgate.delta import aggregate, distinct, join, linear, netting, ranked, stored, stream, sweep, window
@@ -52,6 +52,7 @@ from headgate.plan.properties import in_logs, open_ended, picks, renames
 from headgate.plan.tree import parents
 
 Form: TypeAlias = str | None
+F = TypeVar("F", str, Form)
 
 
 def lower(plan: Node, few: bool = False) -> Program:
@@ -134,18 +135,18 @@ class Lowering:
     def fallback(self, what: str) -> None:
         self.fallbacks.append(what)
 
-    def once(self, form: str, node: Node, make: Callable[[], Form]) -> Form:
+    def once(self, form: str, node: Node, make: Callable[[], F]) -> F:
         key = (form, node)
         if key not in self._made:
             self._making.append(key)
             self._made[key] = make()
             self._making.pop()
-        return self._made[key]
+        return self._made[key]  # type: ignore[return-value]
 
     # forms
 
     def born(self, node: Relation) -> str:
-        return self._needed(self.once("born", node, lambda: self._born(node)))
+        return self.once("born", node, lambda: self._born(node))
 
     def _born(self, node: Relation) -> str:
         match node:
@@ -224,7 +225,7 @@ class Lowering:
                 return None
 
     def tuples(self, node: Stream) -> str:
-        return self._needed(self.once("tuples", node, lambda: self._tuples(node)))
+        return self.once("tuples", node, lambda: self._tuples(node))
 
     def _tuples(self, node: Stream) -> str:
         match node:
@@ -237,7 +238,7 @@ class Lowering:
 
     def all_elements(self, node: Relation) -> str:
         """Live and born together: everything that lives at some instant of the epoch."""
-        return self._needed(self.once("all", node, lambda: self._all(node)))
+        return self.once("all", node, lambda: self._all(node))
 
     def _all(self, node: Relation) -> str:
         live, born = self.live(node), self.born(node)
@@ -245,8 +246,3 @@ class Lowering:
             return born
         columns = listed((*names(node), "_t", "_x", "_n"))
         return self.step("all", union(f"SELECT {columns} FROM {live}", f"SELECT {columns} FROM {born}"))
-
-    @staticmethod
-    def _needed(form: Form) -> str:
-        assert form is not None
-        return form

@@ -75,9 +75,7 @@ def netted(lowering: Lowering, node: Relation) -> str:
             f"SELECT {columns}, _t, SUM(_n) AS _n FROM (\n{union(*events)}\n)\nGROUP BY {columns}, _t HAVING SUM(_n) <> 0",
         )
 
-    result = lowering.once("netted", node, make)
-    assert result is not None
-    return result
+    return lowering.once("netted", node, make)
 
 
 def repeated(lowering: Lowering, node: Relation, counted: str) -> str:

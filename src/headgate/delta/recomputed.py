@@ -35,7 +35,7 @@ def timeline(lowering: Lowering, node: Aggregate) -> str:
     if any(call.outside for call in node.calls):
         return _apart(lowering, node, moments, rows, on)
     calls = ", ".join(f"{_present(call)} AS {name(call.name)}" for call in node.calls)
-    row = ", ".join(f"m.{key} AS {name(named.name)}" for key, named in zip(hidden, node.keys, strict=True))
+    row = sweep.keys_again(node, "m")
     living = "TRUE" if node.row_when_empty else "COUNT(e._n) > 0"
     by = listed((*hidden, "_at"), "m")
     return lowering.step(
@@ -71,7 +71,7 @@ def _apart(lowering: Lowering, node: Aggregate, moments: str, rows: str, on: lis
         f"SELECT {comma(listed((*hidden, '_at'), 'm'), f'{call.sql} AS {name(call.name)}')}\n"
         f"FROM {moments} AS m JOIN {rows} AS e ON {' AND '.join(on)}{condition}\nGROUP BY {by}",
     )
-    row = ", ".join(f"m.{key} AS {name(named.name)}" for key, named in zip(hidden, node.keys, strict=True))
+    row = sweep.keys_again(node, "m")
     same = " AND ".join([*(f"m.{key} <=> f.{key}" for key in hidden), "m._at = f._at"])
     values = comma(row, f"f.{name(call.name)} AS {name(call.name)}", listed(hidden, "m"), "m._at AS _t", "TRUE AS _live")
     return lowering.step("timeline", f"SELECT {values} FROM {moments} AS m LEFT JOIN {found} AS f ON {same}")

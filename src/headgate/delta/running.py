@@ -186,7 +186,7 @@ def timeline(lowering: Lowering, node: Aggregate) -> str:
         "swept", f"SELECT {comma(listed(hidden), '_t')}, LEAD(_t) OVER {over} AS _next,\n  {running}\nFROM {moves}"
     )
     row = comma(
-        ", ".join(f"{key} AS {name(named.name)}" for key, named in zip(hidden, node.keys, strict=True)),
+        sweep.keys_again(node),
         ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items()),
         listed(hidden),
     )

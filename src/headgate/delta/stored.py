@@ -36,9 +36,7 @@ def live(lowering: Lowering, node: Stored) -> str:
 
 
 def _synopsis(lowering: Lowering, node: Stored) -> str:
-    held = lowering.once("rows", node, lambda: lowering.fresh("rows"))
-    assert held is not None
-    return held
+    return lowering.once("rows", node, lambda: lowering.fresh("rows"))
 
 
 def _replaced(lowering: Lowering, node: Stored) -> str:

@@ -87,6 +87,4 @@ def _beginning(lowering: Lowering, node: Relation) -> str:
         lowering.synopsis(known, begin, lowering.step("shape", f"SELECT MIN(_t) AS _begin FROM (\n{union(*arrived)}\n)"))
         return begin
 
-    result = lowering.once("beginning", node, make)
-    assert result is not None
-    return result
+    return lowering.once("beginning", node, make)

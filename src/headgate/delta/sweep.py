@@ -34,6 +34,12 @@ def keys(node: Aggregate) -> str:
     return ", ".join(f"{key.expression.sql} AS {hidden}" for key, hidden in zip(node.keys, group(node), strict=True))
 
 
+def keys_again(node: Aggregate, table: str = "") -> str:
+    """The hidden names under those of the keys again."""
+    prefix = f"{table}." if table else ""
+    return ", ".join(f"{prefix}{hidden} AS {name(key.name)}" for hidden, key in zip(group(node), node.keys, strict=True))
+
+
 def over(keys: tuple[str, ...]) -> str:
     """The window specification that walks through each group in time."""
     return f"({f'PARTITION BY {listed(keys)} ' if keys else ''}ORDER BY _t)"
@@ -104,6 +110,4 @@ def steps(lowering: Lowering, node: Relation, timeline: str) -> str:
             f"FROM {timeline}",
         )
 
-    result = lowering.once("steps", node, make)
-    assert result is not None
-    return result
+    return lowering.once("steps", node, make)

@@ -60,9 +60,7 @@ def live(lowering: Lowering, node: Window, frame: Rows | Values) -> str:
 
 
 def _synopsis(lowering: Lowering, node: Window) -> str:
-    held = lowering.once("tail", node, lambda: lowering.fresh("tail"))
-    assert held is not None
-    return held
+    return lowering.once("tail", node, lambda: lowering.fresh("tail"))
 
 
 def _seen_from(frame: Rows | Values) -> str:
@@ -107,9 +105,7 @@ def _displaced(lowering: Lowering, node: Window, frame: Rows | Values) -> str:
         lowering.synopsis(held, contents, lowering.step("arriving", f"SELECT {columns} FROM {tuples}"))
         return displaced
 
-    displaced = lowering.once("displaced", node, make)
-    assert displaced is not None
-    return displaced
+    return lowering.once("displaced", node, make)
 
 
 def _overtaken(joined: str, columns: str, frame: Values) -> str:
@@ -169,6 +165,4 @@ def _stepping(lowering: Lowering, node: Window, frame: Rows, step: int) -> str:
             f"WHERE CASE WHEN _was IS NULL THEN _from IS NOT NULL AND (_x IS NULL OR _x > _from) ELSE _x IS NOT NULL END",
         )
 
-    result = lowering.once("stepping", node, make)
-    assert result is not None
-    return result
+    return lowering.once("stepping", node, make)

@@ -36,6 +36,16 @@ def quoted(name: str) -> str:
     return name if name.isidentifier() else f"`{name}`"
 
 
+def fresh(name: str, taken: set[str]) -> str:
+    """The name, with a number behind it if it is taken; it is taken from now on."""
+    candidate, number = name, 1
+    while candidate.lower() in taken:
+        number += 1
+        candidate = f"{name}_{number}"
+    taken.add(candidate.lower())
+    return candidate
+
+
 def constant(sql: str, kind: str) -> Expression:
     return Expression(sql, kind, frozenset())
 

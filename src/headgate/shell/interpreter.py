@@ -105,7 +105,7 @@ class Interpreter:
             case Dropped(kind, name):
                 self.say(f"{kind} {name} is dropped" if name else f"there is no such {kind}")
             case Listing():
-                self.say(table(definition))
+                self.say(str(definition))
             case _:
                 assert_never(definition)
 
@@ -225,14 +225,6 @@ def beyond_json(row: Any, columns: Iterable[Column]) -> Any:
         return value
 
     return {name: converted(name, value) for name, value in row.items()} if isinstance(row, dict) else row
-
-
-def table(listing: Listing) -> str:
-    """Words under their headings, in columns."""
-    lines = [listing.columns, *listing.rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = (zip(line, widths, strict=True) for line in lines)
-    return "\n".join("  ".join(f"{word:<{width}}" for word, width in line).rstrip() for line in padded)
 
 
 def described(thing: Stream | Relation | View | Query) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeAlias, cast
 
-from headgate.plan.derived import column
+from headgate.plan.derived import column, fresh
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import (
     Aggregate,
@@ -90,18 +90,18 @@ def _over(node: Node, below: tuple[Node, ...]) -> Node:
             values = _places(child, below[0])
             grouped = _named(keys, values, "k")
             taken = {key.name.lower() for key in grouped}
-            counted = tuple(replace(_call(call, values), name=_fresh(f"a{i}", taken)) for i, call in enumerate(calls))
+            counted = tuple(replace(_call(call, values), name=fresh(f"a{i}", taken)) for i, call in enumerate(calls))
             return replace(node, child=below[0], keys=grouped, calls=counted)  # type: ignore[arg-type]
         case Ranked(child, by, items):
             values = _places(child, below[0])
             taken = {name.lower() for name in names(below[0])}
-            added = tuple(Named(_fresh(f"r{i}", taken), _read(item.expression, values)) for i, item in enumerate(items))
+            added = tuple(Named(fresh(f"r{i}", taken), _read(item.expression, values)) for i, item in enumerate(items))
             return Ranked(cast(Relation, below[0]), _columns(by, values), added)
         case Exploded(child, generator, _, made):
             taken = {name.lower() for name in names(below[0])}
-            fresh = tuple(_fresh(f"e{i}", taken) for i in range(len(made)))
+            again = tuple(fresh(f"e{i}", taken) for i in range(len(made)))
             read = _read(generator, _places(child, below[0]))
-            return replace(node, child=below[0], generator=read, made=fresh)  # type: ignore[arg-type]
+            return replace(node, child=below[0], generator=read, made=again)  # type: ignore[arg-type]
         case Window(child):
             return _window(node, cast(Stream, below[0]), _places(child, below[0]))
         case _:
@@ -110,8 +110,8 @@ def _over(node: Node, below: tuple[Node, ...]) -> Node:
 
 def _window(node: Window, child: Stream, values: _Values) -> Relation:
     taken = {name.lower() for name in names(child)}
-    stamp = None if node.stamp is None else _fresh("at", taken)
-    arrival = None if node.arrival is None else _fresh("nth", taken)
+    stamp = None if node.stamp is None else fresh("at", taken)
+    arrival = None if node.arrival is None else fresh("nth", taken)
     frame = node.frame
     match frame:
         case Rows(by=by):
@@ -152,7 +152,7 @@ def _named(items: Iterable[Named], values: _Values, hint: str) -> tuple[Named, .
     for position, item in enumerate(items):
         expression = _read(item.expression, values)
         own = expression.column if expression.column is not None and expression.column.lower() not in taken else None
-        result.append(Named(_fresh(own or f"{hint}{position}", taken), expression))
+        result.append(Named(fresh(own or f"{hint}{position}", taken), expression))
     return tuple(result)
 
 
@@ -164,7 +164,7 @@ def _project(child: Relation, items: tuple[Named, ...], values: _Values) -> Rela
 
 def _join(node: Join, left: Relation, right: Relation) -> Relation:
     taken = {name.lower() for name in names(left)}
-    apart = tuple(_fresh(name, taken) for name in names(right))
+    apart = tuple(fresh(name, taken) for name in names(right))
     right = right if apart == names(right) else renamed(right, apart)
     first, second = _places(node.left, left), _places(node.right, right)
     return replace(
@@ -186,12 +186,3 @@ def _call(call: Call, values: _Values) -> Call:
     arguments = tuple(_read(argument, values) for argument in call.arguments)
     columns = frozenset().union(*(values[name].columns if name in values else {name} for name in call.columns))
     return replace(call, sql=sql, arguments=arguments, condition=condition, columns=columns)
-
-
-def _fresh(wanted: str, taken: set[str]) -> str:
-    name, number = wanted, 1
-    while name.lower() in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    taken.add(name.lower())
-    return name
