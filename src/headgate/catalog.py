@@ -12,12 +12,22 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from headgate.errors import Place, UserError, nearest, quoted
+from headgate.heartbeat.declared import Declarations
 
 if TYPE_CHECKING:
     from headgate.plan.nodes import Node
 
 Tick: TypeAlias = int
 """An instant of application time: microseconds since 1970 for TIMESTAMP time, units for integer time."""
+
+Stamped: TypeAlias = Literal["external", "internal", "latent"]
+"""Who stamps a tuple: its source, the engine on entry, or nobody, so that the order of arrival is all there is."""
+
+Late: TypeAlias = Literal["keep", "drop", "fail"]
+"""What becomes of a late tuple: kept with the dead letters, dropped and counted, or the batch is refused."""
+
+UNLIMITED: Tick = 2**62
+"""As a limit on timestamps in the future: there is none."""
 
 MICROSECONDS_PER_UNIT = {
     "MICROSECOND": 1,
@@ -35,11 +45,13 @@ class TimeDomain(Enum):
 
     INTEGER = "integer"
     TIMESTAMP = "timestamp"
+    ARRIVAL = "arrival"
+    """No time at all but the order in which tuples came, counted over all streams that have none."""
 
     @property
     def origin(self) -> Tick:
         """The first instant there is: 0, or 0001-01-01, the first timestamp Spark has."""
-        return 0 if self is TimeDomain.INTEGER else -62_135_596_800_000_000
+        return -62_135_596_800_000_000 if self is TimeDomain.TIMESTAMP else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +70,24 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A base stream: its columns, how it is stamped, and what it promises about disorder."""
+    """A base stream: its columns, how it is stamped, which sources it holds, and what becomes of tuples that cannot be used."""
 
     name: str
     columns: tuple[Column, ...]
     domain: TimeDomain
     timestamp: str | None = None
-    disorder_ticks: Tick = 0
     connector: Connector | None = None
+    stamped: Stamped = "external"
+    source: str | None = None
+    """The column that names the source of a tuple: each has its own clock."""
+
+    heartbeat: str | None = None
+    """A column in which the source sends heartbeats of its own: a BOOLEAN marks rows that are nothing else, an instant stands
+    beside the tuple."""
+
+    late: Late = "keep"
+    ahead: Tick | None = None
+    """How far in the future a timestamp may lie; None: the default of its domain."""
 
     def row_columns(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
@@ -136,6 +158,10 @@ class Settings:
     unit_seconds: Fraction = Fraction(1)
     timeout_us: int | None = None
     state: Literal["any", "bounded"] = "any"
+    estimation: Literal["on", "off"] = "on"
+    """Whether bounds are estimated where nothing is declared."""
+    clock_unit_us: int = 1_000
+    """How finely delays on the engine's clock are told apart."""
 
 
 CHOICES = {
@@ -143,6 +169,7 @@ CHOICES = {
     "range": ("closed", "half-open"),
     "empty_aggregate": ("row", "no-row"),
     "state": ("any", "bounded"),
+    "estimation": ("on", "off"),
 }
 
 
@@ -164,6 +191,8 @@ class Catalog:
         self.aggregates: set[str] = set()
         """Names of functions from outside that are aggregates: without it they would pass for scalar ones."""
         self.settings = Settings()
+        self.declarations = Declarations()
+        """What was declared about clocks and delays, of streams and relations by their names as first written."""
         self.pending: tuple[Any, str] | None = None
         """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""
 

@@ -1,0 +1,154 @@
+"""What was declared about the sources: bounds pair by pair, latencies, environments, how to estimate, how to group.
+
+A party is a stream, or one source of a stream that holds many. What is said of a stream is said of each of its sources; what
+is said of one source is said besides. Everything declared is true, so a pair's bounds are all of them together. Nothing here
+grows with the square of the number of sources: environments are kept as the numbers they consist of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from headgate.heartbeat.bounds import Bound, Bounds, strongest
+
+if TYPE_CHECKING:
+    from headgate.catalog import Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    stream: str
+    source: str | None = None
+
+    def __str__(self) -> str:
+        return self.stream if self.source is None else f"{self.stream} SOURCE '{self.source}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Sensors:
+    """Clocks that differ from a global one by at most `deviation`; `rate` is how much they advance at least, in ticks a second."""
+
+    deviation: Tick
+    rate: Fraction | None = None
+
+    def own(self) -> Bounds:
+        late = Bound(self.deviation)
+        return strongest((late, *self._in_the_end(self.deviation)))
+
+    def after(self, other: Sensors) -> Bounds:
+        """What a tuple of the other says about this one."""
+        together = self.deviation + other.deviation
+        return strongest((Bound(together), *self._in_the_end(together)))
+
+    def _in_the_end(self, ticks: Tick) -> Bounds:
+        return () if self.rate is None else (Bound(0, after_us=-int(-Fraction(ticks) * 1_000_000 // self.rate)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """Timestamps drawn from one shared counter; a source needs between `least_us` and `most_us` from drawing to sending."""
+
+    least_us: int
+    most_us: int
+
+    def own(self) -> Bounds:
+        return (Bound(0),)
+
+    def after(self, other: Counter) -> Bounds:
+        return strongest((Bound(0, after_us=max(self.most_us - other.least_us, 0)), Bound(0, tuples=1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Estimation:
+    """How bounds are learnt from what arrives: see `estimate`."""
+
+    horizon_us: int = 0
+    """The longest delay for which a bound is estimated."""
+
+    window_tuples: int | None = 1_000
+    window_us: int | None = None
+    """How much must pass without a surprise before an estimate is lowered; both None: never."""
+
+    weight: float = 0.5
+    """Of the old estimate, when it is lowered."""
+
+    adaptive: bool = True
+    """Whether the window itself adapts."""
+
+    confidence: float | None = None
+    """Instead of the largest skew seen: one that this part of the tuples keeps to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Sources that share one heartbeat: sets given by the user, or so many formed by likeness."""
+
+    count: int | None = None
+    sets: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(slots=True)
+class Declarations:
+    skews: dict[tuple[Party, Party], Bounds] = field(default_factory=dict)
+    """Between two sources. From a stream to itself: between any two different sources of it."""
+
+    disorders: dict[Party, Bounds] = field(default_factory=dict)
+    """Of a source with itself."""
+
+    latencies_us: dict[Party, int] = field(default_factory=dict)
+    sensors: dict[Party, Sensors] = field(default_factory=dict)
+    counters: dict[Party, Counter] = field(default_factory=dict)
+    estimations: dict[str, Estimation] = field(default_factory=dict)
+    groupings: dict[str, Grouping] = field(default_factory=dict)
+
+    def about(self, stream: str) -> bool:
+        """Whether anything was declared from which heartbeats of the stream follow; if not, its bounds are estimated."""
+        targets = [*self.disorders, *self.sensors, *self.counters, *(second for _, second in self.skews)]
+        return any(party.stream == stream for party in targets)
+
+    def singled_out(self, stream: str) -> list[str]:
+        """The sources of the stream of which something is said in particular, other than parameters of an environment."""
+        parties = [*self.disorders, *self.latencies_us, *(party for pair in self.skews for party in pair)]
+        return sorted({party.source for party in parties if party.stream == stream and party.source is not None})
+
+    def own(self, party: Party) -> Bounds:
+        """What a source's tuple says about its own next ones."""
+        found = [bound for one in _levels(party) for bound in self.disorders.get(one, ())]
+        sensor, counter = self.sensor(party), self.counter(party)
+        found += sensor.own() if sensor else ()
+        found += counter.own() if counter else ()
+        return strongest(found)
+
+    def between(self, first: Party, second: Party) -> Bounds:
+        """What a tuple of the first says about another source, the second."""
+        pairs = [(one, other) for one in _levels(first) for other in _levels(second)]
+        found = [bound for pair in pairs for bound in self.skews.get(pair, ())]
+        if (one := self.sensor(first)) and (other := self.sensor(second)):
+            found += other.after(one)
+        if (drawn := self.counter(first)) and (drawing := self.counter(second)):
+            found += drawing.after(drawn)
+        return strongest(found)
+
+    def latency_us(self, party: Party) -> int:
+        return next((self.latencies_us[one] for one in _levels(party) if one in self.latencies_us), 0)
+
+    def sensor(self, party: Party) -> Sensors | None:
+        return next((self.sensors[one] for one in _levels(party) if one in self.sensors), None)
+
+    def counter(self, party: Party) -> Counter | None:
+        return next((self.counters[one] for one in _levels(party) if one in self.counters), None)
+
+    def forget(self, stream: str) -> None:
+        self.skews = {pair: bounds for pair, bounds in self.skews.items() if stream not in (pair[0].stream, pair[1].stream)}
+        for known in (self.disorders, self.latencies_us, self.sensors, self.counters):
+            for party in [party for party in known if party.stream == stream]:
+                del known[party]  # type: ignore[attr-defined]
+        self.estimations.pop(stream, None)
+        self.groupings.pop(stream, None)
+
+
+def _levels(party: Party) -> tuple[Party, ...]:
+    """The party and the stream it belongs to, the more particular first."""
+    return (party,) if party.source is None else (party, Party(party.stream))
