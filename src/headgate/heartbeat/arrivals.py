@@ -1,4 +1,4 @@
-"""What arrived on a stream at one instant of the engine's clock, in numbers: per source how many tuples, and their timestamps' range.
+"""What arrived on a stream at an instant of the engine's clock, in numbers: how many tuples of each source, stamped when.
 
 Rows pushed from Python also come one by one, in their order; a batch that Spark took in comes as its summary.
 """
@@ -40,6 +40,24 @@ class Arrivals:
     @property
     def total(self) -> int:
         return int(self.counts.sum())
+
+    def of_members(self, members: NDArray[np.intp], chosen: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Arrivals]:
+        """Only the chosen sources, each under the number of its member, and those of the same member together."""
+        if chosen.all() and len(np.unique(members)) == len(members):
+            return members, self
+        places, inverse = np.unique(members[chosen], return_inverse=True)
+        if self.rows is not None:
+            mine = chosen[self.rows[0]]
+            new = np.full(len(chosen), -1)
+            new[chosen] = inverse
+            return places, of_rows(places.tolist(), new[self.rows[0][mine]], self.rows[1][mine])
+        counts, behind = np.zeros(len(places), np.int64), np.zeros(len(places), np.int64)
+        largest, smallest = np.full(len(places), NEVER), np.full(len(places), -NEVER)
+        np.add.at(counts, inverse, self.counts[chosen])
+        np.maximum.at(largest, inverse, self.largest[chosen])
+        np.minimum.at(smallest, inverse, self.smallest[chosen])
+        np.maximum.at(behind, inverse, self.behind[chosen])
+        return places, Arrivals(places.tolist(), counts, smallest, largest, behind, None, self.sample)
 
     def weighted(self) -> tuple[Ticks, Ticks]:
         """Timestamps with their number: of every tuple if they are known, otherwise of the sample or the earliest."""

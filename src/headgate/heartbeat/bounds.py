@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
-
 
 if TYPE_CHECKING:
     from headgate.catalog import Tick
@@ -49,7 +49,7 @@ def problem(bounds: Iterable[Bound]) -> str | None:
             return "a bound waits for a time or for tuples, not for both"
     for counted in (False, True):
         row = sorted((bound for bound in known if bool(bound.tuples) is counted), key=lambda bound: bound.delay)
-        for sooner, later in zip(row, row[1:], strict=False):
+        for sooner, later in pairwise(row):
             if later.delay == sooner.delay:
                 return "two bounds have the same delay"
             if later.within >= sooner.within:

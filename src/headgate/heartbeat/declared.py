@@ -7,6 +7,7 @@ grows with the square of the number of sources: environments are kept as the num
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class Sensors:
-    """Clocks that differ from a global one by at most `deviation`; `rate` is how much they advance at least, in ticks a second."""
+    """Clocks that differ from a global one by at most `deviation`; they advance by at least `rate` ticks a second."""
 
     deviation: Tick
     rate: Fraction | None = None
@@ -41,6 +42,13 @@ class Sensors:
         """What a tuple of the other says about this one."""
         together = self.deviation + other.deviation
         return strongest((Bound(together), *self._in_the_end(together)))
+
+    @staticmethod
+    def weakest(members: Iterable[Sensors]) -> Sensors:
+        """What holds for each of them."""
+        known = list(members)
+        rates = [one.rate for one in known if one.rate is not None]
+        return Sensors(max(one.deviation for one in known), min(rates) if len(rates) == len(known) else None)
 
     def _in_the_end(self, ticks: Tick) -> Bounds:
         return () if self.rate is None else (Bound(0, after_us=-int(-Fraction(ticks) * 1_000_000 // self.rate)),)
@@ -58,6 +66,12 @@ class Counter:
 
     def after(self, other: Counter) -> Bounds:
         return strongest((Bound(0, after_us=max(self.most_us - other.least_us, 0)), Bound(0, tuples=1)))
+
+    @staticmethod
+    def weakest(members: Iterable[Counter]) -> Counter:
+        """What holds for each of them."""
+        known = list(members)
+        return Counter(min(one.least_us for one in known), max(one.most_us for one in known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,41 +128,32 @@ class Declarations:
         return sorted({party.source for party in parties if party.stream == stream and party.source is not None})
 
     def own(self, party: Party) -> Bounds:
-        """What a source's tuple says about its own next ones."""
-        found = [bound for one in _levels(party) for bound in self.disorders.get(one, ())]
-        sensor, counter = self.sensor(party), self.counter(party)
-        found += sensor.own() if sensor else ()
-        found += counter.own() if counter else ()
-        return strongest(found)
+        """What was said of a source with itself, environments apart."""
+        return strongest(bound for one in levels(party) for bound in self.disorders.get(one, ()))
 
     def between(self, first: Party, second: Party) -> Bounds:
-        """What a tuple of the first says about another source, the second."""
-        pairs = [(one, other) for one in _levels(first) for other in _levels(second)]
-        found = [bound for pair in pairs for bound in self.skews.get(pair, ())]
-        if (one := self.sensor(first)) and (other := self.sensor(second)):
-            found += other.after(one)
-        if (drawn := self.counter(first)) and (drawing := self.counter(second)):
-            found += drawing.after(drawn)
-        return strongest(found)
+        """What was said of two sources, environments apart."""
+        pairs = [(one, other) for one in levels(first) for other in levels(second)]
+        return strongest(bound for pair in pairs for bound in self.skews.get(pair, ()))
 
     def latency_us(self, party: Party) -> int:
-        return next((self.latencies_us[one] for one in _levels(party) if one in self.latencies_us), 0)
+        return next((self.latencies_us[one] for one in levels(party) if one in self.latencies_us), 0)
 
     def sensor(self, party: Party) -> Sensors | None:
-        return next((self.sensors[one] for one in _levels(party) if one in self.sensors), None)
+        return next((self.sensors[one] for one in levels(party) if one in self.sensors), None)
 
     def counter(self, party: Party) -> Counter | None:
-        return next((self.counters[one] for one in _levels(party) if one in self.counters), None)
+        return next((self.counters[one] for one in levels(party) if one in self.counters), None)
 
     def forget(self, stream: str) -> None:
         self.skews = {pair: bounds for pair, bounds in self.skews.items() if stream not in (pair[0].stream, pair[1].stream)}
         for known in (self.disorders, self.latencies_us, self.sensors, self.counters):
             for party in [party for party in known if party.stream == stream]:
-                del known[party]  # type: ignore[attr-defined]
+                del known[party]
         self.estimations.pop(stream, None)
         self.groupings.pop(stream, None)
 
 
-def _levels(party: Party) -> tuple[Party, ...]:
+def levels(party: Party) -> tuple[Party, ...]:
     """The party and the stream it belongs to, the more particular first."""
     return (party,) if party.source is None else (party, Party(party.stream))

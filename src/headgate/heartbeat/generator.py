@@ -1,97 +1,246 @@
-"""Heartbeats of streams: how far each is known to be complete, from what arrived, when, and what was promised.
+"""Heartbeat generation: from what arrived and when, and from the bounds, up to when each source is complete.
 
-A stream promises that a tuple arrives at most `disorder` ticks behind the largest timestamp before it. So after the largest
-timestamp m, everything up to m - disorder - 1 is complete; m - disorder itself may still come. A stream from which nothing
-came for the timeout is silent: it no longer holds others back and follows them. Heartbeats never go back.
+    a tuple stamped τ arrives from i at c  ⇒  from c + delay on, j is complete up to τ - within, for each bound from i to j
+
+where the delay of a bound that sources promise at emission includes the latency of j, because a tuple that j sent in time may
+still be under way. Sources with the same bounds form a cohort: bounds are kept between cohorts, numbers per source, and nothing
+per pair of sources.
+
+In: arrivals with the instant of the engine's clock, in its order; all arrivals of an instant come before the heartbeats at it.
+Out: for every source the largest timestamp τ such that nothing stamped up to τ can still arrive; NEVER while that is unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable
 
-from headgate.catalog import Tick
+import numpy as np
+from numpy.typing import NDArray
 
+from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
+from headgate.heartbeat.bounds import Bound, Bounds
+from headgate.heartbeat.maxima import Delayed, Maxima, grown, top
 
-@dataclass(slots=True)
-class Progress:
-    """What is known of one stream."""
-
-    disorder_ticks: Tick
-    since_us: int
-    """When it was last heard of on the engine's clock; before the first tuple, when it was defined."""
-
-    finished: bool = False
-    """Nothing will come any more: it holds nobody back, and is not silent."""
-
-    largest: Tick | None = None
-    given: Tick | None = None
-    """The last heartbeat anybody was given: what arrives at or before it is late."""
-
-    @property
-    def promised(self) -> Tick | None:
-        return None if self.largest is None else self.largest - self.disorder_ticks - 1
+Members = NDArray[np.intp]
 
 
-class Heartbeats:
-    def __init__(self) -> None:
-        self.streams: dict[str, Progress] = {}
-        self.timeout_us: int | None = None
-        self.asked_us: int | None = None
-        """When a heartbeat was first asked for: streams that never spoke count as silent from the timeout after it."""
+class Cohort:
+    """Sources with the same bounds: what each has sent, and what follows from it for itself."""
 
-    def add(self, stream: str, disorder_ticks: Tick, now_us: int) -> None:
-        self.streams[stream] = Progress(disorder_ticks, now_us)
+    def __init__(self, unit_us: int, latency_us: int = 0) -> None:
+        self.unit_us = unit_us
+        self.latency_us = latency_us
+        self.own: Bounds = ()
+        """What a source says about itself; delays in time include the latency, where there is one."""
+        self.size = 0
+        self.largest = np.empty(0, np.int64)
+        self.heard_us = np.empty(0, np.int64)
+        self.maxima = Maxima(unit_us)
+        self.punctuations = Delayed(latency_us, unit_us, 0)
+        self._delayed: dict[int, Delayed] = {}
+        self._counted: dict[Hashable, Counted] = {}
 
-    def finish(self, stream: str) -> None:
-        self.streams[stream].finished = True
+    def resize(self, size: int) -> None:
+        self.size = max(size, self.size)
+        self.largest = grown(self.largest, size, NEVER)
+        self.heard_us = grown(self.heard_us, size, NEVER)
+        for delayed in (self.punctuations, *self._delayed.values()):
+            delayed.resize(len(self.largest))
+        for counted in self._counted.values():
+            counted.resize(len(self.largest))
 
-    def arrived(self, stream: str, largest: Tick, now_us: int) -> None:
-        """Tuples came; `largest` is the largest timestamp among those that were not late."""
-        progress = self.streams[stream]
-        progress.largest = largest if progress.largest is None else max(progress.largest, largest)
-        progress.since_us = now_us
+    def set_unit(self, unit_us: int) -> None:
+        self.unit_us = self.maxima.unit_us = self.punctuations.unit_us = unit_us
+        for delayed in (*self._delayed.values(), *(counted.promised for counted in self._counted.values())):
+            delayed.unit_us = unit_us
 
-    def heard(self, stream: str, now_us: int) -> None:
-        """Something came that moves no heartbeat, a late tuple for instance: the stream is not silent."""
-        self.streams[stream].since_us = now_us
+    def delayed(self, delay_us: int, now_us: int) -> Delayed:
+        """Its sources' largest timestamps as they were that long ago; asked for the first time, from now on."""
+        if delay_us not in self._delayed:
+            fresh = self._delayed[delay_us] = Delayed(delay_us, self.unit_us, len(self.largest))
+            known = np.flatnonzero(self.largest > NEVER)
+            fresh.add(known, self.largest[known], now_us)
+        return self._delayed[delay_us]
 
-    def silent(self, stream: str, now_us: int) -> bool:
-        if self.timeout_us is None:
-            return False
-        progress = self.streams[stream]
-        since_us = progress.since_us
-        if progress.largest is None and self.asked_us is not None:
-            since_us = max(since_us, self.asked_us)
-        return now_us - since_us >= self.timeout_us
+    def counted(self, sender: Hashable, tuples: int) -> Counted:
+        """What `sender` had sent before the last so many tuples of each source; None stands for the source itself."""
+        key = (sender, tuples)
+        if key not in self._counted:
+            self._counted[key] = Counted(tuples, self.latency_us, self.unit_us, len(self.largest))
+        return self._counted[key]
 
-    def heartbeat(self, streams: Iterable[str], now_us: int) -> Tick | None:
-        """The instant up to which all of these streams are complete; None while that is unknown.
+    def sent_before(self, now_us: int) -> Ticks:
+        """The largest timestamps of the tuples that were surely sent before any that arrives now."""
+        return self.delayed(self.latency_us, now_us).at(now_us - 1) if self.latency_us else self.largest
 
-        Silent streams follow the slowest that is not. If all are silent, everything that came is complete.
-        """
-        self.asked_us = now_us if self.asked_us is None else self.asked_us
-        going_on = [name for name in streams if not self.streams[name].finished]
-        inputs = [self.streams[name] for name in going_on]
-        speaking = [self.streams[name] for name in going_on if not self.silent(name, now_us)]
-        if speaking:
-            promises = [progress.promised for progress in speaking]
-            known = [promise for promise in promises if promise is not None]
-            reached = min(known) if len(known) == len(promises) else None
+    def take(self, members: Members, largest: Ticks, now_us: int) -> None:
+        self.largest[members] = np.maximum(self.largest[members], largest)
+        self.heard_us[members] = now_us
+        for delayed in self._delayed.values():
+            delayed.add(members, largest, now_us)
+        self.maxima.add(top(members, largest), now_us)
+
+    def inherit(self, members: Members, other: Cohort, theirs: Members) -> None:
+        """Take over sources of another cohort with what they sent last; several may become one."""
+        np.maximum.at(self.largest, members, other.largest[theirs])
+        np.maximum.at(self.heard_us, members, other.heard_us[theirs])
+        places = np.unique(members)
+        self.maxima.add(top(places, self.largest[places]), int(self.heard_us[places].max()))
+
+    def kept(self) -> int:
+        """How many numbers wait for their delay."""
+        return len(self.maxima) + sum(map(len, self._delayed.values()))
+
+
+class Counted:
+    """For bounds with a delay in tuples: per source, what was known when the last but `tuples` of its tuples arrived.
+
+    If a bound from i to j waits for n tuples of j, then after any n tuples of j everything that i had sent before the first of
+    them counts. So a ring of n snapshots a source; the oldest is the promise, once those n can have overtaken nothing any more.
+    """
+
+    def __init__(self, tuples: int, latency_us: int, unit_us: int, size: int) -> None:
+        self.tuples = tuples
+        self.snapshots = np.full((size, tuples), NEVER)
+        self.promised = Delayed(latency_us, unit_us, size)
+
+    def resize(self, size: int) -> None:
+        self.snapshots = grown(self.snapshots, size, NEVER)
+        self.promised.resize(size)
+
+    def take(self, members: Members, counts: Ticks, known: Ticks, now_us: int) -> None:
+        """So many tuples of each source came together; `known` is what the sender had sent before."""
+        steps = np.minimum(counts, self.tuples)
+        for step in np.unique(steps):
+            chosen = steps == step
+            self._shift(members[chosen], known[chosen], int(step))
+        self._promise(members, now_us)
+
+    def take_rows(self, members: Members, arrivals: Arrivals, largest: Ticks, now_us: int) -> None:
+        """The source's own tuples one by one: `largest` is what each source had sent before the first of them."""
+        assert arrivals.rows is not None
+        positions, ticks = arrivals.rows
+        order = np.argsort(positions, kind="stable")
+        owners, stamps = positions[order], ticks[order]
+        ends = np.cumsum(arrivals.counts)
+        from_end = ends[owners] - 1 - np.arange(len(owners))
+        so_far = largest.copy()
+        early = from_end >= self.tuples
+        np.maximum.at(so_far, owners[early], stamps[early])
+        for position in range(min(self.tuples, int(arrivals.counts.max(initial=0))) - 1, -1, -1):
+            chosen = from_end == position
+            those = owners[chosen]
+            self._shift(members[those], so_far[those], 1)
+            so_far[those] = np.maximum(so_far[those], stamps[chosen])
+        self._promise(members, now_us)
+
+    def _shift(self, members: Members, known: Ticks, steps: int) -> None:
+        if steps < self.tuples:
+            self.snapshots[members, :-steps] = self.snapshots[members, steps:]
+        self.snapshots[members, -steps:] = known[:, np.newaxis]
+
+    def _promise(self, members: Members, now_us: int) -> None:
+        self.promised.add(members, self.snapshots[members, 0], now_us)
+
+
+class Generator:
+    def __init__(self, unit_us: int = 1_000) -> None:
+        self.unit_us = unit_us
+        self.cohorts: dict[int, Cohort] = {}
+        self.between: dict[tuple[int, int], Bounds] = {}
+        """Bounds from any source of one cohort to any source of another, or to any other of the same."""
+        self._next = 0
+
+    def add(self, latency_us: int = 0) -> int:
+        """A new cohort without sources; its number."""
+        self._next += 1
+        self.cohorts[self._next] = Cohort(self.unit_us, latency_us)
+        return self._next
+
+    def set_unit(self, unit_us: int) -> None:
+        """How finely delays are told apart from now on."""
+        self.unit_us = unit_us
+        for cohort in self.cohorts.values():
+            cohort.set_unit(unit_us)
+
+    def remove(self, number: int) -> None:
+        del self.cohorts[number]
+        self.between = {pair: bounds for pair, bounds in self.between.items() if number not in pair}
+
+    def bind(self, first: int, second: int, bounds: Bounds) -> None:
+        """Bounds between different sources; delays in time include the latency, where there is one."""
+        self.between.pop((first, second), None)
+        if bounds:
+            self.between[first, second] = bounds
+        maxima, latency_us = self.cohorts[first].maxima, self.cohorts[second].latency_us
+        maxima.horizon_us = max([maxima.horizon_us, *(latency_us if bound.tuples else bound.after_us for bound in bounds)])
+
+    def towards(self, number: int) -> list[tuple[int, Bounds]]:
+        """The cohorts whose tuples say something about the sources of one, and what."""
+        return [(first, bounds) for (first, second), bounds in self.between.items() if second == number]
+
+    def arrived(self, number: int, members: Members, arrivals: Arrivals, now_us: int) -> None:
+        """Tuples came; `members` are the sources in the order in which `arrivals` has them, each once."""
+        cohort = self.cohorts[number]
+        cohort.resize(int(members.max(initial=-1)) + 1)
+        for bound in cohort.own:
+            if bound.tuples and arrivals.rows is not None and not cohort.latency_us:
+                cohort.counted(None, bound.tuples).take_rows(members, arrivals, cohort.largest[members], now_us)
+            elif bound.tuples:
+                cohort.counted(None, bound.tuples).take(members, arrivals.counts, cohort.sent_before(now_us)[members], now_us)
+        for first, bounds in self.towards(number):
+            for bound in bounds:
+                if bound.tuples:
+                    strictly = now_us - 1 if cohort.latency_us else now_us
+                    seen = self.cohorts[first].maxima.ago(cohort.latency_us, strictly)
+                    known = np.full(len(members), seen.largest)
+                    if first == number:
+                        known[members == seen.source] = seen.next_largest
+                    cohort.counted(first, bound.tuples).take(members, arrivals.counts, known, now_us)
+        cohort.take(members, arrivals.largest, now_us)
+
+    def punctuated(self, number: int, members: Members, upto: int, now_us: int) -> None:
+        """These sources say themselves that they will send nothing stamped up to there any more."""
+        cohort = self.cohorts[number]
+        cohort.resize(int(members.max(initial=-1)) + 1)
+        cohort.punctuations.add(members, np.full(len(members), upto), now_us)
+
+    def promised(self, number: int, now_us: int) -> Ticks:
+        """Up to when each source of the cohort is complete."""
+        cohort = self.cohorts[number]
+        result = cohort.punctuations.at(now_us)[: cohort.size].copy()
+        for bound in cohort.own:
+            np.maximum(result, self.by_itself(number, bound, now_us), out=result)
+        for first, bounds in self.towards(number):
+            for bound in bounds:
+                np.maximum(result, self.by_others(first, number, bound, now_us), out=result)
+        return result
+
+    def by_itself(self, number: int, bound: Bound, now_us: int) -> Ticks:
+        """What each source says about itself by one bound."""
+        cohort = self.cohorts[number]
+        if bound.tuples:
+            seen = cohort.counted(None, bound.tuples).promised.at(now_us)
         else:
-            reached = max((progress.largest for progress in inputs if progress.largest is not None), default=None)
-        own = [max((x for x in (p.promised, p.given) if x is not None), default=None) for p in inputs]
-        if own and all(instant is not None for instant in own):
-            least = min(instant for instant in own if instant is not None)
-            reached = least if reached is None else max(reached, least)
-        return reached
+            seen = cohort.delayed(bound.after_us, now_us).at(now_us) if bound.after_us else cohort.largest
+        return seen[: cohort.size] - bound.within
 
-    def give(self, stream: str, heartbeat: Tick) -> None:
-        """Remember that readers of the stream were told that it is complete up to here."""
-        progress = self.streams[stream]
-        progress.given = heartbeat if progress.given is None else max(progress.given, heartbeat)
+    def by_others(self, first: int, number: int, bound: Bound, now_us: int) -> Ticks:
+        """What the sources of a cohort say by one bound about each source of another: the largest timestamp of any but itself."""
+        cohort = self.cohorts[number]
+        if bound.tuples:
+            return cohort.counted(first, bound.tuples).promised.at(now_us)[: cohort.size] - bound.within
+        found = self.cohorts[first].maxima.ago(bound.after_us, now_us)
+        seen = np.full(cohort.size, found.largest)
+        if first == number and found.source >= 0:
+            seen[found.source] = found.next_largest
+        return seen - bound.within
 
-    def limit(self, stream: str) -> Tick | None:
-        """What arrives with a timestamp up to here is late."""
-        progress = self.streams[stream]
-        return None if progress.finished else progress.given
+    def next_change(self, number: int, now_us: int) -> int | None:
+        """When a promise about the cohort that waits for its delay takes effect, if one does."""
+        cohort = self.cohorts[number]
+        waiting = [cohort.delayed(bound.after_us, now_us).next_change() for bound in cohort.own if bound.after_us]
+        waiting.append(cohort.punctuations.next_change())
+        for first, bounds in self.towards(number):
+            waiting += [self.cohorts[first].maxima.next_change(bound.after_us, now_us) for bound in bounds if bound.after_us]
+        return min((instant for instant in waiting if instant is not None), default=None)

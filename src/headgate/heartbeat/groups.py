@@ -1,0 +1,214 @@
+"""Groups of sources that share one heartbeat: their bounds, and which sources to put together (section 5.2).
+
+A group promises what the weakest of its members does, so a source that could be trusted sooner waits for the slowest of its
+group. Which partition into m groups adds the least delay is solved here for sources that differ in one number, how far behind
+they may be: the best groups are then runs of the sorted numbers, and the best runs are found by dynamic programming.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.catalog import Tick
+from headgate.heartbeat.arrivals import Ticks
+from headgate.heartbeat.bounds import Bound, Bounds, strongest, weaker
+from headgate.heartbeat.declared import Counter, Declarations, Party, Sensors
+
+KINDS = 16
+"""Sources of a stream whose environments differ are told apart in so many steps."""
+
+DISTINCT = 512
+"""More different numbers than this are first rounded up to this many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Sources of a stream that are told apart from its others, and by which bounds."""
+
+    parties: tuple[Party, ...]
+    """Whose declarations count: of several, the weakest."""
+
+    sensor: Sensors | None = None
+    counter: Counter | None = None
+    group: int | None = None
+    """The number of the group, if its sources share one heartbeat."""
+
+    def __str__(self) -> str:
+        name = str(self.parties[0])
+        return name if self.group is None else f"{self.parties[0].stream} group {self.group}" if self.group >= 0 else name
+
+    def latency_us(self, declarations: Declarations) -> int:
+        return max(declarations.latency_us(party) for party in self.parties)
+
+    def own(self, declarations: Declarations) -> Bounds:
+        """What a tuple says about later ones of its source; in a group, of any source."""
+        sets = [self._with_environment(declarations.own(party)) for party in self.parties]
+        if self.group is not None:
+            pairs = [(one, other) for one in self.parties for other in self.parties if one != other or one.source is None]
+            sets += [self._between(declarations, one, other, self) for one, other in pairs]
+        return _delayed(_together(sets, self), self.latency_us(declarations))
+
+    def after(self, other: Kind, declarations: Declarations) -> Bounds:
+        """What a tuple of another source says about one of these; a group has no other source."""
+        if other == self and self.group is not None:
+            return ()
+        sets = [self._between(declarations, one, mine, other) for one in other.parties for mine in self.parties]
+        return _delayed(_together(sets, self), self.latency_us(declarations))
+
+    def _between(self, declarations: Declarations, first: Party, second: Party, other: Kind) -> Bounds:
+        found = list(declarations.between(first, second))
+        if self.sensor is not None and other.sensor is not None:
+            found += self.sensor.after(other.sensor)
+        if self.counter is not None and other.counter is not None:
+            found += self.counter.after(other.counter)
+        return strongest(found)
+
+    def _with_environment(self, bounds: Bounds) -> Bounds:
+        found = list(bounds)
+        found += self.sensor.own() if self.sensor is not None else ()
+        found += self.counter.own() if self.counter is not None else ()
+        return strongest(found)
+
+
+def _together(sets: Iterable[Bounds], kind: Kind) -> Bounds:
+    """What holds whichever of the sets does: B̂ = ⊔ over the pairs. That the sources of a group have sent n tuples together says
+    nothing of each, so a delay in tuples is lost."""
+    joined = reduce(weaker, sets)
+    return joined if kind.group is None else tuple(bound for bound in joined if not bound.tuples)
+
+
+def _delayed(bounds: Bounds, latency_us: int) -> Bounds:
+    """A promise made at emission holds for what arrives once nothing that was sent before can be under way any more."""
+    return tuple(bound if bound.tuples else Bound(bound.within, bound.after_us + latency_us) for bound in bounds)
+
+
+def kinds(declarations: Declarations, stream: str, sources: Iterable[str], groups: dict[str, int]) -> dict[str, Kind]:
+    """The kind of each source of a stream of which something is said in particular, or that was put into a group."""
+    single = {*declarations.singled_out(stream)}
+    environments = (party for known in (declarations.sensors, declarations.counters) for party in known)
+    particular = single | {party.source for party in environments if party.stream == stream}
+    chosen = [source for source in sources if source in particular or source in groups]
+    plain = at_large(declarations, stream)
+    result = {
+        source: _of_one(declarations, Party(stream, source), source in single) if source in particular else plain
+        for source in chosen
+    }
+    result = _fewer(result)
+    members: dict[int, list[str]] = {}
+    for source, group in groups.items():
+        members.setdefault(group, []).append(source)
+    for group, those in members.items():
+        if len(those) > 1:
+            result |= dict.fromkeys(those, _merged((result[source] for source in those), group))
+    return result
+
+
+def at_large(declarations: Declarations, stream: str, group: int | None = None) -> Kind:
+    """The sources of a stream of which nothing is said in particular."""
+    party = Party(stream)
+    return Kind((party,), declarations.sensor(party), declarations.counter(party), group)
+
+
+def _of_one(declarations: Declarations, party: Party, single: bool) -> Kind:
+    told_apart = party if single else Party(party.stream)
+    return Kind((told_apart,), declarations.sensor(party), declarations.counter(party))
+
+
+def _merged(members: Iterable[Kind], group: int | None) -> Kind:
+    alike = list(dict.fromkeys(members))
+    parties = tuple(dict.fromkeys(party for kind in alike for party in kind.parties))
+    sensors, counters = [kind.sensor for kind in alike if kind.sensor], [kind.counter for kind in alike if kind.counter]
+    return Kind(
+        parties,
+        Sensors.weakest(sensors) if len(sensors) == len(alike) else None,
+        Counter.weakest(counters) if len(counters) == len(alike) else None,
+        group,
+    )
+
+
+def _fewer(found: dict[str, Kind]) -> dict[str, Kind]:
+    """Sources that differ only in their environment, in at most so many kinds: those that are alike become one."""
+    alone = {kind for kind in found.values() if kind.group is None and kind.sensor is not None and len(kind.parties) == 1}
+    loose = sorted((kind for kind in alone if kind.parties[0].source is None), key=lambda kind: _deviation(kind))
+    if len(loose) <= KINDS:
+        return found
+    labels = partition(np.array([_deviation(kind) for kind in loose]), KINDS).labels.tolist()
+    merged = {label: _merged((kind for kind, of in zip(loose, labels, strict=True) if of == label), None) for label in {*labels}}
+    replaced = {kind: merged[label] for kind, label in zip(loose, labels, strict=True)}
+    return {source: replaced.get(kind, kind) for source, kind in found.items()}
+
+
+def _deviation(kind: Kind) -> Tick:
+    return kind.sensor.deviation if kind.sensor is not None else 0
+
+
+def behind(declarations: Declarations, party: Party) -> Tick:
+    """How far behind a source may be, as one number to compare sources by."""
+    sensor = declarations.sensor(party)
+    return (sensor.deviation if sensor is not None else 0) + declarations.latency_us(party)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    labels: NDArray[np.intp]
+    """The group of each source."""
+
+    bounds: Ticks
+    """Of each group: the largest number of its members."""
+
+    added: Ticks
+    """Of each source: how much larger its group's number is than its own."""
+
+    def __str__(self) -> str:
+        most, mean = int(self.added.max(initial=0)), self.added.mean()
+        return f"{len(self.bounds)} groups: {most} ticks added at most, {mean:.1f} on average"
+
+
+def partition(behind: Ticks, groups: int) -> Partition:
+    """At most so many groups of sources, given how far behind each may be, with the least sum of added delays."""
+    values, inverse, weights = _rounded(behind)
+    ends = _best_ends(values, weights, min(groups, len(values)))
+    of_value = np.searchsorted(ends, np.arange(len(values)))
+    labels = of_value[inverse]
+    return Partition(labels, values[ends], values[ends][labels] - behind)
+
+
+def _rounded(behind: Ticks) -> tuple[Ticks, NDArray[np.intp], Ticks]:
+    values, inverse, weights = np.unique(behind, return_inverse=True, return_counts=True)
+    if len(values) <= DISTINCT:
+        return values, inverse, weights
+    steps = np.unique(np.linspace(0, len(values) - 1, DISTINCT + 1).astype(np.intp)[1:])
+    of_step = np.searchsorted(steps, np.arange(len(values)))
+    merged = np.bincount(of_step, weights=weights).astype(np.int64)
+    return values[steps], of_step[inverse], merged
+
+
+def _best_ends(values: Ticks, weights: Ticks, groups: int) -> NDArray[np.intp]:
+    """Where the runs end: cost of a run i..j = Σ weight · (its largest value - value)."""
+    size = len(values)
+    heavy, mass = np.concatenate([[0], np.cumsum(weights)]), np.concatenate([[0.0], np.cumsum(weights * values.astype(float))])
+    first, last = np.arange(size)[:, np.newaxis], np.arange(size)[np.newaxis, :]
+    cost = np.where(first <= last, values[last] * (heavy[last + 1] - heavy[first]) - (mass[last + 1] - mass[first]), np.inf)
+    best, chosen = cost[0], []
+    for _ in range(groups - 1):
+        before = np.concatenate([[np.inf], best[:-1]])  # best for everything before `first`
+        totals = before[:, np.newaxis] + cost
+        chosen.append(np.argmin(totals, axis=0))
+        best = np.minimum(best, totals.min(axis=0))
+    return _traced(chosen, size)
+
+
+def _traced(chosen: list[NDArray[np.intp]], size: int) -> NDArray[np.intp]:
+    ends, last = [size - 1], size - 1
+    for choice in reversed(chosen):
+        first = int(choice[last])
+        if first == 0:
+            break
+        last = first - 1
+        ends.append(last)
+    return np.asarray(ends[::-1], np.intp)

@@ -1,0 +1,341 @@
+"""The time manager: streams by name, what was declared or learnt about their sources, and how far each query may go.
+
+It puts the parts together: `declared` says what was promised, `estimate` what was seen instead, `groups` which sources are alike,
+`generator` what follows. It adds what is not a matter of bounds: silence and the timeout, finished and paused streams, time that
+the engine itself gives out, and which heartbeats were given, because what arrives at or before one is late.
+
+Numbers in, numbers out: every method that needs the time of the engine's clock is handed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.catalog import UNLIMITED, Relation, Stream, Tick, TimeDomain
+from headgate.heartbeat.arrivals import NEVER, Arrivals
+from headgate.heartbeat.bounds import Bound, Bounds, strongest, without_progress
+from headgate.heartbeat.declared import Declarations, Estimation
+from headgate.heartbeat.estimate import Estimator
+from headgate.heartbeat.generator import Generator
+from headgate.heartbeat.timeline import Timeline
+
+LATE = "late("
+"""`late(s)`: the dead letters of s. They are stamped with the first open instant of s, so they are complete where s is."""
+
+AHEAD_US = 86_400_000_000
+AHEAD_UNITS = 2**31
+"""How far in the future a timestamp may lie unless told otherwise: a day, or units of integer time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a stream is complete, and because of which of its sources not further."""
+
+    complete: Tick | None
+    silent: bool = False
+    cohort: int | None = None
+    member: int | None = None
+    heard_us: int | None = None
+    """When that source was last heard of; without any source, since when one is waited for."""
+
+    speaking: int = 0
+    """How many sources count; the others are silent."""
+
+
+class Heartbeats:
+    def __init__(self, declarations: Declarations | None = None) -> None:
+        self.declarations = declarations or Declarations()
+        self.timelines: dict[str, Timeline] = {}
+        self.generator = Generator()
+        self.estimators: dict[int, Estimator] = {}
+        self.timeout_us: int | None = None
+        self.estimating = True
+        """Whether bounds are learnt where nothing is declared."""
+        self.date_offset_us = 0
+        """What to add to the engine's clock to get the time that internal timestamps are in."""
+        self.asked_us: int | None = None
+        """When a heartbeat was first asked for: streams that never spoke count as silent from the timeout after it."""
+        self._arrivals = 0
+        """How many tuples of latent time have come."""
+        self._owners: dict[int, Timeline] = {}
+
+    # definitions
+
+    def add(self, stream: Stream | Relation, now_us: int) -> None:
+        self.timelines[stream.name] = Timeline(stream, now_us, finished=stream.domain is None)
+        self.heed()
+
+    def remove(self, stream: str) -> None:
+        timeline = self.timelines.pop(stream, None)
+        for number in timeline.cohorts.values() if timeline is not None else ():
+            self.generator.remove(number)
+            self.estimators.pop(number, None)
+
+    def heed(self) -> None:
+        """Take over what has been declared since the last time."""
+        for timeline in self.timelines.values():
+            latencies = {kind: self.generator.cohorts[number].latency_us for kind, number in timeline.cohorts.items()}
+            moved = timeline.tell_apart(self.declarations, self.estimated(timeline.name))
+            if moved or any(us != kind.latency_us(self.declarations) for kind, us in latencies.items()):
+                for number in timeline.cohorts.values():
+                    self.estimators.pop(number, None)
+                timeline.move(self.generator, self.declarations)
+        for number, estimator in list(self.estimators.items()):
+            if estimator.how != self._how(self._owner(number).name) or not self.estimated(self._owner(number).name):
+                del self.estimators[number]
+        self._bind()
+
+    def _bind(self) -> None:
+        """Hand all bounds in force to the generator."""
+        for timeline in self.timelines.values():
+            for number in timeline.cohorts.values():
+                self._bind_one(timeline, number, self.generator.cohorts)
+
+    def _bind_one(self, timeline: Timeline, number: int, senders: Iterable[int]) -> None:
+        self.generator.cohorts[number].own = self.own(timeline, number)
+        for first in senders:
+            self.generator.bind(first, number, self.between(first, timeline, number))
+
+    def estimated(self, stream: str) -> bool:
+        """Whether bounds of the stream are learnt from what arrives."""
+        return stream in self.declarations.estimations or (self.estimating and not self.declarations.about(stream))
+
+    def _how(self, stream: str) -> Estimation:
+        return self.declarations.estimations.get(stream, Estimation())
+
+    def own(self, timeline: Timeline, number: int) -> Bounds:
+        """The bounds in force of a source with itself, as they hold for arrivals."""
+        declared = timeline.kind(number).own(self.declarations)
+        if not self.declarations.about(timeline.name) and not self.estimated(timeline.name):
+            declared = (Bound(1),)
+        return strongest((*declared, *self._learnt(number, None)))
+
+    def between(self, first: int, timeline: Timeline, number: int) -> Bounds:
+        """The bounds in force from the sources of a cohort to those of another."""
+        other = self._owner(first)
+        if not self._comparable(first, timeline, number):
+            return ()
+        declared = timeline.kind(number).after(other.kind(first), self.declarations)
+        return strongest((*declared, *self._learnt(number, first)))
+
+    def _comparable(self, first: int, timeline: Timeline, number: int) -> bool:
+        other = self._owner(first)
+        if first == number:
+            return timeline.many and timeline.kind(number).group is None
+        return other.stream.domain is timeline.stream.domain and not other.finished
+
+    def _learnt(self, number: int, sender: int | None) -> Bounds:
+        estimator = self.estimators.get(number)
+        return estimator.bounds(sender) if estimator is not None else ()
+
+    def _owner(self, number: int) -> Timeline:
+        if number not in self._owners:
+            self._owners = {cohort: line for line in self.timelines.values() for cohort in line.cohorts.values()}
+        return self._owners[number]
+
+    # arrivals
+
+    def arrived(self, stream: str, arrivals: Arrivals, now_us: int) -> None:
+        """Tuples came, late ones included: they too say how far their sources have come, and which bounds hold."""
+        if not arrivals.total:
+            return
+        timeline = self.timelines[stream]
+        timeline.tuples += arrivals.total
+        if timeline.external and not timeline.finished:
+            self._take(timeline, arrivals, now_us)
+        largest = int(arrivals.largest.max())
+        timeline.largest = largest if timeline.largest is None else max(timeline.largest, largest)
+        if timeline.tuples >= timeline.regroup_at:
+            timeline.regroup_at = 4 * timeline.tuples
+            if stream in self.declarations.groupings:
+                self.heed()
+
+    def _take(self, timeline: Timeline, arrivals: Arrivals, now_us: int) -> None:
+        numbers = self._numbers(timeline, arrivals.sources, arrivals)
+        places = timeline.places[numbers]
+        for number in np.unique(places[:, 0]).tolist():
+            members, part = arrivals.of_members(places[:, 1], places[:, 0] == number)
+            if self.estimated(timeline.name):
+                estimator = self.estimators.setdefault(number, Estimator(self._how(timeline.name)))
+                senders = [first for first in self.generator.cohorts if self._comparable(first, timeline, number)]
+                self.generator.cohorts[number].resize(int(members.max()) + 1)
+                if estimator.see(self.generator, number, members, part, senders, now_us):
+                    self._bind_one(timeline, number, senders)
+            self.generator.arrived(number, members, part, now_us)
+
+    def _numbers(self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None) -> NDArray[np.intp]:
+        cohorts = len(timeline.cohorts)
+        numbers = timeline.numbers(sources, self.generator, self.declarations)
+        if len(timeline.cohorts) > cohorts:
+            self._bind()
+        if arrivals is not None and timeline.many:
+            timeline.note_lag(numbers, arrivals)
+        return numbers
+
+    def late(self, stream: str, sources: Sequence[Any], counts: NDArray[Any]) -> None:
+        """So many tuples of each source were late."""
+        timeline = self.timelines[stream]
+        numbers = self._numbers(timeline, sources)
+        timeline.late[numbers] += counts
+
+    def punctuated(self, stream: str, source: Any, upto: Tick, now_us: int) -> None:
+        """A heartbeat that a source sent itself; None: for the whole stream."""
+        timeline = self.timelines[stream]
+        meant = [source] if source is not None or not timeline.many else list(timeline.sources)
+        numbers = self._numbers(timeline, meant)
+        for number, member in timeline.places[numbers].tolist():
+            self.generator.punctuated(number, np.array([member]), upto, now_us)
+            self.generator.cohorts[number].heard_us[member] = now_us
+
+    def finish(self, stream: str) -> None:
+        self.timelines[stream].finished = True
+
+    def pause(self, stream: str, now_us: int) -> None:
+        """The stream is not read for a while: what it sends meanwhile must not be late afterwards."""
+        timeline = self.timelines[stream]
+        timeline.frozen = self.standing(stream, now_us).complete
+        timeline.paused = True
+
+    def resume(self, stream: str, now_us: int) -> None:
+        """It is read again, and what was held back has been: its silence counts from now."""
+        timeline = self.timelines[stream]
+        timeline.paused, timeline.since_us = False, now_us
+        for number in timeline.cohorts.values():
+            self.generator.cohorts[number].heard_us[: self.generator.cohorts[number].size] = now_us
+
+    def next_arrival(self, count: int) -> Tick:
+        """Reserve so many instants of arrival order; the first of them."""
+        self._arrivals += count
+        return self._arrivals - count + 1
+
+    def stamp(self, now_us: int) -> Tick:
+        """The timestamp of a tuple that the engine itself stamps now."""
+        return now_us + self.date_offset_us
+
+    # heartbeats
+
+    def standing(self, stream: str, now_us: int) -> Standing:
+        """How far a stream is complete by what its sources sent and promised. Silent sources do not count."""
+        timeline = self.timelines[stream]
+        if not timeline.external:
+            return Standing(self.stamp(now_us) - 1 if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
+        if timeline.paused:
+            return Standing(timeline.frozen, heard_us=timeline.since_us)
+        if not timeline.sources:
+            since_us = timeline.since_us if self.asked_us is None else max(timeline.since_us, self.asked_us)
+            return Standing(None, self.timeout_us is not None and now_us - since_us >= self.timeout_us, heard_us=since_us)
+        least = [found for number in timeline.cohorts.values() if (found := self._least(number, now_us)) is not None]
+        if not least:
+            return Standing(self._promised(timeline, now_us), silent=True)
+        complete, number, member, _ = min(least)
+        heard_us = int(self.generator.cohorts[number].heard_us[member])
+        known = complete if complete > NEVER // 2 else None
+        return Standing(known, False, number, member, heard_us, sum(speaking for *_, speaking in least))
+
+    def _least(self, number: int, now_us: int) -> tuple[Tick, int, int, int] | None:
+        """The source of a cohort that is complete least far, among those that speak: how far, where, and how many speak."""
+        cohort = self.generator.cohorts[number]
+        promised = self.generator.promised(number, now_us)
+        heard_us = cohort.heard_us[: cohort.size]
+        speaking = heard_us > (NEVER if self.timeout_us is None else now_us - self.timeout_us)
+        if not speaking.any():
+            return None
+        member = int(np.argmin(np.where(speaking, promised, UNLIMITED)))
+        return int(promised[member]), number, member, int(speaking.sum())
+
+    def _promised(self, timeline: Timeline, now_us: int) -> Tick | None:
+        """What all sources promised, silent or not."""
+        each = [int(self.generator.promised(number, now_us).min()) for number in timeline.cohorts.values()]
+        return min(each) if min(each) > NEVER // 2 else None
+
+    def silent(self, stream: str, now_us: int) -> bool:
+        """Whether nothing came from any source of the stream for the timeout."""
+        return self.standing(stream, now_us).silent
+
+    def heartbeat(self, streams: Iterable[str], now_us: int) -> Tick | None:
+        """The instant up to which all of these streams are complete; None while that is unknown.
+
+        Silent streams follow the slowest that is not. If all are silent, everything that came is complete.
+        """
+        self.asked_us = now_us if self.asked_us is None else self.asked_us
+        inputs = {name: self.timelines[name] for name in map(base, streams) if not self.timelines[name].finished}
+        standings = {name: self.standing(name, now_us) for name in inputs}
+        speaking = [standing.complete for standing in standings.values() if not standing.silent]
+        if speaking:
+            known = [complete for complete in speaking if complete is not None]
+            reached = min(known) if len(known) == len(speaking) else None
+        else:
+            reached = max((line.largest for line in inputs.values() if line.largest is not None), default=None)
+        own = [_larger(standings[name].complete, inputs[name].given) for name in inputs]
+        if own and all(instant is not None for instant in own):
+            reached = _larger(reached, min(instant for instant in own if instant is not None))
+        return reached
+
+    def give(self, stream: str, heartbeat: Tick) -> None:
+        """Remember that readers of the stream were told that it is complete up to here."""
+        timeline = self.timelines[base(stream)]
+        timeline.given = _larger(timeline.given, heartbeat)
+
+    def limit(self, stream: str) -> Tick | None:
+        """What arrives with a timestamp up to here is late."""
+        timeline = self.timelines[stream]
+        return None if timeline.finished else timeline.given
+
+    def first_open(self, stream: str) -> Tick:
+        """The first instant at which something can still happen on the stream."""
+        timeline = self.timelines[stream]
+        if timeline.given is not None:
+            return timeline.given + 1
+        origin = (timeline.stream.domain or TimeDomain.INTEGER).origin
+        return origin if timeline.largest is None else timeline.largest
+
+    def ahead_of(self, stream: str, date_us: int | None) -> Tick | None:
+        """Timestamps beyond this are taken for mistakes. Without a calendar, time is measured from what the stream has sent."""
+        timeline = self.timelines[stream]
+        wanted = timeline.stream.ahead if isinstance(timeline.stream, Stream) else None
+        if not timeline.external or timeline.finished or wanted == UNLIMITED:
+            return None
+        if timeline.stream.domain is TimeDomain.TIMESTAMP:
+            if date_us is None and wanted is None:
+                return None
+            known = [instant for instant in (date_us, timeline.largest) if instant is not None]
+            return max(known) + (AHEAD_US if wanted is None else wanted) if known else None
+        return None if timeline.largest is None else timeline.largest + (AHEAD_UNITS if wanted is None else wanted)
+
+    def largest(self, stream: str) -> Tick | None:
+        """The largest timestamp that came on the stream, late ones included."""
+        return self.timelines[stream].largest
+
+    def wants_sample(self, stream: str) -> bool:
+        """Whether the distribution of timestamps in a batch is of use."""
+        return self.estimated(stream) and self._how(stream).confidence is not None
+
+    def without_progress(self, streams: Iterable[str]) -> str | None:
+        """Between whom a bound is missing, so that tuples can wait for ever once all pause; None if none is (Theorem 3.3).
+
+        Only what was declared counts: an estimate is no promise.
+        """
+        inputs = [self.timelines[name] for name in dict.fromkeys(map(base, streams))]
+        found = [(line, kind) for line in inputs if line.external and not line.finished for kind in line.all_kinds()]
+        entries = {f"{kind} with itself": kind.own(self.declarations) for _, kind in found}
+        for _, sender in found:
+            for line, kind in found:
+                if kind != sender or (line.many and kind.group is None):
+                    entries[f"{sender} to {kind}" if kind != sender else f"one source of {kind} to another"] = kind.after(
+                        sender, self.declarations
+                    )
+        return without_progress(entries)
+
+
+def base(stream: str) -> str:
+    """The stream whose heartbeats count for this one: of `late(s)`, s."""
+    return stream[len(LATE) : -1] if stream.startswith(LATE) else stream
+
+
+def _larger(first: Tick | None, second: Tick | None) -> Tick | None:
+    return max((instant for instant in (first, second) if instant is not None), default=None)

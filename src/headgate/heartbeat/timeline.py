@@ -1,0 +1,168 @@
+"""What is known of one stream: its sources and where the generator keeps them, what was late, how far it was given out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.catalog import Relation, Stream, Tick
+from headgate.heartbeat.arrivals import Arrivals, Ticks
+from headgate.heartbeat.declared import Declarations, Party
+from headgate.heartbeat.generator import Generator
+from headgate.heartbeat.groups import Kind, Partition, at_large, behind, kinds, partition
+from headgate.heartbeat.maxima import grown
+
+MANY_TUPLES = 1_000
+"""Groups of sources are formed by likeness after so many tuples, and anew each time there are four times as many."""
+
+
+@dataclass(slots=True)
+class Timeline:
+    stream: Stream | Relation
+    since_us: int
+    """When it was defined, or read again after a pause, on the engine's clock."""
+
+    finished: bool = False
+    """Nothing will come any more: it holds nobody back, and is not silent."""
+
+    given: Tick | None = None
+    """The last heartbeat anybody was given: what arrives at or before it is late."""
+
+    paused: bool = False
+    frozen: Tick | None = None
+    """While it is not read: how far it was complete before."""
+
+    largest: Tick | None = None
+    tuples: int = 0
+    sources: dict[Any, int] = field(default_factory=dict)
+    """The number of each source."""
+
+    places: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    """Of each source: its cohort and its place there."""
+
+    late: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
+    behind: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of each source: how many tuples were late, and how far it was behind the others at the most."""
+
+    cohorts: dict[Kind, int] = field(default_factory=dict)
+    kinds: dict[Any, Kind] = field(default_factory=dict)
+    """Of the sources that are told apart from the others; those are one kind."""
+
+    at_large: Kind = field(init=False)
+    partition: Partition | None = None
+    """How sources were put together by likeness."""
+
+    regroup_at: int = MANY_TUPLES
+
+    def __post_init__(self) -> None:
+        self.at_large = Kind((Party(self.stream.name),))
+
+    @property
+    def name(self) -> str:
+        return self.stream.name
+
+    @property
+    def external(self) -> bool:
+        """Whether its timestamps come with it."""
+        return isinstance(self.stream, Relation) or self.stream.stamped == "external"
+
+    @property
+    def many(self) -> bool:
+        """Whether it holds many sources."""
+        return isinstance(self.stream, Stream) and self.stream.source is not None
+
+    def numbers(self, sources: Sequence[Any], generator: Generator, declarations: Declarations) -> NDArray[np.intp]:
+        """The numbers of sources; one that was never heard of gets the next."""
+        known = self.sources
+        found = [known.get(source, -1) for source in sources]
+        if -1 in found:
+            fresh = [source for source, number in zip(sources, found, strict=True) if number < 0]
+            self.places = grown(self.places, len(known) + len(fresh), -1)
+            self.late = grown(self.late, len(self.places), 0)
+            self.behind = grown(self.behind, len(self.places), 0)
+            self.places[len(known) : len(known) + len(fresh)] = self._placed(fresh, generator, declarations)
+            known |= dict(zip(fresh, range(len(known), len(known) + len(fresh)), strict=True))
+            found = [known[source] for source in sources]
+        return np.asarray(found, np.intp)
+
+    def _placed(self, sources: Sequence[Any], generator: Generator, declarations: Declarations) -> NDArray[np.int64]:
+        """New places for sources, in the cohorts of their kinds."""
+        places = np.zeros((len(sources), 2), np.int64)
+        of_kind: dict[int, tuple[Kind, list[int]]] = {}  # by identity: there are few kinds, and many sources
+        for position, source in enumerate(sources):
+            kind = self.kinds.get(source, self.at_large)
+            of_kind.setdefault(id(kind), (kind, []))[1].append(position)
+        for kind, positions in of_kind.values():
+            if kind not in self.cohorts:
+                self.cohorts[kind] = generator.add(kind.latency_us(declarations))
+            cohort = generator.cohorts[self.cohorts[kind]]
+            places[positions, 0] = self.cohorts[kind]
+            if kind.group is None:
+                places[positions, 1] = cohort.size + np.arange(len(positions))
+            cohort.resize(int(places[positions, 1].max()) + 1)
+        return places
+
+    def all_kinds(self) -> list[Kind]:
+        return list(dict.fromkeys((self.at_large, *self.kinds.values())))
+
+    def kind(self, cohort: int) -> Kind:
+        return next(kind for kind, number in self.cohorts.items() if number == cohort)
+
+    def source(self, cohort: int, member: int) -> Any:
+        """The source at a place; of a group, None."""
+        if self.kind(cohort).group is not None:
+            return None
+        found = np.flatnonzero((self.places[: len(self.sources)] == (cohort, member)).all(axis=1))
+        return list(self.sources)[int(found[0])] if len(found) else None
+
+    def tell_apart(self, declarations: Declarations, learnt: bool) -> bool:
+        """Find the kinds of the sources anew; whether any source is of another kind than before."""
+        before = [self.kinds.get(source, self.at_large) for source in self.sources]
+        grouping = declarations.groupings.get(self.name) if self.many else None
+        groups: dict[Any, int] = {}
+        self.at_large = at_large(declarations, self.name, None if grouping is None or grouping.sets else -1)
+        if grouping is not None and grouping.sets:
+            groups = {source: number for number, members in enumerate(grouping.sets) for source in members}
+        elif grouping is not None and grouping.count is not None:
+            groups = self._by_likeness(declarations, grouping.count, learnt)
+        named = [party.source for party in (*declarations.sensors, *declarations.counters) if party.stream == self.name]
+        sources = {*self.sources, *groups, *declarations.singled_out(self.name), *named} - {None}
+        self.kinds = kinds(declarations, self.name, sources, groups) if self.many else {}
+        return before != [self.kinds.get(source, self.at_large) for source in self.sources]
+
+    def _by_likeness(self, declarations: Declarations, count: int, learnt: bool) -> dict[Any, int]:
+        """Groups by how far behind each source may be by what was declared, or has been by what was seen."""
+        if learnt:
+            if self.tuples < MANY_TUPLES:
+                return {}
+            members, numbers = list(self.sources), self.behind[: len(self.sources)]
+        else:
+            named = (party.source for party in (*declarations.sensors, *declarations.latencies_us) if party.stream == self.name)
+            members = [source for source in dict.fromkeys((*self.sources, *named)) if source is not None]
+            numbers = np.array([behind(declarations, Party(self.name, source)) for source in members], np.int64)
+        if not members:
+            return {}
+        self.partition = partition(numbers, count)
+        return dict(zip(members, self.partition.labels.tolist(), strict=True))
+
+    def move(self, generator: Generator, declarations: Declarations) -> None:
+        """Give every source a new place. What it sent last goes with it; what waits for a delay begins again."""
+        old = {number: generator.cohorts[number] for number in self.cohorts.values()}
+        before = self.places[: len(self.sources)].copy()
+        for number in old:
+            generator.remove(number)
+        self.cohorts = {}
+        after = self.places[: len(self.sources)] = self._placed(list(self.sources), generator, declarations)
+        for number, cohort in old.items():
+            for new in self.cohorts.values():
+                moving = (before[:, 0] == number) & (after[:, 0] == new)
+                if moving.any():
+                    generator.cohorts[new].inherit(after[moving, 1], cohort, before[moving, 1])
+
+    def note_lag(self, numbers: NDArray[np.intp], arrivals: Arrivals) -> None:
+        if self.largest is not None:
+            self.behind[numbers] = np.maximum(self.behind[numbers], self.largest - arrivals.smallest)
