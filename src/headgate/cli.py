@@ -6,7 +6,7 @@ import signal
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -14,6 +14,9 @@ from rich.progress import Progress, TimeElapsedColumn
 
 from headgate import __version__
 from headgate.errors import UserError
+
+if TYPE_CHECKING:
+    from headgate.catalog import Catalog, Query
 
 app = typer.Typer(
     help="Continuous queries in CQL on Spark: right at every instant, whatever clocks and silent feeds do.",
@@ -54,24 +57,26 @@ def demo(seconds: Annotated[int, typer.Option(help="How long the feeds speak.", 
 def run(
     script: Annotated[Path, typer.Argument(help="A file of CQL statements.")],
     once: Annotated[bool, typer.Option("--once", help="Process what is there and end.")] = False,
+    directory: Annotated[Path | None, typer.Option(help="Where logs and results are kept, and `headgate why` looks.")] = None,
     master: Annotated[str | None, typer.Option(help="Spark master; default: this machine.")] = None,
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
     from headgate.cql.definitions import Explanation, Listing
-    from headgate.delta.lower import lower
     from headgate.engine import Engine
-    from headgate.plan.explain import explained
+    from headgate.heartbeat.why import Why
     from headgate.runtime.session import started
 
     text = read_script(script)
-    with Engine(started(master), default_sink="console") as engine:
+    with Engine(started(master), directory, default_sink="console") as engine:
         for definition in engine.execute(text, str(script)):
-            if isinstance(definition, Listing):
+            if isinstance(definition, Listing | Why):
                 out.print(str(definition), markup=False, highlight=False)
             elif isinstance(definition, Explanation):
-                out.print(explained(definition.query, lower(definition.query.plan)), markup=False, highlight=False)
+                out.print(told(definition.query, engine.catalog), markup=False, highlight=False)
         for query in engine.queries():
+            if not once and engine.catalog.settings.timeout_us is None and "needs no" not in query.progress():
+                err.print(f'note: query "{query.name}" {query.progress()}', markup=False)
             for growth in query.growing():
                 err.print(f'warning: the state of query "{query.name}" grows without limit: {growth.reason}', markup=False)
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -111,8 +116,6 @@ def explain(
     """Print each query with all defaults written out, its plan, and the SQL of an epoch. Starts no JVM."""
     from headgate.catalog import Catalog
     from headgate.cql.definitions import Explanation, define
-    from headgate.delta.lower import lower
-    from headgate.plan.explain import explained
 
     catalog = Catalog()
     definitions = define(read_script(script), catalog, str(script))
@@ -122,7 +125,37 @@ def explain(
     if not chosen:
         raise UserError("no-query", f'script "{script}" has no query')
     for position, one in enumerate(chosen):
-        out.print(("\n\n" if position else "") + explained(one, lower(one.plan)), markup=False)
+        out.print(("\n\n" if position else "") + told(one, catalog), markup=False)
+
+
+def told(query: Query, catalog: Catalog) -> str:
+    """What is known of a query without running it."""
+    from headgate.delta.lower import lower
+    from headgate.heartbeat.manager import progress
+    from headgate.plan.explain import explained
+
+    program = lower(query.plan)
+    return explained(query, program, progress(catalog, program.streams()))
+
+
+@app.command()
+def why(
+    query: Annotated[str, typer.Argument(help="The name of a running query.")],
+    directory: Annotated[Path, typer.Option(help="The directory of the engine that runs it.", envvar="HEADGATE_DIRECTORY")],
+    json: Annotated[bool, typer.Option("--json", help="The same for programs.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Which source holds a running query back, since when, by which bound, and what would release it. Starts no JVM."""
+    from headgate.runtime import status
+
+    found, ago_s = status.read(directory, query)
+    text = found.pop("text")
+    if json:
+        out.print_json(data=found)
+    else:
+        out.print(text, markup=False)
+    if ago_s > 10:
+        err.print(f"note: the engine said so {ago_s:.0f} s ago, and nothing since", markup=False)
 
 
 @app.command()

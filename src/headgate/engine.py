@@ -24,17 +24,21 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
-from headgate.catalog import Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View
-from headgate.cql.definitions import Definition, Dropped, Explanation, Listing, Setting, defined
+from headgate.catalog import UNLIMITED, Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View
+from headgate.cql.definitions import BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked, defined
 from headgate.delta.lower import lower
 from headgate.delta.program import Kept
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock, SystemClock
-from headgate.heartbeat.generator import Heartbeats
+from headgate.heartbeat import in_force
+from headgate.heartbeat.bounds import Bound
+from headgate.heartbeat.manager import LATE, Heartbeats, progress
+from headgate.heartbeat.why import Why, why
 from headgate.log.log import Log
 from headgate.plan.bounds import Growing
 from headgate.plan.explain import explained
+from headgate.runtime import status
 from headgate.runtime.executor import Executor
 from headgate.runtime.fragment import Fragment
 from headgate.runtime.loop import Epoch, Loop
@@ -48,6 +52,7 @@ from headgate.sources.inlet import Inlet, ticks
 from headgate.sources.tables import TableSource
 
 POLL_SECONDS = 0.5
+STATUS_US = 1_000_000
 AGGREGATING = (PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF, PythonEvalType.SQL_GROUPED_AGG_ARROW_UDF)
 
 
@@ -69,7 +74,8 @@ class Engine:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._partitions = partitions
         self._default_sink = default_sink
-        self._heartbeats = Heartbeats()
+        self._heartbeats = Heartbeats(self.catalog.declarations)
+        self._heartbeats.date_offset_us = (self.clock.date_us() or self.clock.now_us()) - self.clock.now_us()
         self._inlets: dict[str, Inlet] = {}
         self._sources: list[FileSource | TableSource] = []
         self._schemas: dict[str, StructType] = {}
@@ -78,6 +84,7 @@ class Engine:
         self._loop = Loop(self.clock, self._heartbeats, self._logs)
         self._loop.deliver = self._deliver
         self._stopping = False
+        self._told_us = -STATUS_US
 
     def __enter__(self) -> Engine:
         return self
@@ -92,12 +99,16 @@ class Engine:
 
     # definitions
 
-    def execute(self, cql: str, origin: str = "") -> list[Definition]:
-        """Carry out CQL statements; returns what each of them defined."""
-        definitions = []
+    def execute(self, cql: str, origin: str = "") -> list[Definition | Why]:
+        """Carry out CQL statements; returns what each of them defined or answered."""
+        definitions: list[Definition | Why] = []
         for definition in defined(cql, self.catalog, origin):
             definitions.append(definition)
             match definition:
+                case BoundsAsked():
+                    definitions[-1] = self.bounds()
+                case WhyAsked(query):
+                    definitions[-1] = self.query(query).why()
                 case Stream() | Relation():
                     self._add_or_forget(definition)
                 case Query():
@@ -111,9 +122,15 @@ class Engine:
         return definitions
 
     def _heed_settings(self) -> None:
-        self._heartbeats.timeout_us = self.catalog.settings.timeout_us
+        """Streams' policies and bounds may have changed as well."""
+        settings = self.catalog.settings
+        self._heartbeats.timeout_us = settings.timeout_us
+        self._heartbeats.estimating = settings.estimation == "on"
+        self._heartbeats.generator.set_unit(settings.clock_unit_us)
         for stream in self.catalog.streams.values():
-            self._heartbeats.streams[stream.name].disorder_ticks = stream.disorder_ticks
+            self._heartbeats.timelines[stream.name].stream = stream
+            self._inlets[stream.name].stream = stream
+        self._heartbeats.heed()
 
     def _forget(self, dropped: Dropped) -> None:
         """Stop what was dropped. Logs and results stay on disk until the engine's directory goes."""
@@ -124,8 +141,10 @@ class Engine:
             case "stream" | "relation" if dropped.name:
                 inlet = self._inlets.pop(dropped.name, None)
                 self._sources = [source for source in self._sources if source.inlet is not inlet]
-                for known in (self._schemas, self._logs, self._heartbeats.streams):
-                    known.pop(dropped.name, None)
+                self._heartbeats.remove(dropped.name)
+                for known in (self._schemas, self._logs):
+                    for log in (dropped.name, f"{LATE}{dropped.name})"):
+                        known.pop(log, None)
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
         """Make a Python function usable in CQL by name: a plain function with the SQL type it returns, or a Spark UDF,
@@ -142,12 +161,15 @@ class Engine:
         sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
         schema = self.spark.createDataFrame([], f"{columns}{sign}, _t BIGINT, _s BIGINT").schema
         self._schemas[stream.name] = schema
-        self._heartbeats.add(stream.name, stream.disorder_ticks if isinstance(stream, Stream) else 0, self.clock.now_us())
-        if stream.domain is None:
-            self._heartbeats.finish(stream.name)
+        self._heartbeats.add(stream, self.clock.now_us())
         inlet = Inlet(stream, to_arrow_schema(schema, timezone="UTC"), self._directory, self._heartbeats)
         self._inlets[stream.name] = inlet
         self._logs[stream.name] = inlet.log
+        if isinstance(stream, Stream):
+            late = self.catalog.late_of(stream)
+            letters = ", ".join(f"{name(column.name)} {column.type}" for column in late.columns)
+            self._schemas[late.name] = self.spark.createDataFrame([], f"{letters}, _t BIGINT, _s BIGINT").schema
+            self._logs[late.name] = inlet.dead
         if stream.connector is None or stream.connector.format == "memory":
             return
         if stream.connector.format in FILES:
@@ -167,7 +189,7 @@ class Engine:
             del self.catalog.queries[query.name.lower()]
             raise
         self._loop.executors[query.name] = executor
-        self._queries[query.name.lower()] = RunningQuery(query, executor, sink)
+        self._queries[query.name.lower()] = RunningQuery(query, executor, sink, self.catalog, self._why)
 
     def _sink(self, query: Query, directory: Path) -> Sink:
         match query.connector.format if query.connector else self._default_sink:
@@ -235,7 +257,7 @@ class Engine:
         """The largest timestamp that has come on any stream with that kind of time."""
         inputs: list[Stream | Relation] = [*self.catalog.streams.values(), *self.catalog.relations.values()]
         members = (one.name for one in inputs if one.domain is domain)
-        seen = (self._heartbeats.streams[member].largest for member in members)
+        seen = (self._heartbeats.largest(member) for member in members)
         return max((largest for largest in seen if largest is not None), default=None)
 
     def run(self, until: Callable[[], bool] | None = None) -> None:
@@ -243,8 +265,18 @@ class Engine:
         self._stopping = False
         while not self._stopping and not (until is not None and until()):
             arrived = self.poll()
-            if not self.step() and not arrived:
+            epochs = self.step()
+            self._tell_status()
+            if not epochs and not arrived:
                 time.sleep(POLL_SECONDS)
+
+    def _tell_status(self) -> None:
+        """Leave word in the engine's directory, for `headgate why` to read from outside."""
+        now_us = self.clock.now_us()
+        if self._temporary or now_us - self._told_us < STATUS_US:
+            return
+        self._told_us = now_us
+        status.write(self._directory, {query.name: query.why() for query in self.queries()})
 
     def stop(self) -> None:
         """Let `run` end after the epoch it is in."""
@@ -252,6 +284,29 @@ class Engine:
 
     def _deliver(self, epoch: Epoch, files: list[Path]) -> None:
         self._queries[epoch.query.lower()].deliver(files)
+
+    # time
+
+    def pause(self, stream: str) -> None:
+        """Say that the stream is not read for a while: it is not silent, and nothing of it will be late because of the pause."""
+        self._heartbeats.pause(self.catalog.stream(stream).name, self.clock.now_us())
+
+    def resume(self, stream: str) -> None:
+        """Say that the stream is read again, and that what was held back has been."""
+        self._heartbeats.resume(self.catalog.stream(stream).name, self.clock.now_us())
+
+    def finish(self, stream: str, source: Any = None) -> None:
+        """Say that nothing will come from the stream any more, or from one source of it."""
+        found = self.catalog.stream(stream)
+        if source is None:
+            self._heartbeats.finish(found.name)
+        else:
+            self._heartbeats.punctuated(found.name, source, UNLIMITED, self.clock.now_us())
+
+    def punctuate(self, stream: str, to: Tick | datetime | str, source: Any = None) -> None:
+        """A heartbeat the source itself gives: it will send nothing stamped up to `to` any more."""
+        upto = to if isinstance(to, int) else ticks(to)
+        self._heartbeats.punctuated(self.catalog.stream(stream).name, source, upto, self.clock.now_us())
 
     # asking
 
@@ -264,13 +319,28 @@ class Engine:
     def heartbeat(self, stream: str) -> Any:
         """Up to when the stream is known to be complete; None while that is unknown."""
         found = self.catalog.stream(stream)
-        progress = self._heartbeats.streams[found.name]
-        known = [tick for tick in (progress.given, progress.promised) if tick is not None]
+        standing = self._heartbeats.standing(found.name, self.clock.now_us())
+        known = [tick for tick in (self._heartbeats.limit(found.name), standing.complete) if tick is not None]
         return moment(max(known), found.domain) if known else None
 
     def silent(self, stream: str) -> bool:
         """Whether nothing came from the stream for the timeout, so that it no longer holds queries back."""
         return self._heartbeats.silent(self.catalog.stream(stream).name, self.clock.now_us())
+
+    def bounds(self) -> Listing:
+        """The bounds in force, where each came from, and the line of CQL that would declare it."""
+        return Listing(in_force.HEADINGS, in_force.all_rows(self._heartbeats))
+
+    def _why(self, query: RunningQuery) -> Why:
+        streams = query.streams()
+        waiting = {stream: self._logs[stream].rows_after(query.reached) for stream in streams}
+        now_us = self.clock.now_us()
+        return why(self._heartbeats, query.name, streams, query.reached if query.epochs else None, waiting, now_us)
+
+    def late(self, stream: str) -> dict[Any, int]:
+        """How many tuples came late, by source; a stream without SOURCE BY has the one source None."""
+        timeline = self._heartbeats.timelines[self.catalog.stream(stream).name]
+        return {source: int(timeline.late[number]) for source, number in timeline.sources.items() if timeline.late[number]}
 
     def counts(self, stream: str) -> dict[str, int]:
         """How many tuples went to the log, and how many to the dead letters, by reason."""
@@ -286,8 +356,10 @@ class Engine:
 class RunningQuery:
     """A registered query: its results so far, and how far they are complete."""
 
-    def __init__(self, definition: Query, executor: Executor, sink: Sink) -> None:
+    def __init__(self, definition: Query, executor: Executor, sink: Sink, catalog: Catalog, reason: Callable[[RunningQuery], Why]) -> None:
         self.definition = definition
+        self._catalog = catalog
+        self._reason = reason
         self._executor = executor
         self._sink = sink
         self._listeners: list[Callable[[Sequence[Result]], None]] = []
@@ -310,6 +382,19 @@ class RunningQuery:
         """The instant up to which the results are complete; None before the first epoch."""
         fragment = self._executor.fragment
         return moment(fragment.after, fragment.program.domain) if fragment.epochs else None
+
+    @property
+    def reached(self) -> Tick:
+        """The same in ticks; before the first epoch, the instant before all."""
+        return self._executor.fragment.after
+
+    def streams(self) -> list[str]:
+        """The streams and relations it reads."""
+        return sorted(self._executor.fragment.program.streams())
+
+    def why(self) -> Why:
+        """Why it has come no further: which source holds it back, since when, by which bound, and what would release it."""
+        return self._reason(self)
 
     @property
     def epochs(self) -> int:
@@ -337,7 +422,11 @@ class RunningQuery:
         return self._executor.fragment.program.growing()
 
     def explain(self) -> str:
-        return explained(self.definition, self._executor.fragment.program)
+        return explained(self.definition, self._executor.fragment.program, self.progress())
+
+    def progress(self) -> str:
+        """Whether the bounds that were declared keep it going when all sources pause, or a timeout must."""
+        return progress(self._catalog, self.streams())
 
     def deliver(self, files: list[Path]) -> None:
         results = list(in_order(files)) if self._listeners else []
@@ -348,4 +437,4 @@ class RunningQuery:
 
 def moment(tick: Tick, domain: TimeDomain) -> Any:
     """A tick as the user knows it."""
-    return tick if domain is TimeDomain.INTEGER else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=tick)
+    return tick if domain is not TimeDomain.TIMESTAMP else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=tick)

@@ -51,14 +51,14 @@ class Kind:
         if self.group is not None:
             pairs = [(one, other) for one in self.parties for other in self.parties if one != other or one.source is None]
             sets += [self._between(declarations, one, other, self) for one, other in pairs]
-        return _delayed(_together(sets, self), self.latency_us(declarations))
+        return _together(sets, self)
 
     def after(self, other: Kind, declarations: Declarations) -> Bounds:
         """What a tuple of another source says about one of these; a group has no other source."""
         if other == self and self.group is not None:
             return ()
         sets = [self._between(declarations, one, mine, other) for one in other.parties for mine in self.parties]
-        return _delayed(_together(sets, self), self.latency_us(declarations))
+        return _together(sets, self)
 
     def _between(self, declarations: Declarations, first: Party, second: Party, other: Kind) -> Bounds:
         found = list(declarations.between(first, second))
@@ -82,7 +82,7 @@ def _together(sets: Iterable[Bounds], kind: Kind) -> Bounds:
     return joined if kind.group is None else tuple(bound for bound in joined if not bound.tuples)
 
 
-def _delayed(bounds: Bounds, latency_us: int) -> Bounds:
+def arriving(bounds: Bounds, latency_us: int) -> Bounds:
     """A promise made at emission holds for what arrives once nothing that was sent before can be under way any more."""
     return tuple(bound if bound.tuples else Bound(bound.within, bound.after_us + latency_us) for bound in bounds)
 

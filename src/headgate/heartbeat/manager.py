@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.catalog import UNLIMITED, Relation, Stream, Tick, TimeDomain
+from headgate.catalog import UNLIMITED, Catalog, Relation, Stream, Tick, TimeDomain
 from headgate.heartbeat.arrivals import NEVER, Arrivals
 from headgate.heartbeat.bounds import Bound, Bounds, strongest, without_progress
 from headgate.heartbeat.declared import Declarations, Estimation
 from headgate.heartbeat.estimate import Estimator
 from headgate.heartbeat.generator import Generator
+from headgate.heartbeat.groups import arriving
 from headgate.heartbeat.timeline import Timeline
 
 LATE = "late("
@@ -59,7 +60,7 @@ class Heartbeats:
         self.date_offset_us = 0
         """What to add to the engine's clock to get the time that internal timestamps are in."""
         self.asked_us: int | None = None
-        """When a heartbeat was first asked for: streams that never spoke count as silent from the timeout after it."""
+        """When a heartbeat was first asked for: streams that have not spoken by then are waited for from then on."""
         self._arrivals = 0
         """How many tuples of latent time have come."""
         self._owners: dict[int, Timeline] = {}
@@ -67,8 +68,11 @@ class Heartbeats:
     # definitions
 
     def add(self, stream: Stream | Relation, now_us: int) -> None:
-        self.timelines[stream.name] = Timeline(stream, now_us, finished=stream.domain is None)
+        timeline = self.timelines[stream.name] = Timeline(stream, now_us, finished=stream.domain is None)
         self.heed()
+        if timeline.external and not timeline.many and not timeline.finished:
+            self._numbers(timeline, [None])  # its one source is there before it speaks: others' tuples may say how far it is
+            self._never_spoke(timeline, now_us)
 
     def remove(self, stream: str) -> None:
         timeline = self.timelines.pop(stream, None)
@@ -86,7 +90,7 @@ class Heartbeats:
                     self.estimators.pop(number, None)
                 timeline.move(self.generator, self.declarations)
         for number, estimator in list(self.estimators.items()):
-            if estimator.how != self._how(self._owner(number).name) or not self.estimated(self._owner(number).name):
+            if estimator.how != self._how(self.owner(number).name) or not self.estimated(self.owner(number).name):
                 del self.estimators[number]
         self._bind()
 
@@ -110,33 +114,40 @@ class Heartbeats:
 
     def own(self, timeline: Timeline, number: int) -> Bounds:
         """The bounds in force of a source with itself, as they hold for arrivals."""
-        declared = timeline.kind(number).own(self.declarations)
+        declared = arriving(timeline.kind(number).own(self.declarations), self.generator.cohorts[number].latency_us)
         if not self.declarations.about(timeline.name) and not self.estimated(timeline.name):
             declared = (Bound(1),)
-        return strongest((*declared, *self._learnt(number, None)))
+        return strongest((*declared, *self.learnt(number, None)))
 
     def between(self, first: int, timeline: Timeline, number: int) -> Bounds:
         """The bounds in force from the sources of a cohort to those of another."""
-        other = self._owner(first)
+        other = self.owner(first)
         if not self._comparable(first, timeline, number):
             return ()
-        declared = timeline.kind(number).after(other.kind(first), self.declarations)
-        return strongest((*declared, *self._learnt(number, first)))
+        said = timeline.kind(number).after(other.kind(first), self.declarations)
+        declared = arriving(said, self.generator.cohorts[number].latency_us)
+        return strongest((*declared, *self.learnt(number, first)))
 
     def _comparable(self, first: int, timeline: Timeline, number: int) -> bool:
-        other = self._owner(first)
+        other = self.owner(first)
         if first == number:
             return timeline.many and timeline.kind(number).group is None
         return other.stream.domain is timeline.stream.domain and not other.finished
 
-    def _learnt(self, number: int, sender: int | None) -> Bounds:
+    def learnt(self, number: int, sender: int | None) -> Bounds:
         estimator = self.estimators.get(number)
         return estimator.bounds(sender) if estimator is not None else ()
 
-    def _owner(self, number: int) -> Timeline:
+    def owner(self, number: int) -> Timeline:
         if number not in self._owners:
             self._owners = {cohort: line for line in self.timelines.values() for cohort in line.cohorts.values()}
         return self._owners[number]
+
+    def between_streams(self, first: str, second: str) -> bool:
+        """Whether any tuple of the first stream says anything about the second."""
+        lines = self.timelines[first], self.timelines[second]
+        pairs = {(one, other) for one in lines[0].cohorts.values() for other in lines[1].cohorts.values()}
+        return any(pair in self.generator.between for pair in pairs)
 
     # arrivals
 
@@ -227,8 +238,8 @@ class Heartbeats:
         if timeline.paused:
             return Standing(timeline.frozen, heard_us=timeline.since_us)
         if not timeline.sources:
-            since_us = timeline.since_us if self.asked_us is None else max(timeline.since_us, self.asked_us)
-            return Standing(None, self.timeout_us is not None and now_us - since_us >= self.timeout_us, heard_us=since_us)
+            silent = self.timeout_us is not None and now_us - timeline.since_us >= self.timeout_us
+            return Standing(None, silent, heard_us=timeline.since_us)
         least = [found for number in timeline.cohorts.values() if (found := self._least(number, now_us)) is not None]
         if not least:
             return Standing(self._promised(timeline, now_us), silent=True)
@@ -262,7 +273,10 @@ class Heartbeats:
 
         Silent streams follow the slowest that is not. If all are silent, everything that came is complete.
         """
-        self.asked_us = now_us if self.asked_us is None else self.asked_us
+        if self.asked_us is None:
+            self.asked_us = now_us
+            for timeline in self.timelines.values():
+                self._never_spoke(timeline, now_us)
         inputs = {name: self.timelines[name] for name in map(base, streams) if not self.timelines[name].finished}
         standings = {name: self.standing(name, now_us) for name in inputs}
         speaking = [standing.complete for standing in standings.values() if not standing.silent]
@@ -275,6 +289,13 @@ class Heartbeats:
         if own and all(instant is not None for instant in own):
             reached = _larger(reached, min(instant for instant in own if instant is not None))
         return reached
+
+    def _never_spoke(self, timeline: Timeline, now_us: int) -> None:
+        """The timeout of a stream that has sent nothing begins now."""
+        if not timeline.tuples:
+            timeline.since_us = now_us
+            for number in timeline.cohorts.values():
+                self.generator.cohorts[number].heard_us[:] = now_us
 
     def give(self, stream: str, heartbeat: Tick) -> None:
         """Remember that readers of the stream were told that it is complete up to here."""
@@ -330,6 +351,19 @@ class Heartbeats:
                         sender, self.declarations
                     )
         return without_progress(entries)
+
+
+def progress(catalog: Catalog, streams: Iterable[str]) -> str:
+    """Whether a query over these streams needs a timeout, by what is declared, in words."""
+    heartbeats = Heartbeats(catalog.declarations)
+    for stream in (*catalog.streams.values(), *catalog.relations.values()):
+        heartbeats.add(stream, now_us=0)
+    missing = heartbeats.without_progress(streams)
+    if missing is None:
+        return "needs no timeout: every source's tuples say in the end how far each source is"
+    timeout_us = catalog.settings.timeout_us
+    known = f"{timeout_us / 1e6:g} s" if timeout_us is not None else "none is set"
+    return f"needs a timeout ({known}) once all sources pause: no bound within 0 is declared from {missing}"
 
 
 def base(stream: str) -> str:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from headgate.delta.program import Program
 
 
-def explained(query: Query, program: Program) -> str:
-    """Everything `headgate explain` says of a query."""
+def explained(query: Query, program: Program, time: str = "") -> str:
+    """Everything `headgate explain` says of a query; `time` is what is known of its progress."""
     parts = [
         f"query {query.name} ({program.kind})",
         _section("with all defaults", query.resolved),
@@ -48,6 +48,8 @@ def explained(query: Query, program: Program) -> str:
     if program.inputs:
         parts.append(_section("reads", "\n".join(map(str, program.inputs))))
     parts.append(_section("keeps", "\n".join(map(str, program.state())) or "nothing"))
+    if time:
+        parts.append(_section("time", time))
     if program.fallbacks:
         parts.append(_section("runs by the universal rule", "\n".join(program.fallbacks)))
     parts.append(_section("an epoch (since, until]", program.output()))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headgate.catalog import Tick
 from headgate.heartbeat.clock import Clock
-from headgate.heartbeat.generator import Heartbeats
+from headgate.heartbeat.manager import LATE, Heartbeats
 from headgate.log.chunk import Chunk
 from headgate.log.log import Log
 from headgate.runtime.executor import Executor
@@ -62,7 +62,8 @@ class Loop:
             if executor.fragment.due() and not executor.fragment.failed:
                 executor.move()
         for name, log in self.logs.items():
-            log.forget(lambda chunk, name=name: self.needed(name, chunk))  # type: ignore[misc]
+            if not name.startswith(LATE):  # dead letters stay, read or not
+                log.forget(lambda chunk, name=name: self.needed(name, chunk))  # type: ignore[misc]
             log.compact()
 
     def needed(self, stream: str, chunk: Chunk) -> bool:

@@ -14,10 +14,12 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, assert_never
 
 from headgate.catalog import Column, Function, Query, Relation, Stream, TimeDomain, View
-from headgate.cql.definitions import Definition, Dropped, Explanation, Listing, Setting
+from headgate.cql.definitions import BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked
 from headgate.delta.lower import lower
 from headgate.engine import Engine
-from headgate.errors import Place, UserError
+from headgate.errors import Broken, Place, UserError
+from headgate.heartbeat.manager import progress
+from headgate.heartbeat.why import Why
 from headgate.plan.explain import explained
 from headgate.shell.commands import Advance, Command, Explain, Push, command, summary
 from headgate.shell.entries import Entry
@@ -87,7 +89,7 @@ class Interpreter:
 
     # statements
 
-    def announce(self, definition: Definition) -> None:
+    def announce(self, definition: Definition | Why) -> None:
         match definition:
             case Query():
                 query = self.engine.query(definition.name)
@@ -101,11 +103,14 @@ class Interpreter:
             case Setting(name):
                 self.say(f"{name} is set")
             case Explanation(query=asked):
-                self.say(explained(asked, lower(asked.plan)))
+                program = lower(asked.plan)
+                self.say(explained(asked, program, progress(self.engine.catalog, program.streams())))
             case Dropped(kind, name):
                 self.say(f"{kind} {name} is dropped" if name else f"there is no such {kind}")
-            case Listing():
+            case Listing() | Why():
                 self.say(str(definition))
+            case BoundsAsked() | WhyAsked():
+                raise Broken("the engine has not answered")
             case _:
                 assert_never(definition)
 

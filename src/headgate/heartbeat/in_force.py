@@ -1,0 +1,136 @@
+"""The bounds in force, for people to read: between whom, since what, and the line of CQL that would declare them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headgate.catalog import MICROSECONDS_PER_UNIT, Tick, TimeDomain
+from headgate.heartbeat.bounds import Bound, Bounds
+from headgate.heartbeat.estimate import STEADY
+from headgate.heartbeat.groups import Kind
+from headgate.heartbeat.manager import Heartbeats
+from headgate.heartbeat.timeline import Timeline
+
+HEADINGS = ("from", "to", "bounds", "because", "declared by")
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    sender: str
+    receiver: str
+    bounds: Bounds
+    because: str
+    domain: TimeDomain
+
+    @property
+    def cql(self) -> str:
+        """The line that would declare them."""
+        if not self.bounds:
+            return ""
+        pairs = ", ".join(f"({written(bound, self.domain)})" for bound in self.bounds)
+        alone = self.sender == self.receiver and "others" not in self.because
+        return f"DISORDER OF {self.sender} {pairs};" if alone else f"SKEW FROM {self.sender} TO {self.receiver} {pairs};"
+
+    def row(self) -> tuple[str, ...]:
+        bounds = ", ".join(written(bound, self.domain).lower() for bound in self.bounds) or "none"
+        return self.sender, self.receiver, bounds, self.because, self.cql
+
+
+def in_force(heartbeats: Heartbeats) -> Iterator[InForce]:
+    """What is known of every pair, pairs of which nothing is known left out."""
+    lines = [line for line in heartbeats.timelines.values() if line.stream.domain is not None and line.external]
+    for line in lines:
+        for kind in line.all_kinds():
+            yield from _own(heartbeats, line, kind)
+            for other in lines:
+                if other.stream.domain is line.stream.domain:
+                    for sender in other.all_kinds():
+                        yield from _between(heartbeats, other, sender, line, kind)
+
+
+def latencies(heartbeats: Heartbeats) -> Iterator[tuple[str, ...]]:
+    for party, us in heartbeats.declarations.latencies_us.items():
+        yield "", str(party), f"latency up to {span(us, TimeDomain.TIMESTAMP).lower()}", "declared", _latency(str(party), us)
+
+
+def _latency(party: str, us: int) -> str:
+    return f"LATENCY OF {party} {span(us, TimeDomain.TIMESTAMP)};"
+
+
+def _own(heartbeats: Heartbeats, line: Timeline, kind: Kind) -> Iterator[InForce]:
+    name, domain = str(kind), _domain(line)
+    declared = kind.own(heartbeats.declarations)
+    if declared:
+        yield InForce(name, name, declared, _declared(kind), domain)
+    number = line.cohorts.get(kind)
+    if heartbeats.estimated(line.name):
+        learnt = heartbeats.learnt(number, None) if number is not None else ()
+        yield InForce(name, name, learnt, _estimated(heartbeats, line, number, None), domain)
+    elif not declared and not heartbeats.declarations.about(line.name):
+        yield InForce(name, name, (Bound(1),), "default", domain)
+    elif not declared:
+        yield InForce(name, name, (), "nothing declared", domain)
+
+
+def _between(heartbeats: Heartbeats, other: Timeline, sender: Kind, line: Timeline, kind: Kind) -> Iterator[InForce]:
+    alike = sender == kind
+    if alike and (not line.many or kind.group is not None):
+        return
+    note = ", others of the stream" if alike else ""
+    declared = kind.after(sender, heartbeats.declarations)
+    if declared:
+        yield InForce(str(sender), str(kind), declared, _declared(kind) + note, _domain(line))
+    first, number = other.cohorts.get(sender), line.cohorts.get(kind)
+    if first is not None and number is not None and heartbeats.estimated(line.name):
+        learnt = heartbeats.learnt(number, first)
+        yield InForce(str(sender), str(kind), learnt, _estimated(heartbeats, line, number, first) + note, _domain(line))
+
+
+def _declared(kind: Kind) -> str:
+    environments = [name for name, known in (("sensors", kind.sensor), ("global_counter", kind.counter)) if known is not None]
+    return f"declared, environment {' and '.join(environments)}" if environments else "declared"
+
+
+def _estimated(heartbeats: Heartbeats, line: Timeline, number: int | None, sender: int | None) -> str:
+    estimator = heartbeats.estimators.get(number) if number is not None else None
+    if estimator is None or sender not in estimator.senders:
+        return "estimated, nothing seen yet"
+    steady = int(estimator.steady[estimator.senders[sender]].max())
+    late = f", {int(line.late.sum())} of {line.tuples} tuples late"
+    if estimator.how.confidence is not None:
+        return f"estimated with confidence {estimator.how.confidence:g}{late}"
+    if sender is not None and steady < STEADY:
+        return f"estimated, kept by {steady} tuples, counts from {STEADY}"
+    return f"estimated, kept by the last {steady} tuples{late}"
+
+
+def _domain(line: Timeline) -> TimeDomain:
+    return line.stream.domain or TimeDomain.INTEGER
+
+
+def written(bound: Bound, domain: TimeDomain) -> str:
+    """A bound in CQL."""
+    within = f"WITHIN {span(bound.within, domain)}"
+    if bound.tuples:
+        return f"AFTER {bound.tuples} TUPLES {within}"
+    return f"AFTER {span(bound.after_us, TimeDomain.TIMESTAMP)} {within}" if bound.after_us else within
+
+
+def span(ticks: Tick, domain: TimeDomain) -> str:
+    """A length of time in CQL, in the largest unit in which it is whole."""
+    if domain is not TimeDomain.TIMESTAMP or not ticks:
+        return str(ticks)
+    unit, size = next((u, n) for u, n in reversed(MICROSECONDS_PER_UNIT.items()) if ticks % n == 0 and u != "WEEK")
+    return f"{ticks // size} {unit}{'' if ticks == size else 'S'}"
+
+
+def all_rows(heartbeats: Heartbeats) -> tuple[tuple[str, ...], ...]:
+    """What SHOW BOUNDS answers under its headings."""
+    grouped = [
+        ("", line.name, str(line.partition), "grouped", f"GROUPS OF {line.name} {len(line.partition.bounds)};")
+        for line in heartbeats.timelines.values()
+        if line.partition is not None
+    ]
+    known = [one.row() for one in in_force(heartbeats)]
+    return (*known, *latencies(heartbeats), *grouped)

@@ -1,0 +1,193 @@
+"""Why a query has come no further: which source holds it back, since when, by which bound, and what would release it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from headgate.catalog import Tick, TimeDomain
+from headgate.heartbeat.arrivals import NEVER
+from headgate.heartbeat.bounds import Bound
+from headgate.heartbeat.in_force import written
+from headgate.heartbeat.manager import Heartbeats, Standing, base
+from headgate.heartbeat.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One stream that a query reads."""
+
+    stream: str
+    complete: str
+    state: str
+    """speaking, silent, finished, paused, ..., and of how many sources."""
+
+    waiting: int
+    """How many tuples it has sent that the query has not seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    query: str
+    complete: str
+    """Up to when its answers are."""
+
+    held_by: str
+    """The stream, and the source of it where it has many; nothing if nothing waits."""
+
+    since_s: float | None
+    cause: str
+    releases: tuple[str, ...]
+    inputs: tuple[Input, ...]
+
+    def __str__(self) -> str:
+        lines = [f'query "{self.query}" is complete up to {self.complete}']
+        if self.held_by:
+            since = "" if self.since_s is None else f", last heard of {self.since_s:.1f} s ago"
+            lines += [f"held back by {self.held_by}{since}", f"  because {self.cause}"]
+            lines += [f"  {'released by' if number == 0 else 'or by      '} {one}" for number, one in enumerate(self.releases)]
+        else:
+            lines.append("nothing holds it back")
+        width = max((len(one.stream) for one in self.inputs), default=0)
+        for one in self.inputs:
+            waits = f", {one.waiting} tuples wait" if one.waiting else ""
+            lines.append(f"  {one.stream:<{width}}  complete up to {one.complete}, {one.state}{waits}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{self}</pre>"
+
+
+def why(
+    heartbeats: Heartbeats, query: str, streams: Iterable[str], reached: Tick | None, waiting: Mapping[str, int], now_us: int
+) -> Why:
+    """The reason in full. `reached` is how far the query is, `waiting` how many tuples of each stream lie beyond that."""
+    names = list(dict.fromkeys(map(base, streams)))
+    lines = [heartbeats.timelines[name] for name in names]
+    domain = next((line.stream.domain for line in lines if line.stream.domain is not None), TimeDomain.INTEGER)
+    standings = {line.name: heartbeats.standing(line.name, now_us) for line in lines}
+    inputs = tuple(_input(line, standings[line.name], waiting.get(line.name, 0), domain) for line in lines)
+    holder = _holder(lines, standings)
+    complete = instant(reached, domain)
+    if holder is None or not any(waiting.values()):
+        return Why(query, complete, "", None, "", (), inputs)
+    standing = standings[holder.name]
+    since_s = None if standing.heard_us is None else (now_us - standing.heard_us) / 1e6
+    cause = _cause(heartbeats, holder, standing, domain, now_us)
+    releases = _releases(heartbeats, lines, holder, standing, domain, now_us)
+    return Why(query, complete, _called(holder, standing), since_s, cause, releases, inputs)
+
+
+def _holder(lines: list[Timeline], standings: Mapping[str, Standing]) -> Timeline | None:
+    """The stream that is complete least far among those that count."""
+    going_on = [line for line in lines if not line.finished]
+    speaking = [line for line in going_on if not standings[line.name].silent] or going_on
+    return min(speaking, key=lambda line: NEVER if (c := standings[line.name].complete) is None else c, default=None)
+
+
+def _called(line: Timeline, standing: Standing) -> str:
+    if not line.many or standing.cohort is None or standing.member is None:
+        return line.name
+    kind = line.kind(standing.cohort)
+    source = line.source(standing.cohort, standing.member)
+    return str(kind) if source is None else f"{line.name} SOURCE '{source}' (one of {standing.speaking} that speak)"
+
+
+def _input(line: Timeline, standing: Standing, waiting: int, domain: TimeDomain) -> Input:
+    if line.finished:
+        state = "finished" if line.stream.domain is not None else "fixed"
+    elif line.paused:
+        state = "paused"
+    elif not line.external:
+        state = "stamped by the engine"
+    elif not line.tuples:
+        state = "silent, nothing ever came" if standing.silent else "nothing came yet"
+    else:
+        state = "silent" if standing.silent else "speaking"
+        if line.many:
+            state += f" ({standing.speaking} of {len(line.sources)} sources)"
+    complete = "the end" if line.finished else instant(standing.complete, domain)
+    return Input(line.name, complete, state, waiting)
+
+
+def _cause(heartbeats: Heartbeats, line: Timeline, standing: Standing, domain: TimeDomain, now_us: int) -> str:
+    if line.paused:
+        return "it is paused: what it sends meanwhile is not read, and must not be late"
+    if standing.silent:
+        return "all streams are silent"
+    if not line.tuples and standing.complete is None:
+        return "nothing ever came from it, and no SKEW to it is declared that another stream's tuples could use"
+    assert standing.cohort is not None
+    assert standing.member is not None
+    found = _strongest(heartbeats, line, standing.cohort, standing.member, now_us)
+    if found is None:
+        if heartbeats.declarations.about(line.name):
+            return f"no bound says anything about it: neither DISORDER OF {line.name} nor a SKEW TO it is declared"
+        return "too little came from it yet"
+    sender, bound, origin = found
+    stamped = instant((standing.complete or 0) + bound.within, domain)
+    who = "its" if sender is None else f"{sender}'s"
+    return f"{who} last tuple that counts is stamped {stamped}, and the {origin} bound is {written(bound, domain).lower()}"
+
+
+def _strongest(
+    heartbeats: Heartbeats, line: Timeline, cohort: int, member: int, now_us: int
+) -> tuple[str | None, Bound, str] | None:
+    """The bound from which the source's heartbeat follows, from whom, and whether it was declared or estimated."""
+    generator = heartbeats.generator
+    candidates: list[tuple[int, str | None, Bound, str]] = []
+    learnt = heartbeats.learnt(cohort, None)
+    for bound in generator.cohorts[cohort].own:
+        value = int(generator.by_itself(cohort, bound, now_us)[member])
+        candidates.append((value, None, bound, "estimated" if bound in learnt else "declared"))
+    for first, bounds in generator.towards(cohort):
+        learnt = heartbeats.learnt(cohort, first)
+        for bound in bounds:
+            value = int(generator.by_others(first, cohort, bound, now_us)[member])
+            candidates.append((value, heartbeats.owner(first).name, bound, "estimated" if bound in learnt else "declared"))
+    best = max(candidates, key=lambda one: one[0], default=None)
+    return None if best is None or best[0] < NEVER // 2 else best[1:]
+
+
+def _releases(
+    heartbeats: Heartbeats, lines: list[Timeline], holder: Timeline, standing: Standing, domain: TimeDomain, now_us: int
+) -> tuple[str, ...]:
+    if holder.paused:
+        return ("reading it again",)
+    found = []
+    if not standing.silent:
+        own = heartbeats.generator.cohorts[standing.cohort].own if standing.cohort is not None else ()
+        smallest = min((bound.within for bound in own if not bound.delay), default=None)
+        if smallest is not None and standing.complete is not None:
+            goal = max((line.largest for line in lines if line.largest is not None), default=standing.complete)
+            source = _called(holder, standing).split(" (")[0]
+            found.append(f"a tuple of {source} stamped {instant(goal + smallest, domain)} or later")
+        else:
+            found.append(f"a tuple of {holder.name}")
+    due_us = _due(heartbeats, holder, now_us)
+    if due_us is not None:
+        found.append(f"a promise that takes effect in {(due_us - now_us) / 1e6:.1f} s")
+    if heartbeats.timeout_us is None:
+        found.append("a TIMEOUT, which is not set")
+    elif standing.heard_us is not None and not standing.silent:
+        found.append(f"the timeout, in {max(standing.heard_us + heartbeats.timeout_us - now_us, 0) / 1e6:.1f} s if nothing comes")
+    others = [line for line in lines if line is not holder and line.external and not line.finished]
+    for other in others:
+        if not heartbeats.between_streams(other.name, holder.name):
+            found.append(f"a bound, if there is one: SKEW FROM {other.name} TO {holder.name} (WITHIN ...);")
+    return tuple(found)
+
+
+def _due(heartbeats: Heartbeats, line: Timeline, now_us: int) -> int | None:
+    waiting = [heartbeats.generator.next_change(number, now_us) for number in line.cohorts.values()]
+    return min((us for us in waiting if us is not None), default=None)
+
+
+def instant(tick: Tick | None, domain: TimeDomain) -> str:
+    """A point of time as the user knows it."""
+    if tick is None:
+        return "no instant yet"
+    if domain is not TimeDomain.TIMESTAMP:
+        return str(tick)
+    return str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=tick))
