@@ -294,7 +294,7 @@ class _Reader:
             )  # fmt: skip
         counter = Counter(self.micros(least, "PROCESSING"), self.micros(most, "PROCESSING"))
         if counter.least_us > counter.most_us:
-            raise self.bad("PROCESSING takes at least longer than at the most", most, "Write the shorter length first.")
+            raise self.bad("the least that PROCESSING takes is more than the most", most, "Write the shorter length first.")
         return counter
 
     def parameters(self, given: Sequence[syntax.Parameter], owner: str, known: Sequence[str]) -> dict[str, syntax.Parameter]:
