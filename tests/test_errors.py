@@ -31,6 +31,13 @@ CREATE STREAM ticks (k STRING, v INT);
 CREATE VIEW per_segment AS SELECT segment, AVG(speed) AS mean FROM pos_speed [RANGE 5 MINUTES] GROUP BY segment;
 """
 
+TIMED = """CREATE STREAM fleet (car STRING, at TIMESTAMP) TIMESTAMP BY at SOURCE BY car;
+CREATE STREAM entered (v INT) TIMESTAMP INTERNAL;
+CREATE STREAM queued (v INT) TIMESTAMP LATENT;
+CREATE RELATION sites (v INT) FROM csv OPTIONS ('path' = 'in');
+"""
+"""Defined besides for the mistakes about time."""
+
 MISTAKES = [
     "SELECT ISTREAM(AVG(speeed)) FROM pos_speed [RANGE 5 MINUTES]",
     "SELECT * FROM pos_sped",
@@ -74,7 +81,6 @@ MISTAKES = [
     "CREATE STREAM s (a INT) TIMESTAMP BY a FROM jsn OPTIONS ('path' = 'in')",
     "CREATE STREAM s (a INT) TIMESTAMP BY a FROM json OPTIONS ('path' = )",
     "CREATE STREAM s (a INT) TIMESTAMP OF a",
-    "CREATE STREAM s (a INT, d STRING) TIMESTAMP BY a SOURCE BY d",
     "CREATE STREAM ticks (a INT)",
     "CREATE VIEW v (a, b) AS SELECT vehicle FROM pos_speed [NOW]",
     "CREATE QUERY q AS SELECT * FROM ticks INTO parket",
@@ -137,9 +143,98 @@ MISTAKES = [
 ]  # fmt: skip
 
 
+MISTAKES_ABOUT_TIME = [
+    "SKEW FROM pos_speed TO flet (WITHIN 1)",
+    "SKEW pos_speed TO fleet (WITHIN 1)",
+    "SKEW FROM pos_speed TO fleet",
+    "SKEW FROM pos_speed TO fleet (WITHIN -5)",
+    "SKEW FROM pos_speed TO fleet (AFTER -5 SECONDS WITHIN 5)",
+    "SKEW FROM pos_speed TO fleet (AFTER 5 TICKS WITHIN 5)",
+    "SKEW FROM pos_speed TO fleet (AFTER 5 SECONDS)",
+    "SKEW FROM pos_speed TO fleet (AFTER 2.5 TUPLES WITHIN 5)",
+    "SKEW FROM pos_speed TO fleet (WITHIN 5 TUPLES)",
+    "SKEW FROM pos_speed TO fleet (WITHIN UNLIMITED)",
+    "SKEW FROM pos_speed TO fleet (WITHIN 99999999999999 WEEKS)",
+    "SKEW FROM pos_speed TO fleet (AFTER 1 SECOND WITHIN 5), (AFTER 2 SECONDS WITHIN 6)",
+    "SKEW FROM pos_speed TO fleet (AFTER 1 SECOND WITHIN 5), (AFTER 1000 MILLISECONDS WITHIN 4)",
+    "SKEW FROM pos_speed SOURCE 'a' TO fleet (WITHIN 5)",
+    "SKEW FROM fleet SOURCE a TO fleet (WITHIN 5)",
+    "DISORDER OF per_segment 5 SECONDS",
+    "DISORDER OF sites 5 SECONDS",
+    "DISORDER OF entered 5 SECONDS",
+    "DISORDER OF ticks 1.5",
+    "DISORDER OF ticks SOURCE 'a' 1",
+    "LATENCY OF queued 5 SECONDS",
+    "LATENCY OF ticks 5 TICKS",
+    "LATENCY OF ticks",
+    "CREATE STREAM s (a INT) TIMESTAMP LATENT DISORDER 5",
+    "CREATE STREAM s (a INT) TIMESTAMP INTERNAL LATENCY 5",
+    "CREATE STREAM s (a INT) TIMESTAMP INTERNAL FUTURE 5",
+    "CREATE STREAM s (a INT) TIMESTAMP INTERNAL TIMESTAMP LATENT",
+    "CREATE STREAM s (a INT) TIMESTAMP INTERNL",
+    "CREATE STREAM s (a INT) DISORDER -5",
+    "CREATE STREAM s (a INT, d STRING) TIMESTAMP BY a SOURCE BY e",
+    "CREATE STREAM s (a INT, d STRING) TIMESTAMP BY a HEARTBEAT BY d",
+    "CREATE STREAM s (a INT, d INT) HEARTBEAT BY d",
+    "CREATE STREAM s (a INT) LATE LOSE",
+    "ENVIRONMENT sensrs (DEVIATION 2 SECONDS)",
+    "ENVIRONMENT sensors (DEVIATION 2 SECONDS)",
+    "ENVIRONMENT sensors (DEVATION 2 SECONDS) OF fleet",
+    "ENVIRONMENT sensors (RATE 1) OF fleet",
+    "ENVIRONMENT sensors (DEVIATION 2 SECONDS, RATE 0) OF fleet",
+    "ENVIRONMENT sensors (DEVIATION 2 SECONDS, RATE 1 PER TICK) OF fleet",
+    "ENVIRONMENT sensors (DEVIATION 2 SECONDS, DEVIATION 3 SECONDS) OF fleet",
+    "ENVIRONMENT sensors (DEVIATION) OF fleet",
+    "ENVIRONMENT sensors (DEVIATION 1 TO 2) OF fleet",
+    "ENVIRONMENT sensors (DEVIATION 2 SECONDS) OF fleet, ticks",
+    "ENVIRONMENT global_counter (PROCESSING 1 MILLISECOND TO 5 SECONDS) OF fleet",
+    "ENVIRONMENT global_counter (PROCESSING 6 SECONDS TO 5 SECONDS) OF ticks",
+    "ENVIRONMENT global_counter (PROCESSING 5 SECONDS) OF ticks",
+    "ENVIRONMENT global_counter () OF ticks",
+    "ESTIMATE OF tick",
+    "ESTIMATE OF entered",
+    "ESTIMATE OF ticks (WEIGHT 1.5)",
+    "ESTIMATE OF ticks (CONFIDENCE 1)",
+    "ESTIMATE OF ticks (WINDOW 1000)",
+    "ESTIMATE OF ticks (WINDOW 0 TUPLES)",
+    "ESTIMATE OF ticks (HORIZON 10 TICKS)",
+    "ESTIMATE OF ticks (FIXED 3)",
+    "ESTIMATE OF ticks (WIEGHT 0.5)",
+    "GROUPS OF ticks 16",
+    "GROUPS OF fleet 0",
+    "GROUPS OF fleet",
+    "GROUPS OF fleet ('a', 'b'), ('b')",
+    "LATE OF fleet LOSE",
+    "LATE OF fleet KEP",
+    "LATE OF per_segment KEEP",
+    "FUTURE OF fleet -1 DAY",
+    "FUTURE OF queued 1 DAY",
+    "FUTURE OF sites 1 DAY",
+    "TIMEOUT -3",
+    "SET clock_unit = '0 seconds'",
+    "SET clock_unit = '0.5 microseconds'",
+    "SET estimation = 'of'",
+    "WHY topp",
+    "CREATE QUERY top AS SELECT * FROM ticks; WHY tpo",
+    "SHOW BOUND",
+    "HEARTBEAT EVERY 1 SECOND",
+    "SELECT * FROM queued [RANGE 5 MINUTES]",
+    "SELECT RSTREAM(*) FROM queued EVERY 1 SECOND",
+    "SELECT * FROM queued, ticks",
+    "SELECT * FROM queued, entered",
+    "SELECT * FROM LATE(sites)",
+    "SELECT * FROM LATE(per_segment)",
+    "SELECT * FROM LATE(tcks)",
+    "SELECT * FROM LATE(ticks, v)",
+    "SELECT * FROM LATE()",
+    "SELECT _late FROM LATE(ticks)",
+    "CREATE VIEW w AS SELECT v FROM LATE(ticks); DROP STREAM ticks",
+]  # fmt: skip
+
+
 def complaint(mistake: str) -> str:
     catalog = Catalog()
-    define(STREAMS, catalog)
+    define(STREAMS + TIMED if mistake in MISTAKES_ABOUT_TIME else STREAMS, catalog)
     try:
         define(mistake, catalog)
     except UserError as error:
@@ -186,7 +281,7 @@ def complaints_of_running(spark: SparkSession) -> str:
 
 
 def golden() -> str:
-    return "".join(f"> {mistake}\n{complaint(mistake)}\n\n" for mistake in MISTAKES)
+    return "".join(f"> {mistake}\n{complaint(mistake)}\n\n" for mistake in [*MISTAKES, *MISTAKES_ABOUT_TIME])
 
 
 def test_every_error_reads_as_in_the_golden_file() -> None:
@@ -200,7 +295,7 @@ def test_every_error_of_running_reads_as_in_the_golden_file(spark: SparkSession)
     assert GOLDEN.read_text(encoding="utf-8").partition(WHEN_RUNNING)[2] == text
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("mistake", [*MISTAKES, *MISTAKES_ABOUT_TIME])
 def test_every_mistake_is_an_error_with_a_place_or_a_hint(mistake: str) -> None:
     text = complaint(mistake)
     assert text != "no error"

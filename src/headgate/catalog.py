@@ -48,6 +48,10 @@ class TimeDomain(Enum):
     ARRIVAL = "arrival"
     """No time at all but the order in which tuples came, counted over all streams that have none."""
 
+    def __str__(self) -> str:
+        words = {"integer": "integer time", "timestamp": "TIMESTAMP time", "arrival": "no time but the order of arrival"}
+        return words[self.value]
+
     @property
     def origin(self) -> Tick:
         """The first instant there is: 0, or 0001-01-01, the first timestamp Spark has."""
@@ -208,7 +212,9 @@ class Catalog:
         """Each setting with its value and the values it can have."""
         chosen = [(key, str(getattr(self.settings, key)), ", ".join(values)) for key, values in CHOICES.items()]
         timeout = "none" if self.settings.timeout_us is None else f"{self.settings.timeout_us / 1_000_000:g} seconds"
-        return [*chosen, ("time_unit", f"{self.settings.unit_seconds} seconds", ""), ("timeout", timeout, "")]
+        clock_unit = f"{self.settings.clock_unit_us / 1_000_000:g} seconds"
+        unit = f"{self.settings.unit_seconds} seconds"
+        return [*chosen, ("time_unit", unit, ""), ("clock_unit", clock_unit, ""), ("timeout", timeout, "")]
 
     def names(self) -> list[str]:
         named: list[Stream | Relation | View] = [*self.streams.values(), *self.relations.values(), *self.views.values()]
@@ -250,22 +256,39 @@ class Catalog:
             return self.streams[name.lower()]
         raise unknown("stream", name, (stream.name for stream in self.streams.values()), place)
 
-    def query(self, name: str) -> Query:
+    def only_stream(self, name: str, what: str, place: Place | None = None) -> Stream:
+        """The stream of that name, for `what` only streams have: a relation or view of that name is not taken for one."""
+        for kind, known in (("relation", self.relations), ("view", self.views)):
+            if name.lower() in known:
+                hint = "Name a stream that it reads." if kind == "view" else ""
+                raise UserError("wrong-kind", f'"{name}" is a {kind}, and {what} needs a stream', place=place, hint=hint)
+        return self.stream(name, place)
+
+    def late_of(self, stream: Stream) -> Stream:
+        """The dead letters of a stream as a stream: its columns, why each was not taken and by how much it was too late."""
+        stamp = "TIMESTAMP" if stream.domain is TimeDomain.TIMESTAMP else "BIGINT"
+        about = (("_reason", "STRING"), ("_behind", "BIGINT"), ("_timestamp", stamp), ("_raw", "STRING"))
+        columns = (*stream.columns, *(Column(name, kind) for name, kind in about))
+        return Stream(late_name(stream.name), columns, stream.domain, source=stream.source)
+
+    def query(self, name: str, place: Place | None = None) -> Query:
         if name.lower() in self.queries:
             return self.queries[name.lower()]
-        raise unknown("query", name, (query.name for query in self.queries.values()))
+        raise unknown("query", name, (query.name for query in self.queries.values()), place)
 
     def set(self, name: str, value: str, place: Place | None = None) -> None:
         key = name.lower()
         if key == "time_unit":
-            amount, _, unit = value.strip().partition(" ")
-            micros = MICROSECONDS_PER_UNIT.get(unit.strip().upper().removesuffix("S"))
-            if micros is None or not amount.replace(".", "", 1).isdigit():
-                raise UserError("bad-setting", f'"{value}" is not a length of time', place=place, hint="Write '1 minute'.")
-            self.settings = replace(self.settings, unit_seconds=Fraction(amount) * micros / 1_000_000)
+            self.settings = replace(self.settings, unit_seconds=_unit_us(value, place) / 1_000_000)
+            return
+        if key == "clock_unit":
+            micros = _unit_us(value, place)
+            if micros.denominator != 1:
+                raise UserError("bad-setting", f'"{value}" is not a whole number of microseconds', place=place)
+            self.settings = replace(self.settings, clock_unit_us=int(micros))
             return
         if key not in CHOICES:
-            known = (*CHOICES, "time_unit")
+            known = (*CHOICES, "time_unit", "clock_unit")
             raise unknown("setting", name, known, place)
         if value.lower() not in CHOICES[key]:
             detail = f"Values are {quoted(CHOICES[key])}."
@@ -276,20 +299,42 @@ class Catalog:
         chosen = {key: value.lower(), **(READINGS[value.lower()] if key == "dialect" else {})}
         self.settings = replace(self.settings, **chosen)  # type: ignore[arg-type]
 
-    def ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Tick:
-        """A length of time in ticks. Without a unit: ticks of integer time, seconds of TIMESTAMP time."""
+    def exact_ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Fraction:
+        """A length of time in ticks and parts of them. Without a unit: ticks of integer time, seconds of TIMESTAMP time."""
         length = Fraction(amount)
-        if unit == "TICK" or (unit is None and domain is TimeDomain.INTEGER):
-            ticks = length
-        else:
-            micros = length * MICROSECONDS_PER_UNIT[unit or "SECOND"]
-            ticks = micros if domain is TimeDomain.TIMESTAMP else micros / 1_000_000 / self.settings.unit_seconds
+        if unit == "TICK" or (unit is None and domain is not TimeDomain.TIMESTAMP):
+            return length
+        if domain is TimeDomain.ARRIVAL:
+            raise UserError(
+                "order-has-no-unit", f"the order of arrival has no {unit}S",
+                place=place, hint=f"Write ROWS {amount}, or {amount} TICKS, which counts arrivals.",
+            )  # fmt: skip
+        micros = length * MICROSECONDS_PER_UNIT[unit or "SECOND"]
+        return micros if domain is TimeDomain.TIMESTAMP else micros / 1_000_000 / self.settings.unit_seconds
+
+    def ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Tick:
+        """A length of time in ticks, of which it must be a whole number."""
+        ticks = self.exact_ticks(amount, unit, domain, place)
         if ticks.denominator != 1:
             raise UserError(
                 "not-whole-ticks", f"{amount} {unit or ''} is not a whole number of time units".replace("  ", " "), place=place,
                 detail=f"One unit of time is {self.settings.unit_seconds} s.", hint="SET time_unit = '1 second';",
             )  # fmt: skip
         return int(ticks)
+
+
+def late_name(stream: str) -> str:
+    """What the stream of a stream's dead letters is called."""
+    return f"late({stream})"
+
+
+def _unit_us(value: str, place: Place | None) -> Fraction:
+    """A setting such as '10 milliseconds', in microseconds."""
+    amount, _, unit = value.strip().partition(" ")
+    micros = MICROSECONDS_PER_UNIT.get(unit.strip().upper().removesuffix("S"))
+    if micros is None or not amount.replace(".", "", 1).isdigit() or not Fraction(amount):
+        raise UserError("bad-setting", f'"{value}" is not a length of time', place=place, hint="Write '1 minute'.")
+    return Fraction(amount) * micros
 
 
 def unknown(kind: str, name: str, known: Iterable[str], place: Place | None = None) -> UserError:

@@ -80,10 +80,11 @@ def bind(tree: exp.Expression, text: str, catalog: Catalog, origin: str = "", co
     plan = binder.outermost(tree)
     if columns:
         plan = binder.renamed(plan, columns, tree)
-    domains = {source.domain for source in sources(plan) if source.domain is not None}
+    read = {source.domain for source in sources(plan)}
+    domains = [str(time) for time in TimeDomain if time in read]
     if len(domains) > 1:
         raise UserError(
-            "time-domains-differ", "a query cannot mix streams with integer time and streams with TIMESTAMP time",
+            "time-domains-differ", f"a query cannot mix streams with {' and streams with '.join(domains)}",
             place=binder.place(tree), detail=f"It reads {quoted(sorted({source.name for source in sources(plan)}))}.",
         )  # fmt: skip
     if not complete(plan):

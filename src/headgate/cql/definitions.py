@@ -1,4 +1,7 @@
-"""From statements to definitions: what CREATE, SET, DISORDER and TIMEOUT say, checked, for the catalog to remember."""
+"""From statements to definitions: what CREATE, DROP, SET and SHOW say, checked, for the catalog to remember.
+
+What is declared about clocks and delays is read by `time`.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,20 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from headgate.catalog import (
-    MICROSECONDS_PER_UNIT,
     Catalog,
     Column,
     Connector,
     Function,
     Query,
     Relation,
+    Stamped,
     Stream,
     TimeDomain,
     View,
+    late_name,
     unknown,
 )
-from headgate.cql import dialect, syntax
+from headgate.cql import dialect, syntax, time
 from headgate.cql.binder import bind
 from headgate.delta.lower import lower
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
@@ -31,6 +35,7 @@ from headgate.plan.rewrites.driver import rewritten
 
 SOURCES = ("json", "csv", "parquet", "orc", "text", "memory")
 SINKS = ("memory", "console", "parquet")
+INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,21 @@ class Listing:
         return "\n".join("  ".join(f"{word:<{width}}" for word, width in line).rstrip() for line in padded)
 
 
-Definition: TypeAlias = Stream | Relation | View | Query | Function | Setting | Explanation | Dropped | Listing
+@dataclass(frozen=True, slots=True)
+class BoundsAsked:
+    """SHOW BOUNDS: only what runs knows which bounds are in force."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhyAsked:
+    """WHY: what holds a registered query's answer back."""
+
+    query: str
+
+
+Definition: TypeAlias = (
+    Stream | Relation | View | Query | Function | Setting | Explanation | Dropped | Listing | BoundsAsked | WhyAsked
+)
 
 
 def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
@@ -89,7 +108,9 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
     match tree:
         case syntax.CreateStream():
             stream = _stream(tree, catalog, place)
+            promised = time.promised(tree, stream, catalog, place)
             catalog.add(stream, place(tree.this))
+            promised.remember(catalog.declarations)
             return stream
         case syntax.CreateRelation():
             relation = _relation(tree, place)
@@ -109,6 +130,8 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return _view(tree, query, [column.name for column in tree.args["columns"]], written, catalog, place)
         case syntax.Drop():
             return _drop(tree, catalog, place)
+        case syntax.Show() if tree.args.get("kind") == "BOUNDS":
+            return BoundsAsked()
         case syntax.Show():
             return described(tree.name, catalog, place(tree.this)) if tree.this is not None else shown(tree.args["kind"], catalog)
         case syntax.CreateQuery():
@@ -123,18 +146,11 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
         case syntax.SetOption():
             catalog.set(tree.name, tree.args["value"], place(tree.this))
             return Setting(tree.name)
-        case syntax.Disorder():
-            named = catalog.stream(tree.name, place(tree.this))
-            ticks = catalog.ticks(tree.args["amount"], tree.args.get("unit"), named.domain, place(tree.this))
-            catalog.streams[named.name.lower()] = replace(named, disorder_ticks=ticks)
-            return Setting("disorder")
-        case syntax.Timeout():
-            unit = tree.args.get("unit") or "SECOND"
-            if unit == "TICK":
-                raise UserError("bad-setting", "TIMEOUT is measured on the engine's clock, not in ticks", place=place(tree))
-            micros = float(tree.args["amount"]) * MICROSECONDS_PER_UNIT[unit]
-            catalog.settings = replace(catalog.settings, timeout_us=int(micros))
-            return Setting("timeout")
+        case syntax.TimeStatement():
+            time.declare(tree, catalog, place)
+            return Setting(tree.key)
+        case syntax.Why():
+            return WhyAsked(catalog.query(tree.name, place(tree.this)).name)
         case syntax.Explain():
             return Explanation(_bound("query", tree.this, text, catalog, origin))
         case exp.Command():
@@ -171,13 +187,17 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
         raise unknown(kind, tree.name, (thing.name for thing in known.values()), place(tree.this))
     plans = [(view.name, view.plan) for view in catalog.views.values()]
     plans += [(query.name, query.plan) for query in catalog.queries.values()]
-    readers = sorted({name for name, plan in plans for read in sources(plan) if read.name.lower() == tree.name.lower()})
+    under = (tree.name.lower(), late_name(tree.name.lower()))
+    readers = sorted({name for name, plan in plans for read in sources(plan) if read.name.lower() in under})
     if kind in ("stream", "relation") and readers:
         raise UserError(
             "still-read", f'{kind} "{tree.name}" cannot be dropped while it is read', place=place(tree.this),
             detail=f"It is read by {quoted(readers)}.", hint="Drop those first.",
         )  # fmt: skip
-    return Dropped(kind, known.pop(tree.name.lower()).name)
+    dropped = known.pop(tree.name.lower()).name
+    if kind in ("stream", "relation"):
+        catalog.declarations.forget(dropped)
+    return Dropped(kind, dropped)
 
 
 def shown(kind: str, catalog: Catalog) -> Listing:
@@ -206,6 +226,8 @@ def described(name: str, catalog: Catalog, place: Place | None) -> Listing:
     notes = {}
     if isinstance(found, Stream | Relation) and found.timestamp is not None:
         notes[found.timestamp.lower()] = "timestamp"
+    if isinstance(found, Stream):
+        notes |= {name.lower(): note for name, note in ((found.source, "source"), (found.heartbeat, "heartbeat")) if name}
     if isinstance(found, Relation):
         notes |= {key.lower(): "key" for key in found.key} | ({found.change.lower(): "change"} if found.change else {})
     return Listing(("column", "type", "is"), tuple((c.name, c.type, notes.get(c.name.lower(), "")) for c in columns))
@@ -296,18 +318,50 @@ def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
 
 def _stream(tree: syntax.CreateStream, catalog: Catalog, place: _Places) -> Stream:
     columns = _columns(tree, place)
-    timestamp, domain = _timestamp(tree, columns, place)
-    if tree.args.get("source_by") is not None:
-        raise NotYet("SOURCE BY", place=place(tree.args["source_by"]))
+    timestamp, domain, stamped = _stamped(tree, columns, place)
     connector = _connector(tree, SOURCES, "source", place)
-    if connector is not None and connector.format != "memory" and timestamp is None:
+    if connector is not None and connector.format != "memory" and timestamp is None and stamped == "external":
         raise UserError(
-            "no-timestamp-column", f'stream "{tree.name}" is read from files and needs TIMESTAMP BY', place=place(tree.this)
-        )
-    disorder = 0
-    if tree.args.get("disorder") is not None:
-        disorder = catalog.ticks(tree.args["disorder"], tree.args.get("disorder_unit"), domain, place(tree.this))
-    return Stream(tree.name, columns, domain, timestamp, disorder, connector)
+            "no-timestamp-column", f'stream "{tree.name}" is read from files and needs TIMESTAMP BY', place=place(tree.this),
+            hint="Say TIMESTAMP BY which column, or TIMESTAMP INTERNAL or LATENT if none holds it.",
+        )  # fmt: skip
+    source = _one_of(tree.args.get("source"), columns, tree.name, place)
+    heartbeat = _heartbeat(tree, columns, timestamp, domain, place)
+    stream = Stream(tree.name, columns, domain, timestamp, connector, stamped, source, heartbeat, tree.args.get("late") or "keep")
+    return replace(stream, ahead=time.ahead(tree.args.get("future"), stream, catalog, place))
+
+
+def _stamped(tree: syntax.CreateStream, columns: tuple[Column, ...], place: _Places) -> tuple[str | None, TimeDomain, Stamped]:
+    """The column that holds the timestamp, if one does, the kind of time, and who stamps."""
+    match tree.args.get("timestamp"):
+        case "internal":
+            return None, TimeDomain.TIMESTAMP, "internal"
+        case "latent":
+            return None, TimeDomain.ARRIVAL, "latent"
+        case _:
+            return *_timestamp(tree, columns, place), "external"
+
+
+def _heartbeat(
+    tree: syntax.CreateStream, columns: tuple[Column, ...], timestamp: str | None, domain: TimeDomain, place: _Places
+) -> str | None:
+    """The column in which the source sends heartbeats: it marks rows, or holds instants of the stream's time."""
+    named = tree.args.get("heartbeat")
+    name = _one_of(named, columns, tree.name, place)
+    if name is None:
+        return None
+    if timestamp is None:
+        raise UserError(
+            "no-timestamp-column", "HEARTBEAT BY needs TIMESTAMP BY: heartbeats speak of timestamps that the source gives",
+            place=place(named),
+        )  # fmt: skip
+    kind = next(column.type for column in columns if column.name == name)
+    if kind == "BOOLEAN" or kind in (INTEGRAL if domain is TimeDomain.INTEGER else INSTANTS):
+        return name
+    raise UserError(
+        "wrong-type", f'column "{name}" is {kind} and cannot hold heartbeats', place=place(named),
+        detail=f'They are BOOLEAN, or instants like the timestamps in "{timestamp}".',
+    )  # fmt: skip
 
 
 def _timestamp(tree: exp.Expression, columns: tuple[Column, ...], place: _Places) -> tuple[str | None, TimeDomain]:
@@ -318,7 +372,7 @@ def _timestamp(tree: exp.Expression, columns: tuple[Column, ...], place: _Places
     kind = next(column.type for column in columns if column.name == name)
     if kind in INTEGRAL:
         return name, TimeDomain.INTEGER
-    if kind in ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE"):
+    if kind in INSTANTS:
         return name, TimeDomain.TIMESTAMP
     raise UserError(
         "wrong-type", f'column "{name}" is {kind} and cannot be a timestamp', place=place(named),

@@ -23,7 +23,6 @@ from headgate.cql.syntax import (
     CreateRelation,
     CreateStream,
     CreateView,
-    Disorder,
     Drop,
     Explain,
     NamePendingView,
@@ -32,9 +31,11 @@ from headgate.cql.syntax import (
     Show,
     StreamOf,
     StreamWindow,
-    Timeout,
+    Why,
     WindowedQuery,
 )
+from headgate.cql.time_grammar import TIME_STATEMENTS, TimeParser
+from headgate.cql.time_grammar import UNITS as UNITS
 from headgate.errors import Place, UserError, nearest
 
 FOREIGN = "foreign construct: "
@@ -42,16 +43,15 @@ TYPOGRAPHIC = re.compile(r"`[^`'\n]*'")
 ARITHMETIC = (TokenType.SLASH, TokenType.STAR, TokenType.PLUS, TokenType.DASH, TokenType.MOD)
 STREAM_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
 STATEMENTS = (
-    "CREATE", "DROP", "SHOW", "DESCRIBE", "SELECT", "SET", "DISORDER", "TIMEOUT", "EXPLAIN", "REGISTER", "ISTREAM", "DSTREAM",
+    "CREATE", "DROP", "SHOW", "DESCRIBE", "SELECT", "SET", *TIME_STATEMENTS, "EXPLAIN", "WHY", "REGISTER", "ISTREAM", "DSTREAM",
     "RSTREAM", "WITH",
 )  # fmt: skip
 KINDS = ("STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION")
-LISTED = ("STREAMS", "RELATIONS", "VIEWS", "QUERIES", "FUNCTIONS", "SETTINGS")
+LISTED = ("STREAMS", "RELATIONS", "VIEWS", "QUERIES", "FUNCTIONS", "SETTINGS", "BOUNDS")
 REGISTERED = {exp.DataType.Type.TINYINT: "STRING", exp.DataType.Type.CHAR: "STRING", exp.DataType.Type.FLOAT: "DOUBLE"}
-UNITS = ("TICK", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 
 
-class CqlParser(Spark.Parser):
+class CqlParser(TimeParser):
     in_window: ParseError | None = None
     """What was wrong in the brackets behind a stream, if anything was."""
 
@@ -68,6 +68,17 @@ class CqlParser(Spark.Parser):
                 this.set("window", self._parse_stream_window())
             return this
         return super()._parse_bracket(this)
+
+    def _parse_table_parts(self, *args: Any, **options: Any) -> Any:
+        if not self._at_word("LATE") or self._next.token_type != TokenType.L_PAREN:
+            return super()._parse_table_parts(*args, **options)
+        self._advance(2)
+        table = self.expression(exp.Table(this=self._parse_name()))
+        if not self._match(TokenType.R_PAREN):
+            self.raise_error("expected ) behind the stream whose late tuples are meant")
+        table.set("late", True)
+        table.meta["end"] = self._prev.end
+        return table
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
         self._refuse_window_without_brackets()
@@ -164,29 +175,6 @@ class CqlParser(Spark.Parser):
             window.set("slide_unit", unit)
         return window
 
-    def _parse_span(self, missing: str) -> tuple[str, str | None]:
-        return self._parse_amount(missing), self._parse_unit()
-
-    def _parse_amount(self, missing: str) -> str:
-        if not self._match(TokenType.NUMBER):
-            self.raise_error(missing)
-        digits = self._prev.text
-        while self._at(TokenType.COMMA) and self._next and self._next.token_type == TokenType.NUMBER:
-            self._advance(2)  # 50,000 as the papers write it
-            digits += self._prev.text
-        return digits
-
-    def _parse_unit(self) -> str | None:
-        if not self._curr:
-            return None
-        word = self._curr.text.upper().removesuffix("S")
-        if word in UNITS:
-            self._advance()
-            return word
-        if self._at(TokenType.VAR) and word not in ("SLIDE", "ON", "FROM", "INTO", "RANGE"):
-            self.raise_error(f'unknown unit of time "{self._curr.text}"')
-        return None
-
     # relation-to-stream operators
 
     def _parse_stream_of(self, kind: str) -> StreamOf:
@@ -230,9 +218,6 @@ class CqlParser(Spark.Parser):
         if isinstance(query, exp.Select) and query.expressions:
             self._parse_emission(query.expressions[0])
         return query
-
-    def _at(self, kind: TokenType) -> bool:
-        return bool(self._curr) and self._curr.token_type == kind
 
     def _at_operator(self) -> bool:
         return bool(self._curr) and self._curr.text.upper() in STREAM_OPERATORS and bool(self._next)
@@ -300,18 +285,15 @@ class CqlParser(Spark.Parser):
             return self.expression(Show(this=self._parse_name()))
         if self._match_text_seq("SET"):
             return self._parse_set_option()
-        if self._match_text_seq("DISORDER", "OF"):
-            name = self._parse_name()
-            amount, unit = self._parse_span("DISORDER OF needs a length of time")
-            return self.expression(Disorder(this=name, amount=amount, unit=unit))
-        if self._match_text_seq("TIMEOUT"):
-            amount, unit = self._parse_span("TIMEOUT needs a length of time")
-            return self.expression(Timeout(amount=amount, unit=unit))
         if self._match_text_seq("EXPLAIN"):
             return self.expression(Explain(this=self._parse_query()))
-        for word in ("SKEW", "LATENCY", "ENVIRONMENT", "HEARTBEAT"):
-            if self._match_text_seq(word):
-                return self._not_yet(word)
+        if self._at_statement("WHY"):
+            self._advance()
+            return self.expression(Why(this=self._parse_name()))
+        if self._at_statement(*TIME_STATEMENTS):
+            return self._parse_time_statement()
+        if self._match_text_seq("HEARTBEAT"):
+            return self._not_yet("HEARTBEAT")
         labelled = self._parse_label()
         if labelled is not None:
             return labelled
@@ -384,7 +366,7 @@ class CqlParser(Spark.Parser):
         for kind in LISTED:
             if self._match_text_seq(kind):
                 return self.expression(Show(kind=kind))
-        self.raise_error(f"expected {', '.join(LISTED[:-1])} or {LISTED[-1]} after SHOW")
+        self._misspelt(f"expected {', '.join(LISTED[:-1])} or {LISTED[-1]} after SHOW", LISTED)
         raise AssertionError
 
     def _not_yet(self, word: str) -> exp.Command:
@@ -394,12 +376,6 @@ class CqlParser(Spark.Parser):
             self._advance()
         return node
 
-    def _parse_name(self) -> exp.Identifier:
-        name = self._parse_id_var(any_token=False)
-        if name is None:
-            self.raise_error("expected a name")
-        return name
-
     def _parse_create_stream(self) -> Any:
         name = self._parse_name()
         if self._match_text_seq("AS"):
@@ -407,18 +383,10 @@ class CqlParser(Spark.Parser):
         columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_column_definition))
         node = self.expression(CreateStream(this=name, columns=columns))
         while self._curr:
-            if self._match_text_seq("TIMESTAMP", "BY"):
-                node.set("timestamp", self._parse_name())
-            elif self._match_text_seq("SOURCE", "BY"):
-                node.set("source_by", self._parse_name())
-            elif self._match_text_seq("DISORDER"):
-                amount, unit = self._parse_span("DISORDER needs a length of time")
-                node.set("disorder", amount)
-                node.set("disorder_unit", unit)
-            elif self._match_text_seq("FROM"):
+            if self._match_text_seq("FROM"):
                 self._parse_connector(node)
-            else:
-                self.raise_error("expected TIMESTAMP BY, SOURCE BY, DISORDER or FROM")
+            elif not self._parse_time_clause(node):
+                self.raise_error("expected TIMESTAMP, SOURCE BY, HEARTBEAT BY, DISORDER, LATENCY, LATE, FUTURE or FROM")
         return node
 
     def _parse_create_relation(self) -> Any:
@@ -609,13 +577,13 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
         message = f'unexpected "{word}"'
     end = _offset(text, first)
     start = max(end - (first["col"] or 0), end - len(word))
-    said_all = message.startswith(("EVERY ", "EMIT ", "expected STREAM"))
+    said_all = message.startswith(("EVERY ", "EMIT ", "expected STREAM")) or message.endswith("stands twice")
     if not hint and word.isalpha() and not said_all:
         known = (*STATEMENTS, "FROM", "WHERE", "GROUP", "HAVING", "RANGE", "ROWS", "SLIDE", "UNBOUNDED", "STREAM", "QUERY")
         close = nearest(word, known)
         hint = close.removeprefix("Did you") if close and word.upper() not in known else ""
     before = next((token.text for token in reversed(chunk) if token.end < start), "")
-    if not hint and before.isalpha():  # the word before may be the one that is misspelt
+    if not hint and before.isalpha() and not said_all:  # the word before may be the one that is misspelt
         close = nearest(before, ("FROM", "WHERE", "GROUP", "HAVING", "UNION"))
         hint = close.removeprefix("Did you") if close and before.upper() not in close else ""
     place = Place(text, start, max(end, start + 1), origin)

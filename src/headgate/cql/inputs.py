@@ -265,8 +265,8 @@ def table(binder: _Binder, tree: exp.Expression) -> tuple[str, Relation]:
         case exp.Table() if isinstance(tree.this, exp.Identifier):
             if tree.args.get("db") or tree.args.get("joins") or tree.args.get("sample") or tree.args.get("pivots"):
                 raise NotYet("this form of a table", place=binder.place(tree))
-            node: Relation = named(binder, tree.this, window)
-            name = name or tree.name
+            node: Relation = named(binder, tree, window)
+            name = name or ("late" if tree.args.get("late") else tree.name)
         case exp.Subquery():
             node = windowed(binder, binder.as_stream(tree.this), window) if window is not None else binder.relation(tree.this)
         case _:
@@ -276,8 +276,13 @@ def table(binder: _Binder, tree: exp.Expression) -> tuple[str, Relation]:
     return name, node
 
 
-def named(binder: _Binder, identifier: exp.Identifier, window: StreamWindow | None) -> Relation:
-    found = binder.local.get(identifier.name.lower()) or binder.catalog.source(identifier.name, binder.place(identifier))
+def named(binder: _Binder, written: exp.Table, window: StreamWindow | None) -> Relation:
+    identifier, catalog = written.this, binder.catalog
+    found: BaseStream | BaseRelation | View
+    if written.args.get("late"):
+        found = catalog.late_of(catalog.only_stream(identifier.name, "LATE", binder.place(identifier)))
+    else:
+        found = binder.local.get(identifier.name.lower()) or catalog.source(identifier.name, binder.place(identifier))
     node: Node
     match found:
         case BaseStream():
@@ -288,7 +293,7 @@ def named(binder: _Binder, identifier: exp.Identifier, window: StreamWindow | No
             node = found.plan
     if is_stream(node):
         if window is None and "end" in identifier.meta:
-            binder.default(identifier.meta["end"] + 1, " [RANGE UNBOUNDED]")
+            binder.default(written.meta.get("end", identifier.meta["end"]) + 1, " [RANGE UNBOUNDED]")
         return windowed(binder, node, window) if window is not None else Window(node, Unbounded())
     if window is not None:
         raise UserError(

@@ -33,9 +33,11 @@ class WindowedQuery(exp.Expression):
 
 
 class CreateStream(exp.Expression):
+    """`timestamp` is the name of a column, or the word `internal` or `latent`."""
+
     arg_types = {
-        "this": True, "columns": True, "timestamp": False, "source_by": False, "disorder": False, "disorder_unit": False,
-        "format": False, "options": False,
+        "this": True, "columns": True, "timestamp": False, "source": False, "heartbeat": False, "disorder": False,
+        "latency": False, "late": False, "future": False, "format": False, "options": False,
     }  # fmt: skip
 
 
@@ -85,13 +87,80 @@ class SetOption(exp.Expression):
     arg_types = {"this": True, "value": True}
 
 
-class Disorder(exp.Expression):
-    arg_types = {"this": True, "amount": True, "unit": False}
-
-
-class Timeout(exp.Expression):
-    arg_types = {"amount": True, "unit": False}
-
-
 class Explain(exp.Expression):
     arg_types = {"this": True}
+
+
+class Why(exp.Expression):
+    arg_types = {"this": True}
+
+
+# what is said of time
+
+
+class Length(exp.Expression):
+    """A number as it was written, its sign included, with a unit of time, TUPLE, or none; or only UNLIMITED."""
+
+    arg_types = {"amount": False, "unit": False}
+
+
+class Party(exp.Expression):
+    """A stream or relation, or some of its sources: `a SOURCE 'x', 'y'`."""
+
+    arg_types = {"this": True, "sources": False}
+
+
+class Promise(exp.Expression):
+    """`(AFTER 2 SECONDS WITHIN 5 SECONDS)`."""
+
+    arg_types = {"after": False, "within": True}
+
+
+class Parameter(exp.Expression):
+    """`NAME`, `NAME value`, `NAME least TO most`, `NAME value PER unit`."""
+
+    arg_types = {"this": True, "value": False, "to": False, "per": False}
+
+
+class TimeStatement(exp.Expression):
+    """What is declared about clocks and delays: the name of the class is that of the setting."""
+
+
+class Skew(TimeStatement):
+    arg_types = {"this": True, "to": True, "promises": True}
+
+
+class Disorder(TimeStatement):
+    """`promises` are a set of them, or one `Length`."""
+
+    arg_types = {"this": True, "promises": True}
+
+
+class Latency(TimeStatement):
+    arg_types = {"this": True, "length": True}
+
+
+class Environment(TimeStatement):
+    arg_types = {"this": True, "parameters": True, "members": False}
+
+
+class Estimate(TimeStatement):
+    arg_types = {"this": True, "parameters": False}
+
+
+class Groups(TimeStatement):
+    """`count` of them, or the sets of sources that they are."""
+
+    arg_types = {"this": True, "count": False, "sets": False}
+
+
+class Late(TimeStatement):
+    arg_types = {"this": True, "policy": True}
+
+
+class Future(TimeStatement):
+    arg_types = {"this": True, "length": True}
+
+
+class Timeout(TimeStatement):
+    arg_types = {"length": True}

@@ -19,7 +19,7 @@ def ceiling(instant: str, slide: Tick) -> str:
 
 def stamp(node: Window) -> str:
     """The timestamp of the tuple and its order of arrival as columns, where the window has them."""
-    value = "_t" if domain(node.child) is TimeDomain.INTEGER else "TIMESTAMP_MICROS(_t)"
+    value = "TIMESTAMP_MICROS(_t)" if domain(node.child) is TimeDomain.TIMESTAMP else "_t"
     stamped = f"{value} AS {name(node.stamp)}" if node.stamp is not None else ""
     arrived = "_s" if arrival_ordered(node.child) else "CAST(NULL AS BIGINT)"
     return comma(stamped, f"{arrived} AS {name(node.arrival)}" if node.arrival is not None else "")

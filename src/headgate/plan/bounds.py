@@ -219,6 +219,8 @@ def read_again(asking: Node, node: Window) -> Bound:
 
 def lasting(ticks: Tick, time: TimeDomain) -> str:
     """A length of time in the largest unit that fits; of TIMESTAMP time, not to the microsecond that a closed window has more."""
+    if time is TimeDomain.ARRIVAL:
+        return "arrival" if ticks == 1 else f"{ticks} arrivals"
     if time is TimeDomain.INTEGER:
         return "unit of time" if ticks == 1 else f"{ticks} units of time"
     ticks -= ticks % 1_000 == 1

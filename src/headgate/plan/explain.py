@@ -134,4 +134,4 @@ def frame_label(frame: Frame, time: TimeDomain) -> str:
 
 
 def span(length: Tick, time: TimeDomain) -> str:
-    return str(length) if time is TimeDomain.INTEGER else f"{length / 1_000_000:g} seconds"
+    return f"{length / 1_000_000:g} seconds" if time is TimeDomain.TIMESTAMP else str(length)

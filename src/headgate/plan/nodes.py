@@ -127,7 +127,7 @@ class Window:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        kind = "BIGINT" if domain(self.child) is TimeDomain.INTEGER else "TIMESTAMP"
+        kind = "TIMESTAMP" if domain(self.child) is TimeDomain.TIMESTAMP else "BIGINT"
         stamp = (Column(self.stamp, kind),) if self.stamp is not None else ()
         arrival = (Column(self.arrival, "BIGINT"),) if self.arrival is not None else ()
         return (*self.child.columns, *stamp, *arrival)

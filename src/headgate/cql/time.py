@@ -1,0 +1,393 @@
+"""What is declared about clocks and delays, from its syntax to numbers: checked, and put into the catalog's declarations.
+
+Two clocks are told apart. Timestamps are application time: their differences are ticks of the streams' own time. Delays are
+lengths of the engine's clock, in microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from sqlglot import exp
+
+from headgate.catalog import MICROSECONDS_PER_UNIT, UNLIMITED, Catalog, Relation, Stream, Tick, TimeDomain, unknown
+from headgate.cql import syntax
+from headgate.errors import Place, UserError, nearest, quoted
+from headgate.heartbeat.bounds import Bound, Bounds, problem
+from headgate.heartbeat.declared import Counter, Declarations, Estimation, Grouping, Party, Sensors
+
+Places: TypeAlias = Callable[[exp.Expression], Place | None]
+Timed: TypeAlias = Stream | Relation
+"""What has timestamps of its own: a stream, or a relation that changes."""
+
+ENVIRONMENTS = {"sensors": ("DEVIATION", "RATE"), "global_counter": ("PROCESSING",)}
+"""Each with its parameters; the first must be given."""
+
+ESTIMATION = ("HORIZON", "WINDOW", "WEIGHT", "FIXED", "CONFIDENCE")
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What the clauses of CREATE STREAM declare."""
+
+    party: Party
+    disorder: Bounds | None
+    latency_us: int | None
+
+    def remember(self, declarations: Declarations) -> None:
+        if self.disorder is not None:
+            declarations.disorders[self.party] = self.disorder
+        if self.latency_us is not None:
+            declarations.latencies_us[self.party] = self.latency_us
+
+
+def promised(tree: syntax.CreateStream, stream: Stream, catalog: Catalog, place: Places) -> Promised:
+    reader, disorder, latency = _Reader(catalog, place), tree.args.get("disorder"), tree.args.get("latency")
+    for given in (*(disorder or ()), *([latency] if latency else ())):
+        reader.refuse_without_clock(stream, given)
+    return Promised(
+        Party(stream.name),
+        reader.own_bounds(disorder, stream.domain) if disorder else None,
+        reader.micros(latency, "LATENCY") if latency else None,
+    )
+
+
+def ahead(length: syntax.Length | None, stream: Stream, catalog: Catalog, place: Places) -> Tick | None:
+    """How far in the future a timestamp may lie, as FUTURE says it."""
+    if length is None:
+        return None
+    if stream.stamped != "external":
+        raise UserError(
+            "needs-no-bounds", f'no tuple of stream "{stream.name}" lies in the future: its timestamps are the engine\'s own',
+            place=place(length),
+        )  # fmt: skip
+    return UNLIMITED if _unit(length) == "UNLIMITED" else _Reader(catalog, place).ticks(length, "FUTURE", stream.domain)
+
+
+def declare(tree: syntax.TimeStatement, catalog: Catalog, place: Places) -> None:
+    """Carry out a statement. What it says replaces what was said of the same parties before."""
+    reader = _Reader(catalog, place)
+    match tree:
+        case syntax.Skew():
+            reader.skew(tree)
+        case syntax.Disorder():
+            found, (party,) = reader.parties(tree.this)
+            catalog.declarations.disorders[party] = reader.own_bounds(tree.args["promises"], reader.domain(found))
+        case syntax.Latency():
+            _, (party,) = reader.parties(tree.this)
+            catalog.declarations.latencies_us[party] = reader.micros(tree.args["length"], "LATENCY")
+        case syntax.Environment():
+            reader.environment(tree)
+        case syntax.Estimate():
+            catalog.declarations.estimations[reader.timed(tree.this).name] = reader.estimation(tree.args["parameters"])
+        case syntax.Groups():
+            reader.groups(tree)
+        case syntax.Late():
+            stream = catalog.only_stream(tree.name, "LATE", place(tree.this))
+            catalog.streams[stream.name.lower()] = replace(stream, late=tree.args["policy"])
+        case syntax.Future():
+            stream = catalog.only_stream(tree.name, "FUTURE", place(tree.this))
+            limit = ahead(tree.args["length"], stream, catalog, place)
+            catalog.streams[stream.name.lower()] = replace(stream, ahead=limit)
+        case syntax.Timeout():
+            micros = reader.micros(tree.args["length"], "TIMEOUT")
+            catalog.settings = replace(catalog.settings, timeout_us=micros)
+        case _:
+            raise AssertionError(tree)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the parts of a statement, over what the catalog knows."""
+
+    catalog: Catalog
+    place: Places
+
+    def bad(self, message: str, tree: exp.Expression, hint: str = "") -> UserError:
+        return UserError("bad-bound", message, place=self.place(tree), hint=hint)
+
+    # lengths and numbers
+
+    def amount(self, length: syntax.Length, word: str) -> Fraction:
+        if _unit(length) == "UNLIMITED":
+            raise self.bad(f"{word} cannot be UNLIMITED", length)
+        number = Fraction(length.args["amount"])
+        if number < 0:
+            raise self.bad(f"{word} cannot be negative", length)
+        return number
+
+    def number(self, length: syntax.Length, word: str) -> Fraction:
+        number = self.amount(length, word)
+        if _unit(length) is not None:
+            raise self.bad(f"{word} is a number and has no unit", length)
+        return number
+
+    def whole(self, length: syntax.Length, word: str, least: int) -> int:
+        number = self.amount(length, word)
+        if number.denominator != 1 or not least <= number < UNLIMITED:
+            raise self.bad(f"{word} must be a whole number{f', {least} or more' if least else ''}", length)
+        return int(number)
+
+    def exact_ticks(self, length: syntax.Length, word: str, domain: TimeDomain) -> Fraction:
+        self.amount(length, word)
+        if _unit(length) == "TUPLE":
+            raise self.bad(f"{word} is a length of time, not a number of tuples", length)
+        return self.catalog.exact_ticks(length.args["amount"], _unit(length), domain, self.place(length))
+
+    def ticks(self, length: syntax.Length, word: str, domain: TimeDomain) -> Tick:
+        if self.exact_ticks(length, word, domain) >= UNLIMITED:
+            raise self.bad(f"{word} is longer than time itself", length)
+        return self.catalog.ticks(length.args["amount"], _unit(length), domain, self.place(length))
+
+    def micros(self, length: syntax.Length, word: str) -> int:
+        """A length of the engine's clock; a bare number is seconds."""
+        number, unit = self.amount(length, word), _unit(length) or "SECOND"
+        if unit in ("TICK", "TUPLE"):
+            counted = "in ticks" if unit == "TICK" else "in tuples"
+            hint = f"Write {length.args['amount']} SECONDS, or another unit of time."
+            raise self.bad(f"{word} is measured on the engine's clock, not {counted}", length, hint)
+        micros = number * MICROSECONDS_PER_UNIT[unit]
+        if micros.denominator != 1 or micros >= UNLIMITED:
+            raise self.bad(f"{word} is not a whole number of microseconds that the engine's clock can count", length)
+        return int(micros)
+
+    # parties
+
+    def timed(self, identifier: exp.Identifier) -> Timed:
+        """The stream or changing relation of that name, which has a clock that can be spoken of."""
+        catalog, name, place = self.catalog, identifier.name, self.place(identifier)
+        if name.lower() in catalog.views:
+            raise UserError(
+                "wrong-kind", f'"{name}" is a view, and its time is that of the streams it reads', place=place,
+                hint="Name one of those.",
+            )  # fmt: skip
+        found = catalog.streams.get(name.lower()) or catalog.relations.get(name.lower())
+        if found is None:
+            raise unknown("stream", name, (one.name for one in _all_timed(catalog)), place)
+        self.refuse_without_clock(found, identifier)
+        return found
+
+    def refuse_without_clock(self, found: Timed, tree: exp.Expression) -> None:
+        reasons = {"internal": "is stamped on entry", "latent": "is taken in the order of arrival", "fixed": "never changes"}
+        how = found.stamped if isinstance(found, Stream) else "external" if found.domain is not None else "fixed"
+        if how in reasons:
+            kind = type(found).__name__.lower()
+            raise UserError(
+                "needs-no-bounds", f'{kind} "{found.name}" {reasons[how]} and needs no bounds', place=self.place(tree),
+                hint="They are for timestamps that the source gives: TIMESTAMP BY.",
+            )  # fmt: skip
+
+    def domain(self, found: Timed) -> TimeDomain:
+        assert found.domain is not None  # see refuse_without_clock
+        return found.domain
+
+    def parties(self, tree: syntax.Party) -> tuple[Timed, list[Party]]:
+        found, sources = self.timed(tree.this), tree.args.get("sources") or ()
+        if sources and not _has_sources(found):
+            raise self.no_sources(found, sources[0])
+        return found, [Party(found.name, source.name) for source in sources] or [Party(found.name)]
+
+    def no_sources(self, found: Timed, tree: exp.Expression) -> UserError:
+        return UserError(
+            "no-source-column", f'"{found.name}" holds one source: no column of it says which source a tuple comes from',
+            place=self.place(tree), hint="Say SOURCE BY which column in CREATE STREAM.",
+        )  # fmt: skip
+
+    def same_domain(self, members: Sequence[tuple[Timed, exp.Expression]], hint: str = "") -> TimeDomain:
+        """The kind of time they all have; each comes with where it was named."""
+        first, _ = members[0]
+        for other, tree in members[1:]:
+            if other.domain is not first.domain:
+                raise UserError(
+                    "time-domains-differ", f'"{first.name}" has {first.domain} and "{other.name}" has {other.domain}',
+                    place=self.place(tree), detail="Bounds compare timestamps, so both must be of one kind.", hint=hint,
+                )  # fmt: skip
+        return self.domain(first)
+
+    # statements
+
+    def skew(self, tree: syntax.Skew) -> None:
+        start, target = tree.this, tree.args["to"]
+        (first, (one,)), (second, (other,)) = self.parties(start), self.parties(target)
+        bounds = self.bounds(tree.args["promises"], self.same_domain([(first, start.this), (second, target.this)]))
+        if one == other and (one.source is not None or not _has_sources(first)):
+            self.catalog.declarations.disorders[one] = bounds
+        else:
+            self.catalog.declarations.skews[one, other] = bounds
+
+    def own_bounds(self, promises: Sequence[syntax.Length | syntax.Promise], domain: TimeDomain) -> Bounds:
+        """Of a source with itself. `DISORDER d` lets a tuple come d behind the largest: later than d and a tick behind it."""
+        if isinstance(promises[0], syntax.Length):
+            return (Bound(self.ticks(promises[0], "DISORDER", domain) + 1),)
+        return self.bounds(promises, domain)
+
+    def bounds(self, promises: Sequence[syntax.Promise], domain: TimeDomain) -> Bounds:
+        bounds: list[Bound] = []
+        for promise in promises:
+            within = self.ticks(promise.args["within"], "WITHIN", domain)
+            after = promise.args.get("after")
+            if after is None:
+                bounds.append(Bound(within))
+            elif _unit(after) == "TUPLE":
+                bounds.append(Bound(within, tuples=self.whole(after, "AFTER", 0)))
+            else:
+                bounds.append(Bound(within, after_us=self.micros(after, "AFTER")))
+            if (wrong := problem(bounds)) is not None:
+                raise self.bad(wrong, promise)
+        return tuple(bounds)
+
+    def environment(self, tree: syntax.Environment) -> None:
+        name = tree.name.lower()
+        if name not in ENVIRONMENTS:
+            raise unknown("environment", tree.name, ENVIRONMENTS, self.place(tree.this))
+        given = self.parameters(tree.args["parameters"], f'environment "{name}"', ENVIRONMENTS[name])
+        required = ENVIRONMENTS[name][0]
+        if required not in given:
+            raise self.bad(f'environment "{name}" needs {required}', tree.this)
+        members, parties, hint = self.members(tree)
+        domain = self.same_domain(members, hint)
+        if name == "sensors":
+            sensors = Sensors(self.ticks(self.value(given[required]), required, domain), self.rate(given.get("RATE"), domain))
+            self.catalog.declarations.sensors.update(dict.fromkeys(parties, sensors))
+            return
+        if domain is not TimeDomain.INTEGER:
+            raise UserError(
+                "time-domains-differ", f'a global counter gives integers, and "{members[0][0].name}" has {domain}',
+                place=self.place(tree.this), hint="ENVIRONMENT sensors is for clocks.",
+            )  # fmt: skip
+        counter = self.counter(given[required])
+        self.catalog.declarations.counters.update(dict.fromkeys(parties, counter))
+
+    def members(self, tree: syntax.Environment) -> tuple[list[tuple[Timed, exp.Expression]], list[Party], str]:
+        """Who belongs to an environment: those that OF names, or all; in the latter case with the hint to name them."""
+        if tree.args.get("members"):
+            named = [(*self.parties(member), member.this) for member in tree.args["members"]]
+            return [(found, where) for found, _, where in named], [party for _, parties, _ in named for party in parties], ""
+        everyone = _all_timed(self.catalog)
+        if not everyone:
+            raise UserError("no-such-stream", "there is no stream for this environment yet", place=self.place(tree.this),
+                            hint="Say it behind CREATE STREAM.")  # fmt: skip
+        hint = f"Say which are meant: OF {everyone[0].name}."
+        return [(found, tree.this) for found in everyone], [Party(found.name) for found in everyone], hint
+
+    def rate(self, parameter: syntax.Parameter | None, domain: TimeDomain) -> Fraction | None:
+        """How far clocks advance at least, in ticks a second of the engine's clock."""
+        if parameter is None:
+            return None
+        length, per = self.value(parameter), parameter.args.get("per") or "SECOND"
+        if per == "TICK":
+            raise self.bad("PER is measured on the engine's clock, not in ticks", parameter.this)
+        ticks = self.exact_ticks(length, "RATE", domain)
+        if not 0 < ticks < UNLIMITED:
+            raise self.bad("RATE must be more than nothing", length, "Leave it out if the clocks may stand still.")
+        return ticks * 1_000_000 / MICROSECONDS_PER_UNIT[per]
+
+    def counter(self, parameter: syntax.Parameter) -> Counter:
+        least, most = self.value(parameter), parameter.args.get("to")
+        if most is None:
+            raise self.bad(
+                "PROCESSING needs the least and the most that it takes", parameter.this,
+                "Write PROCESSING 1 MILLISECOND TO 5 SECONDS.",
+            )  # fmt: skip
+        counter = Counter(self.micros(least, "PROCESSING"), self.micros(most, "PROCESSING"))
+        if counter.least_us > counter.most_us:
+            raise self.bad("the least that PROCESSING takes is more than the most", most, "Write the shorter length first.")
+        return counter
+
+    def parameters(self, given: Sequence[syntax.Parameter], owner: str, known: Sequence[str]) -> dict[str, syntax.Parameter]:
+        """Parameters by their names, each known and given once, with TO and PER only where they belong."""
+        found: dict[str, syntax.Parameter] = {}
+        for parameter in given:
+            word = parameter.name.upper()
+            if word not in known:
+                raise UserError(
+                    "no-such-parameter", f'{owner} has no parameter "{parameter.name}"', place=self.place(parameter.this),
+                    detail=f"There are {quoted(known)}.", hint=nearest(word, known),
+                )  # fmt: skip
+            if word in found:
+                raise self.bad(f"{word} stands twice", parameter.this)
+            for part, owning in (("to", "PROCESSING"), ("per", "RATE")):
+                if parameter.args.get(part) is not None and word != owning:
+                    raise self.bad(f"{part.upper()} belongs to {owning}, not to {word}", parameter.this)
+            found[word] = parameter
+        return found
+
+    def value(self, parameter: syntax.Parameter) -> syntax.Length:
+        value = parameter.args.get("value")
+        if value is None:
+            raise self.bad(f"{parameter.name.upper()} needs a value", parameter.this)
+        assert isinstance(value, syntax.Length)
+        return value
+
+    def estimation(self, given: Sequence[syntax.Parameter]) -> Estimation:
+        chosen: dict[str, Any] = {}
+        for word, parameter in self.parameters(given, "ESTIMATE", ESTIMATION).items():
+            match word:
+                case "FIXED":
+                    if parameter.args.get("value") is not None:
+                        raise self.bad("FIXED has no value", parameter.args["value"])
+                    chosen["adaptive"] = False
+                case "HORIZON":
+                    chosen["horizon_us"] = self.micros(self.value(parameter), word)
+                case "WINDOW":
+                    chosen["window_tuples"], chosen["window_us"] = self.window(self.value(parameter))
+                case "WEIGHT":
+                    weight = self.number(self.value(parameter), word)
+                    if weight > 1:
+                        raise self.bad("WEIGHT is a part of one, from 0 to 1", self.value(parameter))
+                    chosen["weight"] = float(weight)
+                case _:
+                    confidence = self.number(self.value(parameter), word)
+                    if not 0 < confidence < 1:
+                        raise self.bad("CONFIDENCE is a part of one, between 0 and 1", self.value(parameter), "Write 0.99.")
+                    chosen["confidence"] = float(confidence)
+        return Estimation(**chosen)
+
+    def window(self, length: syntax.Length) -> tuple[int | None, int | None]:
+        """How much must pass before an estimate is lowered: tuples or microseconds; for ever, neither."""
+        match _unit(length):
+            case "UNLIMITED":
+                return None, None
+            case "TUPLE":
+                return self.whole(length, "WINDOW", 1), None
+            case None:
+                written = length.args["amount"]
+                raise self.bad("WINDOW needs a unit", length, f"Write {written} TUPLES or {written} SECONDS.")
+            case _:
+                if not (micros := self.micros(length, "WINDOW")):
+                    raise self.bad("WINDOW must be longer than nothing", length)
+                return None, micros
+
+    def groups(self, tree: syntax.Groups) -> None:
+        found, count = self.timed(tree.this), tree.args.get("count")
+        if not _has_sources(found):
+            raise self.no_sources(found, tree.this)
+        seen: set[str] = set()
+        for source in (source for group in tree.args.get("sets") or () for source in group.expressions):
+            if source.name in seen:
+                raise self.bad(f"source '{source.name}' stands in the groups twice", source)
+            seen.add(source.name)
+        if count is not None:
+            self.number(count, "GROUPS")
+            grouping = Grouping(count=self.whole(count, "GROUPS", 1))
+        else:
+            grouping = Grouping(sets=tuple(tuple(source.name for source in group.expressions) for group in tree.args["sets"]))
+        self.catalog.declarations.groupings[found.name] = grouping
+
+
+def _unit(length: syntax.Length) -> str | None:
+    unit: str | None = length.args.get("unit")
+    return unit
+
+
+def _has_sources(found: Timed) -> bool:
+    return isinstance(found, Stream) and found.source is not None
+
+
+def _all_timed(catalog: Catalog) -> list[Timed]:
+    """Everything that carries timestamps from outside."""
+    streams: list[Timed] = [stream for stream in catalog.streams.values() if stream.stamped == "external"]
+    return [*streams, *(relation for relation in catalog.relations.values() if relation.domain is not None)]
