@@ -356,7 +356,8 @@ class Heartbeats:
 def progress(catalog: Catalog, streams: Iterable[str]) -> str:
     """Whether a query over these streams needs a timeout, by what is declared, in words."""
     heartbeats = Heartbeats(catalog.declarations)
-    for stream in (*catalog.streams.values(), *catalog.relations.values()):
+    known: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
+    for stream in known:
         heartbeats.add(stream, now_us=0)
     missing = heartbeats.without_progress(streams)
     if missing is None:
