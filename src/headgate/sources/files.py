@@ -29,6 +29,9 @@ FILES = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
 CORRUPT = "_raw"
 SEES_CORRUPT = ("json", "csv")
 FILES_A_JOB = 1_000
+PIECE_BYTES = 2**20
+"""No file is cut into pieces smaller than this, so that where a piece begins tells its number apart from all others'."""
+
 LOCAL = "^file:/+"
 """Spark writes local files with one slash in one place and with three in another."""
 
@@ -36,6 +39,8 @@ LOCAL = "^file:/+"
 class FileSource:
     def __init__(self, session: SparkSession, inlet: Inlet, connector: Connector) -> None:
         self.session = own(session)
+        self.session.conf.set("spark.sql.files.openCostInBytes", str(PIECE_BYTES))  # also the least size of a piece
+        self.session.conf.set("spark.sql.files.maxPartitionBytes", "128MB")  # the user's could be less than that
         self.inlet = inlet
         self.connector = connector
         self.path = connector.options.get("path", "")
@@ -48,7 +53,7 @@ class FileSource:
 
     def poll(self, clock: Clock) -> int:
         """Read the files that are new; returns how many tuples went to the log."""
-        new = sorted(file for file in self.listed() if file not in self.seen)
+        new = sorted((file for file in self.listed() if file not in self.seen), key=unquote)
         taken = 0
         while new:
             batch, new = new[:FILES_A_JOB], new[FILES_A_JOB:]
@@ -112,10 +117,9 @@ class FileSource:
             instant = instant_sql(stream, stream.timestamp)
         else:
             instant = f"CAST({stamp or 0} AS BIGINT)"  # of a fixed relation, the instant does not matter
-        # Which file, which piece of it, which row of the piece: the order of arrival in 20, 10 and 33 bits.
-        piece_bytes = str(self.session.conf.get("spark.sql.files.maxPartitionBytes")).rstrip("b")
-        piece = f"CAST(_metadata.file_block_start DIV {piece_bytes} AS BIGINT)"
-        within = f"(SHIFTLEFT({piece}, 33) | (MONOTONICALLY_INCREASING_ID() & 8589934591L))"
+        # Which file, which piece of it, which row of the piece: the order of arrival in 20, 15 and 28 bits.
+        piece = f"CAST(_metadata.file_block_start DIV {PIECE_BYTES} AS BIGINT)"
+        within = f"(SHIFTLEFT({piece}, 28) | (MONOTONICALLY_INCREASING_ID() & {2**28 - 1}L))"
         columns = [name(column) for column in stream.row_columns()]
         sign = "CAST(1 AS BIGINT)"
         if isinstance(stream, Relation) and stream.change is not None:

@@ -224,10 +224,9 @@ class Inlet:
         (worst,) = untimely.sort_by([("_behind", "descending")]).slice(0, 1).to_pylist()
         in_time = self.stream.domain is TimeDomain.TIMESTAMP
         far = timedelta(microseconds=worst["_behind"]) if in_time else f"{worst['_behind']} ticks"
-        source = "" if self.source is None or worst[self.source] is None else worst[self.source]
-        whose = "" if self.source is None else f' of source "{source}"'
+        whose = "" if self.source is None else f' of source "{"" if worst[self.source] is None else worst[self.source]}"'
         if worst["_reason"] == LATE:
-            said, mended = f"came {far} after its instant was closed", f"a larger bound, DISORDER OF {name}"
+            said, mended = f"lies {far} behind what is complete already", f"a larger bound, DISORDER OF {name}"
         else:
             said, mended = f"lies {far} beyond the limit", f"a later limit, FUTURE OF {name}"
         raise UserError(

@@ -124,7 +124,7 @@ def promise_sql(stream: Stream | Relation, instant: str) -> str:
 def behind_sql(limits: Limits) -> str:
     """Over rows with `_verdict`, `_t` and `_upto`."""
     return f"""CASE _verdict WHEN '{LATE}' THEN {limits.closed} - _t
-        WHEN '{FAR_FUTURE}' THEN TRY_SUBTRACT(GREATEST(_t, _upto), {limits.ahead}) END"""
+        WHEN '{FAR_FUTURE}' THEN COALESCE(TRY_SUBTRACT(GREATEST(_t, _upto), {limits.ahead}), {FOREVER}) END"""
 
 
 def instant_sql(stream: Stream | Relation, column: str) -> str:
