@@ -10,21 +10,33 @@ class Clock(Protocol):
     def now_us(self) -> int:
         """Microseconds on a clock that does not go back."""
 
+    def date_us(self) -> int | None:
+        """Microseconds since 1970 by the calendar, which can be put back; None if the clock knows no date."""
+
 
 class SystemClock:
     def now_us(self) -> int:
         return time.monotonic_ns() // 1_000
 
+    def date_us(self) -> int | None:
+        return time.time_ns() // 1_000
+
 
 class ManualClock:
-    """A clock that tests move by hand."""
+    """A clock that tests move by hand. It knows the date if it was told one to start with."""
 
-    def __init__(self, start_us: int = 0) -> None:
+    def __init__(self, start_us: int = 0, date_us: int | None = None) -> None:
         self._now_us = start_us
+        self._date_us = date_us
 
     def now_us(self) -> int:
         return self._now_us
 
+    def date_us(self) -> int | None:
+        return self._date_us
+
     def move_by(self, microseconds: int) -> None:
         assert microseconds >= 0, "a clock does not go back"
         self._now_us += microseconds
+        if self._date_us is not None:
+            self._date_us += microseconds

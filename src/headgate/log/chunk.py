@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate.catalog import Tick
+from headgate.errors import Broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +27,24 @@ class Chunk:
 
 def described(path: Path) -> Chunk | None:
     """The chunk in a Parquet file, from its footer alone; None if it holds no rows."""
-    metadata = pq.read_metadata(path)
-    if not metadata.num_rows:
+    footer = pq.read_metadata(path)
+    if not footer.num_rows:
         return None
-    position = metadata.schema.to_arrow_schema().get_field_index("_t")
-    lows, highs = [], []
-    for group in range(metadata.num_row_groups):
-        statistics = metadata.row_group(group).column(position).statistics
-        lows.append(statistics.min_raw)
-        highs.append(statistics.max_raw)
-    return Chunk(path, metadata.num_rows, min(lows), max(highs))
+    range_of_time = span(footer, "_t")
+    if range_of_time is None:
+        raise Broken(f"a chunk without timestamps: {path}")
+    return Chunk(path, footer.num_rows, *range_of_time)
+
+
+def span(footer: pq.FileMetaData, column: str) -> tuple[int, int] | None:
+    """The least and the largest value of a column of numbers or instants in a Parquet file; None if it has none.
+
+    Footers count the leaves of nested columns one by one, so the column is found by its path and not by its place.
+    """
+    leaf = [footer.schema.column(position).path for position in range(footer.num_columns)].index(column)
+    groups = [footer.row_group(group).column(leaf).statistics for group in range(footer.num_row_groups)]
+    known = [group for group in groups if group is not None and group.has_min_max]
+    return (min(group.min_raw for group in known), max(group.max_raw for group in known)) if known else None
 
 
 def count(path: Path) -> int:

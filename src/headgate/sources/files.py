@@ -1,32 +1,46 @@
 """Streams from files, through Spark's own readers: any format that Spark reads by a name and options.
 
-Files that have not been read yet become chunks of the stream's log in one Spark job. Their order of arrival is that of the
-files' names, and within a file that of its rows. Rows that cannot be read, have no timestamp or are late go to the dead letters.
+Files that have not been read yet become chunks of the stream's log in one Spark job, which also gives each row its verdict. Their
+order of arrival is that of the files' names, and within a file that of its rows. Files count as read when their rows are in the
+log: what fails before can be tried again.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
+from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast
 
-from headgate.catalog import Connector, Relation, TimeDomain
+from headgate.catalog import Connector, Relation, Tick, TimeDomain
 from headgate.delta.sql import name
 from headgate.errors import UserError
+from headgate.heartbeat.clock import Clock
 from headgate.runtime.session import own
-from headgate.sources.inlet import SIGNS, Inlet
+from headgate.sources.inlet import Inlet
+from headgate.sources.rows import SIGNS
+from headgate.sources.staged import Staged
+from headgate.sources.verdict import TUPLE, Limits, behind_sql, instant_sql, promise_sql, sends_heartbeats, verdict_sql
 
 FILES = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
 CORRUPT = "_raw"
 SEES_CORRUPT = ("json", "csv")
 FILES_A_JOB = 1_000
+PIECE_BYTES = 2**20
+"""No file is cut into pieces smaller than this, so that where a piece begins tells its number apart from all others'."""
+
+LOCAL = "^file:/+"
+"""Spark writes local files with one slash in one place and with three in another."""
 
 
 class FileSource:
     def __init__(self, session: SparkSession, inlet: Inlet, connector: Connector) -> None:
         self.session = own(session)
+        self.session.conf.set("spark.sql.files.openCostInBytes", str(PIECE_BYTES))  # also the least size of a piece
+        self.session.conf.set("spark.sql.files.maxPartitionBytes", "128MB")  # the user's could be less than that
         self.inlet = inlet
         self.connector = connector
         self.path = connector.options.get("path", "")
@@ -37,18 +51,18 @@ class FileSource:
                 hint="OPTIONS ('path' = 'folder')",
             )  # fmt: skip
 
-    def poll(self, now_us: int) -> int:
+    def poll(self, clock: Clock) -> int:
         """Read the files that are new; returns how many tuples went to the log."""
-        new = sorted(file for file in self.listed() if file not in self.seen)
+        new = sorted((file for file in self.listed() if file not in self.seen), key=unquote)
         taken = 0
         while new:
             batch, new = new[:FILES_A_JOB], new[FILES_A_JOB:]
-            taken += self.ingest(batch, now_us)
+            taken += self.ingest(batch, clock)
         return taken
 
     def listed(self) -> list[str]:
         try:
-            return list(self.read([self.path]).inputFiles())
+            return [re.sub(LOCAL, "file:/", file) for file in self.read([self.path]).inputFiles()]
         except AnalysisException as error:
             stream = self.inlet.stream.name
             if error.getCondition() == "PATH_NOT_FOUND":
@@ -71,52 +85,67 @@ class FileSource:
             reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
         return reader.load(paths)
 
-    def ingest(self, files: list[str], now_us: int) -> int:
+    def ingest(self, files: list[str], clock: Clock) -> int:
         ranks = {file: len(self.seen) + position for position, file in enumerate(files)}
         staging = self.inlet.log.directory / ".arriving"
+        limits = self.inlet.limits(clock)
+        stamp = int(self.inlet.stamps(1, clock)[0]) if self.inlet.stamped != "external" else None
         try:
-            self.sorted_out(self.read(files), ranks).write.mode("overwrite").partitionBy("_dead").parquet(str(staging))
+            sorted_out = self.sorted_out(self.read([pattern(file) for file in files]), ranks, limits, stamp)
+            sorted_out.write.mode("overwrite").partitionBy("_verdict").parquet(str(staging))
+            staged = Staged(self.session, self.inlet, staging)
+            if self.inlet.policy == "fail":
+                self.inlet.refuse(staged.untimely())
+            batch = staged.batch()
+            self.seen |= ranks
+            self.inlet.count(staged.counts())
+            for letters in staged.letters():
+                self.inlet.bury(letters)
+            chunks = self.inlet.log.adopt(staged.files.get(TUPLE, []))
         except PySparkException as error:
             raise self.refused(error) from None
-        self.seen |= ranks
-        chunks = self.inlet.log.adopt(sorted(staging.glob("_dead=false/*.parquet")))
-        self.inlet.bury(sorted(staging.glob("_dead=true/*.parquet")))
-        shutil.rmtree(staging)
-        return self.inlet.taken(chunks, now_us)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        self.inlet.tell(batch, clock)
+        return sum(chunk.rows for chunk in chunks)
 
-    def sorted_out(self, rows: DataFrame, ranks: dict[str, int]) -> DataFrame:
-        """The rows as the log keeps them, with the reason why one is dead, if it is."""
+    def sorted_out(self, rows: DataFrame, ranks: dict[str, int], limits: Limits, stamp: Tick | None) -> DataFrame:
+        """The rows as the log or the dead letters keep them, each with its verdict; `stamp` is given on entry, if at all."""
         stream = self.inlet.stream
         raw = CORRUPT if self.connector.format in SEES_CORRUPT else "CAST(NULL AS STRING)"
-        given = name(stream.timestamp) if stream.timestamp is not None else "0"  # a fixed relation: the instant does not matter
-        instant = (
-            f"UNIX_MICROS(CAST({given} AS TIMESTAMP))" if stream.domain is TimeDomain.TIMESTAMP else f"CAST({given} AS BIGINT)"
-        )
-        origin = (stream.domain or TimeDomain.INTEGER).origin
-        limit = self.inlet.heartbeats.limit(stream.name)
-        late = f"_t <= {limit}" if limit is not None else "FALSE"
-        # Which file, which piece of it, which row of the piece: the order of arrival in 20, 10 and 33 bits.
-        piece_bytes = str(self.session.conf.get("spark.sql.files.maxPartitionBytes")).rstrip("b")
-        piece = f"CAST(_metadata.file_block_start DIV {piece_bytes} AS BIGINT)"
-        within = f"(SHIFTLEFT({piece}, 33) | (MONOTONICALLY_INCREASING_ID() & 8589934591L))"
+        if stream.timestamp is not None and stamp is None:
+            instant = instant_sql(stream, stream.timestamp)
+        else:
+            instant = f"CAST({stamp or 0} AS BIGINT)"  # of a fixed relation, the instant does not matter
+        # Which file, which piece of it, which row of the piece: the order of arrival in 20, 15 and 28 bits.
+        piece = f"CAST(_metadata.file_block_start DIV {PIECE_BYTES} AS BIGINT)"
+        within = f"(SHIFTLEFT({piece}, 28) | (MONOTONICALLY_INCREASING_ID() & {2**28 - 1}L))"
         columns = [name(column) for column in stream.row_columns()]
         sign = "CAST(1 AS BIGINT)"
         if isinstance(stream, Relation) and stream.change is not None:
             known = ", ".join(f"'{word}', {value}L" for word, value in SIGNS.items())
             sign = f"ELEMENT_AT(MAP({known}), LOWER(CAST({name(stream.change)} AS STRING)))"
         located = rows.selectExpr(
-            *columns, f"{sign} AS _n", f"{raw} AS _raw", f"{instant} AS _t", f"{within} AS _within",
-            "_metadata.file_path AS _file",
+            *columns, f"{sign} AS _n", f"{raw} AS _raw", f"{instant} AS _t", f"{promise_sql(stream, instant)} AS _upto",
+            f"{within} AS _within", f"REGEXP_REPLACE(_metadata.file_path, '{LOCAL}', 'file:/') AS _file",
         )  # fmt: skip
         order = self.session.createDataFrame(list(ranks.items()), "_name STRING, _rank BIGINT")
         ranked = located.join(broadcast(order), located["_file"] == order["_name"], "left")
+        rank = "COALESCE(_rank, CAST(RAISE_ERROR(CONCAT('a file that was not listed: ', _file)) AS BIGINT))"
         judged = ranked.selectExpr(
-            *columns, "_n", "_t", "SHIFTLEFT(COALESCE(_rank, 0L), 43) | _within AS _s", "_raw",
-            f"CASE WHEN _raw IS NOT NULL OR _n IS NULL THEN 'malformed' WHEN _t IS NULL THEN 'no-timestamp' "
-            f"WHEN _t < {origin} THEN 'before-origin' WHEN {late} THEN 'late' END AS _reason",
+            *columns, "_n", "_t", "_upto", "_raw", f"SHIFTLEFT({rank}, 43) | _within AS _s",
+            f"{verdict_sql(stream, limits)} AS _verdict",
         )  # fmt: skip
-        kept = [*columns, *(["_n"] if isinstance(stream, Relation) else []), "_t", "_s", "_reason"]
+        dead = f"_verdict <> '{TUPLE}'"
+        own = "TIMESTAMP_MICROS(_t)" if stream.domain is TimeDomain.TIMESTAMP else "_t"
         return judged.selectExpr(
-            *kept, f"CASE WHEN _reason = 'late' THEN {limit or 0} - _t END AS _behind",
-            "_raw", "_reason IS NOT NULL AS _dead",
+            *columns, *(["_n"] if isinstance(stream, Relation) else []),
+            f"IF({dead}, _verdict, NULL) AS _reason", f"{behind_sql(limits)} AS _behind",
+            f"IF({dead}, {own}, NULL) AS _timestamp", "_raw", f"IF({dead}, {limits.first_open}, _t) AS _t", "_s",
+            *(["_upto"] if sends_heartbeats(stream) else []), "_verdict",
         )  # fmt: skip
+
+
+def pattern(file: str) -> str:
+    """A file as Spark lists it, in the way in which Spark reads this one and no other."""
+    return re.sub(r"([{}\[\]*?\\])", r"\\\1", unquote(file))

@@ -1,207 +1,274 @@
 """The inlet of a stream: sorts what arrives into its log and its dead letters, and tells the heartbeats.
 
-A tuple that is late, has no timestamp or cannot be read goes to the dead letters with the reason; nothing is dropped. The log
-holds the stream's columns, `_t` (timestamp in ticks) and `_s` (order of arrival); the dead letters hold the same columns and
+A row that is no tuple is never lost in silence: it is counted by its verdict (see `verdict`), and kept as a dead letter unless
+the user's policy is to drop what is late or to refuse the batch. The log holds the stream's columns, `_t` (timestamp in ticks)
+and `_s` (order of arrival). The dead letters are a stream of their own, `LATE(s)`, with the stream's columns and
 
-    _reason   late | no-timestamp | before-origin | malformed
-    _behind   for a late tuple, by how many ticks
-    _raw      the text that could not be read
+    _reason      late | far-future | no-timestamp | before-origin | malformed
+    _behind      by how many ticks it was late, or too far in the future
+    _timestamp   its own
+    _raw         the text that could not be read
+    _t, _s       when it was found to be dead, as an instant of the stream; and the order of arrival
+
+A tuple's source is its value in the column after SOURCE BY, as text; none counts as the source "". Without SOURCE BY the stream
+has one source, None.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from headgate.catalog import Relation, Stream, Tick, TimeDomain
-from headgate.errors import UserError, quoted
-from headgate.heartbeat.generator import Heartbeats
-from headgate.log.chunk import Chunk
+from headgate.errors import UserError
+from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks, of_rows
+from headgate.heartbeat.clock import Clock
 from headgate.log.log import Log
+from headgate.sources.rows import Rows, Unread
+from headgate.sources.rows import ticks as ticks
+from headgate.sources.verdict import (
+    FAR_FUTURE,
+    HEARTBEAT,
+    LATE,
+    TUPLE,
+    UNTIMELY,
+    Limits,
+    Verdicts,
+    behind,
+    promises,
+    ticks_of,
+    verdicts,
+)
 
-REASONS = ("late", "no-timestamp", "before-origin", "malformed")
+
+class Heartbeats(Protocol):
+    """What an inlet asks of the heartbeats, and what it tells them."""
+
+    def limit(self, stream: str) -> Tick | None:
+        """Timestamps up to here are late."""
+
+    def ahead_of(self, stream: str, date_us: int | None) -> Tick | None:
+        """Timestamps beyond this lie too far in the future; None: there is no limit."""
+
+    def first_open(self, stream: str) -> Tick:
+        """The first instant that is not closed."""
+
+    def next_arrival(self, count: int) -> Tick:
+        """The first of `count` instants in the order of arrival, which nobody else gets."""
+
+    def references(self, stream: str) -> Tick | None:
+        """The largest timestamp that was seen on the stream."""
+
+    def wants_sample(self, stream: str) -> bool:
+        """Whether a summary of a batch is to tell how its timestamps are distributed."""
+
+    def arrived(self, stream: str, arrivals: Arrivals, now_us: int) -> None:
+        """Tuples came, late ones among them, but none from the far future."""
+
+    def late(self, stream: str, sources: Sequence[Any], counts: Ticks) -> None:
+        """So many of them were late, by source."""
+
+    def punctuated(self, stream: str, source: Any, upto: Tick, now_us: int) -> None:
+        """The source itself says that nothing up to here will still come; None: all sources of the stream say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the heartbeats learn of a batch."""
+
+    arrivals: Arrivals
+    late: Ticks
+    """How many of the tuples were late, for each of the sources that spoke."""
+
+    promises: Mapping[Any, Tick]
+    """Heartbeats that sources sent, each up to when."""
 
 
 class Inlet:
     def __init__(self, stream: Stream | Relation, schema: pa.Schema, directory: Path, heartbeats: Heartbeats) -> None:
         self.stream = stream
-        self.schema = schema
+        self.rows = Rows(stream, schema)
         self.heartbeats = heartbeats
         self.log = Log(directory / "streams" / stream.name.lower())
         self.dead = Log(directory / "dead" / stream.name.lower())
+        self.dead_schema = _dead_schema(stream, schema)
         self.counts: Counter[str] = Counter()
+        """How many rows were no tuples, by verdict; heartbeats that sources sent are counted as "heartbeats"."""
         self.arrivals = 0
+        self.entered: Tick = NEVER
+        """The last timestamp that was given on entry."""
+
+    @property
+    def source(self) -> str | None:
+        return self.stream.source if isinstance(self.stream, Stream) else None
+
+    @property
+    def stamped(self) -> str:
+        return self.stream.stamped if isinstance(self.stream, Stream) else "external"
+
+    @property
+    def policy(self) -> str:
+        """What becomes of late tuples. A relation without one of its changes would stay wrong, so it always keeps them."""
+        return self.stream.late if isinstance(self.stream, Stream) else "keep"
+
+    def limits(self, clock: Clock) -> Limits:
+        """Which timestamps are taken now. A fixed relation knows no time, and what is stamped on entry is in time."""
+        name, domain = self.stream.name, self.stream.domain
+        if domain is None:
+            return Limits()
+        first_open = self.heartbeats.first_open(name)
+        if self.stamped != "external":
+            return Limits(domain.origin, first_open=first_open)
+        closed, ahead = self.heartbeats.limit(name), self.heartbeats.ahead_of(name, clock.date_us())
+        unlimited = Limits()
+        return Limits(
+            domain.origin, unlimited.closed if closed is None else closed, unlimited.ahead if ahead is None else ahead, first_open
+        )
+
+    def stamps(self, count: int, clock: Clock) -> Ticks:
+        """The timestamps of rows that are stamped on entry: the order of arrival, or the date, which does not go back here."""
+        if self.stamped == "latent":
+            first = self.heartbeats.next_arrival(count)
+            return np.arange(first, first + count, dtype=np.int64)
+        date_us = clock.date_us()
+        now = clock.now_us() if date_us is None else date_us
+        self.entered = max(self.entered, now, self.heartbeats.first_open(self.stream.name))
+        return np.full(count, self.entered, np.int64)
 
     # rows pushed from Python
 
-    def push(self, rows: Iterable[Any], now_us: int) -> int:
+    def push(self, rows: Iterable[Any], clock: Clock) -> int:
         """Take rows from memory; returns how many went to the log."""
-        stamped = [self._signed(row) for row in rows]
-        table, bad = self._table(stamped)
-        limit = self.heartbeats.limit(self.stream.name)
-        reasons = self._reasons(table.column("_t"), limit)
-        good = pc.equal(reasons, "")
-        accepted = table.filter(good)
-        self.arrivals += len(stamped)
-        refused = table.filter(pc.invert(good))
-        if refused.num_rows or bad:
-            self._bury(refused, reasons.filter(pc.invert(good)), bad, limit)
-        return self.taken([chunk] if (chunk := self.log.append(accepted)) else [], now_us)
+        table, unread = self.rows.table(rows, self.arrivals)
+        limits = self.limits(clock)
+        if self.stamped != "external":
+            stamps = pa.array(self.stamps(table.num_rows, clock))
+            table = table.set_column(table.schema.get_field_index("_t"), "_t", stamps)
+        found = verdicts(self.stream, table, limits)
+        letters = self._letters(table, found, limits)
+        self.refuse(letters)
+        self.arrivals += table.num_rows + len(unread)
+        self.count(Counter(found.tolist()) + Counter(malformed=len(unread)))
+        self.bury(pa.concat_tables([letters, self._malformed(unread, limits)]))
+        self.log.append(table.filter(pa.array(found == TUPLE)))
+        self.tell(self._batch(table, found), clock)
+        return int((found == TUPLE).sum())
 
-    def taken(self, chunks: Sequence[Chunk], now_us: int) -> int:
-        """Chunks are in the log: the heartbeats learn of them."""
-        self.heartbeats.heard(self.stream.name, now_us)
-        if chunks:
-            self.heartbeats.arrived(self.stream.name, max(chunk.high for chunk in chunks), now_us)
-        return sum(chunk.rows for chunk in chunks)
+    def _letters(self, table: pa.Table, found: Verdicts, limits: Limits) -> pa.Table:
+        """The rows that are neither tuples nor heartbeats, as dead letters."""
+        dead = ~np.isin(found, (TUPLE, HEARTBEAT))
+        rows, reasons = table.filter(pa.array(dead)), found[dead]
+        own = rows.column("_t").combine_chunks()
+        extra = {
+            "_reason": pa.array(reasons, pa.string()),
+            "_behind": behind(rows, promises(self.stream, rows), reasons, limits),
+            "_timestamp": own.cast(self.dead_schema.field("_timestamp").type),
+            "_raw": pa.nulls(rows.num_rows, pa.string()),
+            "_t": pa.array(np.full(rows.num_rows, limits.first_open), pa.int64()),
+        }
+        known = {name: rows[name] for name in rows.column_names} | extra
+        return pa.table([known[name] for name in self.dead_schema.names], schema=self.dead_schema)
 
-    def _signed(self, row: Any) -> tuple[Any, Mapping[str, Any], int]:
-        """A pushed row with its timestamp and whether it is put in (1) or, of a relation, taken out (-1)."""
-        if isinstance(self.stream, Stream):
-            return (*self._stamped(row), 1)
-        if self.stream.timestamp is None and isinstance(row, Sequence) and len(row) == 3:
-            return (*self._stamped(row[:2]), _sign(row[2]))
-        timestamp, values = self._stamped(row)
-        return timestamp, values, _sign(values.get(self.stream.change)) if self.stream.change else 1
+    def _malformed(self, unread: Unread, limits: Limits) -> pa.Table:
+        """Rows of which only their text is known, as dead letters."""
+        known = {
+            "_reason": ["malformed"] * len(unread),
+            "_raw": [text for _, text in unread],
+            "_t": [limits.first_open] * len(unread),
+            "_s": [place for place, _ in unread],
+        }
+        nothing = [None] * len(unread)
+        arrays = [pa.array(known.get(field.name, nothing), field.type) for field in self.dead_schema]
+        return pa.table(arrays, schema=self.dead_schema)
 
-    def _stamped(self, row: Any) -> tuple[Any, Mapping[str, Any]]:
-        """The timestamp and the values of a pushed row."""
-        if self.stream.timestamp is None:
-            if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != 2:
-                raise UserError(
-                    "bad-row", f'stream "{self.stream.name}" has no timestamp column: push pairs of timestamp and row',
-                    detail=f"Got {row!r}.", hint='push("s", [(1, {"a": 7})])',
-                )  # fmt: skip
-            return row[0], self._named(row[1])
-        values = self._named(row)
-        return values.get(self.stream.timestamp), values
+    def _batch(self, table: pa.Table, found: Verdicts) -> Batch:
+        timely = np.isin(found, (TUPLE, LATE))
+        tuples = table.filter(pa.array(timely))
+        sources, positions = self._sources(tuples)
+        arrivals = of_rows(sources, positions, ticks_of(tuples.column("_t").combine_chunks()))
+        late = np.bincount(positions[found[timely] == LATE], minlength=len(sources)).astype(np.int64)
+        return Batch(arrivals, late, self._promises(table, timely | (found == HEARTBEAT)))
 
-    def _named(self, row: Any) -> Mapping[str, Any]:
-        columns = self.stream.row_columns()
-        if isinstance(row, Mapping):
-            spelled = {column.lower(): column for column in columns}
-            unknown = [key for key in row if str(key).lower() not in spelled]
-            if unknown:
-                raise UserError(
-                    "bad-row", f'stream "{self.stream.name}" has no column {quoted(map(str, unknown))}',
-                    detail=f"Columns are {quoted(columns)}.",
-                )  # fmt: skip
-            return {spelled[str(key).lower()]: value for key, value in row.items()}
-        if isinstance(row, Sequence) and not isinstance(row, str) and len(row) == len(columns):
-            return dict(zip(columns, row, strict=True))
+    def _promises(self, table: pa.Table, heeded: NDArray[np.bool_]) -> dict[Any, Tick]:
+        carried = promises(self.stream, table)
+        heeded = heeded & (carried > NEVER)
+        sources, positions = self._sources(table.filter(pa.array(heeded)))
+        upto = np.full(len(sources), NEVER)
+        np.maximum.at(upto, positions, carried[heeded])
+        return {source: tick for source, tick in zip(sources, upto.tolist(), strict=True) if tick > NEVER}
+
+    def _sources(self, table: pa.Table) -> tuple[list[Any], NDArray[np.intp]]:
+        """The sources of a table's rows, each once, and for each row which of them it is from."""
+        if self.source is None:
+            return [None], np.zeros(table.num_rows, np.intp)
+        named = table.column(self.source).combine_chunks().cast(pa.string()).fill_null("").dictionary_encode()
+        return named.dictionary.to_pylist(), named.indices.to_numpy(zero_copy_only=False).astype(np.intp)
+
+    # what becomes of rows, wherever they come from
+
+    def refuse(self, letters: pa.Table) -> None:
+        """Raise an error if the policy is to fail and there are untimely tuples among these dead letters."""
+        untimely = letters.filter(pc.is_in(letters["_reason"], pa.array(UNTIMELY)))
+        if self.policy != "fail" or not untimely.num_rows:
+            return
+        name = self.stream.name
+        (worst,) = untimely.sort_by([("_behind", "descending")]).slice(0, 1).to_pylist()
+        in_time = self.stream.domain is TimeDomain.TIMESTAMP
+        far = timedelta(microseconds=worst["_behind"]) if in_time else f"{worst['_behind']} ticks"
+        whose = "" if self.source is None else f' of source "{"" if worst[self.source] is None else worst[self.source]}"'
+        if worst["_reason"] == LATE:
+            said, mended = f"lies {far} behind what is complete already", f"a larger bound, DISORDER OF {name}"
+        else:
+            said, mended = f"lies {far} beyond the limit", f"a later limit, FUTURE OF {name}"
         raise UserError(
-            "bad-row",
-            f'a row of stream "{self.stream.name}" must be a mapping or have {len(columns)} values',
-            detail=f"Got {row!r}.",
-        )
+            "late-tuple", f'stream "{name}" got {_numbered(Counter(untimely["_reason"].to_pylist()))}, and is to fail then',
+            detail=f"The worst{whose} {said}. Nothing of the batch was taken.", hint=f"LATE OF {name} KEEP, or {mended}.",
+        )  # fmt: skip
 
-    def _table(self, stamped: list[tuple[Any, Mapping[str, Any], int]]) -> tuple[pa.Table, list[str]]:
-        """The rows as a table; rows with a value of a wrong type are given back as text."""
-        bad: list[str] = []
-        try:
-            return self._converted(stamped, self.arrivals), bad
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError, TypeError, OverflowError):
-            tables = []
-            for position, entry in enumerate(stamped):
-                try:
-                    tables.append(self._converted([entry], self.arrivals + position))
-                except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError, TypeError, OverflowError):
-                    bad.append(json.dumps([entry[0], dict(entry[1])], default=str))
-            return (pa.concat_tables(tables) if tables else self.schema.empty_table()), bad
+    def count(self, found: Mapping[str, int]) -> None:
+        """Count the rows that were no tuples, by verdict."""
+        for verdict, rows in found.items():
+            if verdict != TUPLE and rows:
+                self.counts["heartbeats" if verdict == HEARTBEAT else verdict] += rows
 
-    def _converted(self, stamped: list[tuple[Any, Mapping[str, Any], int]], first: int) -> pa.Table:
-        arrays = []
-        for field in self.schema:
-            if field.name == "_t":
-                arrays.append(pa.array([self._tick(timestamp) for timestamp, _, _ in stamped], pa.int64()))
-            elif field.name == "_s":
-                arrays.append(pa.array(range(first, first + len(stamped)), pa.int64()))
-            elif field.name == "_n":
-                arrays.append(pa.array([sign for _, _, sign in stamped], pa.int64()))
-            else:
-                arrays.append(_array([values.get(field.name) for _, values, _ in stamped], field.type))
-        return pa.table(arrays, schema=self.schema)
+    def bury(self, letters: pa.Table) -> None:
+        """Keep dead letters, except those that the policy is to drop."""
+        if self.policy == "drop":
+            letters = letters.filter(pc.invert(pc.is_in(letters["_reason"], pa.array(UNTIMELY))))
+        self.dead.append(letters.select(self.dead_schema.names))
 
-    def _tick(self, timestamp: Any) -> Tick | None:
-        if timestamp is None:
-            return None
-        if self.stream.domain is not TimeDomain.TIMESTAMP:
-            if isinstance(timestamp, bool) or not isinstance(timestamp, int):
-                raise TypeError(f"{timestamp!r} is not an integer timestamp")
-            return timestamp
-        return ticks(timestamp)
-
-    def _reasons(self, instants: pa.ChunkedArray, limit: Tick | None) -> pa.Array:
-        missing = pc.is_null(instants)
-        early = pc.fill_null(pc.less(instants, (self.stream.domain or TimeDomain.INTEGER).origin), False)
-        late = pc.fill_null(pc.less_equal(instants, limit), False) if limit is not None else pc.less(missing, False)
-        reasons = pc.if_else(missing, "no-timestamp", pc.if_else(early, "before-origin", pc.if_else(late, "late", "")))
-        return reasons.combine_chunks() if isinstance(reasons, pa.ChunkedArray) else reasons
-
-    def _bury(self, refused: pa.Table, reasons: pa.Array, bad: list[str], limit: Tick | None) -> None:
-        behind = pc.if_else(
-            pc.equal(reasons, "late"), pc.subtract(limit, refused.column("_t")) if limit is not None else None, None
-        )
-        table = refused.append_column("_reason", reasons.cast(pa.string()))
-        table = table.append_column("_behind", pc.cast(behind, pa.int64()))
-        table = table.append_column("_raw", pa.nulls(refused.num_rows, pa.string()))
-        if bad:
-            empty = [pa.nulls(len(bad), field.type) for field in self.schema]
-            malformed = [*empty, pa.array(["malformed"] * len(bad)), pa.nulls(len(bad), pa.int64()), pa.array(bad)]
-            table = pa.concat_tables([table, pa.table(malformed, names=table.schema.names).cast(table.schema)])
-        self.bury([self._written(table)])
-
-    def _written(self, table: pa.Table) -> Path:
-        path = self.dead.directory / ".arriving.parquet"
-        pq.write_table(table, path)
-        return path
-
-    def bury(self, files: list[Path]) -> None:
-        """Take over files of dead letters and count them by reason."""
-        for file in files:
-            reasons = pq.read_table(file, columns=["_reason"]).column("_reason")
-            for entry in pc.value_counts(reasons).to_pylist():
-                self.counts[entry["values"]] += entry["counts"]
-        self.dead.adopt_all(files)
+    def tell(self, batch: Batch, clock: Clock) -> None:
+        """The rows are in the log: the heartbeats learn of them. A fixed relation has none."""
+        if self.stream.domain is None:
+            return
+        name, now_us, arrivals = self.stream.name, clock.now_us(), batch.arrivals
+        if arrivals.total:
+            self.heartbeats.arrived(name, arrivals, now_us)
+        tardy = np.flatnonzero(batch.late)
+        if tardy.size:
+            self.heartbeats.late(name, [arrivals.sources[position] for position in tardy.tolist()], batch.late[tardy])
+        for source, upto in batch.promises.items():
+            self.heartbeats.punctuated(name, source, upto, now_us)
 
 
-PUT_IN = ("+", "1", "i", "+i", "insert", "u", "+u", "update", "upsert", "c", "r")
-TAKEN_OUT = ("-", "-1", "d", "-d", "delete", "-u")
-SIGNS = dict.fromkeys(PUT_IN, 1) | dict.fromkeys(TAKEN_OUT, -1)
-"""How the change column of a relation may say that a row is put in or taken out."""
+def _dead_schema(stream: Stream | Relation, schema: pa.Schema) -> pa.Schema:
+    instant = pa.timestamp("us", tz="UTC") if stream.domain is TimeDomain.TIMESTAMP else pa.int64()
+    own = [schema.field(column) for column in stream.row_columns()]
+    why = [("_reason", pa.string()), ("_behind", pa.int64()), ("_timestamp", instant), ("_raw", pa.string())]
+    return pa.schema([*own, *(pa.field(*field) for field in why), schema.field("_t"), schema.field("_s")])
 
 
-def _sign(change: Any) -> int:
-    sign = SIGNS.get(str(change).lower())
-    if sign is None:
-        raise UserError("bad-row", f"{change!r} says neither that a row is put in nor that it is taken out", hint="Use + and -.")
-    return sign
-
-
-def ticks(timestamp: Any) -> Tick:
-    """A point in time as microseconds since 1970; naive times are UTC."""
-    if isinstance(timestamp, str):
-        timestamp = datetime.fromisoformat(timestamp)
-    if not isinstance(timestamp, datetime):
-        raise TypeError(f"{timestamp!r} is not a point in time")
-    aware = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-    delta = aware - datetime(1970, 1, 1, tzinfo=UTC)
-    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
-
-
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind):
-        return pa.array([None if value is None else ticks(value) for value in values], pa.int64()).cast(kind)
-    if pa.types.is_integer(kind) and any(isinstance(value, bool | float) for value in values):
-        raise TypeError("an integer column takes whole numbers")
-    if pa.types.is_string(kind) and any(value is not None and not isinstance(value, str) for value in values):
-        raise TypeError("a string column takes text")
-    return pa.array(values, kind)
+def _numbered(reasons: Mapping[str, int]) -> str:
+    """How many untimely tuples of each kind, in words."""
+    texts = {LATE: "late {}", FAR_FUTURE: "{} from the far future"}
+    found = [(reasons[reason], text) for reason, text in texts.items() if reasons.get(reason)]
+    return " and ".join(f"{rows} {text.format('tuple' if rows == 1 else 'tuples')}" for rows, text in found)

@@ -1,0 +1,144 @@
+"""A batch of files that a Spark job has sorted by verdict and that is not in the log yet.
+
+    .arriving/_verdict=tuple/part-00000.parquet
+    .arriving/_verdict=late/part-00000.parquet
+
+How many rows there are of each verdict, and in which range of time, stands in the footers. Where a stream holds many sources,
+one aggregation over their names and the timestamps says the same of each of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.catalog import Tick, TimeDomain
+from headgate.delta.sql import name
+from headgate.heartbeat.arrivals import Arrivals, Ticks, of_one
+from headgate.log.chunk import span
+from headgate.sources.inlet import Batch, Inlet
+from headgate.sources.verdict import HEARTBEAT, LATE, TUPLE, UNTIMELY, sends_heartbeats
+
+BUCKETS_AN_OCTAVE = 16
+"""How finely a sample tells distances apart: to one part in sixteen of their logarithm to the base of two."""
+
+
+class Staged:
+    def __init__(self, session: SparkSession, inlet: Inlet, directory: Path) -> None:
+        self.session = session
+        self.inlet = inlet
+        self.directory = directory
+        folders = sorted(directory.glob("_verdict=*"))
+        self.files = {folder.name.removeprefix("_verdict="): sorted(folder.glob("*.parquet")) for folder in folders}
+        self.footers = {verdict: [pq.read_metadata(file) for file in files] for verdict, files in self.files.items()}
+
+    def counts(self) -> Counter[str]:
+        """How many rows there are, by verdict."""
+        return Counter({verdict: sum(footer.num_rows for footer in footers) for verdict, footers in self.footers.items()})
+
+    def untimely(self) -> pa.Table:
+        """Of the tuples that the policy covers: why, by how much, and whose."""
+        columns = ["_reason", "_behind", *([self.inlet.source] if self.inlet.source is not None else [])]
+        schema = pa.schema([self.inlet.dead_schema.field(column) for column in columns])
+        files = [file for verdict in UNTIMELY for file in self.files.get(verdict, ())]
+        found = [pq.ParquetFile(file).read(columns).select(columns).cast(schema) for file in files]
+        return pa.concat_tables([schema.empty_table(), *found])
+
+    def letters(self) -> Iterable[pa.Table]:
+        """The dead letters that the policy is to keep, file by file."""
+        dropped = (TUPLE, HEARTBEAT, *(UNTIMELY if self.inlet.policy == "drop" else ()))
+        for verdict, files in self.files.items():
+            if verdict not in dropped:
+                yield from (pq.ParquetFile(file).read() for file in files)
+
+    def batch(self) -> Batch:
+        """What the heartbeats learn: from the footers alone, or by source."""
+        heard = any(self.files.get(verdict) for verdict in (TUPLE, LATE, HEARTBEAT))
+        batch = self._by_source() if self.inlet.source is not None and heard else self._from_footers()
+        stream = self.inlet.stream
+        if stream.domain is None or not batch.arrivals.total or not self.inlet.heartbeats.wants_sample(stream.name):
+            return batch
+        reference = self.inlet.heartbeats.references(stream.name)
+        sample = self._sample(int(batch.arrivals.largest.max()) if reference is None else reference)
+        return replace(batch, arrivals=replace(batch.arrivals, sample=sample))
+
+    def _from_footers(self) -> Batch:
+        """A file is taken as one run of tuples: only whole files are compared with those that came before."""
+        late = self.footers.get(LATE, [])
+        timely = [(footer, "_t") for footer in self.footers.get(TUPLE, [])]
+        runs = [*timely, *((footer, "_timestamp") for footer in late)]
+        ranges, places = [span(footer, column) for footer, column in runs], [span(footer, "_s") for footer, _ in runs]
+        rows = sum(footer.num_rows for footer, _ in runs)
+        arrivals = _of_runs(rows, [*filter(None, ranges)], [*filter(None, places)])
+        promised: list[Tick] = []
+        if sends_heartbeats(self.inlet.stream):
+            found = [span(footer, "_upto") for verdict in (TUPLE, LATE, HEARTBEAT) for footer in self.footers.get(verdict, ())]
+            promised = [high for _, high in filter(None, found)]
+        return Batch(arrivals, np.array([sum(footer.num_rows for footer in late)]), {None: max(promised)} if promised else {})
+
+    def _by_source(self) -> Batch:
+        """Nothing is known of the order within the batch, so no tuple counts as behind another of it."""
+        rows = self._rows(f"COALESCE(CAST({name(self.inlet.source or '')} AS STRING), '') AS source")
+        sums = self.session.sql(
+            f"""SELECT source, COUNT_IF(_verdict <> '{HEARTBEAT}') AS tuples, COUNT_IF(_verdict = '{LATE}') AS late,
+                MIN(own) FILTER (WHERE _verdict <> '{HEARTBEAT}') AS smallest,
+                MAX(own) FILTER (WHERE _verdict <> '{HEARTBEAT}') AS largest, MAX(_upto) AS upto
+            FROM {{rows}} GROUP BY source""",
+            rows=rows,
+        ).toArrow()
+        promising = sums.filter(pc.is_valid(sums["upto"]))
+        promises = dict(zip(promising["source"].to_pylist(), promising["upto"].to_pylist(), strict=True))
+        spoke = sums.filter(pc.greater(sums["tuples"], 0))
+        tuples, late, smallest, largest = (spoke[column].to_numpy() for column in ("tuples", "late", "smallest", "largest"))
+        arrivals = Arrivals(spoke["source"].to_pylist(), tuples, smallest, largest, np.zeros(len(tuples), np.int64))
+        return Batch(arrivals, late, promises)
+
+    def _sample(self, reference: Tick) -> tuple[Ticks, Ticks]:
+        """Timestamps, each for all that are about as far from the reference as it, and how many they are.
+
+        Of those in a bucket it is the one farthest away, so that no tuple is taken to be nearer than it is.
+        """
+        buckets = self.session.sql(
+            f"""SELECT IF(own < {reference}, MIN(own), MAX(own)) AS own, COUNT(*) AS tuples FROM (
+                SELECT own, CEIL({BUCKETS_AN_OCTAVE} * LOG2(ABS(CAST(own AS DOUBLE) - {reference}))) AS bucket
+                FROM {{rows}} WHERE _verdict <> '{HEARTBEAT}')
+            GROUP BY own < {reference}, bucket""",
+            rows=self._rows(),
+        ).toArrow()
+        return buckets["own"].to_numpy(), buckets["tuples"].to_numpy()
+
+    def _rows(self, *more: str) -> DataFrame:
+        """Tuples, late ones too, and heartbeats, with their own timestamps in ticks; and what more of them is wanted."""
+        stream = self.inlet.stream
+        in_time = stream.domain is TimeDomain.TIMESTAMP
+        own, kind = ("UNIX_MICROS(_timestamp)", "TIMESTAMP") if in_time else ("_timestamp", "BIGINT")
+        columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
+        schema = f"{columns}, _timestamp {kind}, _t BIGINT, _upto BIGINT, _verdict STRING"
+        spoken = ", ".join(f"'{verdict}'" for verdict in (TUPLE, LATE, HEARTBEAT))
+        staged = self.session.read.schema(schema).parquet(str(self.directory)).where(f"_verdict IN ({spoken})")
+        return staged.selectExpr(f"COALESCE({own}, _t) AS own", "_upto", "_verdict", *more)
+
+
+def _of_runs(rows: int, ranges: list[tuple[int, int]], places: list[tuple[int, int]]) -> Arrivals:
+    """From runs of tuples of one source: how many in all, the ranges of time, and those in the order of arrival.
+
+    A run is behind another if that one had ended before it began; of runs that overlap nothing is known.
+    """
+    if not rows:
+        return of_one(np.array([], np.int64))
+    (lows, highs), (firsts, lasts) = np.array(ranges, np.int64).T, np.array(places, np.int64).T
+    order = np.argsort(lasts)
+    largest_so_far = np.maximum.accumulate(highs[order])
+    ended = np.searchsorted(lasts[order], firsts)
+    behind = np.where(ended > 0, largest_so_far[ended - 1] - lows, 0)
+    return Arrivals(
+        [None], np.array([rows]), lows.min(keepdims=True), highs.max(keepdims=True), behind.max(keepdims=True).clip(0)
+    )

@@ -1,0 +1,134 @@
+"""The verdict on each row that arrives: a tuple, a heartbeat of its source, or a dead letter, and why.
+
+The same rules twice, as NumPy over pushed rows and as SQL over files. The first that holds decides:
+
+    malformed       the row could not be read
+    no-timestamp    it has none
+    before-origin   its timestamp lies before the first instant there is
+    far-future      its timestamp, or the heartbeat it carries, lies so far ahead that heeding it would make all others late
+    heartbeat       its source only says that nothing up to this timestamp will still come
+    late            readers were told already that the stream is complete up to this timestamp
+    tuple           none of these
+
+A verdict needs nothing but the row and the limits in force when its batch arrives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from headgate.catalog import Relation, Stream, Tick, TimeDomain
+from headgate.delta.sql import FOREVER, name
+from headgate.heartbeat.arrivals import NEVER, Ticks
+
+Verdicts: TypeAlias = NDArray[np.str_]
+
+TUPLE, HEARTBEAT, LATE, FAR_FUTURE = "tuple", "heartbeat", "late", "far-future"
+UNREADABLE = ("malformed", "no-timestamp", "before-origin")
+UNTIMELY = (LATE, FAR_FUTURE)
+"""What the user's policy covers: these could be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Between which instants a timestamp is taken, at the moment."""
+
+    origin: Tick = 0
+    closed: Tick = NEVER
+    """Timestamps up to here are late."""
+
+    ahead: Tick = int(FOREVER)
+    """Timestamps beyond this lie too far in the future."""
+
+    first_open: Tick = 0
+    """The first instant that is not closed: dead letters are stamped with it, being found at that time."""
+
+
+def sends_heartbeats(stream: Stream | Relation) -> bool:
+    """Whether the sources send heartbeats of their own, in a column."""
+    return isinstance(stream, Stream) and stream.heartbeat is not None
+
+
+def marks_rows(stream: Stream | Relation) -> bool:
+    """Whether that column marks rows that are nothing but heartbeats; otherwise it holds instants beside tuples."""
+    marked = {column.name for column in stream.columns if column.type.upper() == "BOOLEAN"}
+    return isinstance(stream, Stream) and stream.heartbeat in marked
+
+
+# over pushed rows
+
+
+def verdicts(stream: Stream | Relation, table: pa.Table, limits: Limits) -> Verdicts:
+    instants = table.column("_t").combine_chunks()
+    missing = instants.is_null().to_numpy(zero_copy_only=False)
+    own, carried = ticks_of(instants), promises(stream, table)
+    beats = carried > NEVER if marks_rows(stream) else np.zeros(len(own), bool)
+    rules = [missing, own < limits.origin, np.maximum(own, carried) > limits.ahead, beats, own <= limits.closed]
+    return np.select(rules, ["no-timestamp", "before-origin", FAR_FUTURE, HEARTBEAT, LATE], TUPLE)
+
+
+def promises(stream: Stream | Relation, table: pa.Table) -> Ticks:
+    """Up to when each row's source promises, with this row, that nothing will still come; NEVER if it does not."""
+    if isinstance(stream, Relation) or stream.heartbeat is None:
+        return np.full(table.num_rows, NEVER)
+    column = table.column(stream.heartbeat).combine_chunks()
+    if not marks_rows(stream):
+        return ticks_of(column)
+    marked = column.fill_null(False).to_numpy(zero_copy_only=False)
+    return np.where(marked, ticks_of(table.column("_t").combine_chunks()), NEVER)
+
+
+def behind(table: pa.Table, carried: Ticks, found: Verdicts, limits: Limits) -> pa.Array:
+    """By how much a row missed the limit it was refused for; null if for another reason."""
+    own = ticks_of(table.column("_t").combine_chunks())
+    distances = np.where(found == LATE, limits.closed - own, np.maximum(own, carried) - limits.ahead)
+    return pa.array(distances, pa.int64(), mask=~np.isin(found, UNTIMELY))
+
+
+def ticks_of(column: pa.Array) -> Ticks:
+    """A column of instants as ticks; NEVER where there is none."""
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("us"))
+    return column.cast(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
+
+
+# over files
+
+
+def verdict_sql(stream: Stream | Relation, limits: Limits) -> str:
+    """Over rows with `_raw`, `_n`, `_t` and `_upto`."""
+    beats = f"WHEN _upto IS NOT NULL THEN '{HEARTBEAT}'" if marks_rows(stream) else ""
+    return f"""CASE WHEN _raw IS NOT NULL OR _n IS NULL THEN 'malformed'
+        WHEN _t IS NULL THEN 'no-timestamp'
+        WHEN _t < {limits.origin} THEN 'before-origin'
+        WHEN GREATEST(_t, _upto) > {limits.ahead} THEN '{FAR_FUTURE}'
+        {beats}
+        WHEN _t <= {limits.closed} THEN '{LATE}'
+        ELSE '{TUPLE}' END"""
+
+
+def promise_sql(stream: Stream | Relation, instant: str) -> str:
+    """`instant` is the row's own."""
+    if isinstance(stream, Relation) or stream.heartbeat is None:
+        return "CAST(NULL AS BIGINT)"
+    if not marks_rows(stream):
+        return instant_sql(stream, stream.heartbeat)
+    return f"CASE WHEN {name(stream.heartbeat)} THEN {instant} END"
+
+
+def behind_sql(limits: Limits) -> str:
+    """Over rows with `_verdict`, `_t` and `_upto`."""
+    return f"""CASE _verdict WHEN '{LATE}' THEN {limits.closed} - _t
+        WHEN '{FAR_FUTURE}' THEN COALESCE(TRY_SUBTRACT(GREATEST(_t, _upto), {limits.ahead}), {FOREVER}) END"""
+
+
+def instant_sql(stream: Stream | Relation, column: str) -> str:
+    """A column of instants as ticks."""
+    if stream.domain is TimeDomain.TIMESTAMP:
+        return f"UNIX_MICROS(CAST({name(column)} AS TIMESTAMP))"
+    return f"CAST({name(column)} AS BIGINT)"
