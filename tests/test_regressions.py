@@ -266,7 +266,9 @@ def test_16_a_late_tuple_never_opens_a_closed_window_again(spark: SparkSession) 
 
 
 def test_17_no_null_row_for_a_row_that_matches(spark: SparkSession) -> None:
-    play = Play(spark, TWO + "CREATE QUERY joined AS SELECT a.v AS x, b.v AS y FROM a [RANGE 10] LEFT JOIN b [RANGE 10] ON a.v = b.v")
+    play = Play(
+        spark, TWO + "CREATE QUERY joined AS SELECT a.v AS x, b.v AS y FROM a [RANGE 10] LEFT JOIN b [RANGE 10] ON a.v = b.v"
+    )
     play.push("a", (5, 7), (30, 8))
     play.push("b", (5, 7))
     play.step()

@@ -30,9 +30,8 @@ from headgate.delta.lower import lower
 from headgate.delta.program import Kept
 from headgate.delta.sql import name
 from headgate.errors import UserError
-from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.heartbeat import in_force
-from headgate.heartbeat.bounds import Bound
+from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.heartbeat.manager import LATE, Heartbeats, progress
 from headgate.heartbeat.why import Why, why
 from headgate.log.log import Log
@@ -219,7 +218,7 @@ class Engine:
 
         Returns how many went to the log; the others are in `dead_letters(stream)`.
         """
-        return self._inlet(stream).push(rows, self.clock.now_us())
+        return self._inlet(stream).push(rows, self.clock)
 
     def _inlet(self, name: str) -> Inlet:
         relation = self.catalog.relations.get(name.lower())
@@ -244,7 +243,7 @@ class Engine:
 
     def poll(self) -> int:
         """Read what is new in the files behind streams; returns how many tuples came."""
-        return sum(source.poll(self.clock.now_us()) for source in self._sources)
+        return sum(source.poll(self.clock) for source in self._sources)
 
     def run_once(self) -> None:
         """Process all that is available and take the end of the input as the last heartbeat."""
@@ -257,7 +256,7 @@ class Engine:
         """The largest timestamp that has come on any stream with that kind of time."""
         inputs: list[Stream | Relation] = [*self.catalog.streams.values(), *self.catalog.relations.values()]
         members = (one.name for one in inputs if one.domain is domain)
-        seen = (self._heartbeats.largest(member) for member in members)
+        seen = (self._heartbeats.references(member) for member in members)
         return max((largest for largest in seen if largest is not None), default=None)
 
     def run(self, until: Callable[[], bool] | None = None) -> None:
@@ -356,7 +355,9 @@ class Engine:
 class RunningQuery:
     """A registered query: its results so far, and how far they are complete."""
 
-    def __init__(self, definition: Query, executor: Executor, sink: Sink, catalog: Catalog, reason: Callable[[RunningQuery], Why]) -> None:
+    def __init__(
+        self, definition: Query, executor: Executor, sink: Sink, catalog: Catalog, reason: Callable[[RunningQuery], Why]
+    ) -> None:
         self.definition = definition
         self._catalog = catalog
         self._reason = reason

@@ -328,7 +328,7 @@ class Heartbeats:
             return max(known) + (AHEAD_US if wanted is None else wanted) if known else None
         return None if timeline.largest is None else timeline.largest + (AHEAD_UNITS if wanted is None else wanted)
 
-    def largest(self, stream: str) -> Tick | None:
+    def references(self, stream: str) -> Tick | None:
         """The largest timestamp that came on the stream, late ones included."""
         return self.timelines[stream].largest
 

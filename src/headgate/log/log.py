@@ -74,7 +74,9 @@ class Log:
     def rows_after(self, low: Tick) -> int:
         """How many tuples have timestamps behind `low`: counted in the chunks that it cuts, known of the others."""
         return sum(
-            chunk.rows if chunk.low > low else int(pc.sum(pc.greater(pq.read_table(chunk.path, columns=["_t"])["_t"], low)).as_py())
+            chunk.rows
+            if chunk.low > low
+            else int(pc.sum(pc.greater(pq.read_table(chunk.path, columns=["_t"])["_t"], low)).as_py())
             for chunk in self.overlapping(low, None)
         )
 

@@ -1,6 +1,6 @@
 """What a running engine says of itself to those outside: a small file in its directory, replaced as a whole.
 
-    {"at": "2026-01-31T12:00:00+00:00", "queries": {"alerts": {"query": "alerts", "held_by": "pressure", ..., "text": "..."}}}
+{"at": "2026-01-31T12:00:00+00:00", "queries": {"alerts": {"query": "alerts", "held_by": "pressure", ..., "text": "..."}}}
 """
 
 from __future__ import annotations
