@@ -363,8 +363,8 @@ def progress(catalog: Catalog, streams: Iterable[str]) -> str:
     if missing is None:
         return "needs no timeout: every source's tuples say in the end how far each source is"
     timeout_us = catalog.settings.timeout_us
-    known = f"{timeout_us / 1e6:g} s" if timeout_us is not None else "none is set"
-    return f"needs a timeout ({known}) once all sources pause: no bound within 0 is declared from {missing}"
+    length = f"{timeout_us / 1e6:g} s" if timeout_us is not None else "none is set"
+    return f"needs a timeout ({length}) once all sources pause: no bound within 0 is declared from {missing}"
 
 
 def base(stream: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headgate.catalog import Tick
@@ -23,6 +24,10 @@ class Chunk:
     rows: int
     low: Tick
     high: Tick
+
+    def rows_after(self, low: Tick) -> int:
+        """How many of its rows have timestamps behind `low`, by reading them."""
+        return int(pc.sum(pc.greater(pq.read_table(self.path, columns=["_t"])["_t"], low)).as_py())
 
 
 def described(path: Path) -> Chunk | None:

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from headgate.catalog import Tick
 from headgate.log.chunk import Chunk, count, described, merge, write
@@ -73,12 +71,7 @@ class Log:
 
     def rows_after(self, low: Tick) -> int:
         """How many tuples have timestamps behind `low`: counted in the chunks that it cuts, known of the others."""
-        return sum(
-            chunk.rows
-            if chunk.low > low
-            else int(pc.sum(pc.greater(pq.read_table(chunk.path, columns=["_t"])["_t"], low)).as_py())
-            for chunk in self.overlapping(low, None)
-        )
+        return sum(chunk.rows if chunk.low > low else chunk.rows_after(low) for chunk in self.overlapping(low, None))
 
     def overlapping(self, low: Tick | None, high: Tick | None) -> list[Chunk]:
         return [chunk for chunk in self.chunks if (low is None or chunk.high > low) and (high is None or chunk.low <= high)]
