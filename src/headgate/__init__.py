@@ -12,13 +12,21 @@ from headgate.errors import NotYet, UserError
 
 if TYPE_CHECKING:
     from headgate.engine import Engine
+    from headgate.heartbeat.bounds import Bound
     from headgate.heartbeat.clock import ManualClock
+    from headgate.heartbeat.declared import Party
     from headgate.sinks.sink import Result
 
 __version__ = "0.1.0"
-__all__ = ["Engine", "ManualClock", "NotYet", "Result", "UserError", "__version__"]
+__all__ = ["Bound", "Engine", "ManualClock", "NotYet", "Party", "Result", "UserError", "__version__"]
 
-_HOMES = {"Engine": "headgate.engine", "ManualClock": "headgate.heartbeat.clock", "Result": "headgate.sinks.sink"}
+_HOMES = {
+    "Bound": "headgate.heartbeat.bounds",
+    "Engine": "headgate.engine",
+    "ManualClock": "headgate.heartbeat.clock",
+    "Party": "headgate.heartbeat.declared",
+    "Result": "headgate.sinks.sink",
+}
 
 
 def __getattr__(name: str) -> Any:

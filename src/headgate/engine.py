@@ -12,8 +12,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -27,25 +28,25 @@ from pyspark.util import PythonEvalType
 from headgate.catalog import UNLIMITED, Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View
 from headgate.cql.definitions import BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked, defined
 from headgate.delta.lower import lower
-from headgate.delta.program import Kept
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat import in_force
+from headgate.heartbeat.bounds import Bound
 from headgate.heartbeat.clock import Clock, SystemClock
-from headgate.heartbeat.manager import LATE, Heartbeats, progress
+from headgate.heartbeat.declared import Party, Sensors
+from headgate.heartbeat.manager import LATE, Heartbeats
 from headgate.heartbeat.why import Why, why
 from headgate.log.log import Log
-from headgate.plan.bounds import Growing
-from headgate.plan.explain import explained
 from headgate.runtime import status
 from headgate.runtime.executor import Executor
 from headgate.runtime.fragment import Fragment
 from headgate.runtime.loop import Epoch, Loop
+from headgate.runtime.query import RunningQuery, moment
 from headgate.runtime.session import started
 from headgate.sinks.console import ConsoleSink
 from headgate.sinks.files import ParquetSink
 from headgate.sinks.memory import MemorySink
-from headgate.sinks.sink import Result, Sink, in_order
+from headgate.sinks.sink import Sink
 from headgate.sources.files import FILES, FileSource
 from headgate.sources.inlet import Inlet, ticks
 from headgate.sources.tables import TableSource
@@ -286,6 +287,40 @@ class Engine:
 
     # time
 
+    def skew(self, first: str | Party, second: str | Party, *bounds: Bound) -> None:
+        """Declare what a tuple of the first stream or source says about later ones of the second."""
+        self._declare(f"SKEW FROM {_written(first)} TO {_written(second)}", second, bounds)
+
+    def disorder(self, party: str | Party, *bounds: Bound) -> None:
+        """Declare what a tuple of a source says about its own later ones."""
+        self._declare(f"DISORDER OF {_written(party)}", party, bounds)
+
+    def latency(self, party: str | Party, most: timedelta) -> None:
+        """Declare how long a tuple is under way at the most."""
+        self.execute(f"LATENCY OF {_written(party)} {most // timedelta(microseconds=1)} MICROSECONDS")
+
+    def _declare(self, statement: str, receiver: str | Party, bounds: Sequence[Bound]) -> None:
+        """By the statement of CQL, so that both refuse the same nonsense."""
+        name = receiver if isinstance(receiver, str) else receiver.stream
+        found = self.catalog.streams.get(name.lower()) or self.catalog.relations.get(name.lower())
+        domain = found.domain if found is not None and found.domain is not None else TimeDomain.INTEGER
+        self.execute(f"{statement} {in_force.pairs(bounds, domain)}")
+
+    def sensors(self, stream: str, deviations: Mapping[Any, Tick | timedelta], rate: Fraction | float | None = None) -> None:
+        """Declare how far each source's clock deviates from the common one, and how many ticks a second it advances at least."""
+        found = self.catalog.stream(stream)
+        if found.source is None:
+            raise UserError("no-source-column", f'stream "{found.name}" holds one source', hint="SOURCE BY column")
+        known = {
+            source: one // timedelta(microseconds=1) if isinstance(one, timedelta) else one for source, one in deviations.items()
+        }
+        least = min(known.values(), default=0)
+        if least < 0 or (rate is not None and rate <= 0):
+            raise UserError("bad-bound", "a deviation cannot be negative" if least < 0 else "a rate must be more than nothing")
+        exact = None if rate is None else Fraction(rate)
+        self.catalog.declarations.sensors |= {Party(found.name, str(source)): Sensors(d, exact) for source, d in known.items()}
+        self._heartbeats.heed()
+
     def pause(self, stream: str) -> None:
         """Say that the stream is not read for a while: it is not silent, and nothing of it will be late because of the pause."""
         self._heartbeats.pause(self.catalog.stream(stream).name, self.clock.now_us())
@@ -352,90 +387,9 @@ class Engine:
         return [row for chunk in inlet.dead.chunks for row in pq.read_table(chunk.path).to_pylist()]
 
 
-class RunningQuery:
-    """A registered query: its results so far, and how far they are complete."""
-
-    def __init__(
-        self, definition: Query, executor: Executor, sink: Sink, catalog: Catalog, reason: Callable[[RunningQuery], Why]
-    ) -> None:
-        self.definition = definition
-        self._catalog = catalog
-        self._reason = reason
-        self._executor = executor
-        self._sink = sink
-        self._listeners: list[Callable[[Sequence[Result]], None]] = []
-
-    @property
-    def name(self) -> str:
-        return self.definition.name
-
-    @property
-    def kind(self) -> str:
-        """ "stream" or "relation"."""
-        return self._executor.fragment.program.kind
-
-    @property
-    def domain(self) -> TimeDomain:
-        return self._executor.fragment.program.domain
-
-    @property
-    def complete(self) -> Any:
-        """The instant up to which the results are complete; None before the first epoch."""
-        fragment = self._executor.fragment
-        return moment(fragment.after, fragment.program.domain) if fragment.epochs else None
-
-    @property
-    def reached(self) -> Tick:
-        """The same in ticks; before the first epoch, the instant before all."""
-        return self._executor.fragment.after
-
-    def streams(self) -> list[str]:
-        """The streams and relations it reads."""
-        return sorted(self._executor.fragment.program.streams())
-
-    def why(self) -> Why:
-        """Why it has come no further: which source holds it back, since when, by which bound, and what would release it."""
-        return self._reason(self)
-
-    @property
-    def epochs(self) -> int:
-        return self._executor.fragment.epochs
-
-    @property
-    def count(self) -> int:
-        """How many results were put out so far."""
-        return self._sink.log.rows
-
-    def results(self) -> list[Result]:
-        """Everything put out so far, in order of time."""
-        return list(in_order(chunk.path for chunk in self._sink.log.chunks))
-
-    def on_change(self, listener: Callable[[Sequence[Result]], None]) -> None:
-        """Call `listener` with the results of each epoch that has any."""
-        self._listeners.append(listener)
-
-    def state(self) -> tuple[Kept, ...]:
-        """What the query keeps between epochs, each part with what limits it or why it grows."""
-        return self._executor.fragment.program.state()
-
-    def growing(self) -> tuple[Growing, ...]:
-        """Why its state grows for as long as it runs; nothing if it does not."""
-        return self._executor.fragment.program.growing()
-
-    def explain(self) -> str:
-        return explained(self.definition, self._executor.fragment.program, self.progress())
-
-    def progress(self) -> str:
-        """Whether the bounds that were declared keep it going when all sources pause, or a timeout must."""
-        return progress(self._catalog, self.streams())
-
-    def deliver(self, files: list[Path]) -> None:
-        results = list(in_order(files)) if self._listeners else []
-        self._sink.deliver(files, self.complete)
-        for listener in self._listeners if results else ():
-            listener(results)
-
-
-def moment(tick: Tick, domain: TimeDomain) -> Any:
-    """A tick as the user knows it."""
-    return tick if domain is not TimeDomain.TIMESTAMP else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=tick)
+def _written(party: str | Party) -> str:
+    """A stream or source as CQL names it."""
+    if isinstance(party, str):
+        return f"`{party}`"
+    source = "" if party.source is None else " SOURCE '" + party.source.replace("'", "\\'") + "'"
+    return f"`{party.stream}`{source}"

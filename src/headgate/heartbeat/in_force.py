@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from headgate.catalog import MICROSECONDS_PER_UNIT, Tick, TimeDomain
@@ -28,9 +28,9 @@ class InForce:
         """The line that would declare them."""
         if not self.bounds:
             return ""
-        pairs = ", ".join(f"({written(bound, self.domain)})" for bound in self.bounds)
         alone = self.sender == self.receiver and "others" not in self.because
-        return f"DISORDER OF {self.sender} {pairs};" if alone else f"SKEW FROM {self.sender} TO {self.receiver} {pairs};"
+        said = f"DISORDER OF {self.sender}" if alone else f"SKEW FROM {self.sender} TO {self.receiver}"
+        return f"{said} {pairs(self.bounds, self.domain)};"
 
     def row(self) -> tuple[str, ...]:
         bounds = ", ".join(written(bound, self.domain).lower() for bound in self.bounds) or "none"
@@ -107,6 +107,11 @@ def _estimated(heartbeats: Heartbeats, line: Timeline, number: int | None, sende
 
 def _domain(line: Timeline) -> TimeDomain:
     return line.stream.domain or TimeDomain.INTEGER
+
+
+def pairs(bounds: Iterable[Bound], domain: TimeDomain) -> str:
+    """A set of bounds in CQL."""
+    return ", ".join(f"({written(bound, domain)})" for bound in bounds)
 
 
 def written(bound: Bound, domain: TimeDomain) -> str:

@@ -1,0 +1,106 @@
+"""A query as its user sees it while it runs: results, how far they are complete, and why not further."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from headgate.catalog import Catalog, Query, Tick, TimeDomain
+from headgate.delta.program import Kept
+from headgate.heartbeat.manager import progress
+from headgate.heartbeat.why import Why
+from headgate.plan.bounds import Growing
+from headgate.plan.explain import explained
+from headgate.runtime.executor import Executor
+from headgate.sinks.sink import Result, Sink, in_order
+
+
+class RunningQuery:
+    """A registered query: its results so far, and how far they are complete."""
+
+    def __init__(
+        self, definition: Query, executor: Executor, sink: Sink, catalog: Catalog, reason: Callable[[RunningQuery], Why]
+    ) -> None:
+        self.definition = definition
+        self._catalog = catalog
+        self._reason = reason
+        self._executor = executor
+        self._sink = sink
+        self._listeners: list[Callable[[Sequence[Result]], None]] = []
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def kind(self) -> str:
+        """ "stream" or "relation"."""
+        return self._executor.fragment.program.kind
+
+    @property
+    def domain(self) -> TimeDomain:
+        return self._executor.fragment.program.domain
+
+    @property
+    def complete(self) -> Any:
+        """The instant up to which the results are complete; None before the first epoch."""
+        fragment = self._executor.fragment
+        return moment(fragment.after, fragment.program.domain) if fragment.epochs else None
+
+    @property
+    def reached(self) -> Tick:
+        """The same in ticks; before the first epoch, the instant before all."""
+        return self._executor.fragment.after
+
+    def streams(self) -> list[str]:
+        """The streams and relations it reads."""
+        return sorted(self._executor.fragment.program.streams())
+
+    def why(self) -> Why:
+        """Why it has come no further: which source holds it back, since when, by which bound, and what would release it."""
+        return self._reason(self)
+
+    @property
+    def epochs(self) -> int:
+        return self._executor.fragment.epochs
+
+    @property
+    def count(self) -> int:
+        """How many results were put out so far."""
+        return self._sink.log.rows
+
+    def results(self) -> list[Result]:
+        """Everything put out so far, in order of time."""
+        return list(in_order(chunk.path for chunk in self._sink.log.chunks))
+
+    def on_change(self, listener: Callable[[Sequence[Result]], None]) -> None:
+        """Call `listener` with the results of each epoch that has any."""
+        self._listeners.append(listener)
+
+    def state(self) -> tuple[Kept, ...]:
+        """What the query keeps between epochs, each part with what limits it or why it grows."""
+        return self._executor.fragment.program.state()
+
+    def growing(self) -> tuple[Growing, ...]:
+        """Why its state grows for as long as it runs; nothing if it does not."""
+        return self._executor.fragment.program.growing()
+
+    def explain(self) -> str:
+        return explained(self.definition, self._executor.fragment.program, self.progress())
+
+    def progress(self) -> str:
+        """Whether the bounds that were declared keep it going when all sources pause, or a timeout must."""
+        return progress(self._catalog, self.streams())
+
+    def deliver(self, files: list[Path]) -> None:
+        results = list(in_order(files)) if self._listeners else []
+        self._sink.deliver(files, self.complete)
+        for listener in self._listeners if results else ():
+            listener(results)
+
+
+def moment(tick: Tick, domain: TimeDomain) -> Any:
+    """A tick as the user knows it."""
+    return tick if domain is not TimeDomain.TIMESTAMP else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=tick)
