@@ -263,6 +263,7 @@ class Engine:
     def run(self, until: Callable[[], bool] | None = None) -> None:
         """Go on until `stop()` is called, or until the given condition holds."""
         self._stopping = False
+        self._tell_status()
         while not self._stopping and not (until is not None and until()):
             arrived = self.poll()
             epochs = self.step()

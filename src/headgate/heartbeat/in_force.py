@@ -22,19 +22,21 @@ class InForce:
     bounds: Bounds
     because: str
     domain: TimeDomain
+    others: bool = False
+    """Whether they are about different sources of one stream."""
 
     @property
     def cql(self) -> str:
         """The line that would declare them."""
         if not self.bounds:
             return ""
-        alone = self.sender == self.receiver and "others" not in self.because
-        said = f"DISORDER OF {self.sender}" if alone else f"SKEW FROM {self.sender} TO {self.receiver}"
-        return f"{said} {pairs(self.bounds, self.domain)};"
+        if self.others or self.sender != self.receiver:
+            return f"SKEW FROM {self.sender} TO {self.receiver} {pairs(self.bounds, self.domain)};"
+        return f"DISORDER OF {self.sender} {disorder(self.bounds, self.domain)};"
 
     def row(self) -> tuple[str, ...]:
         bounds = ", ".join(written(bound, self.domain).lower() for bound in self.bounds) or "none"
-        return self.sender, self.receiver, bounds, self.because, self.cql
+        return self.sender, f"others of {self.receiver}" if self.others else self.receiver, bounds, self.because, self.cql
 
 
 def in_force(heartbeats: Heartbeats) -> Iterator[InForce]:
@@ -77,14 +79,13 @@ def _between(heartbeats: Heartbeats, other: Timeline, sender: Kind, line: Timeli
     alike = sender == kind
     if alike and (not line.many or kind.group is not None):
         return
-    note = ", others of the stream" if alike else ""
     declared = kind.after(sender, heartbeats.declarations)
     if declared:
-        yield InForce(str(sender), str(kind), declared, _declared(kind) + note, _domain(line))
+        yield InForce(str(sender), str(kind), declared, _declared(kind), _domain(line), alike)
     first, number = other.cohorts.get(sender), line.cohorts.get(kind)
     if first is not None and number is not None and heartbeats.estimated(line.name):
         learnt = heartbeats.learnt(number, first)
-        yield InForce(str(sender), str(kind), learnt, _estimated(heartbeats, line, number, first) + note, _domain(line))
+        yield InForce(str(sender), str(kind), learnt, _estimated(heartbeats, line, number, first), _domain(line), alike)
 
 
 def _declared(kind: Kind) -> str:
@@ -107,6 +108,13 @@ def _estimated(heartbeats: Heartbeats, line: Timeline, number: int | None, sende
 
 def _domain(line: Timeline) -> TimeDomain:
     return line.stream.domain or TimeDomain.INTEGER
+
+
+def disorder(bounds: Bounds, domain: TimeDomain) -> str:
+    """Bounds of a source with itself in CQL: one without a delay is how far a tuple may be behind."""
+    if len(bounds) == 1 and not bounds[0].delay and bounds[0].within:
+        return span(bounds[0].within - 1, domain)
+    return pairs(bounds, domain)
 
 
 def pairs(bounds: Iterable[Bound], domain: TimeDomain) -> str:

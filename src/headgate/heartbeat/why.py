@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from headgate.catalog import Tick, TimeDomain
 from headgate.heartbeat.arrivals import NEVER
 from headgate.heartbeat.bounds import Bound
-from headgate.heartbeat.in_force import written
+from headgate.heartbeat.in_force import span
 from headgate.heartbeat.manager import Heartbeats, Standing, base
 from headgate.heartbeat.timeline import Timeline
 
@@ -107,7 +107,8 @@ def _input(line: Timeline, standing: Standing, waiting: int, domain: TimeDomain)
         state = "silent" if standing.silent else "speaking"
         if line.many:
             state += f" ({standing.speaking} of {len(line.sources)} sources)"
-    complete = "the end" if line.finished else instant(standing.complete, domain)
+    known = [tick for tick in (standing.complete, line.given) if tick is not None]
+    complete = "the end" if line.finished else instant(max(known, default=None), domain)
     return Input(line.name, complete, state, waiting)
 
 
@@ -128,7 +129,21 @@ def _cause(heartbeats: Heartbeats, line: Timeline, standing: Standing, domain: T
     sender, bound, origin = found
     stamped = instant((standing.complete or 0) + bound.within, domain)
     who = "its" if sender is None else f"{sender}'s"
-    return f"{who} last tuple that counts is stamped {stamped}, and the {origin} bound is {written(bound, domain).lower()}"
+    return f"{who} last tuple that counts is stamped {stamped}, and {_still(bound, sender, domain)} ({origin}{_delay(bound)})"
+
+
+def _still(bound: Bound, sender: str | None, domain: TimeDomain) -> str:
+    """What a bound leaves possible."""
+    if bound.within > 1:
+        far = f"up to {span(bound.within - 1, domain).lower()} behind"
+        return f"tuples {far} it may still come" if sender is None else f"it may be {far}"
+    return "tuples of that instant may still come" if bound.within else "nothing up to there can still come"
+
+
+def _delay(bound: Bound) -> str:
+    if not bound.delay:
+        return ""
+    return f" after {bound.tuples} tuples" if bound.tuples else f" after {span(bound.after_us, TimeDomain.TIMESTAMP).lower()}"
 
 
 def _strongest(
