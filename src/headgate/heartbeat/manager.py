@@ -20,8 +20,9 @@ from headgate.catalog import UNLIMITED, Relation, Stream, Tick, TimeDomain
 from headgate.heartbeat.arrivals import NEVER, Arrivals
 from headgate.heartbeat.bounds import Bound, Bounds, strongest, without_progress
 from headgate.heartbeat.declared import Declarations, Estimation
-from headgate.heartbeat.estimate import Estimator
+from headgate.heartbeat.estimate import Estimator, following
 from headgate.heartbeat.generator import Generator
+from headgate.heartbeat.groups import Kind
 from headgate.heartbeat.timeline import Timeline
 
 LATE = "late("
@@ -67,8 +68,10 @@ class Heartbeats:
     # definitions
 
     def add(self, stream: Stream | Relation, now_us: int) -> None:
-        self.timelines[stream.name] = Timeline(stream, now_us, finished=stream.domain is None)
+        timeline = self.timelines[stream.name] = Timeline(stream, now_us, finished=stream.domain is None)
         self.heed()
+        if timeline.external and not timeline.many and not timeline.finished:
+            self._numbers(timeline, [None])  # its one source is known before it speaks: others may speak for it
 
     def remove(self, stream: str) -> None:
         timeline = self.timelines.pop(stream, None)
@@ -82,12 +85,17 @@ class Heartbeats:
             latencies = {kind: self.generator.cohorts[number].latency_us for kind, number in timeline.cohorts.items()}
             moved = timeline.tell_apart(self.declarations, self.estimated(timeline.name))
             if moved or any(us != kind.latency_us(self.declarations) for kind, us in latencies.items()):
-                for number in timeline.cohorts.values():
-                    self.estimators.pop(number, None)
+                before = list(timeline.cohorts.values())
+                learnt = [self.estimators.pop(number) for number in before if number in self.estimators]
                 timeline.move(self.generator, self.declarations)
+                for number in timeline.cohorts.values() if learnt else ():
+                    self.estimators[number] = following(self._how(timeline.name), learnt, (None, *before))
         for number, estimator in list(self.estimators.items()):
-            if estimator.how != self._how(self._owner(number).name) or not self.estimated(self._owner(number).name):
+            how = self._how(self._owner(number).name)
+            if not self.estimated(self._owner(number).name):
                 del self.estimators[number]
+            elif estimator.how != how:
+                self.estimators[number] = following(how, [estimator], [None])
         self._bind()
 
     def _bind(self) -> None:
@@ -112,7 +120,7 @@ class Heartbeats:
         """The bounds in force of a source with itself, as they hold for arrivals."""
         declared = timeline.kind(number).own(self.declarations)
         if not self.declarations.about(timeline.name) and not self.estimated(timeline.name):
-            declared = (Bound(1),)
+            declared = (Bound(1, after_us=self.generator.cohorts[number].latency_us),)
         return strongest((*declared, *self._learnt(number, None)))
 
     def between(self, first: int, timeline: Timeline, number: int) -> Bounds:
@@ -127,7 +135,7 @@ class Heartbeats:
         other = self._owner(first)
         if first == number:
             return timeline.many and timeline.kind(number).group is None
-        return other.stream.domain is timeline.stream.domain and not other.finished
+        return other.stream.domain is timeline.stream.domain
 
     def _learnt(self, number: int, sender: int | None) -> Bounds:
         estimator = self.estimators.get(number)
@@ -226,9 +234,10 @@ class Heartbeats:
             return Standing(self.stamp(now_us) - 1 if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
         if timeline.paused:
             return Standing(timeline.frozen, heard_us=timeline.since_us)
-        if not timeline.sources:
+        if not self._spoke(timeline):
             since_us = timeline.since_us if self.asked_us is None else max(timeline.since_us, self.asked_us)
-            return Standing(None, self.timeout_us is not None and now_us - since_us >= self.timeout_us, heard_us=since_us)
+            silent = self.timeout_us is not None and now_us - since_us >= self.timeout_us
+            return Standing(self._promised(timeline, now_us), silent, heard_us=since_us)
         least = [found for number in timeline.cohorts.values() if (found := self._least(number, now_us)) is not None]
         if not least:
             return Standing(self._promised(timeline, now_us), silent=True)
@@ -236,6 +245,9 @@ class Heartbeats:
         heard_us = int(self.generator.cohorts[number].heard_us[member])
         known = complete if complete > NEVER // 2 else None
         return Standing(known, False, number, member, heard_us, sum(speaking for *_, speaking in least))
+
+    def _spoke(self, timeline: Timeline) -> bool:
+        return any((self.generator.cohorts[number].heard_us > NEVER).any() for number in timeline.cohorts.values())
 
     def _least(self, number: int, now_us: int) -> tuple[Tick, int, int, int] | None:
         """The source of a cohort that is complete least far, among those that speak: how far, where, and how many speak."""
@@ -251,7 +263,7 @@ class Heartbeats:
     def _promised(self, timeline: Timeline, now_us: int) -> Tick | None:
         """What all sources promised, silent or not."""
         each = [int(self.generator.promised(number, now_us).min()) for number in timeline.cohorts.values()]
-        return min(each) if min(each) > NEVER // 2 else None
+        return min(each) if each and min(each) > NEVER // 2 else None
 
     def silent(self, stream: str, now_us: int) -> bool:
         """Whether nothing came from any source of the stream for the timeout."""
@@ -322,14 +334,18 @@ class Heartbeats:
         """
         inputs = [self.timelines[name] for name in dict.fromkeys(map(base, streams))]
         found = [(line, kind) for line in inputs if line.external and not line.finished for kind in line.all_kinds()]
-        entries = {f"{kind} with itself": kind.own(self.declarations) for _, kind in found}
+        entries: dict[tuple[Kind, Kind | None], Bounds] = {(kind, None): kind.own(self.declarations) for _, kind in found}
         for _, sender in found:
             for line, kind in found:
                 if kind != sender or (line.many and kind.group is None):
-                    entries[f"{sender} to {kind}" if kind != sender else f"one source of {kind} to another"] = kind.after(
-                        sender, self.declarations
-                    )
-        return without_progress(entries)
+                    entries[kind, sender] = kind.after(sender, self.declarations)
+        pair = without_progress(entries)
+        if pair is None:
+            return None
+        kind, other = pair
+        if other is None:
+            return f"{kind} with itself"
+        return f"{other} to {kind}" if other != kind else f"one source of {kind} to another"
 
 
 def base(stream: str) -> str:
