@@ -125,6 +125,10 @@ def heartbeat(generator: Generator, number: int, now: int) -> int | None:
 # what is drawn
 
 
+def pairs(size: int) -> list[tuple[int, int]]:
+    return [(first, second) for first in range(size) for second in range(size)]
+
+
 def time_bounds(delay: int = 2, within: int = 3) -> st.SearchStrategy[Bounds]:
     bound = st.builds(lambda after, within: Bound(within, after_us=after), st.integers(0, delay), st.integers(0, within))
     return st.lists(bound, max_size=2).map(strongest)
@@ -134,7 +138,7 @@ def time_bounds(delay: int = 2, within: int = 3) -> st.SearchStrategy[Bounds]:
 def worlds(draw: st.DrawFn) -> World:
     size = draw(st.integers(1, 3))
     latencies = tuple(draw(st.lists(st.integers(0, 2), min_size=size, max_size=size)))
-    return World({pair: draw(time_bounds()) for pair in product(range(size), repeat=2)}, latencies)
+    return World({pair: draw(time_bounds()) for pair in pairs(size)}, latencies)
 
 
 def candidates(most: int, stamps: int = 7) -> st.SearchStrategy[list[tuple[int, int, int]]]:
@@ -217,7 +221,7 @@ def tuple_bounds() -> st.SearchStrategy[Bounds]:
 def counting_worlds(draw: st.DrawFn, latency: int) -> World:
     size = draw(st.integers(1, 3))
     latencies = tuple(draw(st.lists(st.integers(0, latency), min_size=size, max_size=size)))
-    return World({pair: draw(tuple_bounds()) for pair in product(range(size), repeat=2)}, latencies)
+    return World({pair: draw(tuple_bounds()) for pair in pairs(size)}, latencies)
 
 
 @settings(max_examples=120)
@@ -313,7 +317,7 @@ def test_no_more_is_kept_than_the_longest_delay_has_units() -> None:
     """O(tmax + Lmax) entries a source, whether or not anybody asks for heartbeats."""
     for unit, asking in product((1, 4), (True, False)):
         bounds = (Bound(9), Bound(4, after_us=10), Bound(0, after_us=40))
-        world = World({pair: bounds for pair in product(range(2), repeat=2)}, (3, 8))
+        world = World(dict.fromkeys(pairs(2), bounds), (3, 8))
         generator, numbers = generator_of(world, unit)
         for now in range(600):
             for number in numbers:
@@ -373,8 +377,8 @@ def fleets(draw: st.DrawFn) -> Fleet:
     several = st.lists(st.integers(1, 4), min_size=cohorts, max_size=cohorts)
     delays = st.lists(st.integers(0, 3), min_size=cohorts, max_size=cohorts)
     own = tuple(draw(st.lists(time_bounds(6, 9), min_size=cohorts, max_size=cohorts)))
-    pairs = {pair: draw(time_bounds(6, 9)) for pair in product(range(cohorts), repeat=2)}
-    return Fleet(tuple(draw(several)), tuple(draw(delays)), own, pairs)
+    between = {pair: draw(time_bounds(6, 9)) for pair in pairs(cohorts)}
+    return Fleet(tuple(draw(several)), tuple(draw(delays)), own, between)
 
 
 class Figure2:
