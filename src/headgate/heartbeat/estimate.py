@@ -170,6 +170,20 @@ class Estimator:
         return int(EDGES[min(int(enough), len(EDGES) - 1)])
 
 
+def following(how: Estimation, before: Sequence[Estimator], senders: Sequence[Hashable]) -> Estimator:
+    """For sources that are told apart or watched in another way than before: how far behind themselves they are said to be is
+    what was said of any of these senders, because to begin with nothing would let go of too much."""
+    fresh = Estimator(how)
+    own = fresh.row(None, 0)
+    for estimator in before:
+        rows = [estimator.senders[sender] for sender in senders if sender in estimator.senders]
+        if rows:
+            as_long = np.searchsorted(estimator.delays_us, fresh.delays_us, side="right") - 1
+            fresh.estimate[own] = np.maximum(fresh.estimate[own], estimator.estimate[rows][:, as_long].max(axis=0))
+            fresh.since_us[own] = np.maximum(fresh.since_us[own], estimator.since_us[rows].max())
+    return fresh
+
+
 def _skew(seen: Ticks, smallest: Ticks) -> int:
     """δest at the worst; NEVER if nothing was seen before."""
     known = seen > NEVER

@@ -51,7 +51,7 @@ class Cohort:
 
     def set_unit(self, unit_us: int) -> None:
         self.unit_us = self.maxima.unit_us = self.punctuations.unit_us = unit_us
-        for delayed in (*self._delayed.values(), *(counted.promised for counted in self._counted.values())):
+        for delayed in (*self._delayed.values(), *self.promised_by_count()):
             delayed.unit_us = unit_us
 
     def delayed(self, delay_us: int, now_us: int) -> Delayed:
@@ -68,6 +68,10 @@ class Cohort:
         if key not in self._counted:
             self._counted[key] = Counted(tuples, self.latency_us, self.unit_us, len(self.largest))
         return self._counted[key]
+
+    def promised_by_count(self) -> list[Delayed]:
+        """What bounds with a delay in tuples promised; it waits for the latency."""
+        return [counted.promised for counted in self._counted.values()]
 
     def sent_before(self, now_us: int) -> Ticks:
         """The largest timestamps of the tuples that were surely sent before any that arrives now."""
@@ -173,7 +177,7 @@ class Generator:
         if bounds:
             self.between[first, second] = bounds
         maxima, latency_us = self.cohorts[first].maxima, self.cohorts[second].latency_us
-        maxima.horizon_us = max([maxima.horizon_us, *(latency_us if bound.tuples else bound.after_us for bound in bounds)])
+        maxima.horizon_us = max([maxima.horizon_us, *(latency_us + 1 if bound.tuples else bound.after_us for bound in bounds)])
 
     def towards(self, number: int) -> list[tuple[int, Bounds]]:
         """The cohorts whose tuples say something about the sources of one, and what."""
@@ -184,6 +188,8 @@ class Generator:
         cohort = self.cohorts[number]
         cohort.resize(int(members.max(initial=-1)) + 1)
         for bound in cohort.own:
+            if bound.after_us:
+                cohort.delayed(bound.after_us, now_us)  # it waits from now on, whenever it is asked for
             if bound.tuples and arrivals.rows is not None and not cohort.latency_us:
                 cohort.counted(None, bound.tuples).take_rows(members, arrivals, cohort.largest[members], now_us)
             elif bound.tuples:
@@ -191,8 +197,7 @@ class Generator:
         for first, bounds in self.towards(number):
             for bound in bounds:
                 if bound.tuples:
-                    strictly = now_us - 1 if cohort.latency_us else now_us
-                    seen = self.cohorts[first].maxima.ago(cohort.latency_us, strictly)
+                    seen = self.cohorts[first].maxima.before(now_us - cohort.latency_us)
                     known = np.full(len(members), seen.largest)
                     if first == number:
                         known[members == seen.source] = seen.next_largest
@@ -240,7 +245,7 @@ class Generator:
         """When a promise about the cohort that waits for its delay takes effect, if one does."""
         cohort = self.cohorts[number]
         waiting = [cohort.delayed(bound.after_us, now_us).next_change() for bound in cohort.own if bound.after_us]
-        waiting.append(cohort.punctuations.next_change())
+        waiting += [delayed.next_change() for delayed in (cohort.punctuations, *cohort.promised_by_count())]
         for first, bounds in self.towards(number):
             waiting += [self.cohorts[first].maxima.next_change(bound.after_us, now_us) for bound in bounds if bound.after_us]
         return min((instant for instant in waiting if instant is not None), default=None)

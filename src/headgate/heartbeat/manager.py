@@ -20,9 +20,9 @@ from headgate.catalog import UNLIMITED, Catalog, Relation, Stream, Tick, TimeDom
 from headgate.heartbeat.arrivals import NEVER, Arrivals
 from headgate.heartbeat.bounds import Bound, Bounds, strongest, without_progress
 from headgate.heartbeat.declared import Declarations, Estimation
-from headgate.heartbeat.estimate import Estimator
+from headgate.heartbeat.estimate import Estimator, following
 from headgate.heartbeat.generator import Generator
-from headgate.heartbeat.groups import arriving
+from headgate.heartbeat.groups import Kind, arriving
 from headgate.heartbeat.timeline import Timeline
 
 LATE = "late("
@@ -86,12 +86,17 @@ class Heartbeats:
             latencies = {kind: self.generator.cohorts[number].latency_us for kind, number in timeline.cohorts.items()}
             moved = timeline.tell_apart(self.declarations, self.estimated(timeline.name))
             if moved or any(us != kind.latency_us(self.declarations) for kind, us in latencies.items()):
-                for number in timeline.cohorts.values():
-                    self.estimators.pop(number, None)
+                before = list(timeline.cohorts.values())
+                learnt = [self.estimators.pop(number) for number in before if number in self.estimators]
                 timeline.move(self.generator, self.declarations)
+                for number in timeline.cohorts.values() if learnt else ():
+                    self.estimators[number] = following(self._how(timeline.name), learnt, (None, *before))
         for number, estimator in list(self.estimators.items()):
-            if estimator.how != self._how(self.owner(number).name) or not self.estimated(self.owner(number).name):
+            how = self._how(self.owner(number).name)
+            if not self.estimated(self.owner(number).name):
                 del self.estimators[number]
+            elif estimator.how != how:
+                self.estimators[number] = following(how, [estimator], [None])
         self._bind()
 
     def _bind(self) -> None:
@@ -116,7 +121,7 @@ class Heartbeats:
         """The bounds in force of a source with itself, as they hold for arrivals."""
         declared = arriving(timeline.kind(number).own(self.declarations), self.generator.cohorts[number].latency_us)
         if not self.declarations.about(timeline.name) and not self.estimated(timeline.name):
-            declared = (Bound(1),)
+            declared = (Bound(1, after_us=self.generator.cohorts[number].latency_us),)
         return strongest((*declared, *self.learnt(number, None)))
 
     def between(self, first: int, timeline: Timeline, number: int) -> Bounds:
@@ -132,7 +137,7 @@ class Heartbeats:
         other = self.owner(first)
         if first == number:
             return timeline.many and timeline.kind(number).group is None
-        return other.stream.domain is timeline.stream.domain and not other.finished
+        return other.stream.domain is timeline.stream.domain
 
     def learnt(self, number: int, sender: int | None) -> Bounds:
         estimator = self.estimators.get(number)
@@ -262,7 +267,7 @@ class Heartbeats:
     def _promised(self, timeline: Timeline, now_us: int) -> Tick | None:
         """What all sources promised, silent or not."""
         each = [int(self.generator.promised(number, now_us).min()) for number in timeline.cohorts.values()]
-        return min(each) if min(each) > NEVER // 2 else None
+        return min(each) if each and min(each) > NEVER // 2 else None
 
     def silent(self, stream: str, now_us: int) -> bool:
         """Whether nothing came from any source of the stream for the timeout."""
@@ -343,14 +348,18 @@ class Heartbeats:
         """
         inputs = [self.timelines[name] for name in dict.fromkeys(map(base, streams))]
         found = [(line, kind) for line in inputs if line.external and not line.finished for kind in line.all_kinds()]
-        entries = {f"{kind} with itself": kind.own(self.declarations) for _, kind in found}
+        entries: dict[tuple[Kind, Kind | None], Bounds] = {(kind, None): kind.own(self.declarations) for _, kind in found}
         for _, sender in found:
             for line, kind in found:
                 if kind != sender or (line.many and kind.group is None):
-                    entries[f"{sender} to {kind}" if kind != sender else f"one source of {kind} to another"] = kind.after(
-                        sender, self.declarations
-                    )
-        return without_progress(entries)
+                    entries[kind, sender] = kind.after(sender, self.declarations)
+        pair = without_progress(entries)
+        if pair is None:
+            return None
+        kind, other = pair
+        if other is None:
+            return f"{kind} with itself"
+        return f"{other} to {kind}" if other != kind else f"one source of {kind} to another"
 
 
 def progress(catalog: Catalog, streams: Iterable[str]) -> str:

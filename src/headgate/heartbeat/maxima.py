@@ -6,7 +6,7 @@ Instants are rounded up to that unit, so a coarser one only makes heartbeats lat
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from typing import NamedTuple
 
@@ -59,7 +59,7 @@ class Maxima:
     def add(self, more: Top, now_us: int) -> None:
         self.latest = self.latest.with_more(more)
         instant = up(now_us, self.unit_us)
-        if self._instants and self._instants[-1] == instant:
+        if self._instants and self._instants[-1] >= instant:  # later: the unit was coarser, or sources of another cohort came
             self._tops[-1] = self.latest
         else:
             self._instants.append(instant)
@@ -72,7 +72,11 @@ class Maxima:
         """The top as it was that long ago."""
         if not delay_us:
             return self.latest
-        position = bisect_right(self._instants, now_us - delay_us) - 1
+        return self.before(now_us - delay_us + 1)
+
+    def before(self, instant_us: int) -> Top:
+        """The top as it was just before an instant."""
+        position = bisect_left(self._instants, instant_us) - 1
         return self._tops[position] if position >= 0 else NOTHING
 
     def next_change(self, delay_us: int, now_us: int) -> int | None:
@@ -100,6 +104,7 @@ class Delayed:
         if not self.delay_us:
             np.maximum.at(self.effective, sources, values)
             return
+        self.at(now_us - 1)  # else more and more would wait while nobody asks
         due = up(now_us + self.delay_us, self.unit_us)
         if self._waiting and self._waiting[-1][0] == due:
             _, others, more = self._waiting.pop()
