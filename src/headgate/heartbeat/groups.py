@@ -39,8 +39,9 @@ class Kind:
     """The number of the group, if its sources share one heartbeat."""
 
     def __str__(self) -> str:
-        name = str(self.parties[0])
-        return name if self.group is None else f"{self.parties[0].stream} group {self.group}" if self.group >= 0 else name
+        if self.group is None:
+            return str(self.parties[0])
+        return f"{self.parties[0].stream} {f'group {self.group}' if self.group >= 0 else 'in one group'}"
 
     def latency_us(self, declarations: Declarations) -> int:
         return max(declarations.latency_us(party) for party in self.parties)

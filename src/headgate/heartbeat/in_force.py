@@ -17,26 +17,27 @@ HEADINGS = ("from", "to", "bounds", "because", "declared by")
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    sender: str
-    receiver: str
+    sender: Kind
+    receiver: Kind
     bounds: Bounds
     because: str
     domain: TimeDomain
     others: bool = False
-    """Whether they are about different sources of one stream."""
+    """Whether they are about different sources, which may be of one kind."""
 
     @property
     def cql(self) -> str:
-        """The line that would declare them."""
-        if not self.bounds:
+        """The line that would declare them; a group has no name of which to declare anything."""
+        if not self.bounds or self.sender.group is not None or self.receiver.group is not None:
             return ""
-        if self.others or self.sender != self.receiver:
+        if self.others:
             return f"SKEW FROM {self.sender} TO {self.receiver} {pairs(self.bounds, self.domain)};"
         return f"DISORDER OF {self.sender} {disorder(self.bounds, self.domain)};"
 
     def row(self) -> tuple[str, ...]:
         bounds = ", ".join(written(bound, self.domain).lower() for bound in self.bounds) or "none"
-        return self.sender, f"others of {self.receiver}" if self.others else self.receiver, bounds, self.because, self.cql
+        receiver = f"others of {self.receiver}" if self.others and self.sender == self.receiver else str(self.receiver)
+        return str(self.sender), receiver, bounds, self.because, self.cql
 
 
 def in_force(heartbeats: Heartbeats) -> Iterator[InForce]:
@@ -61,36 +62,36 @@ def _latency(party: str, us: int) -> str:
 
 
 def _own(heartbeats: Heartbeats, line: Timeline, kind: Kind) -> Iterator[InForce]:
-    name, domain = str(kind), _domain(line)
+    domain = _domain(line)
     declared = kind.own(heartbeats.declarations)
     if declared:
-        yield InForce(name, name, declared, _declared(kind), domain)
+        yield InForce(kind, kind, declared, _declared(kind), domain)
     number = line.cohorts.get(kind)
     if heartbeats.estimated(line.name):
         learnt = heartbeats.learnt(number, None) if number is not None else ()
-        yield InForce(name, name, learnt, _estimated(heartbeats, line, number, None), domain)
+        yield InForce(kind, kind, learnt, _estimated(heartbeats, line, number, None), domain)
     elif not declared and not heartbeats.declarations.about(line.name):
-        yield InForce(name, name, (Bound(1),), "default", domain)
+        yield InForce(kind, kind, (Bound(1),), "default", domain)
     elif not declared:
-        yield InForce(name, name, (), "nothing declared", domain)
+        yield InForce(kind, kind, (), "nothing declared", domain)
 
 
 def _between(heartbeats: Heartbeats, other: Timeline, sender: Kind, line: Timeline, kind: Kind) -> Iterator[InForce]:
-    alike = sender == kind
-    if alike and (not line.many or kind.group is not None):
+    if sender == kind and (not line.many or kind.group is not None):
         return
     declared = kind.after(sender, heartbeats.declarations)
     if declared:
-        yield InForce(str(sender), str(kind), declared, _declared(kind), _domain(line), alike)
+        yield InForce(sender, kind, declared, _declared(kind), _domain(line), True)
     first, number = other.cohorts.get(sender), line.cohorts.get(kind)
     if first is not None and number is not None and heartbeats.estimated(line.name):
         learnt = heartbeats.learnt(number, first)
-        yield InForce(str(sender), str(kind), learnt, _estimated(heartbeats, line, number, first), _domain(line), alike)
+        yield InForce(sender, kind, learnt, _estimated(heartbeats, line, number, first), _domain(line), True)
 
 
 def _declared(kind: Kind) -> str:
-    environments = [name for name, known in (("sensors", kind.sensor), ("global_counter", kind.counter)) if known is not None]
-    return f"declared, environment {' and '.join(environments)}" if environments else "declared"
+    if kind.sensor is not None:
+        return f"declared, environment sensors with deviation {kind.sensor.deviation}"
+    return "declared, environment global_counter" if kind.counter is not None else "declared"
 
 
 def _estimated(heartbeats: Heartbeats, line: Timeline, number: int | None, sender: int | None) -> str:

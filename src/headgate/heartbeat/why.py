@@ -105,7 +105,9 @@ def _input(line: Timeline, standing: Standing, waiting: int, domain: TimeDomain)
         state = "silent, nothing ever came" if standing.silent else "nothing came yet"
     else:
         state = "silent" if standing.silent else "speaking"
-        if line.many:
+        if line.many and any(kind.group is not None for kind in line.cohorts):
+            state += f" ({len(line.sources)} sources in {len(line.cohorts)} groups)"
+        elif line.many:
             state += f" ({standing.speaking} of {len(line.sources)} sources)"
     known = [tick for tick in (standing.complete, line.given) if tick is not None]
     complete = "the end" if line.finished else instant(max(known, default=None), domain)
