@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from headgate.catalog import CHOICES, Catalog, Column, Query, Relation, Stream, View
 from headgate.cql.definitions import SINKS, SOURCES
-from headgate.cql.dialect import STATEMENTS, UNITS
+from headgate.cql.dialect import LISTED, STATEMENTS, UNITS
 from headgate.shell.commands import COMMANDS, named
 from headgate.shell.entries import split
 from headgate.shell.words import KEYWORDS, Word, words
@@ -101,13 +101,12 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
             return keywords(["AS"]) if len(past) > 2 else []
         case ["SET", *_]:
             return in_setting(past)
-        case ["DISORDER" | "TIMEOUT", *_]:
-            if past[-1].kind == "number":
-                return keywords(SPANS)
-            streams = things("stream", catalog.streams.values())
-            return {"DISORDER": keywords(["OF"]), "OF": streams}.get(past[-1].upper, [])
+        case [statement, *_] if statement in ABOUT_TIME:
+            return in_time(past, statement, catalog)
+        case ["WHY", *_]:
+            return things("query", catalog.queries.values())
         case ["SHOW"]:
-            return keywords(["STREAMS", "RELATIONS", "VIEWS", "QUERIES", "FUNCTIONS", "SETTINGS"])
+            return keywords(LISTED)
         case ["DROP"]:
             return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION"])
         case ["DROP", kind]:
@@ -175,7 +174,9 @@ def in_definition(past: Sequence[Word], kind: str) -> list[Candidate]:
     match past[-1].upper:
         case "FROM":
             return [Candidate(name, "value") for name in SOURCES]
-        case "TIMESTAMP" | "CHANGE":
+        case "TIMESTAMP" if kind == "STREAM":
+            return keywords(["BY", "INTERNAL", "LATENT"])
+        case "TIMESTAMP" | "CHANGE" | "SOURCE" | "HEARTBEAT":
             return keywords(["BY"])
         case "BY":
             opening = next(position for position, word in enumerate(past) if word.text == "(")
@@ -184,12 +185,37 @@ def in_definition(past: Sequence[Word], kind: str) -> list[Candidate]:
         case _ if past[-1].kind == "number":
             return keywords(SPANS)
         case _:
-            return keywords(["TIMESTAMP BY", "DISORDER" if kind == "STREAM" else "CHANGE BY", "FROM", "OPTIONS"])
+            own = ["DISORDER", "LATENCY", "SOURCE BY", "HEARTBEAT BY", "LATE", "FUTURE"] if kind == "STREAM" else ["CHANGE BY"]
+            return keywords(["TIMESTAMP BY", *own, "FROM", "OPTIONS"])
+
+
+ABOUT_TIME = {
+    "SKEW": ("FROM", "TO", "SOURCE", "AFTER", "WITHIN"),
+    "DISORDER": ("OF", "SOURCE", "AFTER", "WITHIN"),
+    "LATENCY": ("OF", "SOURCE"),
+    "ENVIRONMENT": ("SENSORS", "GLOBAL_COUNTER", "DEVIATION", "RATE", "PROCESSING", "TO", "PER", "OF", "SOURCE"),
+    "ESTIMATE": ("OF", "HORIZON", "WINDOW", "WEIGHT", "FIXED", "CONFIDENCE", "TUPLES"),
+    "GROUPS": ("OF",),
+    "LATE": ("OF", "KEEP", "DROP", "FAIL"),
+    "FUTURE": ("OF", "UNLIMITED"),
+    "TIMEOUT": (),
+}
+"""The statements about time, each with the words that can stand in it."""
+
+
+def in_time(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Candidate]:
+    if past[-1].kind == "number":
+        return keywords([*SPANS, "TUPLES"] if statement in ("SKEW", "DISORDER", "ESTIMATE") else SPANS)
+    if (past[-1].upper in ("OF", "FROM", "TO") and statement != "ENVIRONMENT") or past[-1].upper == "OF":
+        return [*things("stream", catalog.streams.values()), *things("relation", catalog.relations.values())]
+    if len(past) == 1 and "OF" in ABOUT_TIME[statement] and statement != "ENVIRONMENT":
+        return keywords(["OF"])
+    return keywords(ABOUT_TIME[statement])
 
 
 def in_setting(past: Sequence[Word]) -> list[Candidate]:
     if len(past) == 1:
-        return [Candidate(name, "value") for name in (*CHOICES, "time_unit")]
+        return [Candidate(name, "value") for name in (*CHOICES, "time_unit", "clock_unit")]
     if past[-1].text == "=":
         return [Candidate(f"'{value}'", "value") for value in CHOICES.get(past[1].name, ())]
     return []
