@@ -460,3 +460,13 @@ def test_heartbeats_never_go_back(events: list[tuple[str, str, int, int]], estim
             frozen = heartbeats.timelines[one].frozen
             now = heartbeats.limit(one)
             assert now == limit or frozen is None or now is None or now <= max(frozen, limit if limit is not None else frozen)
+
+
+def test_one_source_does_not_speak_for_its_group() -> None:
+    heartbeats = heartbeats_of(stream("s", source="id"), declared=Declarations(groupings={"s": Grouping(sets=(("x", "y"),))}))
+    heartbeats.arrived("s", of_rows(["x", "y"], np.array([0, 1]), np.array([5, 5])), now_us=0)
+    before = heartbeats.heartbeat(["s"], now_us=0)
+    heartbeats.punctuated("s", "x", 100, now_us=0)
+    assert heartbeats.heartbeat(["s"], now_us=0) == before
+    heartbeats.punctuated("s", None, 100, now_us=0)
+    assert heartbeats.heartbeat(["s"], now_us=0) == 100

@@ -151,14 +151,15 @@ class Generator:
     def __init__(self, unit_us: int = 1_000) -> None:
         self.unit_us = unit_us
         self.cohorts: dict[int, Cohort] = {}
-        self.between: dict[tuple[int, int], Bounds] = {}
-        """Bounds from any source of one cohort to any source of another, or to any other of the same."""
+        self.towards: dict[int, dict[int, Bounds]] = {}
+        """Per cohort the bounds to any source of it from any source of another, or from any other of the same."""
         self._next = 0
 
     def add(self, latency_us: int = 0) -> int:
         """A new cohort without sources; its number."""
         self._next += 1
         self.cohorts[self._next] = Cohort(self.unit_us, latency_us)
+        self.towards[self._next] = {}
         return self._next
 
     def set_unit(self, unit_us: int) -> None:
@@ -169,19 +170,22 @@ class Generator:
 
     def remove(self, number: int) -> None:
         del self.cohorts[number]
-        self.between = {pair: bounds for pair, bounds in self.between.items() if number not in pair}
+        del self.towards[number]
+        for senders in self.towards.values():
+            senders.pop(number, None)
 
     def bind(self, first: int, second: int, bounds: Bounds) -> None:
         """Bounds between different sources; delays in time include the latency, where there is one."""
-        self.between.pop((first, second), None)
+        self.towards[second].pop(first, None)
         if bounds:
-            self.between[first, second] = bounds
+            self.towards[second][first] = bounds
         maxima, latency_us = self.cohorts[first].maxima, self.cohorts[second].latency_us
         maxima.horizon_us = max([maxima.horizon_us, *(latency_us + 1 if bound.tuples else bound.after_us for bound in bounds)])
 
-    def towards(self, number: int) -> list[tuple[int, Bounds]]:
-        """The cohorts whose tuples say something about the sources of one, and what."""
-        return [(first, bounds) for (first, second), bounds in self.between.items() if second == number]
+    @property
+    def between(self) -> dict[tuple[int, int], Bounds]:
+        """The same by pairs."""
+        return {(first, second): bounds for second, senders in self.towards.items() for first, bounds in senders.items()}
 
     def arrived(self, number: int, members: Members, arrivals: Arrivals, now_us: int) -> None:
         """Tuples came; `members` are the sources in the order in which `arrivals` has them, each once."""
@@ -194,7 +198,7 @@ class Generator:
                 cohort.counted(None, bound.tuples).take_rows(members, arrivals, cohort.largest[members], now_us)
             elif bound.tuples:
                 cohort.counted(None, bound.tuples).take(members, arrivals.counts, cohort.sent_before(now_us)[members], now_us)
-        for first, bounds in self.towards(number):
+        for first, bounds in self.towards[number].items():
             for bound in bounds:
                 if bound.tuples:
                     seen = self.cohorts[first].maxima.before(now_us - cohort.latency_us)
@@ -216,7 +220,7 @@ class Generator:
         result = cohort.punctuations.at(now_us)[: cohort.size].copy()
         for bound in cohort.own:
             np.maximum(result, self.by_itself(number, bound, now_us), out=result)
-        for first, bounds in self.towards(number):
+        for first, bounds in self.towards[number].items():
             for bound in bounds:
                 np.maximum(result, self.by_others(first, number, bound, now_us), out=result)
         return result
@@ -246,6 +250,6 @@ class Generator:
         cohort = self.cohorts[number]
         waiting = [cohort.delayed(bound.after_us, now_us).next_change() for bound in cohort.own if bound.after_us]
         waiting += [delayed.next_change() for delayed in (cohort.punctuations, *cohort.promised_by_count())]
-        for first, bounds in self.towards(number):
+        for first, bounds in self.towards[number].items():
             waiting += [self.cohorts[first].maxima.next_change(bound.after_us, now_us) for bound in bounds if bound.after_us]
         return min((instant for instant in waiting if instant is not None), default=None)

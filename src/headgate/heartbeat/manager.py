@@ -69,7 +69,7 @@ class Heartbeats:
 
     def add(self, stream: Stream | Relation, now_us: int) -> None:
         timeline = self.timelines[stream.name] = Timeline(stream, now_us, finished=stream.domain is None)
-        self.heed()
+        timeline.tell_apart(self.declarations, self.estimated(stream.name))
         if timeline.external and not timeline.many and not timeline.finished:
             self._numbers(timeline, [None])  # its one source is there before it speaks: others' tuples may say how far it is
             self._never_spoke(timeline, now_us)
@@ -151,8 +151,8 @@ class Heartbeats:
     def between_streams(self, first: str, second: str) -> bool:
         """Whether any tuple of the first stream says anything about the second."""
         lines = self.timelines[first], self.timelines[second]
-        pairs = {(one, other) for one in lines[0].cohorts.values() for other in lines[1].cohorts.values()}
-        return any(pair in self.generator.between for pair in pairs)
+        senders = {*lines[0].cohorts.values()}
+        return any(senders & self.generator.towards[number].keys() for number in lines[1].cohorts.values())
 
     # arrivals
 
@@ -185,10 +185,12 @@ class Heartbeats:
             self.generator.arrived(number, members, part, now_us)
 
     def _numbers(self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None) -> NDArray[np.intp]:
-        cohorts = len(timeline.cohorts)
+        before = {*timeline.cohorts.values()}
         numbers = timeline.numbers(sources, self.generator, self.declarations)
-        if len(timeline.cohorts) > cohorts:
-            self._bind()
+        for cohort in {*timeline.cohorts.values()} - before:
+            self._bind_one(timeline, cohort, self.generator.cohorts)
+            for other in self.generator.cohorts:
+                self.generator.bind(cohort, other, self.between(cohort, self.owner(other), other))
         if arrivals is not None and timeline.many:
             timeline.note_lag(numbers, arrivals)
         return numbers
@@ -200,13 +202,16 @@ class Heartbeats:
         timeline.late[numbers] += counts
 
     def punctuated(self, stream: str, source: Any, upto: Tick, now_us: int) -> None:
-        """A heartbeat that a source sent itself; None: for the whole stream."""
+        """A heartbeat that a source sent itself; None: for the whole stream. One source does not speak for its group."""
         timeline = self.timelines[stream]
         meant = [source] if source is not None or not timeline.many else list(timeline.sources)
         numbers = self._numbers(timeline, meant)
-        for number, member in timeline.places[numbers].tolist():
-            self.generator.punctuated(number, np.array([member]), upto, now_us)
-            self.generator.cohorts[number].heard_us[member] = now_us
+        places = timeline.places[numbers]
+        for number in np.unique(places[:, 0]).tolist():
+            members = places[places[:, 0] == number, 1]
+            if source is None or timeline.kind(number).group is None:
+                self.generator.punctuated(number, members, upto, now_us)
+            self.generator.cohorts[number].heard_us[members] = now_us
 
     def finish(self, stream: str) -> None:
         self.timelines[stream].finished = True

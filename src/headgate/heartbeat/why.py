@@ -158,7 +158,7 @@ def _strongest(
     for bound in generator.cohorts[cohort].own:
         value = int(generator.by_itself(cohort, bound, now_us)[member])
         candidates.append((value, None, bound, "estimated" if bound in learnt else "declared"))
-    for first, bounds in generator.towards(cohort):
+    for first, bounds in generator.towards[cohort].items():
         learnt = heartbeats.learnt(cohort, first)
         for bound in bounds:
             value = int(generator.by_others(first, cohort, bound, now_us)[member])
