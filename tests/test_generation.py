@@ -187,7 +187,7 @@ def test_nothing_arrives_at_or_before_a_heartbeat(world: World, drawn: list[tupl
     check(world, drawn, strong=False)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(worlds(), candidates(most=5))
 def test_no_larger_heartbeat_can_be_inferred(world: World, drawn: list[tuple[int, int, int]]) -> None:
     """Provided that the matrix says all that follows from it; else the order in which tuples came could say more."""

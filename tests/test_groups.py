@@ -102,7 +102,7 @@ GROUPINGS = [
 ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(declarations(), st.sampled_from(GROUPINGS), st.data())
 def test_a_group_never_promises_more_than_any_of_its_members(
     declared: Declarations, grouping: Grouping, data: st.DataObject

@@ -1,4 +1,4 @@
-"""Times a small epoch and a replay, side by side with plain Spark in one process, and prints ratios before seconds.
+"""Times a small epoch, a replay and the time manager, side by side with plain Spark in one process; ratios before seconds.
 
 Small epochs: the tuples are there before the clock starts; then the time until the results are out and the state is in order,
 against one micro-batch of the nearest query that Structured Streaming has, as its own progress reports it. Ours answers at every
@@ -7,6 +7,9 @@ change of the last 60 seconds, the native one when a window of 60 seconds closes
 Replay: from Parquet files to Parquet files, by headgate (from the CQL text to the last result, and the epoch alone, without the
 ingest), by the same question as a batch query written by hand, and by Structured Streaming with all files in one micro-batch. All
 have the same session settings: as many shuffle partitions as cores, no adaptive execution. Results are compared as well.
+
+Time: what it costs to know how far the sources of an arriving batch are complete, by declared bounds and by learnt ones, beside
+the Spark job that carries such a batch: read it, write it to a log, and say of each source how many tuples it sent, stamped when.
 
 Not measured: the time from a tuple's arrival to its answer, several queries at once, recovery, a cluster, other state stores
 than Spark's default. Whatever else the machine does moves all the seconds, and the ratios less.
@@ -18,7 +21,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -35,7 +38,12 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 from rich.table import Table
 
+from headgate.catalog import Stream, TimeDomain
 from headgate.engine import Engine
+from headgate.heartbeat.arrivals import Arrivals, of_rows
+from headgate.heartbeat.bounds import Bound
+from headgate.heartbeat.declared import Declarations, Grouping, Party
+from headgate.heartbeat.manager import Heartbeats
 from headgate.runtime.session import own, started
 from headgate.sources.inlet import ticks
 
@@ -54,6 +62,16 @@ REPLAY_US = 600 * SECOND_US
 REPLAY_FILES = 4
 ROUNDS = 3
 """Of these the best counts; one more goes before them to warm up."""
+
+BATCH_ROWS = 100_000
+BATCHES = 9
+"""Of each kind of arriving batch, in turn; their median counts, and the first two go before to warm up."""
+
+MANAGED_SOURCES = (2, 100, 10_000, 100_000)
+GROUPS = 16
+
+Part: TypeAlias = Literal["epochs", "replay", "time"]
+PARTS: tuple[Part, ...] = ("epochs", "replay", "time")
 
 Way: TypeAlias = Literal["headgate", "epoch", "batch", "native"]
 Seconds: TypeAlias = dict[Way, float]
@@ -127,8 +145,19 @@ class Agreement:
         return self.alike + self.repeated == self.closed
 
 
-def report(console: Console, rows: int = 1_000_000, epochs: int = 40) -> None:
-    """Measure both, and print a table and a line or two of each."""
+@dataclass(frozen=True, slots=True)
+class Managed:
+    """Seconds that the time manager takes for an arriving batch, by how bounds are known, and the Spark job for it."""
+
+    sources: int
+    rows: int
+    seconds: dict[str, float]
+    job: float | None
+    """None for a batch that no job carries: rows pushed from Python."""
+
+
+def report(console: Console, rows: int = 1_000_000, epochs: int = 40, parts: Iterable[Part] = PARTS) -> None:
+    """Measure, and print a table and a line or two of each part."""
     spark = started()
     err = Console(stderr=True)
     columns = (*Progress.get_default_columns(), TimeElapsedColumn())
@@ -137,13 +166,18 @@ def report(console: Console, rows: int = 1_000_000, epochs: int = 40) -> None:
         Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar,
     ):
         live, history = Path(directory, "live"), Path(directory, "replay")
-        task = bar.add_task("small epochs", total=WARM_UP_EPOCHS + epochs)
-        show_small_epochs(console, small_epochs(spark, live, epochs, lambda: bar.advance(task)))
-        task = bar.add_task("replay", total=(1 + ROUNDS) * len(WORKLOADS))
-        best = replays(spark, history, rows, lambda: bar.advance(task))
-        show_replays(console, rows, best)
-        for workload, seconds in best.items():
-            show_agreements(console, workload, agreements(spark, history, workload, seconds))
+        if "epochs" in parts:
+            task = bar.add_task("small epochs", total=WARM_UP_EPOCHS + epochs)
+            show_small_epochs(console, small_epochs(spark, live, epochs, lambda: bar.advance(task)))
+        if "replay" in parts:
+            task = bar.add_task("replay", total=(1 + ROUNDS) * len(WORKLOADS))
+            best = replays(spark, history, rows, lambda: bar.advance(task))
+            show_replays(console, rows, best)
+            for workload, seconds in best.items():
+                show_agreements(console, workload, agreements(spark, history, workload, seconds))
+        if "time" in parts:
+            task = bar.add_task("time", total=1 + len(MANAGED_SOURCES))
+            show_managed(console, managed(spark, Path(directory, "time"), lambda: bar.advance(task)))
 
 
 # measuring
@@ -270,6 +304,70 @@ def agreements(spark: SparkSession, folder: Path, workload: Workload, ways: Iter
     return compared
 
 
+def managed(spark: SparkSession, folder: Path, done: Callable[[], None]) -> list[Managed]:
+    """Batches as Spark summarises them; and single tuples of two sources, as they are pushed from Python."""
+    found = [Managed(2, 1, managing(2, 1), None)]
+    done()
+    for sources in MANAGED_SOURCES:
+        found.append(Managed(sources, BATCH_ROWS, managing(sources, BATCH_ROWS), carrying(spark, folder / str(sources), sources)))
+        done()
+    return found
+
+
+def managing(sources: int, rows: int) -> dict[str, float]:
+    """Seconds from a batch's numbers to the heartbeat after it, by how bounds are known. The sources are known before."""
+    names = [f"device {number}" for number in range(sources)]
+    times = {way: (heartbeats, list[float]()) for way, heartbeats in managers(names).items()}
+    for turn in range(BATCHES if rows > 1 else 100 * BATCHES):
+        batch = arriving(names, rows, turn)
+        for heartbeats, seconds in times.values():
+            begun = perf_counter()
+            heartbeats.arrived("s", batch, turn * SECOND_US)
+            heartbeats.heartbeat(["s"], turn * SECOND_US)
+            seconds.append(perf_counter() - begun)
+    return {way: median(seconds[2:]) for way, (_, seconds) in times.items()}
+
+
+def managers(names: list[str]) -> dict[str, Heartbeats]:
+    s = Party("s")
+    bounds = (Bound(2 * SECOND_US), Bound(0, after_us=3 * SECOND_US))
+    declared = Declarations(skews={(s, s): bounds}, disorders={s: bounds}, latencies_us={s: SECOND_US // 2})
+    ways = {"declared": declared, "learnt": Declarations()}
+    if len(names) > GROUPS:
+        groupings = {"s": Grouping(sets=tuple(tuple(names[first::GROUPS]) for first in range(GROUPS)))}
+        ways |= {f"{way}, {GROUPS} groups": replace(known, groupings=groupings) for way, known in ways.items()}
+    found = {way: Heartbeats(known) for way, known in ways.items()}
+    for heartbeats in found.values():
+        heartbeats.add(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="k"), 0)
+    return found
+
+
+def arriving(names: list[str], rows: int, turn: int) -> Arrivals:
+    """Tuples of all sources in turn, out of order by up to half a second; of more than one only the summary is known."""
+    chance = np.random.default_rng(turn)
+    ticks = START_US + turn * SECOND_US + chance.integers(0, SECOND_US // 2, rows)
+    if rows == 1:
+        return of_rows([names[turn % len(names)]], np.zeros(1, np.intp), ticks)
+    return replace(of_rows(names, np.arange(rows) % len(names), ticks), rows=None)
+
+
+def carrying(spark: SparkSession, folder: Path, sources: int) -> float:
+    """Seconds of the job that takes in a staged batch."""
+    folder.mkdir(parents=True)
+    session = own(spark)
+    seconds = []
+    for turn in range(BATCHES):
+        staged, log = folder / f"{turn}.parquet", folder / f"log-{turn}"
+        pq.write_table(tuples(BATCH_ROWS, sources, turn * SECOND_US, SECOND_US), staged)
+        begun = perf_counter()
+        session.read.schema(COLUMNS).parquet(str(staged)).write.parquet(str(log))
+        kept = session.read.schema(COLUMNS).parquet(str(log))
+        kept.createOrReplaceTempView("arrived")
+        session.sql("SELECT k, COUNT(*) AS n, MIN(at) AS first, MAX(at) AS last FROM arrived GROUP BY k").toArrow()
+        seconds.append(perf_counter() - begun)
+    return median(seconds[2:])
+
+
 # saying it
 
 
@@ -318,3 +416,15 @@ def show_agreements(console: Console, workload: Workload, compared: dict[Way, Ag
         if results.open:
             said.append(f"in batch {results.open:,} more of windows still open")
         console.print(f"{workload.name}: {way} {'agrees' if results.complete else 'DIFFERS'}: {', '.join(said)}")
+
+
+def show_managed(console: Console, found: list[Managed]) -> None:
+    ways = max((one.seconds for one in found), key=len)
+    table = ruled(
+        "Time: microseconds a tuple, from a batch's numbers to the heartbeat", "", "tuples", *ways, "Spark job", "at most"
+    )
+    for one in found:
+        costs = (f"{one.seconds[way] / one.rows * 1e6:.2f}" if way in one.seconds else "" for way in ways)
+        job = ("", "") if one.job is None else (f"{one.job:.3f} s", f"{max(one.seconds.values()) / one.job:.3f} x job")
+        table.add_row(f"{one.sources:,} sources", f"{one.rows:,}", *costs, *job)
+    console.print(table)

@@ -205,11 +205,15 @@ def test(
 def bench(
     rows: Annotated[int, typer.Option(help="Tuples of the replay.")] = 1_000_000,
     epochs: Annotated[int, typer.Option(help="Small epochs that are timed.")] = 40,
+    part: Annotated[list[str] | None, typer.Option(help="Only this: epochs, replay or time; can be given several times.")] = None,
 ) -> None:
-    """Time a small epoch and a replay, side by side with native Spark in one run."""
-    from headgate.bench import report
+    """Time a small epoch, a replay and the time manager, side by side with native Spark in one run."""
+    from headgate.bench import PARTS, report
 
-    report(out, rows, epochs)
+    for name in part or ():
+        if name not in PARTS:
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(PARTS)}", param_hint="--part")
+    report(out, rows, epochs, [name for name in PARTS if not part or name in part])
 
 
 @app.command()

@@ -27,6 +27,9 @@ from headgate.heartbeat.generator import Generator
 STEADY = 100
 """So many tuples must have kept to an estimate before anybody relies on it."""
 
+RARE = 1_000
+"""Surprises that are further apart than so many tuples are no reason to wait for longer before an estimate is lowered."""
+
 STEPS = 8
 """For how many delays up to the horizon a bound is estimated, besides none."""
 
@@ -125,11 +128,15 @@ class Estimator:
             long_fall = self.falls[chosen] >= 4
             self.width[chosen] = np.where(long_fall, np.maximum(self.width[chosen] / 2, 1 / FINEST), self.width[chosen])
             self.falls[chosen] = np.where(long_fall, 1, self.falls[chosen])
+        if self.how.confidence is not None and self.how.window_us is not None:
+            counted = self.histogram[chosen]
+            fading = full & (counted.sum(axis=-1) > 2 * self._needed())
+            self.histogram[chosen] = np.where(fading[..., np.newaxis], counted / 2, counted)
 
     def _adapt(self, chosen: NDArray[np.intp], exceeded: NDArray[np.bool_]) -> None:
-        """An estimate that was lowered and then exceeded was lowered too soon: wait for longer the next time."""
+        """If estimates that were lowered are exceeded often, they are lowered too soon: wait for longer the next time."""
         if self.how.adaptive:
-            hasty = exceeded & (self.falls[chosen] > 0)
+            hasty = exceeded & (self.falls[chosen] > 0) & (self.steady[chosen] < RARE)
             self.width[chosen] = np.where(hasty, np.minimum(self.width[chosen] * 2, COARSEST), self.width[chosen])
         self.falls[chosen] = np.where(exceeded, 0, self.falls[chosen])
 
