@@ -202,9 +202,9 @@ def test_an_environment_without_members_is_that_of_all_who_carry_timestamps() ->
     [
         ("", Estimation()),
         ("(HORIZON 10 SECONDS)", Estimation(horizon_us=10 * SECOND)),
-        ("(WINDOW 500 TUPLES, WEIGHT 0.25)", Estimation(window_tuples=500, weight=0.25)),
-        ("(WINDOW 1 MINUTE)", Estimation(window_tuples=None, window_us=60 * SECOND)),
-        ("(window unlimited, fixed)", Estimation(window_tuples=None, adaptive=False)),
+        ("(WINDOW 500 TUPLES, WEIGHT 0.25)", Estimation(window_us=None, window_tuples=500, weight=0.25)),
+        ("(WINDOW 1 MINUTE)", Estimation(window_us=60 * SECOND)),
+        ("(window unlimited, fixed)", Estimation(window_us=None, adaptive=False)),
         ("(CONFIDENCE 0.99, WEIGHT 0)", Estimation(confidence=0.99, weight=0.0)),
     ],
 )

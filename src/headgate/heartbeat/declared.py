@@ -81,9 +81,9 @@ class Estimation:
     horizon_us: int = 0
     """The longest delay for which a bound is estimated."""
 
-    window_tuples: int | None = 1_000
-    window_us: int | None = None
-    """How much must pass without a surprise before an estimate is lowered; both None: never."""
+    window_us: int | None = 10_000_000
+    window_tuples: int | None = None
+    """How much must pass without a surprise before an estimate is lowered: so many tuples, or else so long; both None: never."""
 
     weight: float = 0.5
     """Of the old estimate, when it is lowered."""

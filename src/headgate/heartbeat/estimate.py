@@ -25,7 +25,8 @@ from headgate.heartbeat.declared import Estimation
 from headgate.heartbeat.generator import Generator
 
 STEADY = 100
-"""So many tuples must have kept to an estimate before anybody relies on it."""
+STEADY_BATCHES = 10
+"""So many tuples, in so many batches, must have kept to an estimate before anybody relies on it."""
 
 RARE = 1_000
 """Surprises that are further apart than so many tuples are no reason to wait for longer before an estimate is lowered."""
@@ -50,6 +51,8 @@ class Estimator:
         self.tuples = np.zeros(shape, np.int64)
         self.since_us = np.zeros(shape, np.int64)
         self.steady = np.zeros(shape, np.int64)
+        self.batches = np.zeros(shape, np.int64)
+        """How many tuples, and in how many batches, have kept to the estimate since it was last exceeded."""
         self.width = np.ones(shape)
         self.falls = np.zeros(shape, np.int64)
         self.histogram = np.zeros((*shape, len(EDGES) if how.confidence is not None else 0))
@@ -57,7 +60,7 @@ class Estimator:
     def row(self, sender: Hashable, now_us: int) -> int:
         if sender not in self.senders:
             self.senders[sender] = len(self.senders)
-            for name in ("estimate", "in_window", "tuples", "steady", "falls", "histogram"):
+            for name in ("estimate", "in_window", "tuples", "steady", "batches", "falls", "histogram"):
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.zeros((1, *array.shape[1:]), array.dtype)]))
             self.width = np.concatenate([self.width, np.ones((1, len(self.delays_us)))])
@@ -74,6 +77,7 @@ class Estimator:
         kept = seen & ~exceeded
         self._adapt(chosen, exceeded)
         self.steady[chosen] = np.where(exceeded, 0, self.steady[chosen] + np.where(kept, tuples, 0))
+        self.batches[chosen] = np.where(exceeded, 0, self.batches[chosen] + kept)
         self.tuples[chosen] = np.where(exceeded, 0, self.tuples[chosen] + np.where(kept, tuples, 0))
         self.since_us[chosen] = np.where(exceeded, now_us, self.since_us[chosen])
         self.estimate[chosen] = np.where(exceeded, worst, estimate)
@@ -110,10 +114,10 @@ class Estimator:
         return any(self.bounds(sender) != bounds for sender, bounds in before.items())
 
     def _window_full(self, chosen: NDArray[np.intp], now_us: int) -> NDArray[np.bool_]:
-        if self.how.window_us is not None:
-            return (now_us - self.since_us[chosen]) > self.how.window_us * self.width[chosen]
         if self.how.window_tuples is not None:
             return self.tuples[chosen] > self.how.window_tuples * self.width[chosen]
+        if self.how.window_us is not None:
+            return (now_us - self.since_us[chosen]) > self.how.window_us * self.width[chosen]
         return np.zeros_like(chosen, bool)[:, np.newaxis]
 
     def _lower(self, chosen: NDArray[np.intp], full: NDArray[np.bool_], now_us: int) -> None:
@@ -128,7 +132,7 @@ class Estimator:
             long_fall = self.falls[chosen] >= 4
             self.width[chosen] = np.where(long_fall, np.maximum(self.width[chosen] / 2, 1 / FINEST), self.width[chosen])
             self.falls[chosen] = np.where(long_fall, 1, self.falls[chosen])
-        if self.how.confidence is not None and self.how.window_us is not None:
+        if self.how.confidence is not None and self.how.window_tuples is None:
             counted = self.histogram[chosen]
             fading = full & (counted.sum(axis=-1) > 2 * self._needed())
             self.histogram[chosen] = np.where(fading[..., np.newaxis], counted / 2, counted)
@@ -161,11 +165,14 @@ class Estimator:
         for column, delay_us in enumerate(self.delays_us):
             at_once = sender is None and not delay_us
             within = self._confident(row, column) if self.how.confidence is not None else None
-            if within is None and (at_once or self.steady[row, column] >= STEADY):
+            if within is None and (at_once or self.is_steady(row, column)):
                 within = int(self.estimate[row, column])
             if within is not None:
                 found.append(Bound(max(within, 1) if at_once else within, after_us=delay_us))
         return strongest(found)
+
+    def is_steady(self, row: int, column: int) -> bool:
+        return bool(self.steady[row, column] >= STEADY and self.batches[row, column] >= STEADY_BATCHES)
 
     def _confident(self, row: int, column: int) -> int | None:
         histogram = self.histogram[row, column]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headgate.catalog import MICROSECONDS_PER_UNIT, Tick, TimeDomain
 from headgate.heartbeat.bounds import Bound, Bounds
-from headgate.heartbeat.estimate import STEADY
+from headgate.heartbeat.estimate import STEADY, STEADY_BATCHES
 from headgate.heartbeat.groups import Kind
 from headgate.heartbeat.manager import Heartbeats
 from headgate.heartbeat.timeline import Timeline
@@ -98,12 +98,13 @@ def _estimated(heartbeats: Heartbeats, line: Timeline, number: int | None, sende
     estimator = heartbeats.estimators.get(number) if number is not None else None
     if estimator is None or sender not in estimator.senders:
         return "estimated, nothing seen yet"
-    steady = int(estimator.steady[estimator.senders[sender]].max())
+    row = estimator.senders[sender]
+    steady = int(estimator.steady[row].max())
     late = f", {int(line.late.sum())} of {line.tuples} tuples late"
     if estimator.how.confidence is not None:
         return f"estimated with confidence {estimator.how.confidence:g}{late}"
-    if sender is not None and steady < STEADY:
-        return f"estimated, kept by {steady} tuples, counts from {STEADY}"
+    if sender is not None and not any(estimator.is_steady(row, column) for column in range(len(estimator.delays_us))):
+        return f"estimated, kept by {steady} tuples so far: counts from {STEADY} in {STEADY_BATCHES} batches on"
     return f"estimated, kept by the last {steady} tuples{late}"
 
 
