@@ -43,7 +43,7 @@ class Arrivals:
 
     def of_members(self, members: NDArray[np.intp], chosen: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Arrivals]:
         """Only the chosen sources, each under the number of its member, and those of the same member together."""
-        if chosen.all() and len(np.unique(members)) == len(members):
+        if chosen.all() and np.bincount(members, minlength=1).max() <= 1:
             return members, self
         places, inverse = np.unique(members[chosen], return_inverse=True)
         if self.rows is not None:

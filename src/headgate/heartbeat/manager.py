@@ -174,10 +174,12 @@ class Heartbeats:
     def _take(self, timeline: Timeline, arrivals: Arrivals, now_us: int) -> None:
         numbers = self._numbers(timeline, arrivals.sources, arrivals)
         places = timeline.places[numbers]
-        for number in np.unique(places[:, 0]).tolist():
+        for number in np.flatnonzero(np.bincount(places[:, 0])).tolist():  # far faster than `unique`
             members, part = arrivals.of_members(places[:, 1], places[:, 0] == number)
             if self.estimated(timeline.name):
-                estimator = self.estimators.setdefault(number, Estimator(self._how(timeline.name)))
+                if number not in self.estimators:
+                    self.estimators[number] = Estimator(self._how(timeline.name))
+                estimator = self.estimators[number]
                 senders = [first for first in self.generator.cohorts if self._comparable(first, timeline, number)]
                 self.generator.cohorts[number].resize(int(members.max()) + 1)
                 if estimator.see(self.generator, number, members, part, senders, now_us):

@@ -78,9 +78,9 @@ class Timeline:
     def numbers(self, sources: Sequence[Any], generator: Generator, declarations: Declarations) -> NDArray[np.intp]:
         """The numbers of sources; one that was never heard of gets the next."""
         known = self.sources
-        found = [known.get(source, -1) for source in sources]
-        if -1 in found:
-            fresh = [source for source, number in zip(sources, found, strict=True) if number < 0]
+        found = list(map(known.get, sources))
+        if None in found:
+            fresh = [source for source, number in zip(sources, found, strict=True) if number is None]
             self.places = grown(self.places, len(known) + len(fresh), -1)
             self.late = grown(self.late, len(self.places), 0)
             self.behind = grown(self.behind, len(self.places), 0)
