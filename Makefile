@@ -14,7 +14,7 @@ demo: $(READY) java ## three feeds, three continuous queries, one feed goes sile
 	@$(BIN)/headgate demo
 
 test: $(READY) java ## all tests, on DuckDB and on local Spark
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist worksteal
 
 check: $(READY) ## format, lint and types
 	$(BIN)/ruff format --check .

@@ -1,4 +1,4 @@
-"""One Spark session for the whole run; most tests need none."""
+"""One Spark session a worker; most tests need none."""
 
 from __future__ import annotations
 
@@ -13,13 +13,6 @@ settings.register_profile("headgate", deadline=None, derandomize=True, suppress_
 settings.load_profile("headgate")
 
 CASES = Path(__file__).parent / "cases"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `-n 2` one worker has Spark and the other the rest: two JVMs on two cores would only be in each other's way."""
-    for item in items:
-        if item.get_closest_marker("spark") is not None:
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

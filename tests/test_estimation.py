@@ -358,9 +358,9 @@ def after_a_spike(how: Estimation, until_us: int) -> tuple[float, float]:
 
 
 def test_a_spike_is_forgotten_only_where_that_is_wanted() -> None:
-    before, after = after_a_spike(Estimation(window_tuples=200), 12 * SECOND)
+    before, after = after_a_spike(Estimation(window_tuples=100, adaptive=False), 6 * SECOND)
     assert after < 2 * before
-    before, after = after_a_spike(Estimation(window_us=None), 5 * SECOND)
+    before, after = after_a_spike(Estimation(window_us=None), 4 * SECOND)
     assert after > 5 * before
 
 

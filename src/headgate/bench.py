@@ -335,7 +335,7 @@ def managers(names: list[str]) -> dict[str, Heartbeats]:
     ways = {"declared": declared, "learnt": Declarations()}
     if len(names) > GROUPS:
         groupings = {"s": Grouping(sets=tuple(tuple(names[first::GROUPS]) for first in range(GROUPS)))}
-        ways |= {f"{way}, {GROUPS} groups": replace(known, groupings=groupings) for way, known in ways.items()}
+        ways |= {f"{way}, grouped": replace(known, groupings=groupings) for way, known in ways.items()}
     found = {way: Heartbeats(known) for way, known in ways.items()}
     for heartbeats in found.values():
         heartbeats.add(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="k"), 0)
@@ -420,11 +420,10 @@ def show_agreements(console: Console, workload: Workload, compared: dict[Way, Ag
 
 def show_managed(console: Console, found: list[Managed]) -> None:
     ways = max((one.seconds for one in found), key=len)
-    table = ruled(
-        "Time: microseconds a tuple, from a batch's numbers to the heartbeat", "", "tuples", *ways, "Spark job", "at most"
-    )
+    title = f"Time: microseconds a tuple, from a batch's numbers to the heartbeat; in {GROUPS} groups; the batch's Spark job"
+    table = ruled(title, "sources", "tuples", *ways, "job", "at most")
     for one in found:
-        costs = (f"{one.seconds[way] / one.rows * 1e6:.2f}" if way in one.seconds else "" for way in ways)
-        job = ("", "") if one.job is None else (f"{one.job:.3f} s", f"{max(one.seconds.values()) / one.job:.3f} x job")
-        table.add_row(f"{one.sources:,} sources", f"{one.rows:,}", *costs, *job)
+        costs = (f"{one.seconds[way] / one.rows * 1e6:.3g}" if way in one.seconds else "" for way in ways)
+        job = ("", "") if one.job is None else (f"{one.job:.3f} s", f"{max(one.seconds.values()) / one.job:.3f} x")
+        table.add_row(f"{one.sources:,}", f"{one.rows:,}", *costs, *job)
     console.print(table)
