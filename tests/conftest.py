@@ -15,6 +15,14 @@ settings.load_profile("headgate")
 CASES = Path(__file__).parent / "cases"
 
 
+LONG = ("test_laws.py", "test_epochs.py", "test_docs.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first, so that no worker is left with it in the end."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from headgate.runtime.session import started

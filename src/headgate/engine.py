@@ -385,7 +385,8 @@ class Engine:
     def dead_letters(self, stream: str) -> list[dict[str, Any]]:
         """The tuples that came late or could not be read, with the reason."""
         inlet = self._inlet(stream)
-        return [row for chunk in inlet.dead.chunks for row in pq.read_table(chunk.path).to_pylist()]
+        columns = inlet.dead_schema.names
+        return [row for chunk in inlet.dead.chunks for row in pq.ParquetFile(chunk.path).read(columns).to_pylist()]
 
 
 def _written(party: str | Party) -> str:

@@ -6,14 +6,14 @@ expression knows its type where it could be inferred (`UNKNOWN` otherwise) and t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from headgate.plan.frozen import frozen
 
 INTEGRAL = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 NUMERIC = (*INTEGRAL, "FLOAT", "DOUBLE", "DECIMAL", "UNKNOWN")
 """How the names of types begin that can be added; what is unknown may be one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expression:
     sql: str
     type: str
@@ -22,13 +22,13 @@ class Expression:
     """The name, where the expression is nothing but a column."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Named:
     name: str
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """An aggregate: `sql` is the call without its FILTER clause, `condition` that clause."""
 

@@ -6,24 +6,24 @@ every name once (case-insensitively), none beginning with an underscore: those b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
 from headgate.catalog import Column, Tick, TimeDomain
 from headgate.plan.expressions import Call, Expression, Named
+from headgate.plan.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Now:
     """The tuples of this instant."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unbounded:
     """All tuples so far."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """The tuples of the last `length` ticks; with `slide`, as of the last multiple of it.
 
@@ -40,7 +40,7 @@ class Range:
         return self.length + 1 if self.closed else self.length
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows:
     """The last `count` tuples, of each value of `by` if there is any; with `span`, each for that many instants at most.
 
@@ -54,7 +54,7 @@ class Rows:
     step: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Values:
     """The tuples whose `column` is at most `length` below the largest value so far.
 
@@ -70,7 +70,7 @@ class Values:
 Frame: TypeAlias = Now | Unbounded | Range | Rows | Values
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     stream: str
     columns: tuple[Column, ...]
@@ -83,7 +83,7 @@ class Source:
         return self.stream
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Istream:
     child: Relation
 
@@ -92,7 +92,7 @@ class Istream:
         return self.child.columns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dstream:
     child: Relation
 
@@ -101,7 +101,7 @@ class Dstream:
         return self.child.columns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rstream:
     """The whole relation, at every instant or at every multiple of `every`."""
 
@@ -113,7 +113,7 @@ class Rstream:
         return self.child.columns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """The stream as a relation, with further columns where they have a name.
 
@@ -133,7 +133,7 @@ class Window:
         return (*self.child.columns, *stamp, *arrival)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     child: Relation
     condition: Expression
@@ -143,7 +143,7 @@ class Filter:
         return self.child.columns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Project:
     child: Relation
     items: tuple[Named, ...]
@@ -153,7 +153,7 @@ class Project:
         return tuple(Column(item.name, item.expression.type) for item in self.items)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Equality:
     """An expression of the left side that must equal one of the right; `null_safe` where null equals null."""
 
@@ -162,7 +162,7 @@ class Equality:
     null_safe: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Join:
     """Pairs that agree on every equality and satisfy the condition; the names of the two sides are disjoint."""
 
@@ -176,7 +176,7 @@ class Join:
         return (*self.left.columns, *self.right.columns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Union:
     """Bag union; the sides agree in number of columns and take the first side's names."""
 
@@ -188,7 +188,7 @@ class Union:
         return self.left.columns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Aggregate:
     """One row a group: keys, then calls. Without keys one row always, or only over a non-empty input."""
 
@@ -203,7 +203,7 @@ class Aggregate:
         return (*keys, *(Column(call.name, call.type) for call in self.calls))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weight:
     """Every row as often as the factor says: none where it is 0, and taken away where it is negative."""
 
@@ -215,7 +215,7 @@ class Weight:
         return self.child.columns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exploded:
     """Each row once for every row that a generator such as EXPLODE makes of it; with `outer`, at least once."""
 
@@ -230,7 +230,7 @@ class Exploded:
         return (*self.child.columns, *(Column(name, kind) for name in self.made))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranked:
     """A relation with analytic functions over it, or only its first rows: SQL over the rows of one instant.
 
@@ -247,7 +247,7 @@ class Ranked:
         return (*self.child.columns, *(Column(item.name, item.expression.type) for item in self.items))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distinct:
     child: Relation
 
@@ -256,7 +256,7 @@ class Distinct:
         return self.child.columns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stored:
     """A base relation: rows that were put in and taken out at known instants."""
 

@@ -99,8 +99,7 @@ class FileSource:
             batch = staged.batch()
             self.seen |= ranks
             self.inlet.count(staged.counts())
-            for letters in staged.letters():
-                self.inlet.bury(letters)
+            self.inlet.dead.adopt(staged.letters())
             chunks = self.inlet.log.adopt(staged.files.get(TUPLE, []))
         except PySparkException as error:
             raise self.refused(error) from None

@@ -10,7 +10,6 @@ one aggregation over their names and the timestamps says the same of each of the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,12 +51,10 @@ class Staged:
         found = [pq.ParquetFile(file).read(columns).select(columns).cast(schema) for file in files]
         return pa.concat_tables([schema.empty_table(), *found])
 
-    def letters(self) -> Iterable[pa.Table]:
-        """The dead letters that the policy is to keep, file by file."""
+    def letters(self) -> list[Path]:
+        """The files of dead letters that the policy is to keep."""
         dropped = (TUPLE, HEARTBEAT, *(UNTIMELY if self.inlet.policy == "drop" else ()))
-        for verdict, files in self.files.items():
-            if verdict not in dropped:
-                yield from (pq.ParquetFile(file).read() for file in files)
+        return [file for verdict, files in self.files.items() if verdict not in dropped for file in files]
 
     def batch(self) -> Batch:
         """What the heartbeats learn: from the footers alone, or by source."""
