@@ -164,10 +164,22 @@ def test_rows_of_files_that_cannot_be_read_go_to_the_dead_letters(spark: SparkSe
 
 
 def test_a_file_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "1.json").write_text('{"v": 1, "at": 1}\n')
     with Engine(spark) as engine:
-        engine.execute(f"CREATE STREAM s (v INT, at INT) TIMESTAMP BY at FROM json OPTIONS ('path' = '{tmp_path}/nowhere')")
+        for folder in ("nowhere", "there"):
+            engine.execute(
+                f"CREATE STREAM {folder} (v INT, at INT) TIMESTAMP BY at FROM json OPTIONS ('path' = '{tmp_path}/{folder}')"
+            )
         with pytest.raises(UserError, match="no-such-file"):
             engine.run_once()
+        assert engine.counts("there") == {"taken": 1}, "it holds up no other"
+
+
+def test_one_engine_a_directory(spark: SparkSession, tmp_path: Path) -> None:
+    with Engine(spark, tmp_path), pytest.raises(UserError, match="directory-in-use"):
+        Engine(spark, tmp_path)
+    Engine(spark, tmp_path).close()
 
 
 def test_sums_recover_from_infinity_and_nan(spark: SparkSession) -> None:

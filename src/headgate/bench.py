@@ -421,7 +421,7 @@ def show_agreements(console: Console, workload: Workload, compared: dict[Way, Ag
 def show_managed(console: Console, found: list[Managed]) -> None:
     ways = max((one.seconds for one in found), key=len)
     title = f"Time: microseconds a tuple, from a batch's numbers to the heartbeat; in {GROUPS} groups; the batch's Spark job"
-    table = ruled(title, "sources", "tuples", *ways, "job", "at most")
+    table = ruled(title, "sources", "tuples", *(way.replace(", ", ",\n") for way in ways), "job", "at most")
     for one in found:
         costs = (f"{one.seconds[way] / one.rows * 1e6:.3g}" if way in one.seconds else "" for way in ways)
         job = ("", "") if one.job is None else (f"{one.job:.3f} s", f"{max(one.seconds.values()) / one.job:.3f} x")

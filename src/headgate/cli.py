@@ -57,7 +57,9 @@ def demo(seconds: Annotated[int, typer.Option(help="How long the feeds speak.", 
 def run(
     script: Annotated[Path, typer.Argument(help="A file of CQL statements.")],
     once: Annotated[bool, typer.Option("--once", help="Process what is there and end.")] = False,
-    directory: Annotated[Path | None, typer.Option(help="Where logs and results are kept, and `headgate why` looks.")] = None,
+    directory: Annotated[
+        Path | None, typer.Option(help="Where logs and results are kept and `headgate why` looks; not resumed yet.")
+    ] = None,
     master: Annotated[str | None, typer.Option(help="Spark master; default: this machine.")] = None,
     debug: Debug = False,
 ) -> None:

@@ -40,6 +40,7 @@ from headgate.log.log import Log
 from headgate.runtime import status
 from headgate.runtime.executor import Executor
 from headgate.runtime.fragment import Fragment
+from headgate.runtime.lock import Lock
 from headgate.runtime.loop import Epoch, Loop
 from headgate.runtime.query import RunningQuery, moment
 from headgate.runtime.session import started
@@ -72,6 +73,7 @@ class Engine:
         self._temporary = directory is None
         self._directory = Path(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="headgate-"))
         self._directory.mkdir(parents=True, exist_ok=True)
+        self._lock = Lock(self._directory)
         self._partitions = partitions
         self._default_sink = default_sink
         self._heartbeats = Heartbeats(self.catalog.declarations)
@@ -94,6 +96,7 @@ class Engine:
 
     def close(self) -> None:
         """Forget everything that was only in memory; Spark goes on."""
+        self._lock.release()
         if self._temporary:
             shutil.rmtree(self._directory, ignore_errors=True)
 
@@ -243,8 +246,19 @@ class Engine:
         return epochs
 
     def poll(self) -> int:
-        """Read what is new in the files behind streams; returns how many tuples came."""
-        return sum(source.poll(self.clock) for source in self._sources)
+        """Read what is new in the files behind streams; returns how many tuples came.
+
+        A source that cannot be read holds up no other: its error is raised when all have been tried.
+        """
+        taken, failed = 0, None
+        for source in self._sources:
+            try:
+                taken += source.poll(self.clock)
+            except UserError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+        return taken
 
     def run_once(self) -> None:
         """Process all that is available and take the end of the input as the last heartbeat."""
