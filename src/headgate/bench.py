@@ -420,10 +420,13 @@ def show_agreements(console: Console, workload: Workload, compared: dict[Way, Ag
 
 def show_managed(console: Console, found: list[Managed]) -> None:
     ways = max((one.seconds for one in found), key=len)
-    title = f"Time: microseconds a tuple, from a batch's numbers to the heartbeat; in {GROUPS} groups; the batch's Spark job"
-    table = ruled(title, "sources", "tuples", *(way.replace(", ", ",\n") for way in ways), "job", "at most")
+    title = (
+        "Time: microseconds a tuple, from a batch's numbers to the heartbeat;\n"
+        f"in {GROUPS} groups; the Spark job that carries the batch, and the largest ratio to it"
+    )
+    table = ruled(title, "sources", "tuples", *(way.replace(", ", ",\n") for way in ways), "job", "ratio")
     for one in found:
-        costs = (f"{one.seconds[way] / one.rows * 1e6:.3g}" if way in one.seconds else "" for way in ways)
-        job = ("", "") if one.job is None else (f"{one.job:.3f} s", f"{max(one.seconds.values()) / one.job:.3f} x")
+        costs = (f"{one.seconds[way] / one.rows * 1e6:,.3f}" if way in one.seconds else "" for way in ways)
+        job = ("", "") if one.job is None else (f"{one.job:.2f} s", f"{max(one.seconds.values()) / one.job:.3f}")
         table.add_row(f"{one.sources:,}", f"{one.rows:,}", *costs, *job)
     console.print(table)
