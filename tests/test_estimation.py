@@ -252,6 +252,19 @@ def test_a_confident_bound_follows_the_distribution(how: Estimation) -> None:
         assert 0.8 * expected < within < 1.3 * expected
 
 
+def test_no_confidence_is_put_in_clocks_that_run_apart() -> None:
+    """The skew from the faster one grows: nearly every tuple exceeds what nearly all before it kept to."""
+    estimator = Estimator(Estimation(confidence=0.99))
+    row = estimator.row("faster", 0)
+    for skew in range(2_000):
+        estimator.count(row, 0, np.array([10 * skew]), np.array([1]))
+    assert estimator.bounds("faster") == ()
+    steady = estimator.row("steady", 0)
+    for skew in range(2_000):
+        estimator.count(steady, 0, np.array([skew % 100]), np.array([1]))
+    assert estimator.bounds("steady") == (Bound(99),)
+
+
 # simulated sources, end to end
 
 LONG = 4 * SECOND
