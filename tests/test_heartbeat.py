@@ -203,6 +203,7 @@ def test_a_finished_source_holds_nobody_back() -> None:
     assert heartbeats.heartbeat(["s"], now_us=0) == 99
     heartbeats.declarations.latencies_us[Party("s")] = SECOND
     heartbeats.heed()
+    heartbeats.heartbeat(["s"], now_us=0)
     assert heartbeats.heartbeat(["s"], now_us=SECOND) == 99, "what a source said stays true whatever is declared"
     heartbeats.finish("s", "b", now_us=SECOND)
     assert heartbeats.heartbeat(["s"], now_us=2 * SECOND) == 100, "all have, so everything that came is complete"
@@ -509,3 +510,20 @@ def test_what_a_dropped_stream_said_of_others_is_forgotten() -> None:
     heartbeats.remove("fast")
     say(heartbeats, "slow", 100, now_us=0)
     assert heartbeats.heartbeat(["slow"], now_us=0) == 99, "nothing is declared of it any more, so it counts as ordered"
+
+
+def test_a_source_known_by_name_is_there_before_it_speaks() -> None:
+    """So nothing that the bounds allow it to send first is late. Without a bound nobody waits for it."""
+    sensors = {Party("s", source): Sensors(5) for source in "ab"}
+    heartbeats = heartbeats_of(stream("s", source="who"), declared=Declarations(sensors=sensors), timeout_us=9 * SECOND)
+    assert heartbeats.heartbeat(["s"], now_us=0) is None
+    say(heartbeats, "s", 100, now_us=0, source="a")
+    assert heartbeats.heartbeat(["s"], now_us=0) == 90
+    say(heartbeats, "s", 98, now_us=0, source="b")
+    assert heartbeats.heartbeat(["s"], now_us=0) == 93
+    heartbeats.declarations.latencies_us[Party("s", "c")] = SECOND
+    heartbeats.heed()
+    heartbeats.pause("s", now_us=SECOND)
+    heartbeats.resume("s", now_us=SECOND)
+    assert heartbeats.heartbeat(["s"], now_us=SECOND) == 93
+    assert heartbeats.heartbeat(["s"], now_us=10 * SECOND) == 100, "nor does it keep the stream from being silent"

@@ -97,6 +97,7 @@ class Estimator:
         cohort = generator.cohorts[number]
         rows = [self.row(sender, now_us) for sender in (None, *senders)]
         worst = np.full((len(rows), len(self.delays_us)), NEVER)
+        smallest = int(arrivals.smallest.min())
         weighted = arrivals.weighted() if self.how.confidence is not None else None
         for column, delay_us in enumerate(self.delays_us):
             known = cohort.delayed(delay_us, now_us).at(now_us) if delay_us else cohort.largest
@@ -110,10 +111,11 @@ class Estimator:
                 maxima = generator.cohorts[first].maxima
                 maxima.horizon_us = max(maxima.horizon_us, delay_us)
                 seen = maxima.ago(delay_us, now_us)
-                others = np.full(len(members), seen.largest)
                 if first == number:
-                    others[members == seen.source] = seen.next_largest
-                worst[position, column] = _skew(others, arrivals.smallest)
+                    others = np.where(members == seen.source, seen.next_largest, seen.largest)
+                    worst[position, column] = _skew(others, arrivals.smallest)
+                elif seen.largest > NEVER:
+                    worst[position, column] = seen.largest - smallest + 1
                 if weighted is not None and seen.largest > NEVER:
                     self.count(rows[position], column, seen.largest - weighted[0] + 1, weighted[1])
         self.observe(rows, worst, arrivals.total, now_us)
@@ -195,9 +197,11 @@ class Estimator:
 
     def _confident(self, row: int, column: int) -> int | None:
         """What the histogram says; None without a confidence, or while it says nothing."""
+        if self.how.confidence is None:
+            return None
         histogram = self.histogram[row, column]
         total = histogram.sum()
-        if self.how.confidence is None or total < self._needed() * 0.9:
+        if total < self._needed() * 0.9:
             return None
         enough = np.searchsorted(np.cumsum(histogram), self.how.confidence * total)
         return int(EDGES[min(int(enough), len(EDGES) - 1)])

@@ -42,7 +42,7 @@ class Standing:
     cohort: int | None = None
     member: int | None = None
     heard_us: int | None = None
-    """When that source was last heard of; without any source, since when one is waited for."""
+    """When that source was last heard of, None if never; without any source, since when one is waited for."""
 
     speaking: int = 0
     """How many sources count; the others are silent."""
@@ -70,8 +70,8 @@ class Heartbeats:
     def add(self, stream: Stream | Relation, now_us: int) -> None:
         timeline = self.timelines[stream.name] = Timeline(stream, now_us, finished=stream.domain is None)
         timeline.tell_apart(self.declarations, self.estimated(stream.name))
-        if timeline.external and not timeline.many and not timeline.finished:
-            self._numbers(timeline, [None])  # its one source is there before it speaks: others' tuples may say how far it is
+        if timeline.external and not timeline.finished:
+            self._expect(timeline)
             self._never_spoke(timeline, now_us)
 
     def remove(self, stream: str) -> None:
@@ -92,6 +92,7 @@ class Heartbeats:
                 timeline.move(self.generator, self.declarations)
                 for number in timeline.cohorts.values() if learnt else ():
                     self.estimators[number] = following(self._how(timeline.name), learnt, (None, *before))
+            self._expect(timeline)
         for number, estimator in list(self.estimators.items()):
             how = self._how(self.owner(number).name)
             if not self.estimated(self.owner(number).name):
@@ -99,6 +100,11 @@ class Heartbeats:
             elif estimator.how != how:
                 self.estimators[number] = following(how, [estimator], [None])
         self._bind()
+
+    def _expect(self, timeline: Timeline) -> None:
+        """Sources that are known by name are there before they speak: others' tuples may say how far they are."""
+        if timeline.external and not timeline.finished:
+            self._numbers(timeline, list(timeline.kinds) if timeline.many else [None])
 
     def _bind(self) -> None:
         """Hand all bounds in force to the generator."""
@@ -241,7 +247,7 @@ class Heartbeats:
         timeline = self.timelines[stream]
         timeline.paused, timeline.since_us = False, now_us
         for number in timeline.cohorts.values():
-            self.generator.cohorts[number].heard_us[: self.generator.cohorts[number].size] = now_us
+            self.generator.cohorts[number].heard_us[np.flatnonzero(self._heard(number))] = now_us
 
     def next_arrival(self, count: int) -> Tick:
         """Reserve so many instants of arrival order; the first of them."""
@@ -261,16 +267,18 @@ class Heartbeats:
             return Standing(self.stamp(now_us) - 1 if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
         if timeline.paused:
             return Standing(timeline.frozen, heard_us=timeline.since_us)
-        if not timeline.sources:
+        if timeline.many and not any(self._heard(number).any() for number in timeline.cohorts.values()):
             silent = self.timeout_us is not None and now_us - timeline.since_us >= self.timeout_us
             return Standing(self._said_of_unheard(timeline, now_us), silent, heard_us=timeline.since_us)
         least = [found for number in timeline.cohorts.values() if (found := self._least(number, now_us)) is not None]
         if not least:
             return Standing(self._promised(timeline, now_us), silent=True)
-        complete, number, member, _ = min(least)
+        speaking = sum(speaking for *_, speaking in least)
+        expected = [found for number in timeline.cohorts.values() if (found := self._expected(number, now_us)) is not None]
+        complete, number, member, _ = min([*least, *expected])
         heard_us = int(self.generator.cohorts[number].heard_us[member])
         known = complete if complete > NEVER // 2 else None
-        return Standing(known, False, number, member, heard_us, sum(speaking for *_, speaking in least))
+        return Standing(known, False, number, member, heard_us if heard_us > NEVER else None, speaking)
 
     def _said_of_unheard(self, timeline: Timeline, now_us: int) -> Tick | None:
         """What other streams' tuples say about the sources of a stream of which none has spoken yet, by what is declared."""
@@ -299,10 +307,25 @@ class Heartbeats:
         member = int(np.argmin(np.where(speaking, promised, UNLIMITED)))
         return int(promised[member]), number, member, int(speaking.sum())
 
+    def _heard(self, number: int) -> NDArray[np.bool_]:
+        """Which sources of a cohort have ever spoken."""
+        cohort = self.generator.cohorts[number]
+        return cohort.heard_us[: cohort.size] > NEVER
+
+    def _expected(self, number: int, now_us: int) -> tuple[Tick, int, int, int] | None:
+        """The same among the sources that have not spoken yet, if others say how far they are: no more can be asked of them."""
+        promised = self.generator.promised(number, now_us)
+        expected = ~self._heard(number) & (promised > NEVER // 2)
+        if not expected.any():
+            return None
+        member = int(np.argmin(np.where(expected, promised, UNLIMITED)))
+        return int(promised[member]), number, member, 0
+
     def _promised(self, timeline: Timeline, now_us: int) -> Tick | None:
-        """What all sources promised, silent or not."""
-        each = [int(self.generator.promised(number, now_us).min()) for number in timeline.cohorts.values()]
-        return min(each) if each and min(each) > NEVER // 2 else None
+        """What all sources that have ever spoken promised, silent or not."""
+        each = [self.generator.promised(number, now_us)[self._heard(number)] for number in timeline.cohorts.values()]
+        least = int(np.concatenate(each).min(initial=UNLIMITED)) if each else NEVER
+        return least if least > NEVER // 2 else None
 
     def silent(self, stream: str, now_us: int) -> bool:
         """Whether nothing came from any source of the stream for the timeout."""
@@ -335,7 +358,7 @@ class Heartbeats:
         """The timeout of a stream that has sent nothing begins now."""
         if not timeline.tuples:
             timeline.since_us = now_us
-            for number in timeline.cohorts.values():
+            for number in timeline.cohorts.values() if not timeline.many else ():
                 self.generator.cohorts[number].heard_us[:] = now_us
 
     def give(self, stream: str, heartbeat: Tick) -> None:

@@ -91,7 +91,10 @@ def _called(line: Timeline, standing: Standing) -> str:
         return line.name
     kind = line.kind(standing.cohort)
     source = line.source(standing.cohort, standing.member)
-    return str(kind) if source is None else f"{line.name} SOURCE '{source}' (one of {standing.speaking} that speak)"
+    if source is None:
+        return str(kind)
+    among = f"one of {standing.speaking} that speak" if standing.heard_us is not None else "which has not spoken yet"
+    return f"{line.name} SOURCE '{source}' ({among})"
 
 
 def _input(line: Timeline, standing: Standing, waiting: int, domain: TimeDomain) -> Input:
