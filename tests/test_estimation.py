@@ -187,6 +187,17 @@ def test_a_window_can_be_a_length_of_time() -> None:
         assert found.count(100) == (11 if at else 401)
 
 
+def test_a_stream_slower_than_the_window_does_not_forget_its_disorder() -> None:
+    """A tuple a minute, every tenth of them 90 seconds behind; the window is 10 seconds."""
+    ours, late, reached = Alone(Estimation()), 0, 0
+    for minute in range(1_000):
+        stamp = 60 * minute - (90 if minute % 10 == 9 else 0)
+        late += stamp <= reached and minute > 0
+        ours.arrived([stamp], 60 * SECOND * minute)
+        reached = max(reached, 60 * minute - ours.estimator.bounds(None)[0].within)
+    assert late <= 2
+
+
 # adaptive adaptivity
 
 

@@ -35,6 +35,9 @@ RARE = 1_000
 TOLERANCE = 3
 """A confident bound between different sources is not relied on if it is exceeded so many times as often as it says."""
 
+FEW = 10
+"""A window of time in which fewer tuples came says nothing: a stream that is slower would forget its disorder in between."""
+
 STEPS = 8
 """For how many delays up to the horizon a bound is estimated, besides none."""
 
@@ -125,7 +128,8 @@ class Estimator:
         if self.how.window_tuples is not None:
             return self.tuples[chosen] > self.how.window_tuples * self.width[chosen]
         if self.how.window_us is not None:
-            return (now_us - self.since_us[chosen]) > self.how.window_us * self.width[chosen]
+            long = now_us - self.since_us[chosen] > self.how.window_us * self.width[chosen]
+            return long & (self.tuples[chosen] > FEW * self.width[chosen])
         return np.zeros_like(chosen, bool)[:, np.newaxis]
 
     def _lower(self, chosen: NDArray[np.intp], full: NDArray[np.bool_], now_us: int) -> None:
