@@ -320,9 +320,13 @@ def test_streams_that_the_engine_stamps_never_wait() -> None:
         stream("inside", stamped="internal", domain=TimeDomain.TIMESTAMP),
         stream("latent", stamped="latent", domain=TimeDomain.ARRIVAL),
     )
-    heartbeats.date_offset_us = 5 * SECOND
+    heartbeats.set_date(5 * SECOND, now_us=0)
     assert heartbeats.stamp(now_us=SECOND) == 6 * SECOND
     assert heartbeats.heartbeat(["inside"], now_us=SECOND) == 6 * SECOND - 1
+    heartbeats.set_date(2 * SECOND, now_us=SECOND)
+    assert heartbeats.stamp(now_us=SECOND) == 6 * SECOND, "a calendar that is put back takes no heartbeat back"
+    heartbeats.set_date(3_600 * SECOND, now_us=SECOND)
+    assert heartbeats.heartbeat(["inside"], now_us=SECOND) == 3_600 * SECOND - 1, "what was stamped by the calendar does not wait"
     assert heartbeats.heartbeat(["latent"], now_us=0) == 0
     assert heartbeats.next_arrival(3) == 1
     assert heartbeats.next_arrival(1) == 4

@@ -254,6 +254,11 @@ class Heartbeats:
         self._arrivals += count
         return self._arrivals - count + 1
 
+    def set_date(self, date_us: int | None, now_us: int) -> None:
+        """The calendar may have run ahead of the engine's clock, which stands still while the computer sleeps."""
+        if date_us is not None:
+            self.date_offset_us = max(self.date_offset_us, date_us - now_us)
+
     def stamp(self, now_us: int) -> Tick:
         """The timestamp of a tuple that the engine itself stamps now."""
         return now_us + self.date_offset_us
