@@ -187,6 +187,17 @@ def test_a_window_can_be_a_length_of_time() -> None:
         assert found.count(100) == (11 if at else 401)
 
 
+def test_a_stream_slower_than_the_window_does_not_forget_its_disorder() -> None:
+    """A tuple a minute, every tenth of them 90 seconds behind; the window is 10 seconds."""
+    ours, late, reached = Alone(Estimation()), 0, 0
+    for minute in range(1_000):
+        stamp = 60 * minute - (90 if minute % 10 == 9 else 0)
+        late += stamp <= reached and minute > 0
+        ours.arrived([stamp], 60 * SECOND * minute)
+        reached = max(reached, 60 * minute - ours.estimator.bounds(None)[0].within)
+    assert late <= 2
+
+
 # adaptive adaptivity
 
 
@@ -250,6 +261,19 @@ def test_a_confident_bound_follows_the_distribution(how: Estimation) -> None:
     for usual, within in zip((1_000, 100), reached, strict=True):
         expected = usual * np.log(5)  # half of the tuples are not behind: 9 of 10 are 8 of 10 of those that are
         assert 0.8 * expected < within < 1.3 * expected
+
+
+def test_no_confidence_is_put_in_clocks_that_run_apart() -> None:
+    """The skew from the faster one grows: nearly every tuple exceeds what nearly all before it kept to."""
+    estimator = Estimator(Estimation(confidence=0.99))
+    row = estimator.row("faster", 0)
+    for skew in range(2_000):
+        estimator.count(row, 0, np.array([10 * skew]), np.array([1]))
+    assert estimator.bounds("faster") == ()
+    steady = estimator.row("steady", 0)
+    for skew in range(2_000):
+        estimator.count(steady, 0, np.array([skew % 100]), np.array([1]))
+    assert estimator.bounds("steady") == (Bound(99),)
 
 
 # simulated sources, end to end

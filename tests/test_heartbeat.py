@@ -185,7 +185,28 @@ def test_a_finished_stream_holds_nobody_back_and_is_not_silent() -> None:
     assert heartbeats.heartbeat(BOTH, now_us=0) == 99
     assert heartbeats.limit("slow") is None
     heartbeats.finish("fast")
-    assert heartbeats.heartbeat(BOTH, now_us=0) is None
+    assert heartbeats.heartbeat(BOTH, now_us=0) == 100, "nothing can come behind what came last"
+
+
+def test_what_comes_on_a_finished_stream_behind_what_was_given_is_late() -> None:
+    heartbeats = two_streams()
+    heartbeats.finish("slow")
+    heartbeats.give("slow", 70)
+    assert heartbeats.limit("slow") == 70
+
+
+def test_a_finished_source_holds_nobody_back() -> None:
+    heartbeats = heartbeats_of(stream("s", source="who"))
+    say(heartbeats, "s", 50, now_us=0, source="a")
+    say(heartbeats, "s", 100, now_us=0, source="b")
+    heartbeats.finish("s", "a")
+    assert heartbeats.heartbeat(["s"], now_us=0) == 99
+    heartbeats.declarations.latencies_us[Party("s")] = SECOND
+    heartbeats.heed()
+    heartbeats.heartbeat(["s"], now_us=0)
+    assert heartbeats.heartbeat(["s"], now_us=SECOND) == 99, "what a source said stays true whatever is declared"
+    heartbeats.finish("s", "b", now_us=SECOND)
+    assert heartbeats.heartbeat(["s"], now_us=2 * SECOND) == 100, "all have, so everything that came is complete"
 
 
 def test_what_a_finished_stream_said_about_others_stays_true() -> None:
@@ -299,9 +320,13 @@ def test_streams_that_the_engine_stamps_never_wait() -> None:
         stream("inside", stamped="internal", domain=TimeDomain.TIMESTAMP),
         stream("latent", stamped="latent", domain=TimeDomain.ARRIVAL),
     )
-    heartbeats.date_offset_us = 5 * SECOND
+    heartbeats.set_date(5 * SECOND, now_us=0)
     assert heartbeats.stamp(now_us=SECOND) == 6 * SECOND
     assert heartbeats.heartbeat(["inside"], now_us=SECOND) == 6 * SECOND - 1
+    heartbeats.set_date(2 * SECOND, now_us=SECOND)
+    assert heartbeats.stamp(now_us=SECOND) == 6 * SECOND, "a calendar that is put back takes no heartbeat back"
+    heartbeats.set_date(3_600 * SECOND, now_us=SECOND)
+    assert heartbeats.heartbeat(["inside"], now_us=SECOND) == 3_600 * SECOND - 1, "what was stamped by the calendar does not wait"
     assert heartbeats.heartbeat(["latent"], now_us=0) == 0
     assert heartbeats.next_arrival(3) == 1
     assert heartbeats.next_arrival(1) == 4
@@ -468,5 +493,41 @@ def test_one_source_does_not_speak_for_its_group() -> None:
     before = heartbeats.heartbeat(["s"], now_us=0)
     heartbeats.punctuated("s", "x", 100, now_us=0)
     assert heartbeats.heartbeat(["s"], now_us=0) == before
+    heartbeats.punctuated("s", "y", 90, now_us=0)
+    assert heartbeats.heartbeat(["s"], now_us=0) == 90, "but all of them do"
     heartbeats.punctuated("s", None, 100, now_us=0)
     assert heartbeats.heartbeat(["s"], now_us=0) == 100
+
+
+def test_one_stream_speaks_for_another_none_of_whose_sources_has_spoken() -> None:
+    heartbeats = heartbeats_of(stream("fast"), stream("s", source="who"))
+    heartbeats.declarations.skews[FAST, Party("s")] = (Bound(50), Bound(10, after_us=SECOND))
+    heartbeats.heed()
+    say(heartbeats, "fast", 100, now_us=0)
+    assert heartbeats.heartbeat(["fast", "s"], now_us=0) == 50
+    assert heartbeats.heartbeat(["fast", "s"], now_us=SECOND) == 90
+
+
+def test_what_a_dropped_stream_said_of_others_is_forgotten() -> None:
+    heartbeats = two_streams(disorders={}, skews={(FAST, SLOW): (Bound(3),)})
+    heartbeats.declarations.forget("fast")
+    heartbeats.remove("fast")
+    say(heartbeats, "slow", 100, now_us=0)
+    assert heartbeats.heartbeat(["slow"], now_us=0) == 99, "nothing is declared of it any more, so it counts as ordered"
+
+
+def test_a_source_known_by_name_is_there_before_it_speaks() -> None:
+    """So nothing that the bounds allow it to send first is late. Without a bound nobody waits for it."""
+    sensors = {Party("s", source): Sensors(5) for source in "ab"}
+    heartbeats = heartbeats_of(stream("s", source="who"), declared=Declarations(sensors=sensors), timeout_us=9 * SECOND)
+    assert heartbeats.heartbeat(["s"], now_us=0) is None
+    say(heartbeats, "s", 100, now_us=0, source="a")
+    assert heartbeats.heartbeat(["s"], now_us=0) == 90
+    say(heartbeats, "s", 98, now_us=0, source="b")
+    assert heartbeats.heartbeat(["s"], now_us=0) == 93
+    heartbeats.declarations.latencies_us[Party("s", "c")] = SECOND
+    heartbeats.heed()
+    heartbeats.pause("s", now_us=SECOND)
+    heartbeats.resume("s", now_us=SECOND)
+    assert heartbeats.heartbeat(["s"], now_us=SECOND) == 93
+    assert heartbeats.heartbeat(["s"], now_us=10 * SECOND) == 100, "nor does it keep the stream from being silent"

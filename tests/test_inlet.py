@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -73,8 +73,8 @@ class Notebook:
     def late(self, stream: str, sources: Sequence[Any], counts: Ticks) -> None:
         self.told.append(("late", dict(zip(sources, counts.tolist(), strict=True))))
 
-    def punctuated(self, stream: str, source: Any, upto: Tick, now_us: int) -> None:
-        self.told.append(("upto", source, upto))
+    def punctuated_by(self, stream: str, promises: Mapping[Any, Tick], now_us: int) -> None:
+        self.told += [("upto", source, upto) for source, upto in promises.items()]
 
 
 def a_stream(columns: str, domain: TimeDomain = TimeDomain.INTEGER, **more: Any) -> Stream:

@@ -346,11 +346,7 @@ class Engine:
 
     def finish(self, stream: str, source: Any = None) -> None:
         """Say that nothing will come from the stream any more, or from one source of it."""
-        found = self.catalog.stream(stream)
-        if source is None:
-            self._heartbeats.finish(found.name)
-        else:
-            self._heartbeats.punctuated(found.name, source, UNLIMITED, self.clock.now_us())
+        self._heartbeats.finish(self.catalog.stream(stream).name, source, self.clock.now_us())
 
     def punctuate(self, stream: str, to: Tick | datetime | str, source: Any = None) -> None:
         """A heartbeat the source itself gives: it will send nothing stamped up to `to` any more."""
@@ -369,7 +365,8 @@ class Engine:
         """Up to when the stream is known to be complete; None while that is unknown."""
         found = self.catalog.stream(stream)
         standing = self._heartbeats.standing(found.name, self.clock.now_us())
-        known = [tick for tick in (self._heartbeats.limit(found.name), standing.complete) if tick is not None]
+        instants = self._heartbeats.limit(found.name), standing.complete
+        known = [tick for tick in instants if tick is not None and tick != UNLIMITED]
         return moment(max(known), found.domain) if known else None
 
     def silent(self, stream: str) -> bool:
@@ -405,7 +402,4 @@ class Engine:
 
 def _written(party: str | Party) -> str:
     """A stream or source as CQL names it."""
-    if isinstance(party, str):
-        return f"`{party}`"
-    source = "" if party.source is None else " SOURCE '" + party.source.replace("'", "\\'") + "'"
-    return f"`{party.stream}`{source}"
+    return in_force.named(Party(party) if isinstance(party, str) else party)

@@ -9,7 +9,8 @@ between clocks that run apart no estimate ever holds. And a source's own bound a
 timestamp is no disorder.
 
 With a confidence, δ is instead the smallest number that this part of the tuples kept to, from a histogram of δest whose old half
-fades with every window.
+fades with every window. A quantile of the past is no confidence if the skew grows: between different sources it counts only
+while those that came after it was known keep to it as well.
 """
 
 from __future__ import annotations
@@ -30,6 +31,12 @@ STEADY_BATCHES = 10
 
 RARE = 1_000
 """Surprises that are further apart than so many tuples are no reason to wait for longer before an estimate is lowered."""
+
+TOLERANCE = 3
+"""A confident bound between different sources is not relied on if it is exceeded so many times as often as it says."""
+
+FEW = 10
+"""A window of time in which fewer tuples came says nothing: a stream that is slower would forget its disorder in between."""
 
 STEPS = 8
 """For how many delays up to the horizon a bound is estimated, besides none."""
@@ -56,11 +63,13 @@ class Estimator:
         self.width = np.ones(shape)
         self.falls = np.zeros(shape, np.int64)
         self.histogram = np.zeros((*shape, len(EDGES) if how.confidence is not None else 0))
+        self.exceeding = np.zeros(shape)
+        """How many of the tuples in the histogram exceeded what it said when they came."""
 
     def row(self, sender: Hashable, now_us: int) -> int:
         if sender not in self.senders:
             self.senders[sender] = len(self.senders)
-            for name in ("estimate", "in_window", "tuples", "steady", "batches", "falls", "histogram"):
+            for name in ("estimate", "in_window", "tuples", "steady", "batches", "falls", "histogram", "exceeding"):
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.zeros((1, *array.shape[1:]), array.dtype)]))
             self.width = np.concatenate([self.width, np.ones((1, len(self.delays_us)))])
@@ -91,6 +100,7 @@ class Estimator:
         cohort = generator.cohorts[number]
         rows = [self.row(sender, now_us) for sender in (None, *senders)]
         worst = np.full((len(rows), len(self.delays_us)), NEVER)
+        smallest = int(arrivals.smallest.min())
         weighted = arrivals.weighted() if self.how.confidence is not None else None
         for column, delay_us in enumerate(self.delays_us):
             known = cohort.delayed(delay_us, now_us).at(now_us) if delay_us else cohort.largest
@@ -104,10 +114,11 @@ class Estimator:
                 maxima = generator.cohorts[first].maxima
                 maxima.horizon_us = max(maxima.horizon_us, delay_us)
                 seen = maxima.ago(delay_us, now_us)
-                others = np.full(len(members), seen.largest)
                 if first == number:
-                    others[members == seen.source] = seen.next_largest
-                worst[position, column] = _skew(others, arrivals.smallest)
+                    others = np.where(members == seen.source, seen.next_largest, seen.largest)
+                    worst[position, column] = _skew(others, arrivals.smallest)
+                elif seen.largest > NEVER:
+                    worst[position, column] = seen.largest - smallest + 1
                 if weighted is not None and seen.largest > NEVER:
                     self.count(rows[position], column, seen.largest - weighted[0] + 1, weighted[1])
         self.observe(rows, worst, arrivals.total, now_us)
@@ -117,7 +128,8 @@ class Estimator:
         if self.how.window_tuples is not None:
             return self.tuples[chosen] > self.how.window_tuples * self.width[chosen]
         if self.how.window_us is not None:
-            return (now_us - self.since_us[chosen]) > self.how.window_us * self.width[chosen]
+            long = now_us - self.since_us[chosen] > self.how.window_us * self.width[chosen]
+            return long & (self.tuples[chosen] > FEW * self.width[chosen])
         return np.zeros_like(chosen, bool)[:, np.newaxis]
 
     def _lower(self, chosen: NDArray[np.intp], full: NDArray[np.bool_], now_us: int) -> None:
@@ -136,6 +148,7 @@ class Estimator:
             counted = self.histogram[chosen]
             fading = full & (counted.sum(axis=-1) > 2 * self._needed())
             self.histogram[chosen] = np.where(fading[..., np.newaxis], counted / 2, counted)
+            self.exceeding[chosen] = np.where(fading, self.exceeding[chosen] / 2, self.exceeding[chosen])
 
     def _adapt(self, chosen: NDArray[np.intp], exceeded: NDArray[np.bool_]) -> None:
         """If estimates that were lowered are exceeded often, they are lowered too soon: wait for longer the next time."""
@@ -147,10 +160,14 @@ class Estimator:
     def count(self, row: int, column: int, skews: Ticks, tuples: Ticks) -> None:
         """The distribution: δest of so many tuples each."""
         histogram = self.histogram[row, column]
+        said = self._confident(row, column)
+        if said is not None:
+            self.exceeding[row, column] += tuples[skews > said].sum()
         np.add.at(histogram, buckets(np.maximum(skews, 0)), tuples)
         window = self.how.window_tuples
         if window is not None and histogram.sum() > 2 * max(window, self._needed()):
             histogram /= 2
+            self.exceeding[row, column] /= 2
 
     def _needed(self) -> float:
         """How many tuples must have been seen before a confidence means anything."""
@@ -164,7 +181,9 @@ class Estimator:
         found = []
         for column, delay_us in enumerate(self.delays_us):
             at_once = sender is None and not delay_us
-            within = self._confident(row, column) if self.how.confidence is not None else None
+            within = self._confident(row, column)
+            if sender is not None and within is not None and not self._holds(row, column):
+                continue
             if within is None and (at_once or self.is_steady(row, column)):
                 within = int(self.estimate[row, column])
             if within is not None:
@@ -174,12 +193,20 @@ class Estimator:
     def is_steady(self, row: int, column: int) -> bool:
         return bool(self.steady[row, column] >= STEADY and self.batches[row, column] >= STEADY_BATCHES)
 
+    def _holds(self, row: int, column: int) -> bool:
+        """Whether what the histogram said was exceeded about as rarely as it should be."""
+        assert self.how.confidence is not None
+        usual = (1 - self.how.confidence) * self.histogram[row, column].sum()
+        return bool(self.exceeding[row, column] <= TOLERANCE * usual)
+
     def _confident(self, row: int, column: int) -> int | None:
+        """What the histogram says; None without a confidence, or while it says nothing."""
+        if self.how.confidence is None:
+            return None
         histogram = self.histogram[row, column]
         total = histogram.sum()
         if total < self._needed() * 0.9:
             return None
-        assert self.how.confidence is not None
         enough = np.searchsorted(np.cumsum(histogram), self.how.confidence * total)
         return int(EDGES[min(int(enough), len(EDGES) - 1)])
 

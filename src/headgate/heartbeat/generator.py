@@ -208,11 +208,11 @@ class Generator:
                     cohort.counted(first, bound.tuples).take(members, arrivals.counts, known, now_us)
         cohort.take(members, arrivals.largest, now_us)
 
-    def punctuated(self, number: int, members: Members, upto: int, now_us: int) -> None:
-        """These sources say themselves that they will send nothing stamped up to there any more."""
+    def punctuated(self, number: int, members: Members, upto: Ticks, now_us: int) -> None:
+        """These sources say themselves that they will send nothing stamped up to there any more, each for itself."""
         cohort = self.cohorts[number]
         cohort.resize(int(members.max(initial=-1)) + 1)
-        cohort.punctuations.add(members, np.full(len(members), upto), now_us)
+        cohort.punctuations.add(members, upto, now_us)
 
     def promised(self, number: int, now_us: int) -> Ticks:
         """Up to when each source of the cohort is complete."""

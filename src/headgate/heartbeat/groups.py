@@ -38,7 +38,24 @@ class Kind:
     group: int | None = None
     """The number of the group, if its sources share one heartbeat."""
 
+    apart: bool = False
+    """Whether nothing but their environment tells them from the others of the stream: together they have no name in CQL."""
+
+    @property
+    def party(self) -> Party | None:
+        """Of whom to declare what holds for this kind; None if that has no name."""
+        return self.parties[0] if self.group is None and not self.apart else None
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is but one source of the kind."""
+        return len(self.parties) == 1 and self.parties[0].source is not None
+
     def __str__(self) -> str:
+        if self.apart and self.sensor is not None:
+            return f"{self.parties[0]} with deviation {self.sensor.deviation}"
+        if self.apart and self.counter is not None:
+            return f"{self.parties[0]} with processing {self.counter.least_us} to {self.counter.most_us} us"
         if self.group is None:
             return str(self.parties[0])
         return f"{self.parties[0].stream} {f'group {self.group}' if self.group >= 0 else 'in one group'}"
@@ -116,8 +133,11 @@ def at_large(declarations: Declarations, stream: str, group: int | None = None) 
 
 
 def _of_one(declarations: Declarations, party: Party, single: bool) -> Kind:
-    told_apart = party if single else Party(party.stream)
-    return Kind((told_apart,), declarations.sensor(party), declarations.counter(party))
+    sensor, counter = declarations.sensor(party), declarations.counter(party)
+    if single:
+        return Kind((party,), sensor, counter)
+    plain = at_large(declarations, party.stream)
+    return Kind(plain.parties, sensor, counter, apart=(sensor, counter) != (plain.sensor, plain.counter))
 
 
 def _merged(members: Iterable[Kind], group: int | None) -> Kind:
@@ -129,6 +149,7 @@ def _merged(members: Iterable[Kind], group: int | None) -> Kind:
         Sensors.weakest(sensors) if len(sensors) == len(alike) else None,
         Counter.weakest(counters) if len(counters) == len(alike) else None,
         group,
+        group is None and any(kind.apart for kind in alike),
     )
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from headgate.catalog import MICROSECONDS_PER_UNIT, Tick, TimeDomain
+from headgate.delta.sql import name
 from headgate.heartbeat.bounds import Bound, Bounds
+from headgate.heartbeat.declared import Party
 from headgate.heartbeat.estimate import STEADY, STEADY_BATCHES
 from headgate.heartbeat.groups import Kind
 from headgate.heartbeat.manager import Heartbeats
@@ -27,12 +29,13 @@ class InForce:
 
     @property
     def cql(self) -> str:
-        """The line that would declare them; a group has no name of which to declare anything."""
-        if not self.bounds or self.sender.group is not None or self.receiver.group is not None:
+        """The line that would declare them; nothing if they are about sources that have no name together."""
+        sender, receiver = self.sender.party, self.receiver.party
+        if not self.bounds or sender is None or receiver is None:
             return ""
         if self.others:
-            return f"SKEW FROM {self.sender} TO {self.receiver} {pairs(self.bounds, self.domain)};"
-        return f"DISORDER OF {self.sender} {disorder(self.bounds, self.domain)};"
+            return f"SKEW FROM {named(sender)} TO {named(receiver)} {pairs(self.bounds, self.domain)};"
+        return f"DISORDER OF {named(sender)} {disorder(self.bounds, self.domain)};"
 
     def row(self) -> tuple[str, ...]:
         bounds = ", ".join(written(bound, self.domain).lower() for bound in self.bounds) or "none"
@@ -54,11 +57,11 @@ def in_force(heartbeats: Heartbeats) -> Iterator[InForce]:
 
 def latencies(heartbeats: Heartbeats) -> Iterator[tuple[str, ...]]:
     for party, us in heartbeats.declarations.latencies_us.items():
-        yield "", str(party), f"latency up to {span(us, TimeDomain.TIMESTAMP).lower()}", "declared", _latency(str(party), us)
+        yield "", str(party), f"latency up to {span(us, TimeDomain.TIMESTAMP).lower()}", "declared", _latency(party, us)
 
 
-def _latency(party: str, us: int) -> str:
-    return f"LATENCY OF {party} {span(us, TimeDomain.TIMESTAMP)};"
+def _latency(party: Party, us: int) -> str:
+    return f"LATENCY OF {named(party)} {span(us, TimeDomain.TIMESTAMP)};"
 
 
 def _own(heartbeats: Heartbeats, line: Timeline, kind: Kind) -> Iterator[InForce]:
@@ -77,7 +80,7 @@ def _own(heartbeats: Heartbeats, line: Timeline, kind: Kind) -> Iterator[InForce
 
 
 def _between(heartbeats: Heartbeats, other: Timeline, sender: Kind, line: Timeline, kind: Kind) -> Iterator[InForce]:
-    if sender == kind and (not line.many or kind.group is not None):
+    if sender == kind and (not line.many or kind.group is not None or kind.alone):
         return
     declared = kind.after(sender, heartbeats.declarations)
     if declared:
@@ -112,6 +115,12 @@ def _domain(line: Timeline) -> TimeDomain:
     return line.stream.domain or TimeDomain.INTEGER
 
 
+def named(party: Party) -> str:
+    """A stream or source as CQL names it."""
+    source = "" if party.source is None else party.source.replace("\\", "\\\\").replace("'", "\\'")
+    return name(party.stream) if party.source is None else f"{name(party.stream)} SOURCE '{source}'"
+
+
 def disorder(bounds: Bounds, domain: TimeDomain) -> str:
     """Bounds of a source with itself in CQL: one without a delay is how far a tuple may be behind."""
     if len(bounds) == 1 and not bounds[0].delay and bounds[0].within:
@@ -143,9 +152,9 @@ def span(ticks: Tick, domain: TimeDomain) -> str:
 def all_rows(heartbeats: Heartbeats) -> tuple[tuple[str, ...], ...]:
     """What SHOW BOUNDS answers under its headings."""
     grouped = [
-        ("", line.name, str(line.partition), "grouped", f"GROUPS OF {line.name} {len(line.partition.bounds)};")
+        ("", line.name, str(line.partition), "grouped", f"GROUPS OF {name(line.name)} {asked};")
         for line in heartbeats.timelines.values()
-        if line.partition is not None
+        if line.partition is not None and (asked := heartbeats.declarations.groupings[line.name].count)
     ]
     known = [one.row() for one in in_force(heartbeats)]
     return (*known, *latencies(heartbeats), *grouped)

@@ -9,7 +9,7 @@ Numbers in, numbers out: every method that needs the time of the engine's clock 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,7 @@ class Standing:
     cohort: int | None = None
     member: int | None = None
     heard_us: int | None = None
-    """When that source was last heard of; without any source, since when one is waited for."""
+    """When that source was last heard of, None if never; without any source, since when one is waited for."""
 
     speaking: int = 0
     """How many sources count; the others are silent."""
@@ -70,8 +70,8 @@ class Heartbeats:
     def add(self, stream: Stream | Relation, now_us: int) -> None:
         timeline = self.timelines[stream.name] = Timeline(stream, now_us, finished=stream.domain is None)
         timeline.tell_apart(self.declarations, self.estimated(stream.name))
-        if timeline.external and not timeline.many and not timeline.finished:
-            self._numbers(timeline, [None])  # its one source is there before it speaks: others' tuples may say how far it is
+        if timeline.external and not timeline.finished:
+            self._expect(timeline)
             self._never_spoke(timeline, now_us)
 
     def remove(self, stream: str) -> None:
@@ -79,6 +79,7 @@ class Heartbeats:
         for number in timeline.cohorts.values() if timeline is not None else ():
             self.generator.remove(number)
             self.estimators.pop(number, None)
+        self.heed()  # what it said about others is gone with it
 
     def heed(self) -> None:
         """Take over what has been declared since the last time."""
@@ -91,6 +92,7 @@ class Heartbeats:
                 timeline.move(self.generator, self.declarations)
                 for number in timeline.cohorts.values() if learnt else ():
                     self.estimators[number] = following(self._how(timeline.name), learnt, (None, *before))
+            self._expect(timeline)
         for number, estimator in list(self.estimators.items()):
             how = self._how(self.owner(number).name)
             if not self.estimated(self.owner(number).name):
@@ -98,6 +100,11 @@ class Heartbeats:
             elif estimator.how != how:
                 self.estimators[number] = following(how, [estimator], [None])
         self._bind()
+
+    def _expect(self, timeline: Timeline) -> None:
+        """Sources that are known by name are there before they speak: others' tuples may say how far they are."""
+        if timeline.external and not timeline.finished:
+            self._numbers(timeline, list(timeline.kinds) if timeline.many else [None])
 
     def _bind(self) -> None:
         """Hand all bounds in force to the generator."""
@@ -152,7 +159,8 @@ class Heartbeats:
         """Whether any tuple of the first stream says anything about the second."""
         lines = self.timelines[first], self.timelines[second]
         senders = {*lines[0].cohorts.values()}
-        return any(senders & self.generator.towards[number].keys() for number in lines[1].cohorts.values())
+        declared = any(pair[0].stream == first and pair[1].stream == second for pair in self.declarations.skews)
+        return declared or any(senders & self.generator.towards[number].keys() for number in lines[1].cohorts.values())
 
     # arrivals
 
@@ -204,19 +212,29 @@ class Heartbeats:
         timeline.late[numbers] += counts
 
     def punctuated(self, stream: str, source: Any, upto: Tick, now_us: int) -> None:
-        """A heartbeat that a source sent itself; None: for the whole stream. One source does not speak for its group."""
+        """A heartbeat that a source sent itself; None: for the whole stream."""
+        everybody = source is None and self.timelines[stream].many
+        self.punctuated_by(stream, dict.fromkeys(self.timelines[stream].sources if everybody else [source], upto), now_us)
+
+    def punctuated_by(self, stream: str, promises: Mapping[Any, Tick], now_us: int) -> None:
+        """The same of many sources at once. One does not speak for its group, but all of them do."""
         timeline = self.timelines[stream]
-        meant = [source] if source is not None or not timeline.many else list(timeline.sources)
-        numbers = self._numbers(timeline, meant)
+        numbers = self._numbers(timeline, list(promises))
+        timeline.said[numbers] = np.maximum(timeline.said[numbers], np.fromiter(promises.values(), np.int64))
         places = timeline.places[numbers]
         for number in np.unique(places[:, 0]).tolist():
-            members = places[places[:, 0] == number, 1]
-            if source is None or timeline.kind(number).group is None:
-                self.generator.punctuated(number, members, upto, now_us)
-            self.generator.cohorts[number].heard_us[members] = now_us
+            cohort, meant = self.generator.cohorts[number], np.unique(places[places[:, 0] == number, 1])
+            members, upto = timeline.said_in(number)
+            changed = np.isin(members, meant)
+            self.generator.punctuated(number, members[changed], upto[changed], now_us)
+            cohort.heard_us[meant] = now_us
 
-    def finish(self, stream: str) -> None:
-        self.timelines[stream].finished = True
+    def finish(self, stream: str, source: Any = None, now_us: int = 0) -> None:
+        """Nothing will come any more from the stream, or from one source of it."""
+        if source is None:
+            self.timelines[stream].finished = True
+        else:
+            self.punctuated(stream, source, UNLIMITED, now_us)
 
     def pause(self, stream: str, now_us: int) -> None:
         """The stream is not read for a while: what it sends meanwhile must not be late afterwards."""
@@ -229,12 +247,17 @@ class Heartbeats:
         timeline = self.timelines[stream]
         timeline.paused, timeline.since_us = False, now_us
         for number in timeline.cohorts.values():
-            self.generator.cohorts[number].heard_us[: self.generator.cohorts[number].size] = now_us
+            self.generator.cohorts[number].heard_us[np.flatnonzero(self._heard(number))] = now_us
 
     def next_arrival(self, count: int) -> Tick:
         """Reserve so many instants of arrival order; the first of them."""
         self._arrivals += count
         return self._arrivals - count + 1
+
+    def set_date(self, date_us: int | None, now_us: int) -> None:
+        """The calendar may have run ahead of the engine's clock, which stands still while the computer sleeps."""
+        if date_us is not None:
+            self.date_offset_us = max(self.date_offset_us, date_us - now_us)
 
     def stamp(self, now_us: int) -> Tick:
         """The timestamp of a tuple that the engine itself stamps now."""
@@ -249,16 +272,34 @@ class Heartbeats:
             return Standing(self.stamp(now_us) - 1 if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
         if timeline.paused:
             return Standing(timeline.frozen, heard_us=timeline.since_us)
-        if not timeline.sources:
+        if timeline.many and not any(self._heard(number).any() for number in timeline.cohorts.values()):
             silent = self.timeout_us is not None and now_us - timeline.since_us >= self.timeout_us
-            return Standing(None, silent, heard_us=timeline.since_us)
+            return Standing(self._said_of_unheard(timeline, now_us), silent, heard_us=timeline.since_us)
         least = [found for number in timeline.cohorts.values() if (found := self._least(number, now_us)) is not None]
         if not least:
             return Standing(self._promised(timeline, now_us), silent=True)
-        complete, number, member, _ = min(least)
+        speaking = sum(speaking for *_, speaking in least)
+        expected = [found for number in timeline.cohorts.values() if (found := self._expected(number, now_us)) is not None]
+        complete, number, member, _ = min([*least, *expected])
         heard_us = int(self.generator.cohorts[number].heard_us[member])
         known = complete if complete > NEVER // 2 else None
-        return Standing(known, False, number, member, heard_us, sum(speaking for *_, speaking in least))
+        return Standing(known, False, number, member, heard_us if heard_us > NEVER else None, speaking)
+
+    def _said_of_unheard(self, timeline: Timeline, now_us: int) -> Tick | None:
+        """What other streams' tuples say about the sources of a stream of which none has spoken yet, by what is declared."""
+        found = []
+        for kind in timeline.all_kinds():
+            said = [NEVER]
+            for number, cohort in self.generator.cohorts.items():
+                other = self.owner(number)
+                comparable = other.stream.domain is timeline.stream.domain
+                bounds = arriving(kind.after(other.kind(number), self.declarations), kind.latency_us(self.declarations))
+                for bound in bounds if comparable else ():
+                    if not bound.tuples:
+                        cohort.maxima.horizon_us = max(cohort.maxima.horizon_us, bound.after_us)
+                        said.append(cohort.maxima.ago(bound.after_us, now_us).largest - bound.within)
+            found.append(max(said))
+        return min(found) if min(found) > NEVER // 2 else None
 
     def _least(self, number: int, now_us: int) -> tuple[Tick, int, int, int] | None:
         """The source of a cohort that is complete least far, among those that speak: how far, where, and how many speak."""
@@ -271,10 +312,25 @@ class Heartbeats:
         member = int(np.argmin(np.where(speaking, promised, UNLIMITED)))
         return int(promised[member]), number, member, int(speaking.sum())
 
+    def _heard(self, number: int) -> NDArray[np.bool_]:
+        """Which sources of a cohort have ever spoken."""
+        cohort = self.generator.cohorts[number]
+        return cohort.heard_us[: cohort.size] > NEVER
+
+    def _expected(self, number: int, now_us: int) -> tuple[Tick, int, int, int] | None:
+        """The same among the sources that have not spoken yet, if others say how far they are: no more can be asked of them."""
+        promised = self.generator.promised(number, now_us)
+        expected = ~self._heard(number) & (promised > NEVER // 2)
+        if not expected.any():
+            return None
+        member = int(np.argmin(np.where(expected, promised, UNLIMITED)))
+        return int(promised[member]), number, member, 0
+
     def _promised(self, timeline: Timeline, now_us: int) -> Tick | None:
-        """What all sources promised, silent or not."""
-        each = [int(self.generator.promised(number, now_us).min()) for number in timeline.cohorts.values()]
-        return min(each) if each and min(each) > NEVER // 2 else None
+        """What all sources that have ever spoken promised, silent or not."""
+        each = [self.generator.promised(number, now_us)[self._heard(number)] for number in timeline.cohorts.values()]
+        least = int(np.concatenate(each).min(initial=UNLIMITED)) if each else NEVER
+        return least if least > NEVER // 2 else None
 
     def silent(self, stream: str, now_us: int) -> bool:
         """Whether nothing came from any source of the stream for the timeout."""
@@ -283,21 +339,22 @@ class Heartbeats:
     def heartbeat(self, streams: Iterable[str], now_us: int) -> Tick | None:
         """The instant up to which all of these streams are complete; None while that is unknown.
 
-        Silent streams follow the slowest that is not. If all are silent, everything that came is complete.
+        Silent streams follow the slowest that is not. If all are silent or finished, everything that came is complete.
         """
         if self.asked_us is None:
             self.asked_us = now_us
             for timeline in self.timelines.values():
                 self._never_spoke(timeline, now_us)
-        inputs = {name: self.timelines[name] for name in map(base, streams) if not self.timelines[name].finished}
-        standings = {name: self.standing(name, now_us) for name in inputs}
+        inputs = {name: self.timelines[name] for name in map(base, streams)}
+        standings = {name: self.standing(name, now_us) for name, line in inputs.items() if not line.finished}
+        standings = {name: standing for name, standing in standings.items() if standing.complete != UNLIMITED}
         speaking = [standing.complete for standing in standings.values() if not standing.silent]
         if speaking:
             known = [complete for complete in speaking if complete is not None]
             reached = min(known) if len(known) == len(speaking) else None
         else:
             reached = max((line.largest for line in inputs.values() if line.largest is not None), default=None)
-        own = [_larger(standings[name].complete, inputs[name].given) for name in inputs]
+        own = [_larger(standing.complete, inputs[name].given) for name, standing in standings.items()]
         if own and all(instant is not None for instant in own):
             reached = _larger(reached, min(instant for instant in own if instant is not None))
         return reached
@@ -306,7 +363,7 @@ class Heartbeats:
         """The timeout of a stream that has sent nothing begins now."""
         if not timeline.tuples:
             timeline.since_us = now_us
-            for number in timeline.cohorts.values():
+            for number in timeline.cohorts.values() if not timeline.many else ():
                 self.generator.cohorts[number].heard_us[:] = now_us
 
     def give(self, stream: str, heartbeat: Tick) -> None:
@@ -316,8 +373,7 @@ class Heartbeats:
 
     def limit(self, stream: str) -> Tick | None:
         """What arrives with a timestamp up to here is late."""
-        timeline = self.timelines[stream]
-        return None if timeline.finished else timeline.given
+        return self.timelines[stream].given
 
     def first_open(self, stream: str) -> Tick:
         """The first instant at which something can still happen on the stream."""
@@ -358,7 +414,7 @@ class Heartbeats:
         entries: dict[tuple[Kind, Kind | None], Bounds] = {(kind, None): kind.own(self.declarations) for _, kind in found}
         for _, sender in found:
             for line, kind in found:
-                if kind != sender or (line.many and kind.group is None):
+                if kind != sender or (line.many and kind.group is None and not kind.alone):
                     entries[kind, sender] = kind.after(sender, self.declarations)
         pair = without_progress(entries)
         if pair is None:

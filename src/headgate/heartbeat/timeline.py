@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.catalog import Relation, Stream, Tick
-from headgate.heartbeat.arrivals import Arrivals, Ticks
+from headgate.catalog import UNLIMITED, Relation, Stream, Tick
+from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
 from headgate.heartbeat.declared import Declarations, Party
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, Partition, at_large, behind, kinds, partition
@@ -48,7 +48,13 @@ class Timeline:
     behind: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
     """Of each source: how many tuples were late, and how far it was behind the others at the most."""
 
+    said: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of each source: up to when it has said itself that nothing will still come."""
+
     cohorts: dict[Kind, int] = field(default_factory=dict)
+    kind_of: dict[int, Kind] = field(default_factory=dict)
+    """The cohort of each kind, and the kind of each cohort."""
+
     kinds: dict[Any, Kind] = field(default_factory=dict)
     """Of the sources that are told apart from the others; those are one kind."""
 
@@ -84,6 +90,7 @@ class Timeline:
             self.places = grown(self.places, len(known) + len(fresh), -1)
             self.late = grown(self.late, len(self.places), 0)
             self.behind = grown(self.behind, len(self.places), 0)
+            self.said = grown(self.said, len(self.places), NEVER)
             self.places[len(known) : len(known) + len(fresh)] = self._placed(fresh, generator, declarations)
             known |= dict(zip(fresh, range(len(known), len(known) + len(fresh)), strict=True))
             found = [known[source] for source in sources]
@@ -99,6 +106,7 @@ class Timeline:
         for kind, positions in of_kind.values():
             if kind not in self.cohorts:
                 self.cohorts[kind] = generator.add(kind.latency_us(declarations))
+                self.kind_of[self.cohorts[kind]] = kind
             cohort = generator.cohorts[self.cohorts[kind]]
             places[positions, 0] = self.cohorts[kind]
             if kind.group is None:
@@ -110,7 +118,7 @@ class Timeline:
         return list(dict.fromkeys((self.at_large, *self.kinds.values())))
 
     def kind(self, cohort: int) -> Kind:
-        return next(kind for kind, number in self.cohorts.items() if number == cohort)
+        return self.kind_of[cohort]
 
     def source(self, cohort: int, member: int) -> Any:
         """The source at a place; of a group, None."""
@@ -124,6 +132,7 @@ class Timeline:
         before = [self.kinds.get(source, self.at_large) for source in self.sources]
         grouping = declarations.groupings.get(self.name) if self.many else None
         groups: dict[Any, int] = {}
+        self.partition = None
         self.at_large = at_large(declarations, self.name, None if grouping is None or grouping.sets else -1)
         if grouping is not None and grouping.sets:
             groups = {source: number for number, members in enumerate(grouping.sets) for source in members}
@@ -155,13 +164,25 @@ class Timeline:
         before = self.places[: len(self.sources)].copy()
         for number in old:
             generator.remove(number)
-        self.cohorts = {}
+        self.cohorts, self.kind_of = {}, {}
         after = self.places[: len(self.sources)] = self._placed(list(self.sources), generator, declarations)
         for number, cohort in old.items():
             for new in self.cohorts.values():
                 moving = (before[:, 0] == number) & (after[:, 0] == new)
                 if moving.any():
                     generator.cohorts[new].inherit(after[moving, 1], cohort, before[moving, 1])
+        for new in self.cohorts.values():
+            members, upto = self.said_in(new)
+            if len(members):
+                generator.punctuated(new, members, upto, int(generator.cohorts[new].heard_us[members].max()))
+
+    def said_in(self, cohort: int) -> tuple[NDArray[np.intp], Ticks]:
+        """The places of a cohort whose sources have all said up to when nothing will still come, and up to when all have."""
+        numbers = np.flatnonzero(self.places[: len(self.sources), 0] == cohort)
+        members, owners = np.unique(self.places[numbers, 1], return_inverse=True)
+        upto = np.full(len(members), UNLIMITED)
+        np.minimum.at(upto, owners, self.said[numbers])
+        return members[upto > NEVER], upto[upto > NEVER]
 
     def note_lag(self, numbers: NDArray[np.intp], arrivals: Arrivals) -> None:
         if self.largest is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from headgate.catalog import Tick, TimeDomain
+from headgate.catalog import UNLIMITED, Tick, TimeDomain
 from headgate.heartbeat.arrivals import NEVER
 from headgate.heartbeat.bounds import Bound
 from headgate.heartbeat.in_force import span
@@ -91,7 +91,10 @@ def _called(line: Timeline, standing: Standing) -> str:
         return line.name
     kind = line.kind(standing.cohort)
     source = line.source(standing.cohort, standing.member)
-    return str(kind) if source is None else f"{line.name} SOURCE '{source}' (one of {standing.speaking} that speak)"
+    if source is None:
+        return str(kind)
+    among = f"one of {standing.speaking} that speak" if standing.heard_us is not None else "which has not spoken yet"
+    return f"{line.name} SOURCE '{source}' ({among})"
 
 
 def _input(line: Timeline, standing: Standing, waiting: int, domain: TimeDomain) -> Input:
@@ -119,12 +122,21 @@ def _cause(heartbeats: Heartbeats, line: Timeline, standing: Standing, domain: T
         return "it is paused: what it sends meanwhile is not read, and must not be late"
     if standing.silent:
         return "all streams are silent"
+    if not line.external:
+        return "the engine stamps it, and has not gone on since"
+    if standing.cohort is None or standing.member is None:
+        if standing.complete is None:
+            return "nothing ever came from it, and no SKEW to it is declared that another stream's tuples could use"
+        return "nothing ever came from it, and other streams' tuples say no more of it"
+    said = int(heartbeats.generator.cohorts[standing.cohort].punctuations.at(now_us)[standing.member])
+    if said > NEVER and said == standing.complete:
+        return f"it said itself that nothing up to {instant(said, domain)} will still come, and nothing beyond"
     if not line.tuples and standing.complete is None:
         return "nothing ever came from it, and no SKEW to it is declared that another stream's tuples could use"
-    assert standing.cohort is not None
-    assert standing.member is not None
     found = _strongest(heartbeats, line, standing.cohort, standing.member, now_us)
     if found is None:
+        if line.kind(standing.cohort).group is not None:
+            return f"its sources share one heartbeat, and no SKEW FROM {line.name} TO {line.name} says how far apart they are"
         if heartbeats.declarations.about(line.name):
             return f"no bound says anything about it: neither DISORDER OF {line.name} nor a SKEW TO it is declared"
         return "too little came from it yet"
@@ -172,6 +184,8 @@ def _releases(
 ) -> tuple[str, ...]:
     if holder.paused:
         return ("reading it again",)
+    if not holder.external:
+        return ("the next step",)
     found = []
     if not standing.silent:
         own = heartbeats.generator.cohorts[standing.cohort].own if standing.cohort is not None else ()
@@ -205,6 +219,8 @@ def instant(tick: Tick | None, domain: TimeDomain) -> str:
     """A point of time as the user knows it."""
     if tick is None:
         return "no instant yet"
+    if tick >= UNLIMITED:
+        return "the end"
     if domain is not TimeDomain.TIMESTAMP:
         return str(tick)
     return str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=tick))

@@ -37,6 +37,7 @@ class Loop:
     def step(self) -> list[Epoch]:
         """Take every fragment as far as its inputs are complete."""
         now_us = self.clock.now_us()
+        self.heartbeats.set_date(self.clock.date_us(), now_us)
         return self.take({
             name: until
             for name, executor in self.executors.items()

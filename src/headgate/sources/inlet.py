@@ -77,8 +77,8 @@ class Heartbeats(Protocol):
     def late(self, stream: str, sources: Sequence[Any], counts: Ticks) -> None:
         """So many of them were late, by source."""
 
-    def punctuated(self, stream: str, source: Any, upto: Tick, now_us: int) -> None:
-        """The source itself says that nothing up to here will still come; None: all sources of the stream say it."""
+    def punctuated_by(self, stream: str, promises: Mapping[Any, Tick], now_us: int) -> None:
+        """These sources say themselves up to when nothing will still come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +256,8 @@ class Inlet:
         tardy = np.flatnonzero(batch.late)
         if tardy.size:
             self.heartbeats.late(name, [arrivals.sources[position] for position in tardy.tolist()], batch.late[tardy])
-        for source, upto in batch.promises.items():
-            self.heartbeats.punctuated(name, source, upto, now_us)
+        if batch.promises:
+            self.heartbeats.punctuated_by(name, batch.promises, now_us)
 
 
 def _dead_schema(stream: Stream | Relation, schema: pa.Schema) -> pa.Schema:
