@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -485,6 +486,37 @@ def test_heartbeats_never_go_back(events: list[tuple[str, str, int, int]], estim
             frozen = heartbeats.timelines[one].frozen
             now = heartbeats.limit(one)
             assert now == limit or frozen is None or now is None or now <= max(frozen, limit if limit is not None else frozen)
+
+
+def test_a_silent_stream_follows_by_its_bound_where_one_is_declared() -> None:
+    declared = Declarations(disorders={FAST: disorder(0), SLOW: disorder(0)}, skews={(FAST, SLOW): (Bound(50),)})
+    heartbeats = heartbeats_of(stream("fast"), stream("slow"), declared=declared, timeout_us=SECOND)
+    heartbeats.arrived("slow", of_one(np.array([10])), now_us=0)
+    heartbeats.arrived("fast", of_one(np.array([200])), now_us=2 * SECOND)
+    assert heartbeats.silent("slow", now_us=2 * SECOND)
+    assert heartbeats.heartbeat(["fast", "slow"], now_us=2 * SECOND) == 150, "151 may still come, whatever silence suggests"
+    assert heartbeats.heartbeat(["fast", "slow"], now_us=3 * SECOND) == 200, "unless all are silent"
+
+
+def test_what_was_learnt_from_another_stream_counts_for_those_who_read_both() -> None:
+    heartbeats = Heartbeats()
+    for name in ("fast", "slow"):
+        heartbeats.add(stream(name), now_us=0)
+    for instant in range(150):
+        for name in ("fast", "slow"):
+            heartbeats.arrived(name, of_one(np.array([instant])), now_us=instant)
+    heartbeats.arrived("fast", of_one(np.array([1_000])), now_us=200)
+    assert heartbeats.heartbeat(["slow"], now_us=200) == 148, "it has been down, and will send what it held back"
+    assert (heartbeats.heartbeat(["fast", "slow"], now_us=200) or 0) >= 990
+
+
+def test_a_stream_that_sends_heartbeats_is_not_guessed_at() -> None:
+    heartbeats = Heartbeats()
+    heartbeats.add(replace(stream("s"), heartbeat="mark"), now_us=0)
+    heartbeats.arrived("s", of_one(np.array([5, 9])), now_us=0)
+    assert heartbeats.heartbeat(["s"], now_us=0) is None
+    heartbeats.punctuated("s", None, 4, now_us=0)
+    assert heartbeats.heartbeat(["s"], now_us=0) == 4
 
 
 def test_one_source_does_not_speak_for_its_group() -> None:

@@ -12,7 +12,7 @@ Out: for every source the largest timestamp Ï„ such that nothing stamped up to Ï
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,14 +214,14 @@ class Generator:
         cohort.resize(int(members.max(initial=-1)) + 1)
         cohort.punctuations.add(members, upto, now_us)
 
-    def promised(self, number: int, now_us: int) -> Ticks:
-        """Up to when each source of the cohort is complete."""
+    def promised(self, number: int, now_us: int, senders: Collection[int] | None = None) -> Ticks:
+        """Up to when each source of the cohort is complete, by what it sent and what these others did; None: all others."""
         cohort = self.cohorts[number]
         result = cohort.punctuations.at(now_us)[: cohort.size].copy()
         for bound in cohort.own:
             np.maximum(result, self.by_itself(number, bound, now_us), out=result)
         for first, bounds in self.towards[number].items():
-            for bound in bounds:
+            for bound in bounds if senders is None or first in senders else ():
                 np.maximum(result, self.by_others(first, number, bound, now_us), out=result)
         return result
 

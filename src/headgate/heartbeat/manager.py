@@ -9,7 +9,7 @@ Numbers in, numbers out: every method that needs the time of the engine's clock 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +119,12 @@ class Heartbeats:
 
     def estimated(self, stream: str) -> bool:
         """Whether bounds of the stream are learnt from what arrives."""
-        return stream in self.declarations.estimations or (self.estimating and not self.declarations.about(stream))
+        return stream in self.declarations.estimations or (self.estimating and not self.declared(stream))
+
+    def declared(self, stream: str) -> bool:
+        """Whether it was said from what heartbeats of the stream follow: from bounds, or from those it sends itself."""
+        defined = self.timelines[stream].stream
+        return self.declarations.about(stream) or (isinstance(defined, Stream) and defined.heartbeat is not None)
 
     def _how(self, stream: str) -> Estimation:
         return self.declarations.estimations.get(stream, Estimation())
@@ -127,7 +132,7 @@ class Heartbeats:
     def own(self, timeline: Timeline, number: int) -> Bounds:
         """The bounds in force of a source with itself, as they hold for arrivals."""
         declared = arriving(timeline.kind(number).own(self.declarations), self.generator.cohorts[number].latency_us)
-        if not self.declarations.about(timeline.name) and not self.estimated(timeline.name):
+        if not self.declared(timeline.name) and not self.estimated(timeline.name):
             declared = (Bound(1, after_us=self.generator.cohorts[number].latency_us),)
         return strongest((*declared, *self.learnt(number, None)))
 
@@ -265,9 +270,14 @@ class Heartbeats:
 
     # heartbeats
 
-    def standing(self, stream: str, now_us: int) -> Standing:
-        """How far a stream is complete by what its sources sent and promised. Silent sources do not count."""
+    def standing(self, stream: str, now_us: int, among: Collection[str] = ()) -> Standing:
+        """How far a stream is complete by what its sources sent and promised. Silent sources do not count.
+
+        What was learnt about it from another stream counts only `among` those that are read together: who reads it alone
+        gains nothing by running ahead of what it has sent.
+        """
         timeline = self.timelines[stream]
+        senders = self._heeded(stream, among)
         if not timeline.external:
             return Standing(self.stamp(now_us) - 1 if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
         if timeline.paused:
@@ -275,15 +285,23 @@ class Heartbeats:
         if timeline.many and not any(self._heard(number).any() for number in timeline.cohorts.values()):
             silent = self.timeout_us is not None and now_us - timeline.since_us >= self.timeout_us
             return Standing(self._said_of_unheard(timeline, now_us), silent, heard_us=timeline.since_us)
-        least = [found for number in timeline.cohorts.values() if (found := self._least(number, now_us)) is not None]
+        least = [found for number in timeline.cohorts.values() if (found := self._least(number, now_us, senders)) is not None]
         if not least:
-            return Standing(self._promised(timeline, now_us), silent=True)
+            return Standing(self._promised(timeline, now_us, senders), silent=True)
         speaking = sum(speaking for *_, speaking in least)
-        expected = [found for number in timeline.cohorts.values() if (found := self._expected(number, now_us)) is not None]
+        expected = [
+            found for number in timeline.cohorts.values() if (found := self._expected(number, now_us, senders)) is not None
+        ]
         complete, number, member, _ = min([*least, *expected])
         heard_us = int(self.generator.cohorts[number].heard_us[member])
         known = complete if complete > NEVER // 2 else None
         return Standing(known, False, number, member, heard_us if heard_us > NEVER else None, speaking)
+
+    def _heeded(self, stream: str, among: Collection[str]) -> set[int] | None:
+        """The cohorts whose tuples count for the stream; None: all."""
+        if not self.estimated(stream):
+            return None
+        return {number for name in (stream, *among) for number in self.timelines[name].cohorts.values()}
 
     def _said_of_unheard(self, timeline: Timeline, now_us: int) -> Tick | None:
         """What other streams' tuples say about the sources of a stream of which none has spoken yet, by what is declared."""
@@ -301,10 +319,10 @@ class Heartbeats:
             found.append(max(said))
         return min(found) if min(found) > NEVER // 2 else None
 
-    def _least(self, number: int, now_us: int) -> tuple[Tick, int, int, int] | None:
+    def _least(self, number: int, now_us: int, senders: set[int] | None) -> tuple[Tick, int, int, int] | None:
         """The source of a cohort that is complete least far, among those that speak: how far, where, and how many speak."""
         cohort = self.generator.cohorts[number]
-        promised = self.generator.promised(number, now_us)
+        promised = self.generator.promised(number, now_us, senders)
         heard_us = cohort.heard_us[: cohort.size]
         speaking = heard_us > (NEVER if self.timeout_us is None else now_us - self.timeout_us)
         if not speaking.any():
@@ -317,18 +335,18 @@ class Heartbeats:
         cohort = self.generator.cohorts[number]
         return cohort.heard_us[: cohort.size] > NEVER
 
-    def _expected(self, number: int, now_us: int) -> tuple[Tick, int, int, int] | None:
+    def _expected(self, number: int, now_us: int, senders: set[int] | None) -> tuple[Tick, int, int, int] | None:
         """The same among the sources that have not spoken yet, if others say how far they are: no more can be asked of them."""
-        promised = self.generator.promised(number, now_us)
+        promised = self.generator.promised(number, now_us, senders)
         expected = ~self._heard(number) & (promised > NEVER // 2)
         if not expected.any():
             return None
         member = int(np.argmin(np.where(expected, promised, UNLIMITED)))
         return int(promised[member]), number, member, 0
 
-    def _promised(self, timeline: Timeline, now_us: int) -> Tick | None:
+    def _promised(self, timeline: Timeline, now_us: int, senders: set[int] | None) -> Tick | None:
         """What all sources that have ever spoken promised, silent or not."""
-        each = [self.generator.promised(number, now_us)[self._heard(number)] for number in timeline.cohorts.values()]
+        each = [self.generator.promised(number, now_us, senders)[self._heard(number)] for number in timeline.cohorts.values()]
         least = int(np.concatenate(each).min(initial=UNLIMITED)) if each else NEVER
         return least if least > NEVER // 2 else None
 
@@ -339,16 +357,22 @@ class Heartbeats:
     def heartbeat(self, streams: Iterable[str], now_us: int) -> Tick | None:
         """The instant up to which all of these streams are complete; None while that is unknown.
 
-        Silent streams follow the slowest that is not. If all are silent or finished, everything that came is complete.
+        Silent streams follow the slowest that is not; if one of those is declared to say how far they are, no further than that.
+        If all are silent or finished, everything that came is complete.
         """
         if self.asked_us is None:
             self.asked_us = now_us
             for timeline in self.timelines.values():
                 self._never_spoke(timeline, now_us)
         inputs = {name: self.timelines[name] for name in map(base, streams)}
-        standings = {name: self.standing(name, now_us) for name, line in inputs.items() if not line.finished}
+        standings = {name: self.standing(name, now_us, inputs) for name, line in inputs.items() if not line.finished}
         standings = {name: standing for name, standing in standings.items() if standing.complete != UNLIMITED}
-        speaking = [standing.complete for standing in standings.values() if not standing.silent]
+        going_on = {name for name, standing in standings.items() if not standing.silent}
+        speaking = [
+            standing.complete
+            for name, standing in standings.items()
+            if name in going_on or self._spoken_for(name, going_on, standing)
+        ]
         if speaking:
             known = [complete for complete in speaking if complete is not None]
             reached = min(known) if len(known) == len(speaking) else None
@@ -358,6 +382,11 @@ class Heartbeats:
         if own and all(instant is not None for instant in own):
             reached = _larger(reached, min(instant for instant in own if instant is not None))
         return reached
+
+    def _spoken_for(self, stream: str, others: Iterable[str], standing: Standing) -> bool:
+        """Whether others that speak were declared to say how far a silent stream is: that is true, and silence only a guess."""
+        told = standing.complete is not None and not self.estimated(stream)
+        return told and any(self.between_streams(other, stream) for other in others)
 
     def _never_spoke(self, timeline: Timeline, now_us: int) -> None:
         """The timeout of a stream that has sent nothing begins now."""

@@ -66,7 +66,7 @@ def why(
     names = list(dict.fromkeys(map(base, streams)))
     lines = [heartbeats.timelines[name] for name in names]
     domain = next((line.stream.domain for line in lines if line.stream.domain is not None), TimeDomain.INTEGER)
-    standings = {line.name: heartbeats.standing(line.name, now_us) for line in lines}
+    standings = {line.name: heartbeats.standing(line.name, now_us, names) for line in lines}
     inputs = tuple(_input(line, standings[line.name], waiting.get(line.name, 0), domain) for line in lines)
     holder = _holder(lines, standings)
     complete = instant(reached, domain)
