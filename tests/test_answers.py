@@ -64,7 +64,7 @@ def test_every_line_of_cql_declares_what_it_stands_beside(declared: str) -> None
 
 def test_sources_that_differ_in_their_environment_are_told_apart_by_it() -> None:
     rows = all_rows(heartbeats_of(MANY + APART))
-    assert ("s with deviation 5", "s with deviation 5", "within 5") in [row[:3] for row in rows]
+    assert ("s with deviation 5", "s with deviation 5", "up to 4 behind") in [row[:3] for row in rows]
     assert not [row for row in rows if row[-1]], "of whom to declare it has no name"
 
 

@@ -39,6 +39,9 @@ class InForce:
 
     def row(self) -> tuple[str, ...]:
         bounds = ", ".join(written(bound, self.domain).lower() for bound in self.bounds) or "none"
+        if not self.others and len(self.bounds) == 1 and self.bounds[0].within and not self.bounds[0].delay:
+            behind = disorder(self.bounds, self.domain).lower()
+            bounds = "in order" if behind == "0" else f"up to {behind} behind"
         receiver = f"others of {self.receiver}" if self.others and self.sender == self.receiver else str(self.receiver)
         return str(self.sender), receiver, bounds, self.because, self.cql
 
