@@ -73,8 +73,8 @@ def test_what_was_found_stays_mended(case: Case, kept: dict[str, Any]) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("case", [*ANSWERED, *FOUND], ids=named)
 def test_spark_gives_the_expected_output(spark: SparkSession, case: Case) -> None:
-    """Every other one in two epochs, which is where Spark could differ from DuckDB; `headgate test --epochs each` has them all."""
-    middle = [case.horizon // 2] if sum(case.id.encode()) % 2 else []
+    """Every fourth in two epochs, which is where Spark could differ from DuckDB; `headgate test --epochs each` has them all."""
+    middle = [case.horizon // 2] if sum(case.id.encode()) % 4 == 0 else []
     found = on_spark(case, [*middle, case.horizon], spark)
     assert case.expected is not None
     assert difference(case.expected, found, case.horizon) is None
