@@ -68,6 +68,28 @@ def test_sources_that_differ_in_their_environment_are_told_apart_by_it() -> None
     assert not [row for row in rows if row[-1]], "of whom to declare it has no name"
 
 
+def test_why_names_a_silent_stream_that_others_speak_for() -> None:
+    heartbeats = heartbeats_of(
+        "CREATE STREAM a (v INT); CREATE STREAM b (v INT); DISORDER OF a 0; DISORDER OF b 0; SKEW FROM a TO b (WITHIN 50);"
+    )
+    heartbeats.timeout_us = 1_000_000
+    heartbeats.arrived("b", of_one(np.array([10])), now_us=0)
+    heartbeats.arrived("a", of_one(np.array([200])), now_us=2_000_000)
+    found = why(heartbeats, "q", ["a", "b"], 150, {"a": 1, "b": 0}, now_us=2_000_000)
+    assert found.held_by == "b"
+    assert "it is silent" in found.cause
+
+
+def test_why_names_no_stream_that_does_not_count() -> None:
+    heartbeats = heartbeats_of("CREATE STREAM a (v INT); CREATE STREAM b (v INT);")
+    for instant in range(150):
+        for name in ("a", "b"):
+            heartbeats.arrived(name, of_one(np.array([instant])), now_us=instant)
+    heartbeats.arrived("a", of_one(np.array([1_000])), now_us=200)
+    found = why(heartbeats, "q", ["b"], 140, {"b": 1}, now_us=200)
+    assert found.cause.startswith("its last tuple that counts is stamped 149")
+
+
 def test_how_sources_were_grouped_is_shown_while_they_are() -> None:
     heartbeats = heartbeats_of(MANY + "SKEW FROM s TO s (WITHIN 9); GROUPS OF s 4;")
     say(heartbeats, "s", 1, "a")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -56,6 +57,10 @@ class TimeDomain(Enum):
     def origin(self) -> Tick:
         """The first instant there is: 0, or 0001-01-01, the first timestamp Spark has."""
         return -62_135_596_800_000_000 if self is TimeDomain.TIMESTAMP else 0
+
+    def moment(self, tick: Tick) -> Any:
+        """A tick as the user knows it."""
+        return tick if self is not TimeDomain.TIMESTAMP else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=tick)
 
 
 @dataclass(frozen=True, slots=True)

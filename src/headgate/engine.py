@@ -25,7 +25,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
-from headgate.catalog import UNLIMITED, Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View
+from headgate.catalog import UNLIMITED, Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View, late_name
 from headgate.cql.definitions import BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked, defined
 from headgate.delta.lower import lower
 from headgate.delta.sql import name
@@ -34,7 +34,7 @@ from headgate.heartbeat import in_force
 from headgate.heartbeat.bounds import Bound
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.heartbeat.declared import Party, Sensors
-from headgate.heartbeat.manager import LATE, Heartbeats
+from headgate.heartbeat.manager import Heartbeats
 from headgate.heartbeat.why import Why, why
 from headgate.log.log import Log
 from headgate.runtime import status
@@ -42,7 +42,7 @@ from headgate.runtime.executor import Executor
 from headgate.runtime.fragment import Fragment
 from headgate.runtime.lock import Lock
 from headgate.runtime.loop import Epoch, Loop
-from headgate.runtime.query import RunningQuery, moment
+from headgate.runtime.query import RunningQuery
 from headgate.runtime.session import started
 from headgate.sinks.console import ConsoleSink
 from headgate.sinks.files import ParquetSink
@@ -77,7 +77,7 @@ class Engine:
         self._partitions = partitions
         self._default_sink = default_sink
         self._heartbeats = Heartbeats(self.catalog.declarations)
-        self._heartbeats.date_offset_us = (self.clock.date_us() or self.clock.now_us()) - self.clock.now_us()
+        self._heartbeats.set_date(self.clock.date_us(), self.clock.now_us())
         self._inlets: dict[str, Inlet] = {}
         self._sources: list[FileSource | TableSource] = []
         self._schemas: dict[str, StructType] = {}
@@ -146,7 +146,7 @@ class Engine:
                 self._sources = [source for source in self._sources if source.inlet is not inlet]
                 self._heartbeats.remove(dropped.name)
                 for known in (self._schemas, self._logs):
-                    for log in (dropped.name, f"{LATE}{dropped.name})"):
+                    for log in (dropped.name, late_name(dropped.name)):
                         known.pop(log, None)
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
@@ -367,7 +367,7 @@ class Engine:
         standing = self._heartbeats.standing(found.name, self.clock.now_us())
         instants = self._heartbeats.limit(found.name), standing.complete
         known = [tick for tick in instants if tick is not None and tick != UNLIMITED]
-        return moment(max(known), found.domain) if known else None
+        return found.domain.moment(max(known)) if known else None
 
     def silent(self, stream: str) -> bool:
         """Whether nothing came from the stream for the timeout, so that it no longer holds queries back."""

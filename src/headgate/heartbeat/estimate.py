@@ -115,8 +115,7 @@ class Estimator:
                 maxima.horizon_us = max(maxima.horizon_us, delay_us)
                 seen = maxima.ago(delay_us, now_us)
                 if first == number:
-                    others = np.where(members == seen.source, seen.next_largest, seen.largest)
-                    worst[position, column] = _skew(others, arrivals.smallest)
+                    worst[position, column] = _skew(seen.others_of(members), arrivals.smallest)
                 elif seen.largest > NEVER:
                     worst[position, column] = seen.largest - smallest + 1
                 if weighted is not None and seen.largest > NEVER:

@@ -202,9 +202,7 @@ class Generator:
             for bound in bounds:
                 if bound.tuples:
                     seen = self.cohorts[first].maxima.before(now_us - cohort.latency_us)
-                    known = np.full(len(members), seen.largest)
-                    if first == number:
-                        known[members == seen.source] = seen.next_largest
+                    known = seen.others_of(members) if first == number else np.full(len(members), seen.largest)
                     cohort.counted(first, bound.tuples).take(members, arrivals.counts, known, now_us)
         cohort.take(members, arrivals.largest, now_us)
 
@@ -240,10 +238,9 @@ class Generator:
         if bound.tuples:
             return cohort.counted(first, bound.tuples).promised.at(now_us)[: cohort.size] - bound.within
         found = self.cohorts[first].maxima.ago(bound.after_us, now_us)
-        seen = np.full(cohort.size, found.largest)
-        if first == number and found.source >= 0:
-            seen[found.source] = found.next_largest
-        return seen - bound.within
+        if first == number:
+            return found.others_of(np.arange(cohort.size)) - bound.within
+        return np.full(cohort.size, found.largest - bound.within)
 
     def next_change(self, number: int, now_us: int) -> int | None:
         """When a promise about the cohort that waits for its delay takes effect, if one does."""

@@ -277,7 +277,7 @@ class Heartbeats:
         gains nothing by running ahead of what it has sent.
         """
         timeline = self.timelines[stream]
-        senders = self._heeded(stream, among)
+        senders = self.heeded(stream, among)
         if not timeline.external:
             return Standing(self.stamp(now_us) - 1 if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
         if timeline.paused:
@@ -297,7 +297,7 @@ class Heartbeats:
         known = complete if complete > NEVER // 2 else None
         return Standing(known, False, number, member, heard_us if heard_us > NEVER else None, speaking)
 
-    def _heeded(self, stream: str, among: Collection[str]) -> set[int] | None:
+    def heeded(self, stream: str, among: Collection[str]) -> set[int] | None:
         """The cohorts whose tuples count for the stream; None: all."""
         if not self.estimated(stream):
             return None
@@ -367,12 +367,7 @@ class Heartbeats:
         inputs = {name: self.timelines[name] for name in map(base, streams)}
         standings = {name: self.standing(name, now_us, inputs) for name, line in inputs.items() if not line.finished}
         standings = {name: standing for name, standing in standings.items() if standing.complete != UNLIMITED}
-        going_on = {name for name, standing in standings.items() if not standing.silent}
-        speaking = [
-            standing.complete
-            for name, standing in standings.items()
-            if name in going_on or self._spoken_for(name, going_on, standing)
-        ]
+        speaking = [standings[name].complete for name in self.counting(standings)]
         if speaking:
             known = [complete for complete in speaking if complete is not None]
             reached = min(known) if len(known) == len(speaking) else None
@@ -382,6 +377,11 @@ class Heartbeats:
         if own and all(instant is not None for instant in own):
             reached = _larger(reached, min(instant for instant in own if instant is not None))
         return reached
+
+    def counting(self, standings: Mapping[str, Standing]) -> list[str]:
+        """Which of the streams that are read together hold the others back: not the silent ones, unless they are spoken for."""
+        going_on = {name for name, standing in standings.items() if not standing.silent}
+        return [name for name in standings if name in going_on or self._spoken_for(name, going_on, standings[name])]
 
     def _spoken_for(self, stream: str, others: Iterable[str], standing: Standing) -> bool:
         """Whether others that speak were declared to say how far a silent stream is: that is true, and silence only a guess."""

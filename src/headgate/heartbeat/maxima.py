@@ -23,9 +23,9 @@ class Top(NamedTuple):
     source: int
     next_largest: int
 
-    def but(self, source: int) -> int:
-        """The largest of all sources except one."""
-        return self.next_largest if source == self.source else self.largest
+    def others_of(self, sources: NDArray[np.intp]) -> Ticks:
+        """For each of these sources the largest timestamp of any but itself."""
+        return np.where(sources == self.source, self.next_largest, self.largest)
 
     def with_more(self, other: Top) -> Top:
         if other.source == self.source:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 from headgate.catalog import UNLIMITED, Tick, TimeDomain
 from headgate.heartbeat.arrivals import NEVER
@@ -68,22 +67,23 @@ def why(
     domain = next((line.stream.domain for line in lines if line.stream.domain is not None), TimeDomain.INTEGER)
     standings = {line.name: heartbeats.standing(line.name, now_us, names) for line in lines}
     inputs = tuple(_input(line, standings[line.name], waiting.get(line.name, 0), domain) for line in lines)
-    holder = _holder(lines, standings)
+    holder = _holder(heartbeats, standings)
     complete = instant(reached, domain)
     if holder is None or not any(waiting.values()):
         return Why(query, complete, "", None, "", (), inputs)
     standing = standings[holder.name]
     since_s = None if standing.heard_us is None else (now_us - standing.heard_us) / 1e6
-    cause = _cause(heartbeats, holder, standing, domain, now_us)
+    cause = _cause(heartbeats, holder, standing, names, domain, now_us)
     releases = _releases(heartbeats, lines, holder, standing, domain, now_us)
     return Why(query, complete, _called(holder, standing), since_s, cause, releases, inputs)
 
 
-def _holder(lines: list[Timeline], standings: Mapping[str, Standing]) -> Timeline | None:
+def _holder(heartbeats: Heartbeats, standings: Mapping[str, Standing]) -> Timeline | None:
     """The stream that is complete least far among those that count."""
-    going_on = [line for line in lines if not line.finished]
-    speaking = [line for line in going_on if not standings[line.name].silent] or going_on
-    return min(speaking, key=lambda line: NEVER if (c := standings[line.name].complete) is None else c, default=None)
+    going_on = {name: standing for name, standing in standings.items() if not heartbeats.timelines[name].finished}
+    chosen = heartbeats.counting(going_on) or going_on
+    least = min(chosen, key=lambda name: NEVER if (c := going_on[name].complete) is None else c, default=None)
+    return None if least is None else heartbeats.timelines[least]
 
 
 def _called(line: Timeline, standing: Standing) -> str:
@@ -117,10 +117,15 @@ def _input(line: Timeline, standing: Standing, waiting: int, domain: TimeDomain)
     return Input(line.name, complete, state, waiting)
 
 
-def _cause(heartbeats: Heartbeats, line: Timeline, standing: Standing, domain: TimeDomain, now_us: int) -> str:
+def _cause(
+    heartbeats: Heartbeats, line: Timeline, standing: Standing, names: Collection[str], domain: TimeDomain, now_us: int
+) -> str:
     if line.paused:
         return "it is paused: what it sends meanwhile is not read, and must not be late"
     if standing.silent:
+        others = [name for name in names if name != line.name and not heartbeats.timelines[name].finished]
+        if any(not heartbeats.silent(name, now_us) for name in others):
+            return "it is silent, and what others' tuples are declared to say of it goes no further"
         return "all streams are silent"
     if not line.external:
         return "the engine stamps it, and has not gone on since"
@@ -133,7 +138,7 @@ def _cause(heartbeats: Heartbeats, line: Timeline, standing: Standing, domain: T
         return f"it said itself that nothing up to {instant(said, domain)} will still come, and nothing beyond"
     if not line.tuples and standing.complete is None:
         return "nothing ever came from it, and no SKEW to it is declared that another stream's tuples could use"
-    found = _strongest(heartbeats, line, standing.cohort, standing.member, now_us)
+    found = _strongest(heartbeats, standing.cohort, standing.member, heartbeats.heeded(line.name, names), now_us)
     if found is None:
         if line.kind(standing.cohort).group is not None:
             return f"its sources share one heartbeat, and no SKEW FROM {line.name} TO {line.name} says how far apart they are"
@@ -161,7 +166,7 @@ def _delay(bound: Bound) -> str:
 
 
 def _strongest(
-    heartbeats: Heartbeats, line: Timeline, cohort: int, member: int, now_us: int
+    heartbeats: Heartbeats, cohort: int, member: int, senders: Collection[int] | None, now_us: int
 ) -> tuple[str | None, Bound, str] | None:
     """The bound from which the source's heartbeat follows, from whom, and whether it was declared or estimated."""
     generator = heartbeats.generator
@@ -172,7 +177,7 @@ def _strongest(
         candidates.append((value, None, bound, "estimated" if bound in learnt else "declared"))
     for first, bounds in generator.towards[cohort].items():
         learnt = heartbeats.learnt(cohort, first)
-        for bound in bounds:
+        for bound in bounds if senders is None or first in senders else ():
             value = int(generator.by_others(first, cohort, bound, now_us)[member])
             candidates.append((value, heartbeats.owner(first).name, bound, "estimated" if bound in learnt else "declared"))
     best = max(candidates, key=lambda one: one[0], default=None)
@@ -221,6 +226,4 @@ def instant(tick: Tick | None, domain: TimeDomain) -> str:
         return "no instant yet"
     if tick >= UNLIMITED:
         return "the end"
-    if domain is not TimeDomain.TIMESTAMP:
-        return str(tick)
-    return str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=tick))
+    return str(domain.moment(tick))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ class RunningQuery:
     def complete(self) -> Any:
         """The instant up to which the results are complete; None before the first epoch."""
         fragment = self._executor.fragment
-        return moment(fragment.after, fragment.program.domain) if fragment.epochs else None
+        return fragment.program.domain.moment(fragment.after) if fragment.epochs else None
 
     @property
     def reached(self) -> Tick:
@@ -99,8 +98,3 @@ class RunningQuery:
         self._sink.deliver(files, self.complete)
         for listener in self._listeners if results else ():
             listener(results)
-
-
-def moment(tick: Tick, domain: TimeDomain) -> Any:
-    """A tick as the user knows it."""
-    return tick if domain is not TimeDomain.TIMESTAMP else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=tick)
