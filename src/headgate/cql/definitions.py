@@ -5,7 +5,7 @@ What is declared about clocks and delays is read by `time`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -94,13 +94,19 @@ Definition: TypeAlias = (
 
 def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
     """Carry out a script on the catalog, statement by statement; a bare query is registered as q1, q2, ..."""
-    return list(defined(text, catalog, origin))
+    return [definition for _, definition in defined(text, catalog, origin)]
 
 
-def defined(text: str, catalog: Catalog, origin: str = "") -> Iterator[Definition]:
-    """The same one by one, so that each can be put to work before the next: a mistake takes back nothing before it."""
+def defined(
+    text: str, catalog: Catalog, origin: str = "", registered: Mapping[str, Definition] | None = None
+) -> Iterator[tuple[str, Definition]]:
+    """The same one by one, with the statement, so that each can be put to work before the next: a mistake takes back nothing
+    before it. What is registered already, by the same words, is not defined again.
+    """
     for tree in dialect.parse(text, origin):
-        yield _define(tree, text, catalog, origin)
+        statement = _span(tree, text)
+        known = registered.get(statement) if registered is not None else None
+        yield statement, known or _define(tree, text, catalog, origin)
 
 
 def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
@@ -135,9 +141,8 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
         case syntax.Show():
             return described(tree.name, catalog, place(tree.this)) if tree.this is not None else shown(tree.args["kind"], catalog)
         case syntax.CreateQuery():
-            return _query(
-                tree.name, tree.args["query"], text, catalog, origin, _connector(tree, SINKS, "sink", place), place(tree.this)
-            )
+            connector, begins = _connector(tree, SINKS, "sink", place), bool(tree.args.get("from_beginning"))
+            return _query(tree.name, tree.args["query"], text, catalog, origin, connector, place(tree.this), begins)
         case syntax.CreateFunction():
             parameters = tuple(parameter.name for parameter in tree.args["parameters"])
             function = Function(tree.name, parameters, tree.args["body"].sql("spark"))
@@ -256,9 +261,10 @@ def _span(tree: exp.Expression, text: str) -> str:
 
 
 def _query(
-    name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str, connector: Connector | None, place: Place | None
-) -> Query:
-    query = replace(_bound(name, tree, text, catalog, origin), connector=connector)
+    name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str, connector: Connector | None, place: Place | None,
+    from_beginning: bool = False,
+) -> Query:  # fmt: skip
+    query = replace(_bound(name, tree, text, catalog, origin), connector=connector, from_beginning=from_beginning)
     if catalog.settings.state == "bounded":
         _refuse_growing(query, Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin))
     catalog.add(query, place)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from headgate.catalog import Catalog
+from headgate.catalog import Catalog, Relation, Stream
 from headgate.errors import UserError
 from headgate.heartbeat.bounds import Bound
 from headgate.heartbeat.declared import Counter, Estimation, Party, Sensors
@@ -38,8 +38,7 @@ CLASSES = {
 KEPT = ("timelines", "generator", "estimators", "date_offset_us", "asked_us", "_arrivals")
 """What of the manager itself is saved; the rest follows from the catalog."""
 
-FOREIGN = ("stream",)
-SEQUENCES = {"tuple": tuple, "deque": deque, "set": set}
+SEQUENCES: dict[str, Any] = {"tuple": tuple, "deque": deque, "set": set}
 
 
 def saved(heartbeats: Heartbeats) -> dict[str, Any]:
@@ -58,7 +57,8 @@ def restore(heartbeats: Heartbeats, state: dict[str, Any], catalog: Catalog) -> 
         raise UserError(
             "other-version", "what was known of the streams' time was saved by another version of headgate", detail=str(error)
         ) from error
-    for known in (*catalog.streams.values(), *catalog.relations.values()):
+    streams: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
+    for known in streams:
         heartbeats.timelines[known.name].stream = known
     heartbeats.forget_owners()
 
@@ -90,13 +90,15 @@ def _written(value: Any, kinds: dict[Kind, int]) -> Any:
 
 
 def _written_fields(value: Any, kinds: dict[Kind, int]) -> dict[str, Any]:
-    return {"is": type(value).__name__, **{name: _written(getattr(value, name), kinds) for name in _attributes(value)}}
+    fields = {name: _written(getattr(value, name), kinds) for name in _attributes(value)}
+    return {"is": type(value).__name__, **fields}
 
 
 def _read(value: Any, kinds: list[Kind]) -> Any:
     match value:
-        case {"is": name, **attributes}:
-            return _made(CLASSES[name], {key: _read(one, kinds) for key, one in attributes.items()})
+        case {"is": name}:
+            fields = {key: _read(one, kinds) for key, one in value.items() if key != "is"}
+            return _made(CLASSES[name], fields)
         case {"array": kind, "shape": shape, "bytes": packed}:
             return np.frombuffer(zlib.decompress(base64.b64decode(packed)), kind).reshape(shape).copy()
         case {"kind": number}:
@@ -116,7 +118,7 @@ def _read(value: Any, kinds: list[Kind]) -> Any:
 def _made(kind: type, attributes: dict[str, Any]) -> Any:
     if kind is Top:
         return Top(**attributes)
-    made = object.__new__(kind)
+    made: Any = object.__new__(kind)
     for name, value in attributes.items():
         object.__setattr__(made, name, value)  # also of those that are frozen
     return made
@@ -124,4 +126,4 @@ def _made(kind: type, attributes: dict[str, Any]) -> Any:
 
 def _attributes(value: Any) -> Iterator[str]:
     names = value._fields if isinstance(value, Top) else getattr(value, "__slots__", None) or vars(value)
-    return (name for name in names if name not in FOREIGN)
+    return (name for name in names if not (isinstance(value, Timeline) and name == "stream"))

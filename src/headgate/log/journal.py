@@ -24,7 +24,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 from zlib import crc32
@@ -114,10 +114,8 @@ class Journal:
         """Cut off the part of a line that was written. If not even that can be done, nothing more may be written behind it."""
         assert self.directory is not None
         path = self._path("lines", self._number)
-        try:
+        with suppress(OSError):  # what was left in its buffer goes the same way
             self._lines.close()
-        except OSError:
-            pass  # what was left in its buffer goes the same way
         try:
             os.truncate(path, self._size)
             self._lines = path.open("ab")

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from headgate.catalog import Tick
 from headgate.log.chunk import Chunk, count, described, merge, write
-from headgate.log.journal import Journal, full_or_broken, synced, torn
+from headgate.log.journal import Fact, Journal, full_or_broken, synced, torn
 
 SMALL_ROWS = 100_000
 """Chunks smaller than this are merged, so that a scan opens few files."""
@@ -140,15 +140,16 @@ class Log:
 
     def forget(self, needed: Callable[[Chunk], bool]) -> None:
         """Delete the chunks that nobody needs any more."""
-        self.drop([chunk for chunk in self.chunks if not needed(chunk)])
+        gone = [chunk for chunk in self.chunks if not needed(chunk)]
+        if gone:
+            self.journal.record(*self.dropping(gone))
+            _delete(gone)
 
-    def drop(self, chunks: list[Chunk]) -> None:
-        if not chunks:
-            return
-        largest = max(chunk.high for chunk in chunks)
-        forgotten = largest if self.forgotten is None else max(self.forgotten, largest)
-        self.journal.record(self.subject, {"drop": [chunk.path.name for chunk in chunks], "forgotten": forgotten})
-        _delete(chunks)
+    def dropping(self, chunks: list[Chunk]) -> Fact:
+        """The fact that chunks are no longer part of it; their files can be deleted once it is recorded."""
+        largest = max((chunk.high for chunk in chunks), default=self.forgotten)
+        forgotten = largest if self.forgotten is None or largest is None else max(self.forgotten, largest)
+        return self.subject, {"drop": [chunk.path.name for chunk in chunks], "forgotten": forgotten}
 
     def compact(self) -> None:
         """Merge runs of small chunks, oldest first."""

@@ -51,7 +51,6 @@ from headgate.sources.verdict import (
     verdicts,
 )
 
-
 ROWS_WRITTEN = 1_000
 
 
@@ -128,7 +127,12 @@ class Batch:
 
 class Inlet:
     def __init__(
-        self, stream: Stream | Relation, schema: pa.Schema, directory: Path, heartbeats: Heartbeats, journal: Journal | None = None
+        self,
+        stream: Stream | Relation,
+        schema: pa.Schema,
+        directory: Path,
+        heartbeats: Heartbeats,
+        journal: Journal | None = None,
     ) -> None:
         self.stream = stream
         self.rows = Rows(stream, schema)
