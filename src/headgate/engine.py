@@ -44,10 +44,7 @@ from headgate.runtime.lock import Lock
 from headgate.runtime.loop import Epoch, Loop
 from headgate.runtime.query import RunningQuery
 from headgate.runtime.session import started
-from headgate.sinks.console import ConsoleSink
-from headgate.sinks.files import ParquetSink
-from headgate.sinks.memory import MemorySink
-from headgate.sinks.sink import Sink
+from headgate.sinks.made import made
 from headgate.sources.files import FILES, FileSource
 from headgate.sources.inlet import Inlet, ticks
 from headgate.sources.tables import TableSource
@@ -187,22 +184,12 @@ class Engine:
         directory = self._directory / "queries" / query.name.lower()
         try:
             executor = Executor(self.spark, fragment, self._logs, self._schemas, directory, self._partitions)
-            sink = self._sink(query, directory)
+            sink = made(query, program.kind, query.plan.columns, self.spark, directory, self._default_sink)
         except UserError:
             del self.catalog.queries[query.name.lower()]
             raise
         self._loop.executors[query.name] = executor
-        self._queries[query.name.lower()] = RunningQuery(query, executor, sink, self.catalog, self._why)
-
-    def _sink(self, query: Query, directory: Path) -> Sink:
-        match query.connector.format if query.connector else self._default_sink:
-            case "console":
-                return ConsoleSink(query.name, directory / "results")
-            case "parquet":
-                assert query.connector is not None
-                return ParquetSink(query.name, query.connector)
-            case _:
-                return MemorySink(directory / "results")
+        self._queries[query.name.lower()] = RunningQuery(query, executor, sink, Log(directory / "results"), self.catalog, self._why)
 
     def _add_or_forget(self, stream: Stream | Relation) -> None:
         """A stream that cannot be set up is not known either: its name is free for the next attempt."""
@@ -298,7 +285,7 @@ class Engine:
         self._stopping = True
 
     def _deliver(self, epoch: Epoch, files: list[Path]) -> None:
-        self._queries[epoch.query.lower()].deliver(files)
+        self._queries[epoch.query.lower()].deliver(epoch, files)
 
     # time
 

@@ -10,23 +10,27 @@ from headgate.catalog import Catalog, Query, Tick, TimeDomain
 from headgate.delta.program import Kept
 from headgate.heartbeat.manager import progress
 from headgate.heartbeat.why import Why
+from headgate.log.log import Log
 from headgate.plan.bounds import Growing
 from headgate.plan.explain import explained
 from headgate.runtime.executor import Executor
-from headgate.sinks.sink import Result, Sink, in_order
+from headgate.runtime.loop import Epoch
+from headgate.sinks.sink import Delivery, Result, Sink, in_order
 
 
 class RunningQuery:
     """A registered query: its results so far, and how far they are complete."""
 
     def __init__(
-        self, definition: Query, executor: Executor, sink: Sink, catalog: Catalog, reason: Callable[[RunningQuery], Why]
-    ) -> None:
+        self, definition: Query, executor: Executor, sink: Sink, log: Log, catalog: Catalog,
+        reason: Callable[[RunningQuery], Why],
+    ) -> None:  # fmt: skip
         self.definition = definition
         self._catalog = catalog
         self._reason = reason
         self._executor = executor
         self._sink = sink
+        self._log = log
         self._listeners: list[Callable[[Sequence[Result]], None]] = []
 
     @property
@@ -68,11 +72,11 @@ class RunningQuery:
     @property
     def count(self) -> int:
         """How many results were put out so far."""
-        return self._sink.log.rows
+        return self._log.rows
 
     def results(self) -> list[Result]:
         """Everything put out so far, in order of time."""
-        return list(in_order(chunk.path for chunk in self._sink.log.chunks))
+        return list(in_order(chunk.path for chunk in self._log.chunks))
 
     def on_change(self, listener: Callable[[Sequence[Result]], None]) -> None:
         """Call `listener` with the results of each epoch that has any."""
@@ -93,8 +97,14 @@ class RunningQuery:
         """Whether the bounds that were declared keep it going when all sources pause, or a timeout must."""
         return progress(self._catalog, self.streams())
 
-    def deliver(self, files: list[Path]) -> None:
+    def deliver(self, epoch: Epoch, files: list[Path]) -> None:
         results = list(in_order(files)) if self._listeners else []
-        self._sink.deliver(files, self.complete)
+        before = len(self._log.chunks)
+        self._log.adopt_all(files)
+        chunks = self._log.chunks[before:]
+        paths, rows = tuple(chunk.path for chunk in chunks), sum(chunk.rows for chunk in chunks)
+        if rows or self._sink.wants_empty:
+            self._sink.deliver(Delivery(self.name, self.epochs, epoch.after, epoch.until, self.complete, paths, rows))
         for listener in self._listeners if results else ():
             listener(results)
+        self._log.compact()

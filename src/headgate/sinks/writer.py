@@ -13,6 +13,11 @@ from pathlib import Path
 from headgate.errors import UserError
 
 
+def known(directory: Path) -> bool:
+    """Whether the query was there before, so that its sink was checked when it was made first."""
+    return (directory / "writer").exists()
+
+
 def identity(directory: Path) -> str:
     """Kept in the query's directory: the same after a restart, another for another query or engine."""
     path = directory / "writer"
