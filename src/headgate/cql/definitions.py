@@ -25,7 +25,7 @@ from headgate.catalog import (
     late_name,
     unknown,
 )
-from headgate.cql import dialect, syntax, time
+from headgate.cql import dialect, into, syntax, time
 from headgate.cql.binder import bind
 from headgate.delta.lower import lower
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
@@ -34,7 +34,6 @@ from headgate.plan.nodes import is_stream, sources
 from headgate.plan.rewrites.driver import rewritten
 
 SOURCES = ("json", "csv", "parquet", "orc", "text", "memory")
-SINKS = ("memory", "console", "parquet")
 INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 
 
@@ -141,8 +140,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
         case syntax.Show():
             return described(tree.name, catalog, place(tree.this)) if tree.this is not None else shown(tree.args["kind"], catalog)
         case syntax.CreateQuery():
-            connector, begins = _connector(tree, SINKS, "sink", place), bool(tree.args.get("from_beginning"))
-            return _query(tree.name, tree.args["query"], text, catalog, origin, connector, place(tree.this), begins)
+            return _query(tree.name, tree.args["query"], text, catalog, place, tree)
         case syntax.CreateFunction():
             parameters = tuple(parameter.name for parameter in tree.args["parameters"])
             function = Function(tree.name, parameters, tree.args["body"].sql("spark"))
@@ -164,7 +162,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             number = 1
             while f"q{number}" in catalog.queries or catalog.has_source(f"q{number}"):
                 number += 1
-            return _query(f"q{number}", tree, text, catalog, origin, None, None)
+            return _query(f"q{number}", tree, text, catalog, place)
 
 
 def _view(tree: exp.Expression, query: exp.Expression, columns: list[str], text: str, catalog: Catalog, place: _Places) -> View:
@@ -261,13 +259,16 @@ def _span(tree: exp.Expression, text: str) -> str:
 
 
 def _query(
-    name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str, connector: Connector | None, place: Place | None,
-    from_beginning: bool = False,
-) -> Query:  # fmt: skip
-    query = replace(_bound(name, tree, text, catalog, origin), connector=connector, from_beginning=from_beginning)
+    name: str, tree: exp.Expression, text: str, catalog: Catalog, place: _Places, created: syntax.CreateQuery | None = None
+) -> Query:
+    query = _bound(name, tree, text, catalog, place.origin)
+    if created is not None:
+        kind = "stream" if is_stream(query.plan) else "relation"
+        connector = into.checked(created, name, kind, query.plan.columns, place)
+        query = replace(query, connector=connector, from_beginning=bool(created.args.get("from_beginning")))
     if catalog.settings.state == "bounded":
-        _refuse_growing(query, Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin))
-    catalog.add(query, place)
+        _refuse_growing(query, Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), place.origin))
+    catalog.add(query, place(created.this) if created is not None else None)
     return query
 
 
@@ -300,7 +301,7 @@ def _relation(tree: syntax.CreateRelation, place: _Places) -> Relation:
     timestamp, domain = _timestamp(tree, columns, place)
     change = _one_of(tree.args.get("change"), columns, tree.name, place)
     key = tuple(found for given in tree.args.get("key") or () if (found := _one_of(given, columns, tree.name, place)))
-    connector = _connector(tree, SOURCES if timestamp else None, "source", place)
+    connector = _connector(tree, SOURCES if timestamp else None, place)
     fixed = timestamp is None and connector is not None and connector.format != "memory"
     if key and fixed:
         raise UserError(
@@ -325,7 +326,7 @@ def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
 def _stream(tree: syntax.CreateStream, catalog: Catalog, place: _Places) -> Stream:
     columns = _columns(tree, place)
     timestamp, domain, stamped = _stamped(tree, columns, place)
-    connector = _connector(tree, SOURCES, "source", place)
+    connector = _connector(tree, SOURCES, place)
     if connector is not None and connector.format != "memory" and timestamp is None and stamped == "external":
         raise UserError(
             "no-timestamp-column", f'stream "{tree.name}" is read from files and needs TIMESTAMP BY', place=place(tree.this),
@@ -399,20 +400,18 @@ def _one_of(named: exp.Identifier | None, columns: tuple[Column, ...], stream: s
     )  # fmt: skip
 
 
-def _connector(tree: exp.Expression, known: tuple[str, ...] | None, kind: str, place: _Places) -> Connector | None:
-    """Where FROM or INTO points; a relation that never changes may come from any reader that Spark has."""
+def _connector(tree: exp.Expression, known: tuple[str, ...] | None, place: _Places) -> Connector | None:
+    """Where FROM points; a relation that never changes may come from any reader that Spark has."""
     given = tree.args.get("format")
     if given is None:
         return None
     options = {entry.expressions[0].name: entry.expressions[1].name for entry in tree.args.get("options") or ()}
     name = given.name.lower()
     if known is not None and name not in known:
-        if kind == "source" and name in ("kafka", "rate", "socket", "delta", "jdbc"):
+        if name in ("kafka", "rate", "socket", "delta", "jdbc"):
             raise NotYet(f"a stream FROM {name}", place=place(given))
-        if kind == "sink" and name in ("kafka", "json", "csv", "delta", "jdbc", "webhook"):
-            raise NotYet(f"a query INTO {name}", place=place(given))
         raise UserError(
-            f"no-such-{kind}", f'{kind} "{given.name}" does not exist', place=place(given),
+            "no-such-source", f'source "{given.name}" does not exist', place=place(given),
             detail=f"There are {quoted(known)}.", hint=nearest(given.name, known),
         )  # fmt: skip
     return Connector(name, options)

@@ -458,13 +458,13 @@ class CqlParser(TimeParser):
     def _parse_option(self) -> exp.Tuple:
         if not self._match_set((TokenType.STRING, TokenType.VAR)):
             self.raise_error("expected 'option' = 'value'")
-        key = self._prev.text
+        key = _placed(self._prev)
         if not self._match(TokenType.EQ):
             self.raise_error("expected = after the option's name")
         if not self._curr or self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
-            self.raise_error(f'option "{key}" has no value')
+            self.raise_error(f'option "{key.name}" has no value')
         self._advance()
-        return exp.Tuple(expressions=[exp.Literal.string(key), exp.Literal.string(self._prev.text)])
+        return exp.Tuple(expressions=[key, _placed(self._prev)])
 
     def _parse_set_option(self) -> SetOption:
         name = self._parse_name()
@@ -536,6 +536,13 @@ def _open_quote(text: str) -> int:
                 position += len(opened) - 1
         position += 1
     return start
+
+
+def _placed(token: Token) -> exp.Literal:
+    """An option's name or value that knows where it stands."""
+    literal = exp.Literal.string(token.text)
+    literal.meta.update(start=token.start, end=token.end + 1)
+    return literal
 
 
 def _statements(tokens: list[Token]) -> list[list[Token]]:

@@ -8,11 +8,16 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from headgate.catalog import Column, Query
-from headgate.errors import NotYet
+from headgate.catalog import Column, Connector, Query
+from headgate.sinks.callback import CallbackSink
 from headgate.sinks.console import ConsoleSink
+from headgate.sinks.delta import DeltaSink
+from headgate.sinks.files import FileSink
+from headgate.sinks.jdbc import JdbcSink
+from headgate.sinks.kafka import KafkaSink
 from headgate.sinks.memory import MemorySink
 from headgate.sinks.sink import Sink
+from headgate.sinks.webhook import WebhookSink
 
 Kind = Literal["stream", "relation"]
 
@@ -25,10 +30,21 @@ def made(
     `directory` is the query's own in the engine's directory: a sink may keep small files of its own in it, which must be there
     again after a restart and must go when the query is dropped. `default` is where a query without INTO goes.
     """
-    match query.connector.format if query.connector else default:
+    connector = query.connector or Connector(default)
+    match connector.format:
         case "memory":
             return MemorySink()
         case "console":
             return ConsoleSink()
-        case other:
-            raise NotYet(f"a query INTO {other}")
+        case "delta":
+            return DeltaSink(connector, session, directory)
+        case "kafka":
+            return KafkaSink(query.name, connector, session, directory)
+        case "jdbc":
+            return JdbcSink(query.name, connector, session, directory)
+        case "webhook":
+            return WebhookSink(connector, session, directory)
+        case "callback":
+            return CallbackSink(connector, session, directory)
+        case _:
+            return FileSink(query.name, connector, session, directory)

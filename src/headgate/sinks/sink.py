@@ -74,15 +74,18 @@ class Sink(Protocol):
 def in_order(files: Iterable[Path]) -> Iterator[Result]:
     """The results in files, ordered by time; deletions before insertions."""
     tables = [pq.read_table(file) for file in files]
-    if not tables:
-        return
-    table = pa.concat_tables(tables, promote_options="default")
+    if tables:
+        table = pa.concat_tables(tables, promote_options="default")
+        yield from results(table.sort_by(order(table.column_names)))
+
+
+def results(table: pa.Table) -> Iterator[Result]:
     changes = "_change" in table.column_names
-    for row in table.sort_by(order(table.column_names)).to_pylist():
+    for row in table.to_pylist():
         at = row.pop("_time")
         yield Result(at, row.pop("_change") if changes else "+", row)
 
 
 def order(columns: Iterable[str]) -> list[tuple[str, str]]:
-    """How results are ordered: by time; "-" comes before "+", which is the other way round in ASCII."""
+    """How results are ordered: by time, "-" before "+", which is the other way round in ASCII."""
     return [("_time", "ascending"), *([("_change", "descending")] if "_change" in columns else [])]

@@ -1,0 +1,280 @@
+"""Sinks: what is delivered once or again, in order, as changes, upserts and current rows, and after a crash in between."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from headgate.catalog import Catalog
+from headgate.cql.definitions import define
+from headgate.errors import UserError
+from headgate.sinks import files as file_sink
+from headgate.sinks import shape
+from headgate.sinks.files import follow
+from headgate.sinks.made import made
+from headgate.sinks.retry import BackOff
+from headgate.sinks.sink import Delivery, Sink
+
+Row = tuple[int, str, str | None, float | None]
+"""An instant, + or -, and a row of two columns: k, v."""
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+class Deliveries:
+    """Makes numbered deliveries of hand-made rows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.number = 0
+
+    def __call__(self, *rows: Row, files: int = 2) -> Delivery:
+        """Rows in any order, spread over files."""
+        self.number += 1
+        paths = []
+        for part in range(min(files, len(rows))):
+            mine = rows[part::files]
+            table = pa.table(
+                {
+                    "_time": pa.array([START + timedelta(seconds=at) for at, *_ in mine], pa.timestamp("us", "UTC")),
+                    "_change": pa.array([change for _, change, *_ in mine]),
+                    "k": pa.array([row[2] for row in mine], pa.string()),
+                    "v": pa.array([row[3] for row in mine], pa.float64()),
+                }
+            )
+            self.folder.mkdir(exist_ok=True)
+            paths.append(self.folder / f"{self.number}-{part}.parquet")
+            pq.write_table(table, paths[-1])
+        at = START + timedelta(seconds=10 * self.number)
+        tick = int(at.timestamp() * 1_000_000)
+        return Delivery("q", self.number, tick - 10_000_000, tick, at, tuple(paths), len(rows))
+
+
+@pytest.fixture
+def deliveries(tmp_path: Path) -> Deliveries:
+    return Deliveries(tmp_path / "outbox")
+
+
+def sink(spark: SparkSession, directory: Path, into: str) -> Sink:
+    catalog = Catalog()
+    define(f"CREATE STREAM s (k STRING, v DOUBLE); CREATE QUERY q AS SELECT k, v FROM s [RANGE 9] INTO {into}", catalog)
+    query = catalog.queries["q"]
+    return made(query, "relation", query.plan.columns, spark, directory)
+
+
+FIRST: tuple[Row, ...] = ((3, "+", "b", 2.0), (1, "+", "a", 1.0), (3, "-", "a", 1.0), (3, "+", "a", None))
+SECOND: tuple[Row, ...] = ((12, "-", "b", 2.0), (11, "+", "c", 0.5))
+IN_ORDER = [
+    (1, "+", "a", 1.0),
+    (3, "-", "a", 1.0),
+    (3, "+", "a", None),
+    (3, "+", "b", 2.0),
+    (11, "+", "c", 0.5),
+    (12, "-", "b", 2.0),
+]
+
+
+def random_changes(seed: int, keyed: bool, deliveries: int = 4) -> tuple[list[list[Row]], Counter[tuple[str, float]]]:
+    """Changes of a relation, delivery by delivery, and what it is in the end: one row a key, or several equal ones."""
+    chance, now, all_changes = random.Random(seed), Counter[tuple[str, float]](), []
+    for number in range(deliveries):
+        changes: list[Row] = []
+        for at in range(number * 10 + 1, number * 10 + 6):
+            for name in "abc":
+                mine = [row for row in now.elements() if row[0] == name]
+                left = [chance.choice(mine)] if mine and chance.random() < 0.6 else []
+                came = (
+                    [(name, chance.choice([0.5, 1.5]))] if chance.random() < 0.7 and (not keyed or len(mine) == len(left)) else []
+                )
+                if left != came:
+                    changes += [(at, "-", *row) for row in left] + [(at, "+", *row) for row in came]
+                    now.subtract(left)
+                    now.update(came)
+        chance.shuffle(changes)
+        all_changes.append(changes)
+    return all_changes, +now
+
+
+# back-off
+
+
+def test_a_failed_sink_is_tried_again_after_twice_the_time_and_no_later_than_half_a_minute() -> None:
+    back_off, now_us, waits = BackOff(), 0, []
+    assert back_off.ready(now_us)
+    for _ in range(12):
+        back_off.failed(now_us)
+        waits.append(back_off.next_us - now_us)
+        assert not back_off.ready(back_off.next_us - 1)
+        now_us = back_off.next_us
+        assert back_off.ready(now_us)
+    assert waits[:4] == [100_000, 200_000, 400_000, 800_000]
+    assert waits[8:] == [25_600_000, 30_000_000, 30_000_000, 30_000_000]
+    back_off.succeeded()
+    back_off.failed(now_us)
+    assert back_off.next_us - now_us == 100_000
+
+
+# files
+
+
+def rows_in(spark: SparkSession, folder: Path, file_format: str = "parquet", **options: str) -> list[Row]:
+    """The rows of all commits in the order in which a reader of the commits gets them."""
+    schema = "_time TIMESTAMP, _change STRING, k STRING, v DOUBLE"
+    rows: list[Row] = []
+    for commit in follow(folder):
+        for file in commit.files:
+            frame = spark.read.schema(schema).options(**options).format(file_format).load(str(file))
+            rows += [(int((row[0].astimezone(UTC) - START).total_seconds()), *row[1:]) for row in frame.collect()]
+    return rows
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("file_format, options", [("parquet", ""), ("orc", ""), ("json", ", 'compression' = 'gzip'"), ("csv", ", 'header' = 'true'")])  # fmt: skip
+def test_files_hold_each_delivery_once_and_in_order(
+    spark: SparkSession, tmp_path: Path, deliveries: Deliveries, file_format: str, options: str
+) -> None:
+    out, directory = tmp_path / "out", tmp_path / "query"
+    into = f"{file_format} OPTIONS ('path' = '{out}'{options})"
+    first, second, third = deliveries(*FIRST), deliveries(*SECOND), deliveries()
+    kept = sink(spark, directory, into)
+    assert kept.delivered() == 0
+    kept.deliver(first)
+    kept.deliver(first)
+    kept.deliver(second)
+    again = sink(spark, directory, into)  # a restart
+    assert again.delivered() == 2
+    again.deliver(second)
+    again.deliver(third)
+    assert sorted(rows_in(spark, out, file_format, header="true"), key=str) == sorted(IN_ORDER, key=str)
+    assert [row[:2] for row in rows_in(spark, out, file_format, header="true")] == [row[:2] for row in IN_ORDER]
+    assert [(commit.number, commit.complete, commit.rows) for commit in follow(out, after=1)] == [
+        (2, second.complete, 2),
+        (3, third.complete, 0),
+    ]
+    ending = {"json": "json.gz"}.get(file_format, file_format)
+    assert sorted(file.name for file in out.glob("0*")) == [f"00000000000{n}-00000.{ending}" for n in (1, 2)]
+
+
+@pytest.mark.spark
+def test_large_deliveries_are_cut_by_time(
+    spark: SparkSession, tmp_path: Path, deliveries: Deliveries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shape, "SMALL_ROWS", 10)
+    monkeypatch.setattr(shape, "PART_ROWS", 30)
+    moments = random.Random(1).sample(range(50), 50)
+    delivery = deliveries(*((at, change, f"{change}{at}", 0.0) for at in moments for change in "+-"))
+    sink(spark, tmp_path / "query", f"parquet OPTIONS ('path' = '{tmp_path}/out')").deliver(delivery)
+    (commit,) = follow(tmp_path / "out")
+    assert len(commit.files) > 2
+    assert [row[:2] for row in rows_in(spark, tmp_path / "out")] == [(at, change) for at in range(50) for change in "-+"]
+
+
+@pytest.mark.spark
+def test_what_a_crash_left_is_not_seen_and_goes(
+    spark: SparkSession, tmp_path: Path, deliveries: Deliveries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, directory, into = tmp_path / "out", tmp_path / "query", f"parquet OPTIONS ('path' = '{tmp_path}/out')"
+    kept = sink(spark, directory, into)
+    kept.deliver(deliveries(*FIRST))
+    second = deliveries(*SECOND)
+    with monkeypatch.context() as broken:
+        broken.setattr(file_sink, "settle", lambda *_: 1 / 0)  # after the files have their names, before the record
+        with pytest.raises(ZeroDivisionError):
+            kept.deliver(second)
+    (out / "000000000002-00007.parquet").write_bytes(b"torn")
+    (out / "mine.parquet").write_bytes(b"the user's own")
+    assert [commit.number for commit in follow(out)] == [1]
+    restarted = sink(spark, directory, into)
+    assert restarted.delivered() == 1
+    restarted.deliver(second)
+    assert [row[:2] for row in rows_in(spark, out)] == [row[:2] for row in IN_ORDER]
+    assert sorted(file.name for file in out.glob("*.parquet")) == [
+        "000000000001-00000.parquet", "000000000002-00000.parquet", "mine.parquet"
+    ]  # fmt: skip
+
+
+@pytest.mark.spark
+def test_records_are_folded_and_can_still_be_followed(
+    spark: SparkSession, tmp_path: Path, deliveries: Deliveries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_sink, "FOLD_AT", 4)
+    out, directory, into = tmp_path / "out", tmp_path / "query", f"parquet OPTIONS ('path' = '{tmp_path}/out')"
+    kept = sink(spark, directory, into)
+    reader = follow(out)
+    seen = []
+    for number in range(1, 11):
+        kept.deliver(deliveries((number, "+", "a", 1.0)))
+        if number == 3:
+            seen = [next(reader).number]  # a reader that is slower than the folding
+    assert sorted(file.name for file in (out / "_commits").glob("0*")) == [
+        "000000000004.folded.json", "000000000008.folded.json", "000000000009.json", "000000000010.json"
+    ]  # fmt: skip
+    assert seen + [commit.number for commit in reader] == list(range(1, 11))
+    assert [commit.number for commit in follow(out)] == list(range(1, 11))
+    assert [commit.number for commit in follow(out, after=6)] == [7, 8, 9, 10]
+    shutil.copy(out / "_commits" / "000000000009.json", out / "_commits" / "000000000007.json")  # a fold cut short
+    assert sink(spark, directory, into).delivered() == 10
+    assert not (out / "_commits" / "000000000007.json").exists()
+
+
+@pytest.mark.spark
+def test_a_folder_of_another_engine_is_not_written_to_unless_it_may_be_replaced(
+    spark: SparkSession, tmp_path: Path, deliveries: Deliveries
+) -> None:
+    into = f"parquet OPTIONS ('path' = '{tmp_path}/out'"
+    sink(spark, tmp_path / "one", f"{into})").deliver(deliveries(*FIRST))
+    with pytest.raises(UserError, match="sink-taken"):
+        sink(spark, tmp_path / "two", f"{into})")
+    replacing = sink(spark, tmp_path / "two", f"{into}, 'existing' = 'replace')")
+    assert list(follow(tmp_path / "out")) == []
+    replacing.deliver(Deliveries(tmp_path / "other")((1, "+", "z", 0.0)))
+    assert rows_in(spark, tmp_path / "out") == [(1, "+", "z", 0.0)]
+
+
+def applied(rows: Sequence[Row]) -> Counter[tuple[Any, Any]]:
+    """Upserts by the definition: a key has the row that came last, or none."""
+    held = {}
+    for _, change, k, v in rows:
+        held[k] = [(k, v)] if change == "+" else []
+    return Counter(row for kept in held.values() for row in kept)
+
+
+@pytest.mark.spark
+def test_files_of_upserts_and_of_current_rows(spark: SparkSession, tmp_path: Path) -> None:
+    by_key, in_the_end = random_changes(1, keyed=True)
+    bags, bag_in_the_end = random_changes(2, keyed=False)
+    assert max(bag_in_the_end.values()) > 1, "no duplicate to test with"
+    upserts = sink(spark, tmp_path / "u", f"parquet OPTIONS ('path' = '{tmp_path}/upserts', 'deliver' = 'upserts', 'key' = 'K')")
+    current = sink(spark, tmp_path / "c", f"parquet OPTIONS ('path' = '{tmp_path}/current', 'deliver' = 'current')")
+    make = Deliveries(tmp_path / "keyed")
+    for rows in by_key:
+        upserts.deliver(make(*rows))
+    assert all(len(pq.read_table(list(commit.files))) <= 3 for commit in follow(tmp_path / "upserts")), "one row a key"
+    assert applied(rows_in(spark, tmp_path / "upserts")) == in_the_end
+    make = Deliveries(tmp_path / "bags")
+    for rows in bags:
+        current.deliver(make(*rows))
+    current.deliver(make())
+    last = list(follow(tmp_path / "current"))[-1]
+    assert Counter((row["k"], row["v"]) for row in pq.read_table(list(last.files)).to_pylist()) == bag_in_the_end
+    assert (last.number, last.rows) == (5, bag_in_the_end.total())
+    assert len(list((tmp_path / "current").glob("*.parquet"))) <= 2, "old states go"
+
+
+@pytest.mark.spark
+def test_a_key_that_does_not_tell_rows_apart_is_refused(spark: SparkSession, tmp_path: Path, deliveries: Deliveries) -> None:
+    kept = sink(spark, tmp_path / "q", f"json OPTIONS ('path' = '{tmp_path}/out', 'deliver' = 'upserts', 'key' = 'k')")
+    with pytest.raises(PySparkException, match='does not tell the rows of the relation apart: more than one has {"k":"a"}'):
+        kept.deliver(deliveries((1, "+", "a", 1.0), (2, "+", "a", 2.0)))
+    assert kept.delivered() == 0
