@@ -44,6 +44,7 @@ from headgate.runtime.lock import Lock
 from headgate.runtime.loop import Epoch, Loop
 from headgate.runtime.query import RunningQuery
 from headgate.runtime.session import started
+from headgate.runtime.staging import on_files
 from headgate.sinks.console import ConsoleSink
 from headgate.sinks.files import ParquetSink
 from headgate.sinks.memory import MemorySink
@@ -71,7 +72,7 @@ class Engine:
         self.catalog = Catalog()
         self.clock: Clock = clock or SystemClock()
         self._temporary = directory is None
-        self._directory = Path(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="headgate-"))
+        self._directory = on_files(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="headgate-"))
         self._directory.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self._directory)
         self._partitions = partitions
