@@ -50,6 +50,7 @@ from headgate.runtime.loop import Epoch, Loop
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.query import RunningQuery
 from headgate.runtime.session import started
+from headgate.runtime.staging import on_files
 from headgate.runtime.statements import Statement, Statements
 from headgate.runtime.trouble import Trouble
 from headgate.sinks.made import made
@@ -80,7 +81,9 @@ class Engine:
         self.catalog = Catalog()
         self.clock = EngineClock(clock or SystemClock())
         self._temporary = directory is None
-        self._directory = Path(directory if directory is not None else tempfile.mkdtemp(prefix="headgate-")).absolute()
+        self._directory = (
+            on_files(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="headgate-"))
+        ).absolute()
         self._directory.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self._directory)
         self._partitions = partitions
