@@ -81,9 +81,7 @@ class Engine:
         self.catalog = Catalog()
         self.clock = EngineClock(clock or SystemClock())
         self._temporary = directory is None
-        self._directory = (
-            on_files(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="headgate-"))
-        ).absolute()
+        self._directory = on_files(tempfile.mkdtemp(prefix="headgate-") if directory is None else directory)
         self._directory.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self._directory)
         self._partitions = partitions
