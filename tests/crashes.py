@@ -109,7 +109,7 @@ def mortal(strike_at: int | None, strike: Callable[[], None] = _raise) -> Iterat
     ]  # fmt: skip
     small: list[tuple[Any, str, Any]] = [
         (journal, "CHECKPOINT_BYTES", 4_000), (log, "MERGE_AT", 4), (fragment, "MOVE_COST_ROWS", 20),
-        (journal.threading, "Thread", AtOnce),
+        (threading, "Thread", AtOnce),
     ]  # fmt: skip
     before = [(owner, name, getattr(owner, name)) for owner, name in places]
     before += [(owner, name, getattr(owner, name)) for owner, name, _ in small]

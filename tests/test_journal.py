@@ -82,10 +82,15 @@ def test_together_is_all_or_nothing(tmp_path: Path) -> None:
     journal, account = opened(tmp_path)
     other = Account(journal, "other")
     undone: list[str] = []
-    with pytest.raises(ZeroDivisionError), journal.together():
-        journal.record("account", {"add": 1}, undo=lambda: undone.append("file"))
-        assert account.total == 0, "nothing happens before all of it is durable"
-        raise ZeroDivisionError
+
+    def half() -> None:
+        with journal.together():
+            journal.record("account", {"add": 1}, undo=lambda: undone.append("file"))
+            assert account.total == 0, "nothing happens before all of it is durable"
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        half()
     assert (account.total, undone) == (0, ["file"])
     with journal.together(), journal.together():
         journal.record("account", {"add": 1})

@@ -71,7 +71,7 @@ class Executor:
         self.one_partition = False
         self.version = 0
         self.journal = journal or Journal()
-        self.subject = f"fragment {fragment.name.lower()}"
+        self.subject = f"fragment {directory.name}"
         self.journal.subjects[self.subject] = self.apply
         self.check()
 

@@ -49,7 +49,7 @@ class FileSource:
         """The files that have been read and are still there."""
         self.read_before = 0
         """How many files have been read, all in all."""
-        self.subject = f"files {inlet.stream.name.lower()}"
+        self.subject = f"files {inlet.folder}"
         inlet.journal.subjects[self.subject] = self.apply
         if not self.path:
             raise UserError(

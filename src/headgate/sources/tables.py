@@ -24,7 +24,7 @@ class TableSource:
         self.inlet = inlet
         self.connector = connector
         self.read = False
-        self.subject = f"table {inlet.stream.name.lower()}"
+        self.subject = f"table {inlet.folder}"
         inlet.journal.subjects[self.subject] = self.apply
 
     def apply(self, what: dict[str, Any]) -> None:
