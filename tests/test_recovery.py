@@ -11,10 +11,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import crashes
 import pytest
 from pyspark.sql import SparkSession
 
-import crashes
 from headgate import Engine
 from headgate.errors import UserError
 from headgate.heartbeat.clock import ManualClock
