@@ -58,7 +58,7 @@ def run(
     script: Annotated[Path, typer.Argument(help="A file of CQL statements.")],
     once: Annotated[bool, typer.Option("--once", help="Process what is there and end.")] = False,
     directory: Annotated[
-        Path | None, typer.Option(help="Where logs and results are kept and `headgate why` looks; not resumed yet.")
+        Path | None, typer.Option(help="Where logs, results and all that must be remembered are kept; the same one resumes.")
     ] = None,
     master: Annotated[str | None, typer.Option(help="Spark master; default: this machine.")] = None,
     debug: Debug = False,
@@ -71,6 +71,11 @@ def run(
 
     text = read_script(script)
     with Engine(started(master), directory, default_sink="console") as engine:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: engine.stop())
+        if engine.resumed:
+            reached = ", ".join(f"{query.name} up to {query.complete}" for query in engine.queries())
+            err.print(f'note: goes on from "{directory}": {reached or "no query"}', markup=False)
         for definition in engine.execute(text, str(script)):
             if isinstance(definition, Listing | Why):
                 out.print(str(definition), markup=False, highlight=False)
@@ -81,12 +86,10 @@ def run(
                 err.print(f'note: query "{query.name}" {query.progress()}', markup=False)
             for growth in query.growing():
                 err.print(f'warning: the state of query "{query.name}" grows without limit: {growth.reason}', markup=False)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: engine.stop())
         if once:
             engine.run_once()
         else:
-            engine.run()
+            engine.run(tell=lambda text: err.print(f"note: {text}", markup=False))
         for query in engine.queries():
             err.print(f"query {query.name}: {query.count} results, complete up to {query.complete}", markup=False)
         for stream in engine.catalog.streams.values():

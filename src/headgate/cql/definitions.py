@@ -5,7 +5,7 @@ What is declared about clocks and delays is read by `time`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -93,13 +93,19 @@ Definition: TypeAlias = (
 
 def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
     """Carry out a script on the catalog, statement by statement; a bare query is registered as q1, q2, ..."""
-    return list(defined(text, catalog, origin))
+    return [definition for _, definition in defined(text, catalog, origin)]
 
 
-def defined(text: str, catalog: Catalog, origin: str = "") -> Iterator[Definition]:
-    """The same one by one, so that each can be put to work before the next: a mistake takes back nothing before it."""
+def defined(
+    text: str, catalog: Catalog, origin: str = "", registered: Mapping[str, Definition] | None = None
+) -> Iterator[tuple[str, Definition]]:
+    """The same one by one, with the statement, so that each can be put to work before the next: a mistake takes back nothing
+    before it. What is registered already, by the same words, is not defined again.
+    """
     for tree in dialect.parse(text, origin):
-        yield _define(tree, text, catalog, origin)
+        statement = _span(tree, text)
+        known = registered.get(statement) if registered is not None else None
+        yield statement, known or _define(tree, text, catalog, origin)
 
 
 def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
@@ -258,7 +264,8 @@ def _query(
     query = _bound(name, tree, text, catalog, place.origin)
     if created is not None:
         kind = "stream" if is_stream(query.plan) else "relation"
-        query = replace(query, connector=into.checked(created, name, kind, query.plan.columns, place))
+        connector = into.checked(created, name, kind, query.plan.columns, place)
+        query = replace(query, connector=connector, from_beginning=bool(created.args.get("from_beginning")))
     if catalog.settings.state == "bounded":
         _refuse_growing(query, Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), place.origin))
     catalog.add(query, place(created.this) if created is not None else None)

@@ -430,9 +430,10 @@ class CqlParser(TimeParser):
 
     def _parse_create_query(self) -> CreateQuery:
         name = self._parse_name()
+        from_beginning = self._match_text_seq("FROM", "BEGINNING")
         if not self._match_text_seq("AS"):
             self.raise_error("expected AS")
-        node = self.expression(CreateQuery(this=name, query=self._parse_query()))
+        node = self.expression(CreateQuery(this=name, from_beginning=from_beginning, query=self._parse_query()))
         if self._match_text_seq("INTO"):
             self._parse_connector(node)
         return node

@@ -20,7 +20,8 @@ from headgate.errors import Place, UserError, nearest, quoted
 Places = Callable[[exp.Expression], Place | None]
 
 MODES = ("changes", "upserts", "current")
-EXISTING = ("refuse", "replace")
+EXISTING = ("refuse", "append", "replace")
+"""What becomes of results that another engine has put where these go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,9 @@ def _with_key(
         raise UserError("bad-option", "upserts need a key", place=places["deliver"],
                         detail="It names the columns that tell the rows of the relation apart.",
                         hint=f"'key' = '{columns[0].name}'")  # fmt: skip
+    if wanted == "current" and options.get("existing") == "append":
+        raise UserError("bad-option", "current rows cannot be appended to those of another run", place=places["existing"],
+                        hint="'existing' = 'replace'")  # fmt: skip
     if "key" in options and ((wanted == "changes" and not SINKS[sink].keyed) or (wanted == "current" and sink in FILES)):
         raise UserError("bad-option", f"a key is of no use where {wanted} are delivered", place=places["key"],
                         hint="'deliver' = 'upserts'")  # fmt: skip

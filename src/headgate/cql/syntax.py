@@ -74,7 +74,9 @@ class Show(exp.Expression):
 
 
 class CreateQuery(exp.Expression):
-    arg_types = {"this": True, "query": True, "format": False, "options": False}
+    """`from_beginning`: it reads all that its streams still keep."""
+
+    arg_types = {"this": True, "query": True, "from_beginning": False, "format": False, "options": False}
 
 
 class CreateFunction(exp.Expression):

@@ -6,6 +6,7 @@ largest of its timestamps; the rest stays on disk.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ import pyarrow.parquet as pq
 from headgate.catalog import Tick
 from headgate.errors import Broken
 
+MAGIC = b"PAR1"
+"""How a Parquet file ends."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -24,6 +28,19 @@ class Chunk:
     rows: int
     low: Tick
     high: Tick
+    size: int = 0
+    """Of its file, in bytes."""
+
+    def problem(self) -> str | None:
+        """Why it cannot be read, as far as a glance at its file tells."""
+        try:
+            with self.path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(-min(size, len(MAGIC)), os.SEEK_END)
+                whole = size == self.size and file.read() == MAGIC
+        except FileNotFoundError:
+            return "it is missing"
+        return None if whole else f"it is torn: {size} bytes of {self.size} are there" if size != self.size else "it is damaged"
 
     def rows_after(self, low: Tick) -> int:
         """How many of its rows have timestamps behind `low`, by reading them."""
@@ -38,7 +55,7 @@ def described(path: Path) -> Chunk | None:
     range_of_time = span(footer, "_t")
     if range_of_time is None:
         raise Broken(f"a chunk without timestamps: {path}")
-    return Chunk(path, footer.num_rows, *range_of_time)
+    return Chunk(path, footer.num_rows, *range_of_time, path.stat().st_size)
 
 
 def span(footer: pq.FileMetaData, column: str) -> tuple[int, int] | None:

@@ -9,11 +9,13 @@ import shutil
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterable
 from importlib import resources
 
 from pyspark.sql import SparkSession
 
 from headgate.errors import UserError
+from headgate.runtime import connectors
 
 JAVA_NEEDED = 17
 
@@ -44,8 +46,8 @@ def check_java() -> None:
         )  # fmt: skip
 
 
-def started(master: str | None = None) -> SparkSession:
-    """The active Spark session, or a new one on this machine."""
+def started(master: str | None = None, formats: Iterable[str] = ()) -> SparkSession:
+    """The active Spark session, or a new one on this machine, which has the connectors that these formats need."""
     active = SparkSession.getActiveSession()
     if active is not None and master is None:
         return active
@@ -55,7 +57,7 @@ def started(master: str | None = None) -> SparkSession:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     quiet = resources.files("headgate.runtime").joinpath("log4j2.properties")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    session = (
+    builder = (
         SparkSession.builder.master(master or f"local[{cores}]")
         .appName("headgate")
         .config("spark.ui.enabled", "false")
@@ -64,8 +66,10 @@ def started(master: str | None = None) -> SparkSession:
         .config("spark.driver.memory", os.environ.get("HEADGATE_DRIVER_MEMORY", "2g"))
         .config("spark.sql.catalogImplementation", "in-memory")
         .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet} -XX:+UseParallelGC")
-        .getOrCreate()
     )
+    for key, value in connectors.settings(formats).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
     logging.getLogger("py4j").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", category=ResourceWarning, module="py4j")
     return session

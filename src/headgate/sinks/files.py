@@ -134,12 +134,14 @@ class FileSink:
             owner = json.loads(claim.read_text())
             if owner["writer"] == self.writer:
                 return
-            if self.connector.options.get("existing") != "replace":
+            existing = self.connector.options.get("existing", "refuse")
+            if existing == "refuse":
                 raise taken(f'folder "{self.connector.options["path"]}"', owner["query"])
-            for file in self.folder.iterdir():
-                if DATA.fullmatch(file.name):
-                    file.unlink()
-            shutil.rmtree(self.commits)
+            if existing == "replace":
+                for file in self.folder.iterdir():
+                    if DATA.fullmatch(file.name):
+                        file.unlink()
+                shutil.rmtree(self.commits)
         self.commits.mkdir(parents=True, exist_ok=True)
         settle(claim, json.dumps({"writer": self.writer, "query": self.query}))
 

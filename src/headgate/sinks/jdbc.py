@@ -120,21 +120,22 @@ class JdbcSink:
         row = run.row(f"SELECT writer, number, query FROM {self.deliveries} WHERE target = ?", self.target)
         if row is not None and row[0] == self.writer:
             return int(row[1])
-        replace = self.connector.options.get("existing") == "replace"
+        existing = self.connector.options.get("existing", "refuse")
         filled = run.exists(self.target) and run.row(f"SELECT 1 FROM {self.target}") is not None
-        if not replace and row is not None:
+        if existing == "refuse" and row is not None:
             raise taken(f'table "{self.target}"', row[2])
-        if not replace and filled and self.mode == "current":
+        if existing == "refuse" and filled and self.mode == "current":
             raise UserError(
                 "sink-taken", f'table "{self.target}" holds rows that are not of query "{self.query}"',
                 detail="It is to hold the current rows of the query and nothing else.",
                 hint="Choose another table, or say 'existing' = 'replace' to do away with them.",
             )  # fmt: skip
-        if replace and filled:
+        if existing == "replace" and filled:
             run(f"DELETE FROM {self.target}")
+        last = int(row[1]) if row is not None and existing == "append" else 0
         run(f"DELETE FROM {self.deliveries} WHERE target = ?", self.target)
-        run(f"INSERT INTO {self.deliveries} VALUES (?, ?, ?, 0, NULL)", self.target, self.query, self.writer)
-        return 0
+        run(f"INSERT INTO {self.deliveries} VALUES (?, ?, ?, {last}, NULL)", self.target, self.query, self.writer)
+        return last
 
     def _deliver(self, delivery: Delivery) -> None:
         frame = self._shaped(delivery) if delivery.rows else None

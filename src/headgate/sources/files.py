@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from typing import Any
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -44,21 +45,43 @@ class FileSource:
         self.inlet = inlet
         self.connector = connector
         self.path = connector.options.get("path", "")
-        self.seen: dict[str, int] = {}
+        self.seen: set[str] = set()
+        """The files that have been read and are still there."""
+        self.read_before = 0
+        """How many files have been read, all in all."""
+        self.subject = f"files {inlet.stream.name.lower()}"
+        inlet.journal.subjects[self.subject] = self.apply
         if not self.path:
             raise UserError(
                 "no-path", f'stream "{inlet.stream.name}" is read from {connector.format} files but has no path',
                 hint="OPTIONS ('path' = 'folder')",
             )  # fmt: skip
 
+    def apply(self, what: dict[str, Any]) -> None:
+        """Files that were read, and files that have been taken away: one of the same name would be a new one."""
+        self.seen = (self.seen | set(what.get("read", ()))) - set(what.get("gone", ()))
+        self.read_before = what["before"]
+
+    def state(self) -> dict[str, Any]:
+        return {"read": sorted(self.seen), "before": self.read_before}
+
     def poll(self, clock: Clock) -> int:
         """Read the files that are new; returns how many tuples went to the log."""
-        new = sorted((file for file in self.listed() if file not in self.seen), key=unquote)
+        there = self.listed()
+        if gone := sorted(self.seen.difference(there)):
+            self.inlet.journal.record(self.subject, {"gone": gone, "before": self.read_before})
+        new = sorted((file for file in there if file not in self.seen), key=unquote)
         taken = 0
         while new:
             batch, new = new[:FILES_A_JOB], new[FILES_A_JOB:]
             taken += self.ingest(batch, clock)
         return taken
+
+    def drain(self, clock: Clock) -> int:
+        return self.poll(clock)
+
+    def stop(self) -> None:
+        """Nothing is held between polls."""
 
     def listed(self) -> list[str]:
         try:
@@ -86,26 +109,27 @@ class FileSource:
         return reader.load(paths)
 
     def ingest(self, files: list[str], clock: Clock) -> int:
-        ranks = {file: len(self.seen) + position for position, file in enumerate(files)}
+        ranks = {file: self.read_before + position for position, file in enumerate(files)}
         staging = self.inlet.log.directory / ".arriving"
-        limits = self.inlet.limits(clock)
-        stamp = int(self.inlet.stamps(1, clock)[0]) if self.inlet.stamped != "external" else None
         try:
-            sorted_out = self.sorted_out(self.read([pattern(file) for file in files]), ranks, limits, stamp)
-            sorted_out.write.mode("overwrite").partitionBy("_verdict").parquet(str(staging))
-            staged = Staged(self.session, self.inlet, staging)
-            if self.inlet.policy == "fail":
-                self.inlet.refuse(staged.untimely())
-            batch = staged.batch()
-            self.seen |= ranks
-            self.inlet.count(staged.counts())
-            self.inlet.dead.adopt(staged.letters())
-            chunks = self.inlet.log.adopt(staged.files.get(TUPLE, []))
+            with self.inlet.together():
+                limits = self.inlet.limits(clock)
+                stamp = int(self.inlet.stamps(1, clock)[0]) if self.inlet.stamped != "external" else None
+                sorted_out = self.sorted_out(self.read([pattern(file) for file in files]), ranks, limits, stamp)
+                sorted_out.write.mode("overwrite").partitionBy("_verdict").parquet(str(staging))
+                staged = Staged(self.session, self.inlet, staging)
+                if self.inlet.policy == "fail":
+                    self.inlet.refuse(staged.untimely())
+                batch, counts = staged.batch(), staged.counts()
+                self.inlet.dead.adopt(staged.letters())
+                chunks = self.inlet.log.adopt(staged.files.get(TUPLE, []))
+                self.inlet.took(counts, batch, counts.total(), clock)
+                read = {"read": files, "before": self.read_before + len(files)}
+                self.inlet.journal.record(self.subject, read)
         except PySparkException as error:
             raise self.refused(error) from None
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-        self.inlet.tell(batch, clock)
         return sum(chunk.rows for chunk in chunks)
 
     def sorted_out(self, rows: DataFrame, ranks: dict[str, int], limits: Limits, stamp: Tick | None) -> DataFrame:
@@ -132,7 +156,7 @@ class FileSource:
         ranked = located.join(broadcast(order), located["_file"] == order["_name"], "left")
         rank = "COALESCE(_rank, CAST(RAISE_ERROR(CONCAT('a file that was not listed: ', _file)) AS BIGINT))"
         judged = ranked.selectExpr(
-            *columns, "_n", "_t", "_upto", "_raw", f"SHIFTLEFT({rank}, 43) | _within AS _s",
+            *columns, "_n", "_t", "_upto", "_raw", f"SHIFTLEFT({rank} & {2**20 - 1}L, 43) | _within AS _s",
             f"{verdict_sql(stream, limits)} AS _verdict",
         )  # fmt: skip
         dead = f"_verdict <> '{TUPLE}'"

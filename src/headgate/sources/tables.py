@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -22,6 +23,20 @@ class TableSource:
         self.inlet = inlet
         self.connector = connector
         self.read = False
+        self.subject = f"table {inlet.stream.name.lower()}"
+        inlet.journal.subjects[self.subject] = self.apply
+
+    def apply(self, what: dict[str, Any]) -> None:
+        self.read = what["read"]
+
+    def state(self) -> dict[str, Any]:
+        return {"read": self.read}
+
+    def drain(self, clock: Clock) -> int:
+        return self.poll(clock)
+
+    def stop(self) -> None:
+        """Nothing is held between polls."""
 
     def poll(self, clock: Clock) -> int:
         """Read the relation, the first time; returns how many rows it has."""
@@ -40,7 +55,8 @@ class TableSource:
             raise UserError(
                 "source-failed", f'Spark cannot read relation "{relation.name}" from {self.connector.format}', detail=said
             ) from None
-        self.read = True
-        chunks = self.inlet.log.adopt(sorted(staging.glob("*.parquet")))
+        with self.inlet.together():
+            chunks = self.inlet.log.adopt(sorted(staging.glob("*.parquet")))
+            self.inlet.journal.record(self.subject, {"read": True})
         shutil.rmtree(staging)
         return sum(chunk.rows for chunk in chunks)
