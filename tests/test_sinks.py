@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from postgres_server import Server, binaries, running
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -23,6 +24,7 @@ from rich.console import Console
 from headgate.catalog import Catalog, Query
 from headgate.cql.definitions import define
 from headgate.errors import UserError
+from headgate.runtime import connectors
 from headgate.sinks import files as file_sink
 from headgate.sinks import shape
 from headgate.sinks.console import ConsoleSink
@@ -272,3 +274,108 @@ def test_a_key_that_does_not_tell_rows_apart_is_refused(spark: SparkSession, tmp
     with pytest.raises(PySparkException, match='does not tell the rows of the relation apart: more than one has {"k":"a"}'):
         kept.deliver(deliveries((1, "+", "a", 1.0), (2, "+", "a", 2.0)))
     assert kept.delivered() == 0
+
+
+# databases
+
+
+def add_jars(spark: SparkSession, connector: str) -> None:
+    """Give the session of all tests a connector: fetched if need be, laid where the driver's class loader finds it."""
+    try:
+        files = connectors.jars([connector])
+    except UserError as error:
+        pytest.skip(f"no connector for {connector}: {error.message}. {error.detail}")
+    jvm: Any = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    for file in files:
+        loader.addURL(jvm.java.io.File(str(file)).toURI().toURL())
+
+
+@pytest.fixture(scope="module")
+def postgres(spark: SparkSession) -> Iterator[Server]:
+    home = binaries()
+    if home is None:
+        pytest.skip("no PostgreSQL server on this machine: initdb, pg_ctl and psql were not found")
+    add_jars(spark, "jdbc")
+    with running(home) as server:
+        yield server
+
+
+def table_of(server: Server, name: str) -> Counter[tuple[str, float]]:
+    return Counter((k, float(v)) for k, v in server.ask(f"SELECT k, v FROM {name}"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("options, keyed", [("'deliver' = 'upserts', 'key' = 'k'", True), ("'deliver' = 'current'", False)])
+def test_postgres_holds_the_current_rows_after_every_delivery(
+    spark: SparkSession, postgres: Server, tmp_path: Path, options: str, keyed: bool
+) -> None:
+    name = "keyed" if keyed else "bag"
+    into = f"jdbc OPTIONS ('url' = '{postgres.url}', 'dbtable' = '{name}', 'user' = 'tester', {options})"
+    table, make, now = sink(spark, tmp_path / "q", into), Deliveries(tmp_path / "outbox"), Counter[tuple[str, float]]()
+    for rows in random_changes(3, keyed)[0]:
+        delivery = make(*rows)
+        table.deliver(delivery)
+        table.deliver(delivery)
+        now.update((k, v) for _, change, k, v in rows if change == "+")  # type: ignore[misc]
+        now.subtract((k, v) for _, change, k, v in rows if change == "-")  # type: ignore[misc]
+        assert table_of(postgres, name) == +now
+    restarted = sink(spark, tmp_path / "q", into)
+    assert restarted.delivered() == 4
+    restarted.deliver(delivery)
+    assert table_of(postgres, name) == +now
+    table.close()
+    assert postgres.ask("SELECT COUNT(*) FROM pg_tables WHERE tablename LIKE 'headgate_stage%'") == [["0"]]
+
+
+@pytest.mark.spark
+def test_postgres_takes_a_delivery_whole_or_not_at_all(spark: SparkSession, postgres: Server, tmp_path: Path, deliveries: Deliveries) -> None:
+    options = f"'url' = '{postgres.url}', 'dbtable' = 'log', 'user' = 'tester'"
+    table = sink(spark, tmp_path / "q", f"jdbc OPTIONS ({options})")
+    table.deliver(deliveries(*FIRST))
+    postgres.ask("ALTER TABLE headgate_deliveries RENAME TO gone")  # the last statement of the transaction fails
+    second = deliveries(*SECOND)
+    with pytest.raises(UserError, match="sink-failed"):
+        table.deliver(second)
+    assert postgres.ask("SELECT COUNT(*) FROM log") == [["4"]]
+    postgres.ask("ALTER TABLE gone RENAME TO headgate_deliveries")
+    table.deliver(second)
+    assert [(change, k) for change, k in postgres.ask('SELECT "_change", k FROM log')] == [(row[1], row[2]) for row in IN_ORDER]
+    assert postgres.ask("SELECT number, complete FROM headgate_deliveries WHERE target = 'log'") == [["2", second.complete.isoformat()]]
+    with pytest.raises(UserError, match="sink-taken"):
+        sink(spark, tmp_path / "other", f"jdbc OPTIONS ({options})")
+    appending = sink(spark, tmp_path / "other", f"jdbc OPTIONS ({options}, 'existing' = 'append')")
+    assert appending.delivered() == 2
+    sink(spark, tmp_path / "third", f"jdbc OPTIONS ({options}, 'existing' = 'replace')")
+    assert postgres.ask("SELECT COUNT(*) FROM log") == [["0"]]
+
+
+@pytest.mark.spark
+def test_a_database_that_is_down_is_found_when_a_query_is_created_and_waited_for_after_a_restart(
+    spark: SparkSession, postgres: Server, tmp_path: Path, deliveries: Deliveries
+) -> None:
+    away = f"jdbc OPTIONS ('url' = 'jdbc:postgresql://127.0.0.1:1/postgres', 'dbtable' = 't', 'user' = 'tester')"
+    with pytest.raises(UserError, match="sink-failed"):
+        sink(spark, tmp_path / "q", away)
+    sink(spark, tmp_path / "q", away.replace("127.0.0.1:1/", f"127.0.0.1:{postgres.port}/"))
+    restarted = sink(spark, tmp_path / "q", away)
+    assert restarted.delivered() is None
+    with pytest.raises(UserError, match="sink-failed"):
+        restarted.deliver(deliveries(*FIRST))
+
+
+@pytest.mark.spark
+def test_a_database_without_on_conflict(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Derby comes with Spark. It stands for all that are not PostgreSQL."""
+    monkeypatch.chdir(tmp_path)  # it writes a log there
+    url = "jdbc:derby:memory:sinks;create=true"
+    into = f"jdbc OPTIONS ('url' = '{url}', 'dbtable' = 'held', 'deliver' = 'upserts', 'key' = 'k', 'createTableColumnTypes' = 'k VARCHAR(9)')"
+    with pytest.raises(UserError, match="PostgreSQL only"):
+        sink(spark, tmp_path / "bag", f"jdbc OPTIONS ('url' = '{url}', 'dbtable' = 'bag', 'deliver' = 'current')")
+    table, make = sink(spark, tmp_path / "q", into), Deliveries(tmp_path / "outbox")
+    changes, in_the_end = random_changes(4, keyed=True)
+    for rows in changes:
+        table.deliver(make(*rows))
+    table.close()
+    frame = spark.read.format("jdbc").options(url=url, dbtable="held").load()
+    assert Counter((row["k"], row["v"]) for row in frame.collect()) == in_the_end

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.catalog import Connector
 from headgate.cql import into
-from headgate.errors import UserError
 from headgate.runtime.session import own
 from headgate.sinks import shape
+from headgate.sinks.connected import check_connected
 from headgate.sinks.sink import Delivery
 from headgate.sinks.writer import identity
 
@@ -28,7 +27,7 @@ class DeltaSink:
         self.path = connector.options["path"]
         self.session = own(session)
         self.writer = identity(directory)
-        check_installed(self.session)
+        check_connected(self.session, "delta")
 
     def deliver(self, delivery: Delivery) -> None:
         if delivery.rows:
@@ -45,15 +44,3 @@ class DeltaSink:
 def transaction(writer: str, delivery: Delivery) -> dict[str, str]:
     return {"txnAppId": f"headgate/{delivery.query}/{writer}", "txnVersion": str(delivery.number)}
 
-
-def check_installed(session: SparkSession) -> None:
-    try:
-        session.read.format("delta").load("/no such table")
-    except PySparkException as error:
-        if error.getCondition() != "DATA_SOURCE_NOT_FOUND":
-            return  # it is the table that is not there
-        raise UserError(
-            "no-connector", "Delta Lake is not installed in this Spark session",
-            hint="Start Spark with the package io.delta:delta-spark for its version, and spark.sql.extensions = "
-            "io.delta.sql.DeltaSparkSessionExtension.",
-        ) from error  # fmt: skip

@@ -28,6 +28,7 @@ from headgate.cql import into
 from headgate.errors import UserError
 from headgate.runtime.session import own
 from headgate.sinks import shape
+from headgate.sinks.connected import absent
 from headgate.sinks.sink import Delivery
 from headgate.sinks.writer import identity, known, taken
 
@@ -158,10 +159,7 @@ class JdbcSink:
         if self.mode == "changes":
             frame = shape.ordered(frame, delivery.rows)
         elif self.key:
-            columns = ", ".join(map(shape.quoted, self.key))
-            missing = " OR ".join(f"{shape.quoted(column)} IS NULL" for column in self.key)
-            null = f"CAST(RAISE_ERROR('the key ({columns}) of a row is null') AS BOOLEAN)"
-            frame = shape.upserts(frame, self.key).where(f"IF({missing}, {null}, TRUE)").drop("_time")
+            frame = shape.known_keys(shape.upserts(frame, self.key), self.key).drop("_time")
         else:
             frame = shape.repeated(shape.netted(None, frame)).selectExpr("*", "IF(_n > 0, '+', '-') AS _change").drop("_n")
         return frame.selectExpr("*", "MONOTONICALLY_INCREASING_ID() AS _row")
@@ -261,10 +259,7 @@ class Database:
         thrown = getattr(error, "java_exception", None)
         said = str(thrown.toString() if thrown is not None else error).strip().splitlines()[0]
         if "ClassNotFoundException" in said or "No suitable driver" in said or "did not find registered driver" in said:
-            return UserError(
-                "no-connector", f'no driver for "{self.url.partition("?")[0]}" is there', detail=f"{said}.",
-                hint="Start Spark with the driver's package, such as org.postgresql:postgresql, or name its class by 'driver'.",
-            )  # fmt: skip
+            return absent("jdbc", f'No driver was found for "{self.url.partition("?")[0]}".')
         return UserError("sink-failed", f'table "{target}" cannot be written', detail=said)
 
 

@@ -58,10 +58,16 @@ def upserts(frame: DataFrame, key: Sequence[str]) -> DataFrame:
     """
     columns = ", ".join(map(quoted, key))
     window = f"OVER (PARTITION BY {columns} ORDER BY _time, _change DESC)"
-    wrong = f"'the key ({columns}) does not tell the rows of the relation apart: more than one has ' || TO_JSON(STRUCT({columns}))"
+    wrong = f"'the key does not tell the rows of the relation apart: more than one has ' || TO_JSON(STRUCT({columns}))"
     last = f"IF(_before = _change, CAST(RAISE_ERROR({wrong}) AS BOOLEAN), _next IS NULL)"
     beside = frame.selectExpr("*", f"LAG(_change) {window} AS _before", f"LEAD(_change) {window} AS _next")
     return beside.where(last).drop("_before", "_next")
+
+
+def known_keys(frame: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Refuse keys that are null, where nothing can be found again by them."""
+    missing = " OR ".join(f"{quoted(column)} IS NULL" for column in key)
+    return frame.where(f"IF({missing}, CAST(RAISE_ERROR('a column of the key is null') AS BOOLEAN), TRUE)")
 
 
 def netted(before: DataFrame | None, frame: DataFrame) -> DataFrame:
