@@ -16,12 +16,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from kafka_broker import broker, create_topic
 from postgres_server import Server, binaries, running
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
-from headgate.catalog import Catalog, Query
+from headgate.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.errors import UserError
 from headgate.runtime import connectors
@@ -30,6 +31,7 @@ from headgate.sinks import shape
 from headgate.sinks.console import ConsoleSink
 from headgate.sinks.delta import transaction
 from headgate.sinks.files import follow
+from headgate.sinks.kafka import KafkaSink
 from headgate.sinks.made import made
 from headgate.sinks.retry import BackOff
 from headgate.sinks.sink import Delivery, Sink
@@ -340,13 +342,15 @@ def test_postgres_takes_a_delivery_whole_or_not_at_all(spark: SparkSession, post
     assert postgres.ask("SELECT COUNT(*) FROM log") == [["4"]]
     postgres.ask("ALTER TABLE gone RENAME TO headgate_deliveries")
     table.deliver(second)
-    assert [(change, k) for change, k in postgres.ask('SELECT "_change", k FROM log')] == [(row[1], row[2]) for row in IN_ORDER]
+    assert [row[0] for row in postgres.ask('SELECT "_change" FROM log')] == [row[1] for row in IN_ORDER]
     assert postgres.ask("SELECT number, complete FROM headgate_deliveries WHERE target = 'log'") == [["2", second.complete.isoformat()]]
     with pytest.raises(UserError, match="sink-taken"):
         sink(spark, tmp_path / "other", f"jdbc OPTIONS ({options})")
     appending = sink(spark, tmp_path / "other", f"jdbc OPTIONS ({options}, 'existing' = 'append')")
     assert appending.delivered() == 2
     sink(spark, tmp_path / "third", f"jdbc OPTIONS ({options}, 'existing' = 'replace')")
+    with pytest.raises(UserError, match="sink-taken"):
+        table.deliver(deliveries(*SECOND))
     assert postgres.ask("SELECT COUNT(*) FROM log") == [["0"]]
 
 
@@ -354,7 +358,7 @@ def test_postgres_takes_a_delivery_whole_or_not_at_all(spark: SparkSession, post
 def test_a_database_that_is_down_is_found_when_a_query_is_created_and_waited_for_after_a_restart(
     spark: SparkSession, postgres: Server, tmp_path: Path, deliveries: Deliveries
 ) -> None:
-    away = f"jdbc OPTIONS ('url' = 'jdbc:postgresql://127.0.0.1:1/postgres', 'dbtable' = 't', 'user' = 'tester')"
+    away = "jdbc OPTIONS ('url' = 'jdbc:postgresql://127.0.0.1:1/postgres', 'dbtable' = 't', 'user' = 'tester')"
     with pytest.raises(UserError, match="sink-failed"):
         sink(spark, tmp_path / "q", away)
     sink(spark, tmp_path / "q", away.replace("127.0.0.1:1/", f"127.0.0.1:{postgres.port}/"))
@@ -379,3 +383,183 @@ def test_a_database_without_on_conflict(spark: SparkSession, tmp_path: Path, mon
     table.close()
     frame = spark.read.format("jdbc").options(url=url, dbtable="held").load()
     assert Counter((row["k"], row["v"]) for row in frame.collect()) == in_the_end
+
+
+# Kafka
+
+
+@pytest.fixture(scope="module")
+def kafka(spark: SparkSession) -> Iterator[str]:
+    add_jars(spark, "kafka")
+    with broker() as servers:
+        yield servers
+
+
+def records(servers: str, topic: str) -> list[tuple[str | None, Any, str]]:
+    """Key, value and position of everything in a topic, partition by partition in order."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "test", "enable.partition.eof": True})
+    partitions = consumer.list_topics(topic, 10).topics[topic].partitions
+    found = []
+    for partition in partitions:
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+        while (message := consumer.poll(30)) is not None and not message.error():
+            headers = {name: value.decode() for name, value in message.headers()}
+            key, value = message.key(), message.value()
+            delivered = f"{headers['headgate-delivery'].partition('/')[2]}/{headers['headgate-position']}"
+            found.append((key and key.decode(), value and json.loads(value), delivered))
+    consumer.close()
+    return found
+
+
+@pytest.mark.spark
+def test_kafka_gets_each_record_once_in_order_also_when_a_delivery_was_cut_short(
+    spark: SparkSession, kafka: str, tmp_path: Path, deliveries: Deliveries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(kafka, "log", partitions=2)
+    into = f"kafka OPTIONS ('kafka.bootstrap.servers' = '{kafka}', 'topic' = 'log', 'key' = 'k')"
+    topic = sink(spark, tmp_path / "q", into)
+    first, second = deliveries(*FIRST), deliveries(*SECOND)
+    topic.deliver(first)
+    topic.deliver(first)
+    assert topic.delivered() == 0
+    send = KafkaSink._send
+    with monkeypatch.context() as broken:
+
+        def send_one_and_die(self: KafkaSink, frame: DataFrame, rows: int) -> None:
+            send(self, frame.where("key = 'c'"), rows)
+            raise KeyboardInterrupt
+
+        broken.setattr(KafkaSink, "_send", send_one_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            topic.deliver(second)
+    topic.close()
+    assert len(records(kafka, "log")) == 5
+    restarted = sink(spark, tmp_path / "q", into)
+    assert restarted.delivered() == 1
+    restarted.deliver(second)
+    restarted.close()
+    found = records(kafka, "log")
+    assert sorted(position for *_, position in found) == sorted(["1/1-0", "1/1-1", "1/2-0", "1/2-1", "2/1-0", "2/2-0"])
+    assert [(value["_time"], value["_change"], value["v"]) for key, value, _ in found if key == "a"] == [
+        ("2026-11-01T00:00:01.000000Z", "+", 1.0), ("2026-11-01T00:00:03.000000Z", "-", 1.0), ("2026-11-01T00:00:03.000000Z", "+", None)
+    ]  # fmt: skip
+
+
+@pytest.mark.spark
+def test_kafka_gets_upserts_and_tombstones(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
+    create_topic(kafka, "held", partitions=2)
+    topic = sink(spark, tmp_path / "q", f"kafka OPTIONS ('kafka.bootstrap.servers' = '{kafka}', 'topic' = 'held', 'key' = 'k', 'deliver' = 'upserts')")
+    make, (changes, in_the_end) = Deliveries(tmp_path / "outbox"), random_changes(5, keyed=True)
+    for rows in changes:
+        topic.deliver(make(*rows))
+    topic.close()
+    held = {key: value and value["v"] for key, value, _ in records(kafka, "held")}
+    assert Counter((key, value) for key, value in held.items() if value is not None) == in_the_end
+
+
+# webhook, callback, console, delta
+
+
+class Listener(ThreadingHTTPServer):
+    """Takes posts, and refuses as many as it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.refusing = 0
+        self.taken: list[tuple[dict[str, str], dict[str, Any]]] = []
+
+
+class Answers(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:  # noqa: N802 - the library's name
+        assert isinstance(self.server, Listener)
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        refused = self.server.refusing > 0
+        self.server.refusing -= refused
+        if not refused:
+            self.server.taken.append((dict(self.headers), body))
+        self.send_response(503 if refused else 204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    server = Listener()
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join(10)
+
+
+@pytest.mark.spark
+def test_a_webhook_gets_batches_in_order_and_only_the_refused_ones_again(
+    spark: SparkSession, listener: Listener, tmp_path: Path, deliveries: Deliveries
+) -> None:
+    url = f"http://127.0.0.1:{listener.server_port}/alerts"
+    hook = sink(spark, tmp_path / "q", f"webhook OPTIONS ('url' = '{url}', 'rows' = '3', 'header.Authorization' = 'Bearer x')")
+    first, second = deliveries(*FIRST), deliveries(*SECOND)
+    listener.refusing = 1
+    with pytest.raises(UserError, match="503"):
+        hook.deliver(first)
+    hook.deliver(first)
+    listener.refusing = 0
+    hook.deliver(second)
+    posts = [(body["number"], body["part"], body["last"]) for _, body in listener.taken]
+    assert posts == [(1, 0, False), (1, 1, True), (2, 0, True)]
+    rows = [row for _, body in listener.taken for row in body["rows"]]
+    assert [row["_change"] for row in rows] == [row[1] for row in IN_ORDER]
+    assert rows[0] == {"_time": "2026-11-01T00:00:01.000000Z", "_change": "+", "k": "a", "v": 1.0}
+    keys = [headers["Idempotency-key"] for headers, _ in listener.taken]
+    assert [key.partition("/")[2] for key in keys] == ["1/0", "1/1", "2/0"]
+    assert listener.taken[0][0]["Authorization"] == "Bearer x"
+    listener.refusing = 1
+    third = deliveries(*SECOND, *SECOND, (14, "+", "z", 0.0))
+    hook.rows = 2  # type: ignore[attr-defined]
+    listener.taken.clear()
+    with pytest.raises(UserError, match="503"):
+        hook.deliver(third)
+    assert [body["part"] for _, body in listener.taken] == []
+    hook.deliver(third)
+    assert [body["part"] for _, body in listener.taken] == [0, 1, 2]
+
+
+CALLS: list[tuple[int, list[tuple[str, str | None]]]] = []
+
+
+def called(delivery: Delivery, batches: Iterator[pa.RecordBatch]) -> None:
+    CALLS.append((delivery.number, [(row["_change"], row["k"]) for batch in batches for row in batch.to_pylist()]))
+
+
+@pytest.mark.spark
+def test_a_callback_gets_deliveries_as_arrow_batches(spark: SparkSession, tmp_path: Path, deliveries: Deliveries) -> None:
+    CALLS.clear()
+    with pytest.raises(UserError, match="no-such-function"):
+        sink(spark, tmp_path / "q", "callback OPTIONS ('function' = 'test_sinks:cald')")
+    plain = sink(spark, tmp_path / "q", "callback OPTIONS ('function' = 'test_sinks:called')")
+    upserts = sink(spark, tmp_path / "q", "callback OPTIONS ('function' = 'test_sinks:called', 'deliver' = 'upserts', 'key' = 'k')")
+    plain.deliver(deliveries(*SECOND))
+    upserts.deliver(deliveries((1, "+", "a", 1.0), (2, "-", "a", 1.0), (2, "+", "b", 1.0)))
+    plain.deliver(deliveries())
+    assert CALLS == [(1, [("+", "c"), ("-", "b")]), (2, [("-", "a"), ("+", "b")]), (3, [])]
+
+
+def test_the_console_shows_the_first_in_order_and_counts_the_rest(deliveries: Deliveries, capsys: pytest.CaptureFixture[str]) -> None:
+    ConsoleSink(Console(soft_wrap=True)).deliver(deliveries(*((at, "+", "k", None) for at in reversed(range(60)))))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "q 2026-11-01 00:00:00+00:00 + k=k, v=None"
+    assert [line.split()[2] for line in lines[:50]] == sorted(line.split()[2] for line in lines[:50])
+    assert lines[50:] == ["q ... and 10 more", "q complete up to 2026-11-01 00:00:10+00:00"]
+
+
+@pytest.mark.spark
+def test_delta_is_told_who_writes_and_which_delivery(spark: SparkSession, tmp_path: Path, deliveries: Deliveries) -> None:
+    deliveries()
+    assert transaction("w", deliveries(*FIRST)) == {"txnAppId": "headgate/q/w", "txnVersion": "2"}
+    with pytest.raises(UserError, match="no-connector"):
+        sink(spark, tmp_path / "q", f"delta OPTIONS ('path' = '{tmp_path}/out')")

@@ -146,10 +146,12 @@ class JdbcSink:
         with self.database.transaction() as run:
             if frame is not None:
                 self._merge(run, frame, delivery)
-            run(
+            changed = run(
                 f"UPDATE {self.deliveries} SET number = {delivery.number}, complete = ? WHERE target = ? AND writer = ?",
                 complete, self.target, self.writer,
             )  # fmt: skip
+            if not changed:
+                raise taken(f'table "{self.target}"', "another")
 
     def _shaped(self, delivery: Delivery) -> DataFrame:
         """The rows to merge, each with a number of its own, `_row`."""
@@ -270,9 +272,10 @@ class Transaction:
         self.database = database
         self.connection = connection
 
-    def __call__(self, sql: str, *values: str) -> None:
+    def __call__(self, sql: str, *values: str) -> int:
+        """How many rows changed."""
         with self._prepared(sql, values) as statement:
-            statement.executeUpdate()
+            return int(statement.executeUpdate())
 
     def row(self, sql: str, *values: str) -> list[Any] | None:
         """The first row of an answer."""
