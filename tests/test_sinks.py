@@ -515,7 +515,7 @@ def test_a_webhook_gets_batches_in_order_and_only_the_refused_ones_again(
     rows = [row for _, body in listener.taken for row in body["rows"]]
     assert [row["_change"] for row in rows] == [row[1] for row in IN_ORDER]
     assert rows[0] == {"_time": "2026-11-01T00:00:01.000000Z", "_change": "+", "k": "a", "v": 1.0}
-    keys = [headers["Idempotency-key"] for headers, _ in listener.taken]
+    keys = [headers["Idempotency-Key"] for headers, _ in listener.taken]
     assert [key.partition("/")[2] for key in keys] == ["1/0", "1/1", "2/0"]
     assert listener.taken[0][0]["Authorization"] == "Bearer x"
     listener.refusing = 1

@@ -168,7 +168,7 @@ class JdbcSink:
 
     def _write(self, frame: DataFrame) -> None:
         options = {**self.database.options, "dbtable": self.stage, "truncate": "true"}
-        options.pop("createTableColumnTypes", None)
+        options["createTableColumnTypes"] = self.database.types(frame)
         frame.write.format("jdbc").options(**options).mode("overwrite").save()
 
     def _merge(self, run: Transaction, frame: DataFrame, delivery: Delivery) -> None:
@@ -257,6 +257,11 @@ class Database:
             with suppress(Py4JJavaError):
                 connection.close()
 
+    def types(self, frame: DataFrame) -> str:
+        """What the user says of the types of columns. Not every database compares long texts, so `_change` is a short one."""
+        given = [self.options["createTableColumnTypes"]] if "createTableColumnTypes" in self.options else []
+        return ", ".join([*given, *(["_change VARCHAR(1)"] if "_change" in frame.columns else [])])
+
     def translated(self, error: Exception, target: str) -> UserError:
         thrown = getattr(error, "java_exception", None)
         said = str(thrown.toString() if thrown is not None else error).strip().splitlines()[0]
@@ -318,7 +323,7 @@ class Transaction:
     def create(self, table: str, frame: DataFrame) -> None:
         """A table for the columns of a frame, with the types that Spark has for this database."""
         database = self.database
-        types = database.jvm.scala.Option.apply(database.options.get("createTableColumnTypes"))
+        types = database.jvm.scala.Option.apply(database.types(frame) or None)
         utils = database.packages.execution.datasources.jdbc.JdbcUtils
         columns = utils.schemaString(database.dialect, frame._jdf.schema(), False, types)
         self(f"CREATE TABLE {table} ({columns}) {database.options.get('createTableOptions', '')}")
