@@ -58,7 +58,9 @@ def running(home: Path) -> Iterator[Server]:
     data = folder / "data"
 
     def run(*command: str) -> None:
-        subprocess.run([*prefix, str(home / command[0]), *command[1:]], cwd=folder, timeout=60, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*prefix, str(home / command[0]), *command[1:]], cwd=folder, timeout=60, check=True, stdout=subprocess.DEVNULL
+        )
 
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off -c max_connections=20"
     try:

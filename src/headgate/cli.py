@@ -61,16 +61,17 @@ def run(
         Path | None, typer.Option(help="Where logs, results and all that must be remembered are kept; the same one resumes.")
     ] = None,
     master: Annotated[str | None, typer.Option(help="Spark master; default: this machine.")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="A setting of Spark, key=value; can be given several times.")] = None,
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
     from headgate.cql.definitions import Explanation, Listing
     from headgate.engine import Engine
     from headgate.heartbeat.why import Why
-    from headgate.runtime.session import started
+    from headgate.runtime.session import settings, started
 
     text = read_script(script)
-    with Engine(started(master), directory, default_sink="console") as engine:
+    with Engine(started(master, settings(conf or [])), directory, default_sink="console") as engine:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: engine.stop())
         if engine.resumed:

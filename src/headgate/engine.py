@@ -29,7 +29,7 @@ from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
 from headgate.catalog import UNLIMITED, Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View, late_name
-from headgate.cql.definitions import BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked, defined
+from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked, defined
 from headgate.delta.lower import lower
 from headgate.delta.sql import name
 from headgate.errors import UserError
@@ -50,6 +50,7 @@ from headgate.runtime.loop import Epoch, Loop
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.query import RunningQuery
 from headgate.runtime.session import started
+from headgate.runtime.staging import on_files
 from headgate.runtime.statements import Statement, Statements
 from headgate.runtime.trouble import Trouble
 from headgate.sinks.made import made
@@ -80,7 +81,7 @@ class Engine:
         self.catalog = Catalog()
         self.clock = EngineClock(clock or SystemClock())
         self._temporary = directory is None
-        self._directory = Path(directory if directory is not None else tempfile.mkdtemp(prefix="headgate-")).absolute()
+        self._directory = on_files(tempfile.mkdtemp(prefix="headgate-") if directory is None else directory)
         self._directory.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self._directory)
         self._partitions = partitions
@@ -96,6 +97,8 @@ class Engine:
         self._logs: dict[str, Log] = {}
         self._loop = Loop(self.clock, self._heartbeats, self._logs, self._journal, lambda: self.catalog.settings)
         self._trouble = Trouble()
+        self._recorded_folder: str | None = None
+        """While a statement is executed again: where its files are."""
         self._stopping = False
         self._dropped = False
         self._told_us = -STATUS_US
@@ -150,11 +153,13 @@ class Engine:
         """Do once more what was done before the restart."""
         match what:
             case {"statement": said}:
-                statement = Statement(**said)
+                statement = Statement(**{**said, "said": tuple(said["said"])})
                 self.clock.stand_at(statement.now)
+                self._recorded_folder = statement.folder
                 for _, definition in defined(statement.cql, self.catalog):
                     self._carry_out(definition)
                     self._statements.recall(statement, definition)
+                self._recorded_folder = None
             case {"sensors": [stream, known, rate]}:
                 self._declare_sensors(stream, known, None if rate is None else Fraction(rate))
             case {"aggregate": function}:
@@ -191,7 +196,7 @@ class Engine:
         known = {
             "streams": {inlet.log.directory for inlet in self._inlets.values()},
             "dead": {inlet.dead.directory for inlet in self._inlets.values()},
-            "sources": {self._directory / "sources" / name.lower() for name in self._inlets},
+            "sources": {self._directory / "sources" / inlet.folder for inlet in self._inlets.values()},
             "queries": {query.executor.directory for query in self.queries()},
         }
         for kind, folders in known.items():
@@ -225,12 +230,17 @@ class Engine:
         return catalog.settings, deepcopy(catalog.declarations), tuple(catalog.streams.values()), catalog.pending
 
     def _remember(self, said: str, definition: Definition) -> None:
-        statement = self._statements.of(said, definition, self.clock.now_us())
+        made = definition.now if isinstance(definition, Altered) else definition
+        folder = None
+        if isinstance(made, Query):
+            folder = self.query(made.name).executor.directory.name
+        elif isinstance(made, Stream | Relation):
+            folder = self._inlets[made.name].folder
+        statement = self._statements.of(said, definition, self.clock.now_us(), folder)
         done = lambda: self._statements.add(statement, definition)  # noqa: E731
         self._journal.record("engine", {"statement": asdict(statement)}, then=done)
-        if isinstance(definition, Query):
-            executor = self.query(definition.name).executor
-            outbox = self.query(definition.name).outbox
+        if isinstance(made, Query):
+            executor, outbox = self.query(made.name).executor, self.query(made.name).outbox
             self._journal.record(executor.subject, executor.state())
             self._journal.record(outbox.subject, {"number": outbox.number})
 
@@ -246,6 +256,12 @@ class Engine:
                 self._add_query(definition)
             case Dropped():
                 self._forget(definition)
+            case Altered(Query() as query, Query() as before):
+                self._replace_query(query, before)
+            case Altered(Stream() as stream):
+                self._reshape(stream)
+            case Altered():
+                pass
             case Setting():
                 self._heed_settings()
             case View() | Function() | Explanation() | Listing():
@@ -290,19 +306,14 @@ class Engine:
             self._journal.record("engine", {"aggregate": name.lower()})
 
     def _add_input(self, stream: Stream | Relation) -> None:
-        columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
-        sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
-        schema = self.spark.createDataFrame([], f"{columns}{sign}, _t BIGINT, _s BIGINT").schema
-        self._schemas[stream.name] = schema
+        schema = self._shape(stream)
         self._heartbeats.add(stream, self.clock.now_us())
-        inlet = Inlet(stream, to_arrow_schema(schema, timezone="UTC"), self._directory, self._heartbeats, self._journal)
+        folder = self._folder("streams", stream.name)
+        inlet = Inlet(stream, to_arrow_schema(schema, timezone="UTC"), self._directory, self._heartbeats, self._journal, folder)
         self._inlets[stream.name] = inlet
         self._logs[stream.name] = inlet.log
         if isinstance(stream, Stream):
-            late = self.catalog.late_of(stream)
-            letters = ", ".join(f"{name(column.name)} {column.type}" for column in late.columns)
-            self._schemas[late.name] = self.spark.createDataFrame([], f"{letters}, _t BIGINT, _s BIGINT").schema
-            self._logs[late.name] = inlet.dead
+            self._logs[late_name(stream.name)] = inlet.dead
         if stream.connector is None or stream.connector.format == "memory":
             return
         if stream.connector.format in FILES:
@@ -310,10 +321,48 @@ class Engine:
         else:
             self._sources.append(TableSource(self.spark, inlet, stream.connector))
 
+    def _shape(self, stream: Stream | Relation) -> StructType:
+        """What the log of a stream or relation holds, as Spark has it; the same of a stream's dead letters."""
+        columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
+        sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
+        schema = self.spark.createDataFrame([], f"{columns}{sign}, _t BIGINT, _s BIGINT").schema
+        self._schemas[stream.name] = schema
+        if isinstance(stream, Stream):
+            late = self.catalog.late_of(stream)
+            letters = ", ".join(f"{name(column.name)} {column.type}" for column in late.columns)
+            self._schemas[late.name] = self.spark.createDataFrame([], f"{letters}, _t BIGINT, _s BIGINT").schema
+        return schema
+
+    def _reshape(self, stream: Stream) -> None:
+        """A stream has one more column: rows that are in the log already have none there."""
+        self._inlets[stream.name].shape(stream, to_arrow_schema(self._shape(stream), timezone="UTC"))
+        self._heartbeats.timelines[stream.name].stream = stream
+
+    def _folder(self, kind: str, name: str) -> str:
+        """Where a new stream or query has its files: never where another of that name had them."""
+        if self._recorded_folder is not None:
+            return self._recorded_folder
+        folder, number = name.lower(), 1
+        while (self._directory / kind / folder).exists():
+            number += 1
+            folder = f"{name.lower()}.{number}"
+        return folder
+
+    def _replace_query(self, query: Query, before: Query) -> None:
+        """The old one ends where it is and the new one begins, at least as far; the others notice nothing."""
+        old = self._loop.queries[before.name]
+        try:
+            self._add_query(query)
+        except UserError:
+            self.catalog.queries[before.name.lower()] = before
+            raise
+        old.outbox.close()
+        self._dropped = True
+
     def _add_query(self, query: Query) -> None:
         program, brief = lower(query.plan), lower(query.plan, few=True)
         fragment = Fragment(query.name, query.text, program, brief, self._start(query, program.streams()))
-        directory = self._directory / "queries" / query.name.lower()
+        directory = self._directory / "queries" / self._folder("queries", query.name)
         directory.mkdir(parents=True, exist_ok=True)
         try:
             executor = Executor(self.spark, fragment, self._logs, self._schemas, directory, self._partitions, self._journal)

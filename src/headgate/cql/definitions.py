@@ -60,6 +60,18 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class Altered:
+    """Something took the place of what its name stood for before."""
+
+    now: Stream | View | Query
+    before: Stream | View | Query
+
+    @property
+    def name(self) -> str:
+        return self.now.name
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """What SHOW and DESCRIBE answer: a table of words."""
 
@@ -87,7 +99,7 @@ class WhyAsked:
 
 
 Definition: TypeAlias = (
-    Stream | Relation | View | Query | Function | Setting | Explanation | Dropped | Listing | BoundsAsked | WhyAsked
+    Stream | Relation | View | Query | Function | Setting | Explanation | Dropped | Altered | Listing | BoundsAsked | WhyAsked
 )
 
 
@@ -135,6 +147,8 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return _view(tree, query, [column.name for column in tree.args["columns"]], written, catalog, place)
         case syntax.Drop():
             return _drop(tree, catalog, place)
+        case syntax.Alter():
+            return _alter(tree, text, catalog, place)
         case syntax.Show() if tree.args.get("kind") == "BOUNDS":
             return BoundsAsked()
         case syntax.Show():
@@ -201,6 +215,32 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
     if kind in ("stream", "relation"):
         catalog.declarations.forget(dropped)
     return Dropped(kind, dropped)
+
+
+def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> Altered:
+    """What is wrong with the new definition leaves the old one as it was."""
+    named = tree.this if isinstance(tree.this, exp.Identifier) else tree.this.this
+    if tree.args.get("column") is not None:
+        stream = catalog.only_stream(named.name, "ALTER STREAM", place(named))
+        (column,) = _columns(exp.Expression(columns=[tree.args["column"]]), place)
+        if column.name.lower() in {known.lower() for known in stream.row_columns()}:
+            at = place(tree.args["column"].this)
+            raise UserError("name-taken", f'stream "{stream.name}" has a column "{column.name}" already', place=at)
+        wider = replace(stream, columns=(*stream.columns, column))
+        catalog.streams[stream.name.lower()] = wider
+        return Altered(wider, stream)
+    kind = "query" if isinstance(tree.this, syntax.CreateQuery) else "view"
+    known = catalog.of_kind(kind)
+    if named.name.lower() not in known:
+        raise unknown(kind, named.name, (thing.name for thing in known.values()), place(named))
+    before = known.pop(named.name.lower())
+    try:
+        now = _define(tree.this, text, catalog, place.origin)
+    except UserError:
+        known[named.name.lower()] = before
+        raise
+    assert isinstance(now, View | Query)
+    return Altered(now, before)
 
 
 def shown(kind: str, catalog: Catalog) -> Listing:

@@ -18,6 +18,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokens import Token, TokenType
 
 from headgate.cql.syntax import (
+    Alter,
     CreateFunction,
     CreateQuery,
     CreateRelation,
@@ -279,6 +280,8 @@ class CqlParser(TimeParser):
             return self._parse_register()
         if self._match_text_seq("DROP"):
             return self._parse_drop_statement()
+        if self._match_text_seq("ALTER"):
+            return self._parse_alter_statement()
         if self._match_text_seq("SHOW"):
             return self._parse_show_statement()
         if self._match_texts(("DESCRIBE", "DESC")):
@@ -360,6 +363,19 @@ class CqlParser(TimeParser):
                 if_exists = bool(self._match_text_seq("IF", "EXISTS"))
                 return self.expression(Drop(this=self._parse_name(), kind=kind, if_exists=if_exists))
         self.raise_error("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after DROP")
+        raise AssertionError
+
+    def _parse_alter_statement(self) -> Alter:
+        if self._match_text_seq("QUERY"):
+            return self.expression(Alter(this=self._parse_create_query()))
+        if self._match_text_seq("VIEW"):
+            return self.expression(Alter(this=self._parse_create_view()))
+        if self._match_text_seq("STREAM"):
+            name = self._parse_name()
+            if not self._match_text_seq("ADD", "COLUMN"):
+                self.raise_error("expected ADD COLUMN and the column's name and type")
+            return self.expression(Alter(this=name, column=self._parse_column_definition()))
+        self.raise_error("expected QUERY, VIEW or STREAM after ALTER")
         raise AssertionError
 
     def _parse_show_statement(self) -> Show:

@@ -62,7 +62,8 @@ SINKS = {
     **{
         name: SinkKind(
             "exactly once for readers that follow the commits",
-            ("path",), ("existing", *options), (), MODES if name in EXACT else MODES[:2], example=f"INTO {name} OPTIONS ('path' = 'folder')",
+            ("path",), ("existing", *options), (), MODES if name in EXACT else MODES[:2],
+            example=f"INTO {name} OPTIONS ('path' = 'folder')",
         )
         for name, options in FILES.items()
     },
@@ -124,8 +125,8 @@ def checked(tree: exp.Expression, query: str, kind: str, columns: tuple[Column, 
     missing = [option for option in SINKS[name].needs if option not in options]
     if missing:
         raise UserError(
-            "bad-option", f'the {name} sink of query "{query}" needs {"options" if len(missing) > 1 else "option"} {quoted(missing)}',
-            place=place(given), hint=SINKS[name].example,
+            "bad-option", f'the {name} sink of query "{query}" needs {quoted(missing)}', place=place(given),
+            hint=SINKS[name].example,
         )  # fmt: skip
     _check_values(name, options, places)
     return Connector(name, _with_key(name, options, kind, columns, places, place(given)))
@@ -179,7 +180,12 @@ def _check_values(sink: str, options: dict[str, str], places: dict[str, Place | 
 
 
 def _with_key(
-    sink: str, options: dict[str, str], kind: str, columns: tuple[Column, ...], places: dict[str, Place | None], whole: Place | None
+    sink: str,
+    options: dict[str, str],
+    kind: str,
+    columns: tuple[Column, ...],
+    places: dict[str, Place | None],
+    whole: Place | None,
 ) -> dict[str, str]:
     """The options with the key spelled as the columns are, if mode, key and columns go together."""
     connector = Connector(sink, options)

@@ -67,6 +67,12 @@ class Drop(exp.Expression):
     arg_types = {"this": True, "kind": True, "if_exists": False}
 
 
+class Alter(exp.Expression):
+    """`this` is the definition that takes the place of the one of that name, or a stream's name, which gets one more `column`."""
+
+    arg_types = {"this": True, "column": False}
+
+
 class Show(exp.Expression):
     """`SHOW STREAMS` and the like; `DESCRIBE name` has `this`."""
 

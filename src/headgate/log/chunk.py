@@ -87,16 +87,21 @@ def write(table: pa.Table, path: Path) -> Chunk | None:
 def merge(chunks: Iterable[Chunk], path: Path) -> None:
     """One file from several, row group by row group: no more than one row group is in memory at a time.
 
-    Files of one log agree in the columns that matter; what only some of them have is left behind.
+    A column that only some of them have, because the stream got it later, is null in the others.
     """
     sources = [pq.ParquetFile(chunk.path) for chunk in chunks]
-    first = sources[0].schema_arrow
-    shared = [name for name in first.names if all(name in source.schema_arrow.names for source in sources)]
-    schema = pa.schema([first.field(name) for name in shared])
+    schema = pa.schema({field.name: field for source in sources for field in source.schema_arrow}.values())
     staged = path.with_name(f".{path.name}.staged")
     with pq.ParquetWriter(staged, schema) as writer:
         for source in sources:
             for group in range(source.num_row_groups):
-                writer.write_table(source.read_row_group(group, columns=shared).select(shared).cast(schema))
+                writer.write_table(_with_all(source.read_row_group(group), schema))
             source.close()
     staged.rename(path)
+
+
+def _with_all(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    for field in schema:
+        if field.name not in table.column_names:
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    return table.select(schema.names).cast(schema)

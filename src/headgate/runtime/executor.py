@@ -26,7 +26,8 @@ from headgate.log.chunk import Chunk, count
 from headgate.log.journal import Journal, full_or_broken, synced, torn
 from headgate.log.log import Log
 from headgate.runtime.fragment import Fragment
-from headgate.runtime.session import own
+from headgate.runtime.session import own, parallelism
+from headgate.runtime.staging import address, staged
 
 FEW_ROWS = 1_000
 """Up to here looking at every row at every instant costs less than the steps that would save it."""
@@ -35,11 +36,6 @@ SMALL_EPOCH_ROWS = 50_000
 """Up to here one task does the work: more would cost more than they save."""
 
 BROADCAST_BYTES = "1048576"
-
-WRITE_OPTIONS = {
-    "mapreduce.fileoutputcommitter.algorithm.version": "2",
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-}
 
 
 def result_columns(program: Program) -> str:
@@ -57,8 +53,7 @@ class Executor:
         directory: Path, partitions: int | None = None, journal: Journal | None = None,
     ) -> None:  # fmt: skip
         self.session = own(session, partitions)
-        self.width = self.session.conf.get("spark.sql.shuffle.partitions")
-        self.fixed_width = partitions is not None
+        self.partitions = partitions
         self.fragment = fragment
         self.logs = logs
         self.schemas = schemas
@@ -76,7 +71,7 @@ class Executor:
         self.one_partition = False
         self.version = 0
         self.journal = journal or Journal()
-        self.subject = f"fragment {fragment.name.lower()}"
+        self.subject = f"fragment {directory.name}"
         self.journal.subjects[self.subject] = self.apply
         self.check()
 
@@ -156,7 +151,7 @@ class Executor:
     def sweep(self) -> None:
         """Delete what was written and never came to count."""
         for left in self.directory.iterdir():
-            if left.name.startswith("."):
+            if left.name.startswith(".") and left.is_dir():
                 shutil.rmtree(left)
         self.drop_old_synopses()
 
@@ -235,7 +230,9 @@ class Executor:
             part = contents.selectExpr(f"'{synopsis.name}' AS _synopsis", f"STRUCT({', '.join(columns)}) AS {synopsis.name}")
             tagged = part if tagged is None else tagged.unionByName(part, allowMissingColumns=True)
         assert tagged is not None
-        tagged.write.mode("overwrite").options(**WRITE_OPTIONS).partitionBy("_synopsis").parquet(str(target))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(target, ignore_errors=True)  # of a version that never came to count
+        staged(tagged, self.directory / ".synopses", "_synopsis").rename(target)
 
     def sql(self, text: str, since: Tick, until: Tick) -> DataFrame:
         return self.session.sql(text, args={"since": since, "until": until, "after": self.fragment.after})
@@ -251,13 +248,14 @@ class Executor:
         self.program = self.wide
         ranges = {source.name: self.chunks(source, until) for source in self.wide.inputs}
         rows = self.fragment.synopsis_rows + sum(chunk.rows for chunks, _ in ranges.values() for chunk in chunks)
-        small = rows <= SMALL_EPOCH_ROWS and not self.fixed_width
+        small = rows <= SMALL_EPOCH_ROWS and self.partitions is None
         if small:
             self.program = self.brief if rows <= FEW_ROWS else self.narrow
             ranges = {source.name: self.chunks(source, until) for source in self.program.inputs}
         settings = self.session.conf
-        settings.set("spark.sql.shuffle.partitions", "1" if small else str(self.width))
-        settings.set("spark.sql.files.minPartitionNum", "1" if small else str(self.width))
+        width = "1" if small else str(self.partitions or parallelism(self.session))
+        settings.set("spark.sql.shuffle.partitions", width)
+        settings.set("spark.sql.files.minPartitionNum", width)
         settings.set("spark.sql.codegen.wholeStage", str(not small).lower())
         settings.set("spark.sql.autoBroadcastJoinThreshold", "-1" if small else BROADCAST_BYTES)
         self.one_partition = small
@@ -296,16 +294,14 @@ class Executor:
         self.empty.discard(name)
         nested = name in self.synopsis_schemas
         wanted = StructType().add(name, schema) if nested else schema
-        frame = self.session.read.schema(wanted).parquet(*(str(file) for file in files))
+        frame = self.session.read.schema(wanted).parquet(*map(address, files))
         frame = frame.select(f"{name}.*") if nested else frame
         frame = frame.where(bounds) if bounds else frame
         frame = frame.coalesce(1) if self.one_partition else frame
         frame.createOrReplaceTempView(name)
 
     def write(self, frame: DataFrame, name: str) -> list[Path]:
-        staging = self.directory / f".{name}"
-        frame.write.mode("overwrite").options(**WRITE_OPTIONS).parquet(str(staging))
-        return sorted(staging.glob("*.parquet"))
+        return sorted(staged(frame, self.directory / f".{name}").glob("*.parquet"))
 
 
 def _quoted(column: str) -> str:

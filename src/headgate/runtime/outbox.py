@@ -27,7 +27,7 @@ class Outbox:
         self.domain = domain
         self.sink = sink
         self.journal = journal
-        folder = query.lower()
+        folder = directory.name
         self.log = Log(directory / "results", journal, f"log queries/{folder}/results")
         self.subject = f"outbox {folder}"
         journal.subjects[self.subject] = self.apply

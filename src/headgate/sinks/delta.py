@@ -1,7 +1,7 @@
 """Results into a Delta table, one transaction a delivery, in order of time within each.
 
-Delta remembers the last `txnVersion` of each `txnAppId` in the table's own log and skips a write that it has: the query's identity
-and the number of the delivery make every delivery count once.
+Delta remembers the last `txnVersion` of each `txnAppId` in the table's own log and skips a write that it has: by the query's
+identity and the number of the delivery every delivery counts once.
 """
 
 from __future__ import annotations
@@ -43,4 +43,3 @@ class DeltaSink:
 
 def transaction(writer: str, delivery: Delivery) -> dict[str, str]:
     return {"txnAppId": f"headgate/{delivery.query}/{writer}", "txnVersion": str(delivery.number)}
-

@@ -7,7 +7,7 @@ the delivery, so that both count or neither does:
                            alerts    alerts    5f3a...    12        2026-11-01T12:00:05+00:00
 
 Transactions go through the same Java connections that Spark's writer uses: any database that Spark has a driver for will do, and
-there is one way to say where it is and who one is. PostgreSQL merges by ON CONFLICT; others delete the old rows and insert the new.
+there is one way to say where it is and who one is. PostgreSQL merges by ON CONFLICT; in others the old rows go and the new come.
 """
 
 from __future__ import annotations
@@ -214,7 +214,8 @@ class JdbcSink:
         return (
             f"DELETE FROM {self.target} WHERE ctid IN (SELECT t.at FROM "
             f"(SELECT ctid AS at, ROW({listed}) AS r, ROW_NUMBER() OVER (PARTITION BY {listed}) AS n FROM {self.target}) AS t "
-            f"JOIN (SELECT ROW({listed}) AS r, {copy} AS n FROM {self.stage} WHERE {change} = '-') AS s ON t.r = s.r AND t.n = s.n)"
+            f"JOIN (SELECT ROW({listed}) AS r, {copy} AS n FROM {self.stage} WHERE {change} = '-') AS s "
+            "ON t.r = s.r AND t.n = s.n)"
         )
 
 
@@ -231,10 +232,11 @@ class Database:
         self.is_postgres = kind == "postgresql"
         self.url = url
         self.session = session
-        self.jvm: Any = session._jvm
-        self.packages = self.jvm.org.apache.spark.sql
+        jvm: Any = session._jvm
+        self.jvm = jvm
+        self.packages = jvm.org.apache.spark.sql
         try:
-            given = self.jvm.PythonUtils.toScalaMap(self.options)
+            given = jvm.PythonUtils.toScalaMap(self.options)
             self.settings = self.packages.execution.datasources.jdbc.JdbcOptionsInWrite(given)
             self.dialect = self.packages.jdbc.JdbcDialects.get(url)
             self.connections = self.dialect.createConnectionFactory(self.settings)

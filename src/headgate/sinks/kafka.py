@@ -4,17 +4,17 @@
     value    {"_time": "2026-11-01T12:00:03.000000Z", "_change": "+", "sensor": "a", "celsius": 91.5}
     headers  headgate-query: alerts    headgate-delivery: 5f3a.../12    headgate-position: 1-17
 
-By 'deliver' = 'upserts' a key that has no row any more gets a record without a value, as compacted topics want it. Records of a key are
-in order of time, and so are all records of a delivery without a key.
+By 'deliver' = 'upserts' a key that has no row any more gets a record without a value, as compacted topics want it. Records of a
+key are in order of time; without a key, all records of a delivery are sent in that order.
 
 Before the first record of a delivery is sent, the ends of the topic's partitions are noted in the query's directory:
 
     kafka.json    {"number": 12, "ends": {"0": 345, "1": 300}}
 
 A delivery that comes again is looked for behind those, and only what is not there is sent. A position is the file and row of the
-delivery that a record was made from, which do not change, so a record is the same one however often it is made. Two things remain that
-can send a record twice: Spark, if it runs a task again that had failed half-way, and a record of an engine that died which reaches the
-broker only after the next one has looked. Readers that mind drop records whose delivery and position they have seen.
+delivery that a record was made from, which do not change, so a record is the same one however often it is made. Two things remain
+that can send a record twice: Spark, if it runs a task again that had failed half-way, and a record of an engine that died which
+reaches the broker only after the next one has looked. Readers that mind drop what has a delivery and position they have seen.
 """
 
 from __future__ import annotations
@@ -140,7 +140,9 @@ class KafkaSink:
             **self.options, "subscribe": self.topic, "includeHeaders": "true", "failOnDataLoss": "false",
             "startingOffsets": json.dumps({self.topic: since}), "endingOffsets": "latest",
         }  # fmt: skip
-        found = "MAP_FROM_ENTRIES(TRANSFORM(FILTER(headers, h -> h.key LIKE 'headgate-%'), h -> (h.key, CAST(h.value AS STRING))))"
+        found = (
+            "MAP_FROM_ENTRIES(TRANSFORM(FILTER(headers, h -> h.key LIKE 'headgate-%'), h -> (h.key, CAST(h.value AS STRING))))"
+        )
         frame = self.session.read.format("kafka").options(**options).load().selectExpr(f"{found} AS h")
         mine = frame.where(f"h['headgate-delivery'] = '{self.writer}/{delivery.number}'")
         return mine.selectExpr("h['headgate-position'] AS _position").distinct()
@@ -149,7 +151,9 @@ class KafkaSink:
         """Records of one key by one task, so that they stay in order; without a key all by one."""
         parts = -(-rows // shape.PART_ROWS)
         cut = records.repartition(parts, "key") if self.key and parts > 1 else records.coalesce(1)
-        by = [F.desc(column) if column == "_change" else F.asc(column) for column in ("_time", "_change") if column in cut.columns]
+        by = [
+            F.desc(column) if column == "_change" else F.asc(column) for column in ("_time", "_change") if column in cut.columns
+        ]
         wanted = [column for column in cut.columns if column in ("key", "value", "headers")]
         sorted_records = cut.sortWithinPartitions(*by).select(*wanted)
         sorted_records.write.format("kafka").options(**self.options, topic=self.topic, includeHeaders="true").save()
@@ -158,4 +162,3 @@ class KafkaSink:
         thrown = getattr(error, "java_exception", None)
         said = str(thrown.toString() if thrown is not None else error).strip().splitlines()[0]
         return UserError("sink-failed", f'topic "{self.topic}" cannot be written', detail=said)
-

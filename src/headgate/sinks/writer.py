@@ -1,7 +1,8 @@
 """Who writes: an identity for each query of an engine's directory, so that a sink knows its own deliveries again.
 
-A new engine knows nothing of what an old one has put into the same folder or table. Were it to go on there without a word, a script
-that is run twice would put everything out twice; were it to take the old one's deliveries for its own, it would leave some out.
+A new engine knows nothing of what an old one has put into the same folder or table. Were it to go on there without a word, a
+script that is run twice would put everything out twice; were it to take the old one's deliveries for its own, it would leave some
+out.
 """
 
 from __future__ import annotations

@@ -14,13 +14,13 @@ from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast
 
 from headgate.catalog import Connector, Relation, Tick, TimeDomain
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.runtime.session import own
+from headgate.runtime.staging import staged as written
 from headgate.sources.inlet import Inlet
 from headgate.sources.rows import SIGNS
 from headgate.sources.staged import Staged
@@ -49,7 +49,7 @@ class FileSource:
         """The files that have been read and are still there."""
         self.read_before = 0
         """How many files have been read, all in all."""
-        self.subject = f"files {inlet.stream.name.lower()}"
+        self.subject = f"files {inlet.folder}"
         inlet.journal.subjects[self.subject] = self.apply
         if not self.path:
             raise UserError(
@@ -116,8 +116,7 @@ class FileSource:
                 limits = self.inlet.limits(clock)
                 stamp = int(self.inlet.stamps(1, clock)[0]) if self.inlet.stamped != "external" else None
                 sorted_out = self.sorted_out(self.read([pattern(file) for file in files]), ranks, limits, stamp)
-                sorted_out.write.mode("overwrite").partitionBy("_verdict").parquet(str(staging))
-                staged = Staged(self.session, self.inlet, staging)
+                staged = Staged(self.session, self.inlet, written(sorted_out, staging, "_verdict"))
                 if self.inlet.policy == "fail":
                     self.inlet.refuse(staged.untimely())
                 batch, counts = staged.batch(), staged.counts()
@@ -153,7 +152,7 @@ class FileSource:
             f"{within} AS _within", f"REGEXP_REPLACE(_metadata.file_path, '{LOCAL}', 'file:/') AS _file",
         )  # fmt: skip
         order = self.session.createDataFrame(list(ranks.items()), "_name STRING, _rank BIGINT")
-        ranked = located.join(broadcast(order), located["_file"] == order["_name"], "left")
+        ranked = located.join(order.hint("broadcast"), located["_file"] == order["_name"], "left")
         rank = "COALESCE(_rank, CAST(RAISE_ERROR(CONCAT('a file that was not listed: ', _file)) AS BIGINT))"
         judged = ranked.selectExpr(
             *columns, "_n", "_t", "_upto", "_raw", f"SHIFTLEFT({rank} & {2**20 - 1}L, 43) | _within AS _s",

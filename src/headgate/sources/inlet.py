@@ -133,17 +133,16 @@ class Inlet:
         directory: Path,
         heartbeats: Heartbeats,
         journal: Journal | None = None,
+        folder: str | None = None,
     ) -> None:
-        self.stream = stream
-        self.rows = Rows(stream, schema)
         self.heartbeats = heartbeats
         self.journal = journal or Journal()
-        folder = stream.name.lower()
+        self.folder = folder = folder or stream.name.lower()
+        self.shape(stream, schema)
         self.log = Log(directory / "streams" / folder, self.journal, f"log streams/{folder}")
         self.dead = Log(directory / "dead" / folder, self.journal, f"log dead/{folder}")
         self.subject = f"inlet {folder}"
         self.journal.subjects[self.subject] = self.apply
-        self.dead_schema = _dead_schema(stream, schema)
         self.counts: Counter[str] = Counter()
         """How many rows were no tuples, by verdict; heartbeats that sources sent are counted as "heartbeats"."""
         self.arrivals = 0
@@ -151,6 +150,12 @@ class Inlet:
         """The last timestamp that was given on entry."""
         self.position: dict[str, Any] = {}
         """What the source of the stream must remember to go on: numbers and words."""
+
+    def shape(self, stream: Stream | Relation, schema: pa.Schema) -> None:
+        """What rows look like from now on."""
+        self.stream = stream
+        self.rows = Rows(stream, schema)
+        self.dead_schema = _dead_schema(stream, schema)
 
     @property
     def source(self) -> str | None:

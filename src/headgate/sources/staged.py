@@ -1,7 +1,7 @@
 """A batch of files that a Spark job has sorted by verdict and that is not in the log yet.
 
-    .arriving/_verdict=tuple/part-00000.parquet
-    .arriving/_verdict=late/part-00000.parquet
+    .arriving/sealed/_verdict=tuple/part-00000.parquet
+    .arriving/sealed/_verdict=late/part-00000.parquet
 
 How many rows there are of each verdict, and in which range of time, stands in the footers. Where a stream holds many sources,
 one aggregation over their names and the timestamps says the same of each of them.
@@ -23,6 +23,7 @@ from headgate.catalog import Tick, TimeDomain
 from headgate.delta.sql import name
 from headgate.heartbeat.arrivals import Arrivals, Ticks, of_one
 from headgate.log.chunk import span
+from headgate.runtime.staging import address
 from headgate.sources.inlet import Batch, Inlet
 from headgate.sources.verdict import HEARTBEAT, LATE, TUPLE, UNTIMELY, sends_heartbeats
 
@@ -120,7 +121,7 @@ class Staged:
         columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
         schema = f"{columns}, _timestamp {kind}, _t BIGINT, _upto BIGINT, _verdict STRING"
         spoken = ", ".join(f"'{verdict}'" for verdict in (TUPLE, LATE, HEARTBEAT))
-        staged = self.session.read.schema(schema).parquet(str(self.directory)).where(f"_verdict IN ({spoken})")
+        staged = self.session.read.schema(schema).parquet(address(self.directory)).where(f"_verdict IN ({spoken})")
         return staged.selectExpr(f"COALESCE({own}, _t) AS own", "_upto", "_verdict", *more)
 
 

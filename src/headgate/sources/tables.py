@@ -14,6 +14,7 @@ from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.runtime.session import own
+from headgate.runtime.staging import staged
 from headgate.sources.inlet import Inlet
 
 
@@ -23,7 +24,7 @@ class TableSource:
         self.inlet = inlet
         self.connector = connector
         self.read = False
-        self.subject = f"table {inlet.stream.name.lower()}"
+        self.subject = f"table {inlet.folder}"
         inlet.journal.subjects[self.subject] = self.apply
 
     def apply(self, what: dict[str, Any]) -> None:
@@ -48,7 +49,7 @@ class TableSource:
         try:
             rows = self.session.read.format(self.connector.format).options(**self.connector.options).load()
             stamped = rows.selectExpr(*columns, "1L AS _n", "0L AS _t", "MONOTONICALLY_INCREASING_ID() AS _s")
-            stamped.write.mode("overwrite").parquet(str(staging))
+            files = sorted(staged(stamped, staging).glob("*.parquet"))
         except (PySparkException, Py4JJavaError) as error:  # a reader that is not there comes as the latter
             lines = str(error).splitlines()
             said = next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
@@ -56,7 +57,7 @@ class TableSource:
                 "source-failed", f'Spark cannot read relation "{relation.name}" from {self.connector.format}', detail=said
             ) from None
         with self.inlet.together():
-            chunks = self.inlet.log.adopt(sorted(staging.glob("*.parquet")))
+            chunks = self.inlet.log.adopt(files)
             self.inlet.journal.record(self.subject, {"read": True})
         shutil.rmtree(staging)
         return sum(chunk.rows for chunk in chunks)
