@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from headgate.engine import Engine
 from headgate.log import journal, log
 from headgate.runtime import fragment
-from headgate.sinks.files import follow
+from headgate.sinks.files import read_commits
 
 ROUNDS = 6
 ROWS = 6
@@ -149,7 +149,7 @@ def outcome(engine: Engine, out: Path) -> dict[str, Any]:
     for query in ("pairs", "both"):
         rows: list[str] = []
         last = 0
-        for commit in follow(out / query):
+        for commit in read_commits(out / query):
             mine = [row for file in commit.files for row in _read(file)]
             times = [row["_time"] for row in mine]
             assert times == sorted(times), "within a delivery, rows are in order of time"

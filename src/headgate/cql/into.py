@@ -20,7 +20,8 @@ from headgate.errors import Place, UserError, nearest, quoted
 Places = Callable[[exp.Expression], Place | None]
 
 MODES = ("changes", "upserts", "current")
-EXISTING = ("refuse", "replace")
+EXISTING = ("refuse", "append", "replace")
+"""What becomes of results that another engine has put where these go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ SINKS = {
     **{
         name: SinkKind(
             "exactly once for readers that follow the commits",
-            ("path",), ("existing", *options), (), MODES if name in EXACT else MODES[:2], example=f"INTO {name} OPTIONS ('path' = 'folder')",
+            ("path",), ("existing", *options), (), MODES if name in EXACT else MODES[:2],
+            example=f"INTO {name} OPTIONS ('path' = 'folder')",
         )
         for name, options in FILES.items()
     },
@@ -123,8 +125,8 @@ def checked(tree: exp.Expression, query: str, kind: str, columns: tuple[Column, 
     missing = [option for option in SINKS[name].needs if option not in options]
     if missing:
         raise UserError(
-            "bad-option", f'the {name} sink of query "{query}" needs {"options" if len(missing) > 1 else "option"} {quoted(missing)}',
-            place=place(given), hint=SINKS[name].example,
+            "bad-option", f'the {name} sink of query "{query}" needs {quoted(missing)}', place=place(given),
+            hint=SINKS[name].example,
         )  # fmt: skip
     _check_values(name, options, places)
     return Connector(name, _with_key(name, options, kind, columns, places, place(given)))
@@ -204,6 +206,9 @@ def _with_key(
         raise UserError("bad-option", "upserts need a key", place=places["deliver"],
                         detail="It names the columns that tell the rows of the relation apart.",
                         hint=f"'key' = '{columns[0].name}'")  # fmt: skip
+    if wanted == "current" and options.get("existing") == "append":
+        raise UserError("bad-option", "current rows cannot be appended to those of another run", place=places["existing"],
+                        hint="'existing' = 'replace'")  # fmt: skip
     if "key" in options and ((wanted == "changes" and not SINKS[sink].keyed) or (wanted == "current" and sink in FILES)):
         raise UserError("bad-option", f"a key is of no use where {wanted} are delivered", place=places["key"],
                         hint="'deliver' = 'upserts'")  # fmt: skip

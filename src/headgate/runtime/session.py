@@ -20,6 +20,7 @@ from typing import cast
 from pyspark.sql import SparkSession
 
 from headgate.errors import UserError
+from headgate.runtime import connectors
 
 JAVA_NEEDED = 17
 
@@ -50,8 +51,8 @@ def check_java() -> None:
         )  # fmt: skip
 
 
-def started(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The active Spark session, or a new one: on this machine, or on the cluster of `master`.
+def started(master: str | None = None, settings: Mapping[str, str] | None = None, formats: Iterable[str] = ()) -> SparkSession:
+    """The active Spark session, or a new one, on this machine or on the cluster of `master`, with the connectors for `formats`.
 
     `settings` go before ours, and ours before those in Spark's own files.
     """
@@ -76,7 +77,7 @@ def started(master: str | None = None, settings: Mapping[str, str] | None = None
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet} -XX:+UseParallelGC",
     }
     builder = SparkSession.builder.master(chosen).appName("headgate")
-    for key, value in {**ours, **(settings or {})}.items():
+    for key, value in {**ours, **connectors.settings(formats), **(settings or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     logging.getLogger("py4j").setLevel(logging.ERROR)

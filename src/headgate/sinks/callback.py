@@ -1,4 +1,4 @@
-"""Hands each delivery to a Python function: `function(delivery, batches)`, with its rows as Arrow record batches in order of time.
+"""Hands each delivery to a Python function, `function(delivery, batches)`: its rows are Arrow record batches in order of time.
 
     def alert(delivery, batches):
         for batch in batches:
@@ -60,7 +60,7 @@ def named(function: str) -> Callable[[Delivery, Iterator[pa.RecordBatch]], Any]:
         ) from error  # fmt: skip
     if not callable(found):
         raise UserError("no-such-function", f'"{function}" is not a function', detail=f"It is of type {type(found).__name__}.")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _batches(files: list[Path]) -> Iterator[pa.RecordBatch]:

@@ -1,21 +1,20 @@
 """Results into a Delta table, one transaction a delivery, in order of time within each.
 
-Delta remembers the last `txnVersion` of each `txnAppId` in the table's own log and skips a write that it has: the query's identity
-and the number of the delivery make every delivery count once.
+Delta remembers the last `txnVersion` of each `txnAppId` in the table's own log and skips a write that it has: by the query's
+identity and the number of the delivery every delivery counts once.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.catalog import Connector
 from headgate.cql import into
-from headgate.errors import UserError
 from headgate.runtime.session import own
 from headgate.sinks import shape
+from headgate.sinks.connected import check_connected
 from headgate.sinks.sink import Delivery
 from headgate.sinks.writer import identity
 
@@ -28,7 +27,7 @@ class DeltaSink:
         self.path = connector.options["path"]
         self.session = own(session)
         self.writer = identity(directory)
-        check_installed(self.session)
+        check_connected(self.session, "delta")
 
     def deliver(self, delivery: Delivery) -> None:
         if delivery.rows:
@@ -44,16 +43,3 @@ class DeltaSink:
 
 def transaction(writer: str, delivery: Delivery) -> dict[str, str]:
     return {"txnAppId": f"headgate/{delivery.query}/{writer}", "txnVersion": str(delivery.number)}
-
-
-def check_installed(session: SparkSession) -> None:
-    try:
-        session.read.format("delta").load("/no such table")
-    except PySparkException as error:
-        if error.getCondition() != "DATA_SOURCE_NOT_FOUND":
-            return  # it is the table that is not there
-        raise UserError(
-            "no-connector", "Delta Lake is not installed in this Spark session",
-            hint="Start Spark with the package io.delta:delta-spark for its version, and spark.sql.extensions = "
-            "io.delta.sql.DeltaSparkSessionExtension.",
-        ) from error  # fmt: skip

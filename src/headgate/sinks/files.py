@@ -8,11 +8,11 @@
     out/alerts/_commits/writer.json                  {"writer": "5f3a...", "query": "alerts"}
 
 Files get their names first, the record makes them count. A crash between the two leaves files that no record lists; they are
-replaced when the delivery comes again. Spark's and DuckDB's readers pass over folders that begin with an underscore, so the folder
-can be read as it is, too; then what a crash left is seen until the restart.
+replaced when the delivery comes again. Spark's readers pass over folders that begin with an underscore, so the folder can be read as
+it is, too; then what a crash left is seen until the restart.
 
-By 'deliver' = 'current' a record lists files that together are the relation as of `complete`, without `_time` and `_change`. They are
-written anew when something has changed; those of the delivery before stay for readers that are at it, older ones go.
+By 'deliver' = 'current' a record lists files that together are the relation as of `complete`, without `_time` and `_change`. They
+are written anew when something has changed; those of the delivery before stay for readers that are at it, older ones go.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog import Connector
 from headgate.cql import into
 from headgate.runtime.session import own
+from headgate.runtime.staging import address
 from headgate.sinks import shape
 from headgate.sinks.sink import Delivery
 from headgate.sinks.writer import identity, settle, settle_file, sync, taken
@@ -53,7 +54,7 @@ class Commit:
     rows: int
 
 
-def follow(path: str | Path, after: int = 0) -> Iterator[Commit]:
+def read_commits(path: str | Path, after: int = 0) -> Iterator[Commit]:
     """The deliveries in a folder behind number `after`, in order: all that are there now.
 
     Ask again with the last number that was seen. Of current rows there is only the last one.
@@ -134,12 +135,14 @@ class FileSink:
             owner = json.loads(claim.read_text())
             if owner["writer"] == self.writer:
                 return
-            if self.connector.options.get("existing") != "replace":
+            existing = self.connector.options.get("existing", "refuse")
+            if existing == "refuse":
                 raise taken(f'folder "{self.connector.options["path"]}"', owner["query"])
-            for file in self.folder.iterdir():
-                if DATA.fullmatch(file.name):
-                    file.unlink()
-            shutil.rmtree(self.commits)
+            if existing == "replace":
+                for file in self.folder.iterdir():
+                    if DATA.fullmatch(file.name):
+                        file.unlink()
+                shutil.rmtree(self.commits)
         self.commits.mkdir(parents=True, exist_ok=True)
         settle(claim, json.dumps({"writer": self.writer, "query": self.query}))
 
@@ -186,8 +189,8 @@ class FileSink:
         frame, before, rows = shape.changes(self.session, delivery), None, delivery.rows
         if self._last and self._last["files"]:
             schema = frame.drop("_time", "_change").schema
-            files = (str(self.folder / file) for file in self._last["files"])
-            before = self.session.read.format(self.connector.format).schema(schema).load(list(files))
+            files = [address(self.folder / file) for file in self._last["files"]]
+            before = self.session.read.format(self.connector.format).schema(schema).load(files)
             rows += self._last["rows"]
         self.session.conf.set("spark.sql.shuffle.partitions", str(-(-rows // shape.PART_ROWS)))
         now = shape.netted(before, frame).where(f"IF(_n < 0, {ABSENT}, TRUE)")

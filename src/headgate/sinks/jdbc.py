@@ -7,7 +7,7 @@ the delivery, so that both count or neither does:
                            alerts    alerts    5f3a...    12        2026-11-01T12:00:05+00:00
 
 Transactions go through the same Java connections that Spark's writer uses: any database that Spark has a driver for will do, and
-there is one way to say where it is and who one is. PostgreSQL merges by ON CONFLICT; others delete the old rows and insert the new.
+there is one way to say where it is and who one is. PostgreSQL merges by ON CONFLICT; in others the old rows go and the new come.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from headgate.cql import into
 from headgate.errors import UserError
 from headgate.runtime.session import own
 from headgate.sinks import shape
+from headgate.sinks.connected import absent
 from headgate.sinks.sink import Delivery
 from headgate.sinks.writer import identity, known, taken
 
@@ -120,21 +121,22 @@ class JdbcSink:
         row = run.row(f"SELECT writer, number, query FROM {self.deliveries} WHERE target = ?", self.target)
         if row is not None and row[0] == self.writer:
             return int(row[1])
-        replace = self.connector.options.get("existing") == "replace"
+        existing = self.connector.options.get("existing", "refuse")
         filled = run.exists(self.target) and run.row(f"SELECT 1 FROM {self.target}") is not None
-        if not replace and row is not None:
+        if existing == "refuse" and row is not None:
             raise taken(f'table "{self.target}"', row[2])
-        if not replace and filled and self.mode == "current":
+        if existing == "refuse" and filled and self.mode == "current":
             raise UserError(
                 "sink-taken", f'table "{self.target}" holds rows that are not of query "{self.query}"',
                 detail="It is to hold the current rows of the query and nothing else.",
                 hint="Choose another table, or say 'existing' = 'replace' to do away with them.",
             )  # fmt: skip
-        if replace and filled:
+        if existing == "replace" and filled:
             run(f"DELETE FROM {self.target}")
+        last = int(row[1]) if row is not None and existing == "append" else 0
         run(f"DELETE FROM {self.deliveries} WHERE target = ?", self.target)
-        run(f"INSERT INTO {self.deliveries} VALUES (?, ?, ?, 0, NULL)", self.target, self.query, self.writer)
-        return 0
+        run(f"INSERT INTO {self.deliveries} VALUES (?, ?, ?, {last}, NULL)", self.target, self.query, self.writer)
+        return last
 
     def _deliver(self, delivery: Delivery) -> None:
         frame = self._shaped(delivery) if delivery.rows else None
@@ -144,10 +146,12 @@ class JdbcSink:
         with self.database.transaction() as run:
             if frame is not None:
                 self._merge(run, frame, delivery)
-            run(
+            changed = run(
                 f"UPDATE {self.deliveries} SET number = {delivery.number}, complete = ? WHERE target = ? AND writer = ?",
                 complete, self.target, self.writer,
             )  # fmt: skip
+            if not changed:
+                raise taken(f'table "{self.target}"', "another")
 
     def _shaped(self, delivery: Delivery) -> DataFrame:
         """The rows to merge, each with a number of its own, `_row`."""
@@ -157,17 +161,14 @@ class JdbcSink:
         if self.mode == "changes":
             frame = shape.ordered(frame, delivery.rows)
         elif self.key:
-            columns = ", ".join(map(shape.quoted, self.key))
-            missing = " OR ".join(f"{shape.quoted(column)} IS NULL" for column in self.key)
-            null = f"CAST(RAISE_ERROR('the key ({columns}) of a row is null') AS BOOLEAN)"
-            frame = shape.upserts(frame, self.key).where(f"IF({missing}, {null}, TRUE)").drop("_time")
+            frame = shape.known_keys(shape.upserts(frame, self.key), self.key).drop("_time")
         else:
             frame = shape.repeated(shape.netted(None, frame)).selectExpr("*", "IF(_n > 0, '+', '-') AS _change").drop("_n")
         return frame.selectExpr("*", "MONOTONICALLY_INCREASING_ID() AS _row")
 
     def _write(self, frame: DataFrame) -> None:
         options = {**self.database.options, "dbtable": self.stage, "truncate": "true"}
-        options.pop("createTableColumnTypes", None)
+        options["createTableColumnTypes"] = self.database.types(frame)
         frame.write.format("jdbc").options(**options).mode("overwrite").save()
 
     def _merge(self, run: Transaction, frame: DataFrame, delivery: Delivery) -> None:
@@ -213,7 +214,8 @@ class JdbcSink:
         return (
             f"DELETE FROM {self.target} WHERE ctid IN (SELECT t.at FROM "
             f"(SELECT ctid AS at, ROW({listed}) AS r, ROW_NUMBER() OVER (PARTITION BY {listed}) AS n FROM {self.target}) AS t "
-            f"JOIN (SELECT ROW({listed}) AS r, {copy} AS n FROM {self.stage} WHERE {change} = '-') AS s ON t.r = s.r AND t.n = s.n)"
+            f"JOIN (SELECT ROW({listed}) AS r, {copy} AS n FROM {self.stage} WHERE {change} = '-') AS s "
+            "ON t.r = s.r AND t.n = s.n)"
         )
 
 
@@ -230,10 +232,11 @@ class Database:
         self.is_postgres = kind == "postgresql"
         self.url = url
         self.session = session
-        self.jvm: Any = session._jvm
-        self.packages = self.jvm.org.apache.spark.sql
+        jvm: Any = session._jvm
+        self.jvm = jvm
+        self.packages = jvm.org.apache.spark.sql
         try:
-            given = self.jvm.PythonUtils.toScalaMap(self.options)
+            given = jvm.PythonUtils.toScalaMap(self.options)
             self.settings = self.packages.execution.datasources.jdbc.JdbcOptionsInWrite(given)
             self.dialect = self.packages.jdbc.JdbcDialects.get(url)
             self.connections = self.dialect.createConnectionFactory(self.settings)
@@ -256,14 +259,16 @@ class Database:
             with suppress(Py4JJavaError):
                 connection.close()
 
+    def types(self, frame: DataFrame) -> str:
+        """What the user says of the types of columns. Not every database compares long texts, so `_change` is a short one."""
+        given = [self.options["createTableColumnTypes"]] if "createTableColumnTypes" in self.options else []
+        return ", ".join([*given, *(["_change VARCHAR(1)"] if "_change" in frame.columns else [])])
+
     def translated(self, error: Exception, target: str) -> UserError:
         thrown = getattr(error, "java_exception", None)
         said = str(thrown.toString() if thrown is not None else error).strip().splitlines()[0]
         if "ClassNotFoundException" in said or "No suitable driver" in said or "did not find registered driver" in said:
-            return UserError(
-                "no-connector", f'no driver for "{self.url.partition("?")[0]}" is there', detail=f"{said}.",
-                hint="Start Spark with the driver's package, such as org.postgresql:postgresql, or name its class by 'driver'.",
-            )  # fmt: skip
+            return absent("jdbc", f'No driver was found for "{self.url.partition("?")[0]}".')
         return UserError("sink-failed", f'table "{target}" cannot be written', detail=said)
 
 
@@ -274,9 +279,10 @@ class Transaction:
         self.database = database
         self.connection = connection
 
-    def __call__(self, sql: str, *values: str) -> None:
+    def __call__(self, sql: str, *values: str) -> int:
+        """How many rows changed."""
         with self._prepared(sql, values) as statement:
-            statement.executeUpdate()
+            return int(statement.executeUpdate())
 
     def row(self, sql: str, *values: str) -> list[Any] | None:
         """The first row of an answer."""
@@ -319,7 +325,7 @@ class Transaction:
     def create(self, table: str, frame: DataFrame) -> None:
         """A table for the columns of a frame, with the types that Spark has for this database."""
         database = self.database
-        types = database.jvm.scala.Option.apply(database.options.get("createTableColumnTypes"))
+        types = database.jvm.scala.Option.apply(database.types(frame) or None)
         utils = database.packages.execution.datasources.jdbc.JdbcUtils
         columns = utils.schemaString(database.dialect, frame._jdf.schema(), False, types)
         self(f"CREATE TABLE {table} ({columns}) {database.options.get('createTableOptions', '')}")

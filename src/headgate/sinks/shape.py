@@ -1,4 +1,4 @@
-"""What of a delivery goes out: every change, the last state of each key, or the current rows; computed by Spark, in order of time.
+"""What of a delivery goes out, computed by Spark and in order of time: every change, or the last state of each key.
 
 changes    _time, [_change,] columns    as they come
 upserts    _time, _change, columns      of each key the last change: + its row is now this one, - it has none any more
@@ -10,7 +10,9 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from uuid import uuid4
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows it by
@@ -18,6 +20,10 @@ from pyspark.sql.types import StructType
 
 from headgate.catalog import Connector
 from headgate.cql import into
+from headgate.errors import UserError
+from headgate.log import chunk
+from headgate.runtime.session import elsewhere
+from headgate.runtime.staging import OPTIONS, address
 from headgate.sinks.sink import Delivery, order
 
 SMALL_ROWS = 50_000
@@ -26,23 +32,19 @@ SMALL_ROWS = 50_000
 PART_ROWS = 1_000_000
 """Larger deliveries are cut into parts of about this many rows, by time."""
 
-WRITE_OPTIONS = {
-    "mapreduce.fileoutputcommitter.algorithm.version": "2",
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-}
 MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 """Spark's writers of text leave out what is less than a millisecond unless told otherwise."""
 
 
 def changes(session: SparkSession, delivery: Delivery) -> DataFrame:
     """The rows of a delivery, in any order."""
-    return session.read.schema(_schema(session, delivery)).parquet(*(str(file) for file in delivery.files))
+    return session.read.schema(_schema(session, delivery)).parquet(*map(address, delivery.files))
 
 
 def _schema(session: SparkSession, delivery: Delivery) -> StructType:
     """As Spark noted it in the file, without a job that looks for it."""
     noted = (pq.read_metadata(delivery.files[0]).metadata or {}).get(b"org.apache.spark.sql.parquet.row.metadata")
-    return StructType.fromJson(json.loads(noted)) if noted else session.read.parquet(str(delivery.files[0])).schema
+    return StructType.fromJson(json.loads(noted)) if noted else session.read.parquet(address(delivery.files[0])).schema
 
 
 def shaped(session: SparkSession, delivery: Delivery, connector: Connector) -> DataFrame:
@@ -58,12 +60,16 @@ def upserts(frame: DataFrame, key: Sequence[str]) -> DataFrame:
     """
     columns = ", ".join(map(quoted, key))
     window = f"OVER (PARTITION BY {columns} ORDER BY _time, _change DESC)"
-    wrong = (
-        f"'the key ({columns}) does not tell the rows of the relation apart: more than one has ' || TO_JSON(STRUCT({columns}))"
-    )
+    wrong = f"'the key does not tell the rows of the relation apart: more than one has ' || TO_JSON(STRUCT({columns}))"
     last = f"IF(_before = _change, CAST(RAISE_ERROR({wrong}) AS BOOLEAN), _next IS NULL)"
     beside = frame.selectExpr("*", f"LAG(_change) {window} AS _before", f"LEAD(_change) {window} AS _next")
     return beside.where(last).drop("_before", "_next")
+
+
+def known_keys(frame: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Refuse keys that are null, where nothing can be found again by them."""
+    missing = " OR ".join(f"{quoted(column)} IS NULL" for column in key)
+    return frame.where(f"IF({missing}, CAST(RAISE_ERROR('a column of the key is null') AS BOOLEAN), TRUE)")
 
 
 def netted(before: DataFrame | None, frame: DataFrame) -> DataFrame:
@@ -110,18 +116,25 @@ def write_parts(
 
 
 def write(frame: DataFrame, target: Path, file_format: str, options: Mapping[str, str] | None = None) -> tuple[list[Path], int]:
-    """Write a frame into a folder, partition by partition; the files that hold something, and how many rows they hold."""
-    counted = Observation()
+    """Write a frame into a folder, partition by partition, by the rules of `runtime.staging`; its files, and their rows."""
+    shutil.rmtree(target, ignore_errors=True)
+    unfinished, sealed, counted = target / uuid4().hex, target / "sealed", Observation()
     exact = {"timestampFormat": MICROSECONDS} if file_format in ("json", "csv") else {}
-    writer = frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.options(**WRITE_OPTIONS).options(**exact)
-    writer.options(**(options or {})).format(file_format).mode("overwrite").save(str(target))
-    return sorted(file for file in target.iterdir() if file.name.startswith("part-")), counted.get["rows"]
+    writer = frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.options(**OPTIONS, **{**exact, **(options or {})})
+    writer.format(file_format).save(address(unfinished))
+    unfinished.rename(sealed)
+    files, rows = sorted(file for file in sealed.iterdir() if file.name.startswith("part-")), counted.get["rows"]
+    if file_format == "parquet" and elsewhere(frame.sparkSession) and sum(map(chunk.count, files)) != rows:
+        raise UserError(
+            "rows-missing", f'Spark wrote {rows} rows below "{target}", and not all of them are there',
+            detail="A worker wrote to another disk than the one that is read here.",
+            hint="The folder must be on storage that the driver and all workers share under one path.",
+        )  # fmt: skip
+    return files, rows
 
 
 def _write_few(delivery: Delivery, target: Path) -> list[Path]:
     """What fits into memory is sorted here: a job would take ten times as long."""
-    import pyarrow as pa
-
     table = pa.concat_tables([pq.read_table(file) for file in delivery.files], promote_options="default")
     target.mkdir(parents=True)
     path = target / "part-00000.parquet"

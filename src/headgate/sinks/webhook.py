@@ -7,8 +7,8 @@
     {"query": "alerts", "number": 12, "part": 0, "last": true, "complete": "2026-11-01T12:00:05+00:00",
      "rows": [{"_time": "2026-11-01T12:00:03.000000Z", "_change": "+", "sensor": "a", "celsius": 91.5}]}
 
-Any answer but 2xx is a failure; the engine tries again. Within a run only what was not accepted is posted again. The key begins with
-the query's identity, so it is another for another engine.
+Any answer but 2xx is a failure; the engine tries again. Within a run only what was not accepted is posted again. The key begins
+with the query's identity, so it is another for another engine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Who writes: an identity for each query of an engine's directory, so that a sink knows its own deliveries again.
 
-Numbers of deliveries begin at 1 in every new directory. Without an identity, a new engine that writes where an old one did would
-take the old one's deliveries for its own, and leave its first ones out.
+A new engine knows nothing of what an old one has put into the same folder or table. Were it to go on there without a word, a
+script that is run twice would put everything out twice; were it to take the old one's deliveries for its own, it would leave some
+out.
 """
 
 from __future__ import annotations
@@ -53,5 +54,5 @@ def taken(what: str, by: str) -> UserError:
     return UserError(
         "sink-taken", f"{what} holds results of another run or query",
         detail=f'They are of query "{by}", delivered by an engine with another directory or before the query was dropped.',
-        hint="Resume with that engine's --directory, choose another target, or say 'existing' = 'replace' to do away with them.",
+        hint="Resume with that engine's --directory, choose another target, or say 'existing' = 'append' or 'replace'.",
     )  # fmt: skip
