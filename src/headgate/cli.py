@@ -66,12 +66,19 @@ def run(
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
     from headgate.cql.definitions import Explanation, Listing
+    from headgate.cql.readers import formats
     from headgate.engine import Engine
     from headgate.heartbeat.why import Why
+    from headgate.runtime import connectors
     from headgate.runtime.session import settings, started
 
     text = read_script(script)
-    with Engine(started(master, settings(conf or [])), directory, default_sink="console") as engine:
+    needed = connectors.among(formats(text, str(script)))
+    session = started(master, settings(conf or []), needed)
+    for format in needed:
+        if instead := connectors.stand_ins(format):
+            err.print(f"note: {connectors.packages(format)[0]} was not to be had; {', '.join(instead)} stands in", markup=False)
+    with Engine(session, directory, default_sink="console") as engine:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: engine.stop())
         if engine.resumed:
@@ -211,9 +218,7 @@ def test(
 def bench(
     rows: Annotated[int, typer.Option(help="Tuples of the replay.")] = 1_000_000,
     epochs: Annotated[int, typer.Option(help="Small epochs that are timed.")] = 40,
-    part: Annotated[
-        list[str] | None, typer.Option(help="Only this part; can be given several times.")
-    ] = None,
+    part: Annotated[list[str] | None, typer.Option(help="Only this part; can be given several times.")] = None,
 ) -> None:
     """Time a small epoch, a replay, the time manager and durability, side by side in one run."""
     from headgate.bench.report import PARTS, report
@@ -238,6 +243,22 @@ def doctor(debug: Debug = False) -> None:
     total = spark.range(1000).selectExpr("sum(id)").collect()[0][0]
     out.print(f"Spark {spark.version} on {spark.sparkContext.master}: counted to {total}")
     out.print("all well")
+
+
+@app.command("connectors")
+def list_connectors(
+    script: Annotated[Path | None, typer.Argument(help="A file of CQL statements: what it needs is fetched.")] = None,
+    debug: Debug = False,
+) -> None:
+    """List the packages that let the installed Spark read and write more formats; those a script needs are fetched."""
+    from headgate.cql.readers import formats
+    from headgate.runtime.connectors import KNOWN, installed, jars, listed
+
+    needed = formats(read_script(script), str(script)) if script is not None else set()
+    jars(needed)
+    out.print(f"Spark {installed().spark}, Scala {installed().scala}")
+    for format in KNOWN:
+        out.print(f"{format:<6} {listed(format)}{', needed' if format in needed else ''}", markup=False)
 
 
 def need_java() -> None:

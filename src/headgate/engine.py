@@ -57,6 +57,7 @@ from headgate.sinks.made import made
 from headgate.sources.files import FILES, FileSource
 from headgate.sources.inlet import Inlet, ticks
 from headgate.sources.source import Source
+from headgate.sources.streaming import StreamingSource, streams
 from headgate.sources.tables import TableSource
 
 POLL_SECONDS = 0.5
@@ -316,7 +317,9 @@ class Engine:
             self._logs[late_name(stream.name)] = inlet.dead
         if stream.connector is None or stream.connector.format == "memory":
             return
-        if stream.connector.format in FILES:
+        if stream.domain is not None and streams(stream.connector):
+            self._sources.append(StreamingSource(self.spark, inlet, stream.connector, self._directory / "sources"))
+        elif stream.connector.format in FILES:
             self._sources.append(FileSource(self.spark, inlet, stream.connector))
         else:
             self._sources.append(TableSource(self.spark, inlet, stream.connector))
@@ -337,6 +340,9 @@ class Engine:
         """A stream has one more column: rows that are in the log already have none there."""
         self._inlets[stream.name].shape(stream, to_arrow_schema(self._shape(stream), timezone="UTC"))
         self._heartbeats.timelines[stream.name].stream = stream
+        for source in self._sources:
+            if source.inlet is self._inlets[stream.name]:
+                source.reshape()
 
     def _folder(self, kind: str, name: str) -> str:
         """Where a new stream or query has its files: never where another of that name had them."""
@@ -445,6 +451,8 @@ class Engine:
                 taken += take(source)
             except UserError as error:
                 failed = failed or error
+            if source.starting:
+                self._heartbeats.resume(source.inlet.stream.name, self.clock.now_us())
         if failed is not None:
             raise failed
         return taken
@@ -472,6 +480,7 @@ class Engine:
         """
         self._loop.tell = tell or self._loop.tell
         self._stopping = False
+        self._trouble.well = self.resumed
         self._tell_status()
         while not self._stopping and not (until is not None and until()):
             arrived, epochs = 0, []
