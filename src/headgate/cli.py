@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from enum import Enum
@@ -61,6 +62,9 @@ def run(
         Path | None, typer.Option(help="Where logs and results are kept and `headgate why` looks; not resumed yet.")
     ] = None,
     master: Annotated[str | None, typer.Option(help="Spark master; default: this machine.")] = None,
+    listen: Annotated[
+        str | None, typer.Option(metavar="[HOST:]PORT", help="Take rows over HTTP; HEADGATE_TOKEN is the token to ask for.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
@@ -68,6 +72,7 @@ def run(
     from headgate.engine import Engine
     from headgate.heartbeat.why import Why
     from headgate.runtime.session import started
+    from headgate.server.listener import address
 
     text = read_script(script)
     with Engine(started(master), directory, default_sink="console") as engine:
@@ -83,6 +88,8 @@ def run(
                 err.print(f'warning: the state of query "{query.name}" grows without limit: {growth.reason}', markup=False)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: engine.stop())
+        if listen is not None:
+            err.print(f"listening on {engine.listen(*address(listen), os.environ.get('HEADGATE_TOKEN')).url}", markup=False)
         if once:
             engine.run_once()
         else:

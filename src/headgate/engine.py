@@ -44,6 +44,7 @@ from headgate.runtime.lock import Lock
 from headgate.runtime.loop import Epoch, Loop
 from headgate.runtime.query import RunningQuery
 from headgate.runtime.session import started
+from headgate.server.listener import Listener, listening
 from headgate.sinks.console import ConsoleSink
 from headgate.sinks.files import ParquetSink
 from headgate.sinks.memory import MemorySink
@@ -87,6 +88,7 @@ class Engine:
         self._loop.deliver = self._deliver
         self._stopping = False
         self._told_us = -STATUS_US
+        self._listeners: list[Listener] = []
 
     def __enter__(self) -> Engine:
         return self
@@ -96,6 +98,8 @@ class Engine:
 
     def close(self) -> None:
         """Forget everything that was only in memory; Spark goes on."""
+        for listener in self._listeners:
+            listener.stop()
         self._lock.release()
         if self._temporary:
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -223,6 +227,11 @@ class Engine:
         Returns how many went to the log; the others are in `dead_letters(stream)`.
         """
         return self._inlet(stream).push(rows, self.clock)
+
+    def listen(self, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Listener:
+        """Take rows over HTTP too, until the listener or the engine is stopped; port 0 chooses a free one."""
+        self._listeners.append(listening(self, self._inlet, host, port, token))
+        return self._listeners[-1]
 
     def _inlet(self, name: str) -> Inlet:
         relation = self.catalog.relations.get(name.lower())

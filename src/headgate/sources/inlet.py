@@ -16,8 +16,10 @@ has one source, None.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -106,6 +108,15 @@ class Inlet:
         self.arrivals = 0
         self.entered: Tick = NEVER
         """The last timestamp that was given on entry."""
+        self.position: dict[str, Any] = {}
+        """What the source of the stream remembers across restarts: small numbers and texts."""
+        self._turn = threading.RLock()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is done to log, dead letters, counts and position inside counts as one step."""
+        with self._turn:
+            yield
 
     @property
     def source(self) -> str | None:
