@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -313,6 +314,25 @@ def test_who_may_listen_where(engine: Engine, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
     with pytest.raises(UserError, match="no-http"):
         engine.listen()
+
+
+def test_the_page_on_http_says_what_happens(tmp_path: Path) -> None:
+    """Every request of the page is sent, and answered as it says; queries need Spark and are left out."""
+    page = (Path(__file__).parent.parent / "docs" / "http.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```sh\n(curl .*?)\n```\n```json\n(.*?)\n```", page, re.DOTALL)
+    assert len(examples) == 7
+    with Engine(NoSpark(), tmp_path, clock=ManualClock()) as engine:  # type: ignore[arg-type]
+        engine.execute(re.findall(r"```cql\n(.*?;)", page, re.DOTALL)[0])
+        with client(engine) as asking:
+            for command, said in examples:
+                _, url, *options = shlex.split(re.sub(r"\$'(.*?)'", lambda text: f"'{text[1]}'", command))
+                sent = dict(zip(options[::2], options[1::2], strict=True))
+                headers = dict(option.split(": ") for option in options if ": " in option and option[0] not in "[{")
+                body = (sent.get("-d") or sent.get("--data-binary", "")).replace("\\n", "\n")
+                path = url.removeprefix("localhost:8080")
+                answer = asking.post(path, headers=headers, content=body) if body else asking.get(path)
+                expected = json.loads(said)
+                assert answer.json() == (expected | {"queries": {}} if "queries" in expected else expected)
 
 
 @pytest.mark.spark
