@@ -100,9 +100,13 @@ class Transfers:
         old = np.insert(balance[:-1], 0, 0)
         came = first | (balance != old)
         went = came & ~first
-        both = (np.concatenate(pair) for pair in ((at[came], at[went]), (account[came], account[went])))
-        signs = np.repeat([1, -1], [came.sum(), went.sum()])
-        return Changes(*both, signs, np.concatenate([balance[came], old[went]])).in_order()
+
+        def both(some: Numbers, others: Numbers) -> Numbers:
+            return np.concatenate([some[came], others[went]])
+
+        return Changes(
+            both(at, at), both(account, account), np.repeat([1, -1], [came.sum(), went.sum()]), both(balance, old)
+        ).in_order()
 
     def write(self, folder: Path, files: int, within: dict[str, int], in_time: bool, seed: int) -> list[Path]:
         """Both legs as files, out of order by less than their bounds; the files in the order in which they come."""

@@ -29,9 +29,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.catalog import Stream, TimeDomain
@@ -250,6 +251,10 @@ def application(engine: Engine, inlet_of: Callable[[str], Inlet], token: str | N
     @app.exception_handler(OSError)
     async def not_kept(request: Request, error: OSError) -> JSONResponse:
         return _refusal(UserError("not-kept", "the rows could not be written", detail=error.strerror or ""))
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=400)  # nobody hears it, and nothing was taken
 
     @app.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> JSONResponse:
