@@ -53,6 +53,7 @@ from headgate.runtime.session import started
 from headgate.runtime.staging import on_files
 from headgate.runtime.statements import Statement, Statements
 from headgate.runtime.trouble import Trouble
+from headgate.server.listener import Listener, listening
 from headgate.sinks.made import made
 from headgate.sources.files import FILES, FileSource
 from headgate.sources.inlet import Inlet, ticks
@@ -103,6 +104,7 @@ class Engine:
         self._stopping = False
         self._dropped = False
         self._told_us = -STATUS_US
+        self._listeners: list[Listener] = []
         try:
             self.resumed = self._resume()
         except BaseException:
@@ -117,6 +119,8 @@ class Engine:
 
     def close(self) -> None:
         """Let go of sources and sinks, and leave a checkpoint if there is a directory; Spark goes on."""
+        for listener in self._listeners:
+            listener.stop()
         for source in self._sources:
             source.stop()
         for query in self.queries():
@@ -407,6 +411,11 @@ class Engine:
         Returns how many went to the log; the others are in `dead_letters(stream)`.
         """
         return self._inlet(stream).push(rows, self.clock)  # durable when this returns, from whichever thread it is called
+
+    def listen(self, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Listener:
+        """Take rows over HTTP too, until the listener or the engine is stopped; port 0 chooses a free one."""
+        self._listeners.append(listening(self, self._inlet, host, port, token))
+        return self._listeners[-1]
 
     def _inlet(self, name: str) -> Inlet:
         relation = self.catalog.relations.get(name.lower())
