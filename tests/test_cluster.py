@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,10 +12,6 @@ import cluster_program
 import pytest
 from pyspark.sql import SparkSession
 from spark_cluster import Cluster, killed, waited_for
-
-from headgate import Engine, UserError
-from headgate.runtime.session import settings, started
-from headgate.runtime.staging import OPTIONS, on_files, staged
 
 pytestmark = pytest.mark.spark
 

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -161,7 +162,9 @@ class Engine:
                 statement = Statement(**{**said, "said": tuple(said["said"])})
                 self.clock.stand_at(statement.now)
                 self._recorded_folder = statement.folder
-                for _, definition in defined(statement.cql, self.catalog):
+                again = (statement.query or "").lower() in self.catalog.queries
+                cql = "ALTER" + statement.cql[len("CREATE") :] if again else statement.cql
+                for _, definition in defined(cql, self.catalog):
                     self._carry_out(definition)
                     self._statements.recall(statement, definition)
                 self._recorded_folder = None
@@ -411,6 +414,11 @@ class Engine:
         Returns how many went to the log; the others are in `dead_letters(stream)`.
         """
         return self._inlet(stream).push(rows, self.clock)  # durable when this returns, from whichever thread it is called
+
+    @property
+    def turn(self) -> AbstractContextManager[bool]:
+        """Held by whoever changes what the engine knows; epochs run without it."""
+        return self._journal.turn
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Listener:
         """Take rows over HTTP too, until the listener or the engine is stopped; port 0 chooses a free one."""
