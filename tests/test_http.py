@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as kinds
 
 from headgate import Engine, ManualClock, Result, UserError
+from headgate.heartbeat.clock import Clock
 from headgate.server.app import PRODUCERS, Room
 from headgate.server.listener import address, listening
 
