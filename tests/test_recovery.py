@@ -113,7 +113,7 @@ def test_queries_come_change_and_go_while_others_go_on(spark: SparkSession, tmp_
     engine.advance(4)
     shown = {query.name: [(result.at, *result.row.values()) for result in query.results()] for query in engine.queries()}
     assert shown == {
-        "sums": [(1, 1), (2, 1), (2, 3), (3, 3), (3, 6), (4, 6), (4, 10)],
+        "sums": [(0, None), (1, None), (1, 1), (2, 1), (2, 3), (3, 3), (3, 6), (4, 6), (4, 10)],
         "later": [(4, 400)],
         "whole": [(1, 1), (2, 2), (3, 3), (4, 4)],
     }
