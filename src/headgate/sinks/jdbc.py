@@ -269,8 +269,8 @@ class Database:
         if "ClassNotFoundException" in said or "No suitable driver" in said or "did not find registered driver" in said:
             return UserError(
                 "no-connector", f'Spark\'s session has no driver for "{self.url.partition("?")[0]}"',
-                hint="Start Spark with the package of the driver, such as org.postgresql:postgresql, and name its class by 'driver' "
-                "if it is not a common one.",
+                hint="Start Spark with the package of the driver, such as org.postgresql:postgresql, and name its class by "
+                "'driver' if it is not a common one.",
             )  # fmt: skip
         return UserError("sink-failed", f'table "{target}" cannot be written', detail=said)
 
