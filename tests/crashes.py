@@ -30,12 +30,12 @@ from headgate.log import journal, log
 from headgate.runtime import fragment
 from headgate.sinks.files import read_commits
 
-ROUNDS = 8
+ROUNDS = 6
 ROWS = 6
 END = 10 * ROUNDS + 60
 
 SCRIPT = """
-SET epoch_rows = 10;
+SET epoch_rows = 16;
 CREATE STREAM a (k STRING, v INT, at BIGINT) TIMESTAMP BY at;
 CREATE STREAM b (k STRING, w INT, at BIGINT) TIMESTAMP BY at;
 CREATE STREAM f (k STRING, u INT, at BIGINT) TIMESTAMP BY at FROM json OPTIONS ('path' = '{files}');

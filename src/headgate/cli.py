@@ -211,10 +211,12 @@ def test(
 def bench(
     rows: Annotated[int, typer.Option(help="Tuples of the replay.")] = 1_000_000,
     epochs: Annotated[int, typer.Option(help="Small epochs that are timed.")] = 40,
-    part: Annotated[list[str] | None, typer.Option(help="Only this: epochs, replay or time; can be given several times.")] = None,
+    part: Annotated[
+        list[str] | None, typer.Option(help="Only this part; can be given several times.")
+    ] = None,
 ) -> None:
-    """Time a small epoch, a replay and the time manager, side by side with native Spark in one run."""
-    from headgate.bench import PARTS, report
+    """Time a small epoch, a replay, the time manager and durability, side by side in one run."""
+    from headgate.bench.report import PARTS, report
 
     for name in part or ():
         if name not in PARTS:
