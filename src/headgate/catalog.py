@@ -75,6 +75,8 @@ class Connector:
 
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
+    payload: Connector | None = None
+    """What a column `value` holds, and the options to decode it: VALUE AS."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,12 +66,13 @@ def run(
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
     from headgate.cql.definitions import Explanation, Listing
+    from headgate.cql.readers import formats
     from headgate.engine import Engine
     from headgate.heartbeat.why import Why
     from headgate.runtime.session import settings, started
 
     text = read_script(script)
-    with Engine(started(master, settings(conf or [])), directory, default_sink="console") as engine:
+    with Engine(started(master, settings(conf or []), formats(text, str(script))), directory, default_sink="console") as engine:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: engine.stop())
         if engine.resumed:
@@ -238,6 +239,22 @@ def doctor(debug: Debug = False) -> None:
     total = spark.range(1000).selectExpr("sum(id)").collect()[0][0]
     out.print(f"Spark {spark.version} on {spark.sparkContext.master}: counted to {total}")
     out.print("all well")
+
+
+@app.command()
+def connectors(
+    script: Annotated[Path | None, typer.Argument(help="A file of CQL statements: what it needs is fetched.")] = None,
+    debug: Debug = False,
+) -> None:
+    """List the packages that let the installed Spark read and write more formats; those a script needs are fetched."""
+    from headgate.cql.readers import formats
+    from headgate.runtime.connectors import KNOWN, installed, jars, listed
+
+    needed = formats(read_script(script), str(script)) if script is not None else set()
+    jars(needed)
+    out.print(f"Spark {installed().spark}, Scala {installed().scala}")
+    for format in KNOWN:
+        out.print(f"{format:<6} {listed(format)}{', needed' if format in needed else ''}", markup=False)
 
 
 def need_java() -> None:

@@ -57,6 +57,7 @@ from headgate.sinks.made import made
 from headgate.sources.files import FILES, FileSource
 from headgate.sources.inlet import Inlet, ticks
 from headgate.sources.source import Source
+from headgate.sources.streaming import StreamingSource, streams
 from headgate.sources.tables import TableSource
 
 POLL_SECONDS = 0.5
@@ -316,7 +317,9 @@ class Engine:
             self._logs[late_name(stream.name)] = inlet.dead
         if stream.connector is None or stream.connector.format == "memory":
             return
-        if stream.connector.format in FILES:
+        if stream.domain is not None and streams(stream.connector):
+            self._sources.append(StreamingSource(self.spark, inlet, stream.connector, self._directory / "sources"))
+        elif stream.connector.format in FILES:
             self._sources.append(FileSource(self.spark, inlet, stream.connector))
         else:
             self._sources.append(TableSource(self.spark, inlet, stream.connector))

@@ -25,7 +25,7 @@ from headgate.catalog import (
     late_name,
     unknown,
 )
-from headgate.cql import dialect, into, syntax, time
+from headgate.cql import dialect, into, readers, syntax, time
 from headgate.cql.binder import bind
 from headgate.delta.lower import lower
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
@@ -33,7 +33,6 @@ from headgate.plan.expressions import INTEGRAL
 from headgate.plan.nodes import is_stream, sources
 from headgate.plan.rewrites.driver import rewritten
 
-SOURCES = ("json", "csv", "parquet", "orc", "text", "memory")
 INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 
 
@@ -341,7 +340,7 @@ def _relation(tree: syntax.CreateRelation, place: _Places) -> Relation:
     timestamp, domain = _timestamp(tree, columns, place)
     change = _one_of(tree.args.get("change"), columns, tree.name, place)
     key = tuple(found for given in tree.args.get("key") or () if (found := _one_of(given, columns, tree.name, place)))
-    connector = _connector(tree, SOURCES if timestamp else None, place)
+    connector = readers.read_from(tree, timestamp is not None, place)
     fixed = timestamp is None and connector is not None and connector.format != "memory"
     if key and fixed:
         raise UserError(
@@ -366,10 +365,11 @@ def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
 def _stream(tree: syntax.CreateStream, catalog: Catalog, place: _Places) -> Stream:
     columns = _columns(tree, place)
     timestamp, domain, stamped = _stamped(tree, columns, place)
-    connector = _connector(tree, SOURCES, place)
+    connector = readers.read_from(tree, True, place)
     if connector is not None and connector.format != "memory" and timestamp is None and stamped == "external":
         raise UserError(
-            "no-timestamp-column", f'stream "{tree.name}" is read from files and needs TIMESTAMP BY', place=place(tree.this),
+            "no-timestamp-column", f'stream "{tree.name}" is read from {connector.format} and needs TIMESTAMP BY',
+            place=place(tree.this),
             hint="Say TIMESTAMP BY which column, or TIMESTAMP INTERNAL or LATENT if none holds it.",
         )  # fmt: skip
     source = _one_of(tree.args.get("source"), columns, tree.name, place)
@@ -438,20 +438,3 @@ def _one_of(named: exp.Identifier | None, columns: tuple[Column, ...], stream: s
         "no-such-column", f'column "{named.name}" does not exist in stream "{stream}"', place=place(named),
         detail=f'Columns of "{stream}" are {quoted(known)}.', hint=nearest(named.name, known),
     )  # fmt: skip
-
-
-def _connector(tree: exp.Expression, known: tuple[str, ...] | None, place: _Places) -> Connector | None:
-    """Where FROM points; a relation that never changes may come from any reader that Spark has."""
-    given = tree.args.get("format")
-    if given is None:
-        return None
-    options = {entry.expressions[0].name: entry.expressions[1].name for entry in tree.args.get("options") or ()}
-    name = given.name.lower()
-    if known is not None and name not in known:
-        if name in ("kafka", "rate", "socket", "delta", "jdbc"):
-            raise NotYet(f"a stream FROM {name}", place=place(given))
-        raise UserError(
-            "no-such-source", f'source "{given.name}" does not exist', place=place(given),
-            detail=f"There are {quoted(known)}.", hint=nearest(given.name, known),
-        )  # fmt: skip
-    return Connector(name, options)

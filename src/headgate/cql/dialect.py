@@ -401,8 +401,8 @@ class CqlParser(TimeParser):
         while self._curr:
             if self._match_text_seq("FROM"):
                 self._parse_connector(node)
-            elif not self._parse_time_clause(node):
-                self.raise_error("expected TIMESTAMP, SOURCE BY, HEARTBEAT BY, DISORDER, LATENCY, LATE, FUTURE or FROM")
+            elif not self._parse_payload(node) and not self._parse_time_clause(node):
+                self.raise_error("expected TIMESTAMP, SOURCE BY, HEARTBEAT BY, DISORDER, LATENCY, LATE, FUTURE, FROM or VALUE AS")
         return node
 
     def _parse_create_relation(self) -> Any:
@@ -420,8 +420,8 @@ class CqlParser(TimeParser):
                 node.set("key", self._parse_wrapped_id_vars() if self._at(TokenType.L_PAREN) else [self._parse_name()])
             elif self._match_text_seq("FROM"):
                 self._parse_connector(node)
-            else:
-                self.raise_error("expected KEY, TIMESTAMP BY, CHANGE BY or FROM")
+            elif not self._parse_payload(node):
+                self.raise_error("expected KEY, TIMESTAMP BY, CHANGE BY, FROM or VALUE AS")
         return node
 
     def _parse_column_definition(self) -> exp.ColumnDef:
@@ -470,6 +470,16 @@ class CqlParser(TimeParser):
         node.set("format", self._parse_name())
         if self._match_text_seq("OPTIONS"):
             node.set("options", self._parse_wrapped(lambda: self._parse_csv(self._parse_option)))
+
+    def _parse_payload(self, node: exp.Expression) -> bool:
+        """`VALUE AS json OPTIONS (...)`; whether it stands here."""
+        if not self._match_text_seq("VALUE"):
+            return False
+        self._expect("AS")
+        node.set("payload", self._parse_name())
+        if self._match_text_seq("OPTIONS"):
+            node.set("payload_options", self._parse_wrapped(lambda: self._parse_csv(self._parse_option)))
+        return True
 
     def _parse_option(self) -> exp.Tuple:
         if not self._match_set((TokenType.STRING, TokenType.VAR)):

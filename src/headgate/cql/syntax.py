@@ -37,13 +37,15 @@ class CreateStream(exp.Expression):
 
     arg_types = {
         "this": True, "columns": True, "timestamp": False, "source": False, "heartbeat": False, "disorder": False,
-        "latency": False, "late": False, "future": False, "format": False, "options": False,
+        "latency": False, "late": False, "future": False, "format": False, "options": False, "payload": False,
+        "payload_options": False,
     }  # fmt: skip
 
 
 class CreateRelation(exp.Expression):
     arg_types = {
         "this": True, "columns": True, "timestamp": False, "change": False, "key": False, "format": False, "options": False,
+        "payload": False, "payload_options": False,
     }  # fmt: skip
 
 

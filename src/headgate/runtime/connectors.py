@@ -108,9 +108,11 @@ def _order(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
-def differing(format: str) -> list[str]:
-    """The jars of a connector that stand in for the version that was wanted."""
-    exact = {f"{artifact.name}-{artifact.version}.jar" for artifact in packages(format)}
-    names = tuple(f"{artifact.name}-" for artifact in packages(format))
-    here = [file.name for file in maven.kept(_folder(format))]
-    return [jar for jar in here if jar.startswith(names) and jar not in exact]
+def listed(format: str) -> str:
+    """The package of a connector, and what of it is here."""
+    wanted = packages(format)
+    here = {jar.name for jar in maven.kept(_folder(format))}
+    others = [jar for jar in sorted(here) if jar.startswith(tuple(f"{one.name}-" for one in wanted))]
+    others = [jar for jar in others if jar not in {f"{one.name}-{one.version}.jar" for one in wanted}]
+    state = "not fetched" if not here else f"here, with {', '.join(others)} instead" if others else "here"
+    return f"{wanted[0]}: {state}"
