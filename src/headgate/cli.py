@@ -69,10 +69,16 @@ def run(
     from headgate.cql.readers import formats
     from headgate.engine import Engine
     from headgate.heartbeat.why import Why
+    from headgate.runtime import connectors
     from headgate.runtime.session import settings, started
 
     text = read_script(script)
-    with Engine(started(master, settings(conf or []), formats(text, str(script))), directory, default_sink="console") as engine:
+    needed = connectors.among(formats(text, str(script)))
+    session = started(master, settings(conf or []), needed)
+    for format in needed:
+        if instead := connectors.stand_ins(format):
+            err.print(f"note: {connectors.packages(format)[0]} was not to be had; {', '.join(instead)} stands in", markup=False)
+    with Engine(session, directory, default_sink="console") as engine:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: engine.stop())
         if engine.resumed:
@@ -241,8 +247,8 @@ def doctor(debug: Debug = False) -> None:
     out.print("all well")
 
 
-@app.command()
-def connectors(
+@app.command("connectors")
+def list_connectors(
     script: Annotated[Path | None, typer.Argument(help="A file of CQL statements: what it needs is fetched.")] = None,
     debug: Debug = False,
 ) -> None:

@@ -47,6 +47,11 @@ def installed() -> Installed:
     return Installed(spark, scala, jars)
 
 
+def among(formats: Iterable[str]) -> list[str]:
+    """Those of the formats that need a connector."""
+    return sorted(set(formats) & set(KNOWN))
+
+
 def packages(format: str) -> tuple[Artifact, ...]:
     """The packages of a connector for the installed Spark, the one to name first; none if Spark has it, or it is unknown."""
     spark = installed()
@@ -59,7 +64,7 @@ def packages(format: str) -> tuple[Artifact, ...]:
 
 def settings(formats: Iterable[str]) -> dict[str, str]:
     """What a new Spark session is told: the jars, or the packages for Spark to fetch by itself where there is no Maven."""
-    needed = sorted(set(formats) & set(KNOWN))
+    needed = among(formats)
     if not needed:
         return {}
     if maven.found() or all(maven.kept(_folder(format)) for format in needed):
@@ -69,7 +74,7 @@ def settings(formats: Iterable[str]) -> dict[str, str]:
 
 def jars(formats: Iterable[str]) -> list[Path]:
     """The jars of the connectors that these formats need, fetched if need be."""
-    files = {file.name: file for format in sorted(set(formats)) if format in KNOWN for file in _jars(format)}
+    files = {file.name: file for format in among(formats) for file in _jars(format)}
     return list(files.values())
 
 
@@ -110,9 +115,14 @@ def _order(version: str) -> tuple[int, ...]:
 
 def listed(format: str) -> str:
     """The package of a connector, and what of it is here."""
+    instead = stand_ins(format)
+    here = f"here, with {', '.join(instead)} instead" if instead else "here"
+    return f"{packages(format)[0]}: {here if maven.kept(_folder(format)) else 'not fetched'}"
+
+
+def stand_ins(format: str) -> list[str]:
+    """The jars that are here instead of the version that was wanted."""
     wanted = packages(format)
-    here = {jar.name for jar in maven.kept(_folder(format))}
-    others = [jar for jar in sorted(here) if jar.startswith(tuple(f"{one.name}-" for one in wanted))]
-    others = [jar for jar in others if jar not in {f"{one.name}-{one.version}.jar" for one in wanted}]
-    state = "not fetched" if not here else f"here, with {', '.join(others)} instead" if others else "here"
-    return f"{wanted[0]}: {state}"
+    exact = {f"{one.name}-{one.version}.jar" for one in wanted}
+    of_them = tuple(f"{one.name}-" for one in wanted)
+    return [jar.name for jar in maven.kept(_folder(format)) if jar.name.startswith(of_them) and jar.name not in exact]

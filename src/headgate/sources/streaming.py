@@ -11,6 +11,7 @@ number, and a batch whose number the inlet's position has reached is passed over
 
 from __future__ import annotations
 
+import logging
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -68,6 +69,14 @@ MISSING = (
 )
 
 
+def _tells_failure(record: logging.LogRecord) -> bool:
+    """Not that a batch was stopped: py4j would show it with its stack."""
+    return record.exc_info is None or INTERRUPTED not in str(record.exc_info[1])
+
+
+logging.getLogger("py4j.clientserver").addFilter(_tells_failure)
+
+
 def streams(connector: Connector) -> bool:
     """Whether rows come through Spark's streaming; files do if the user names an option that only that has."""
     return connector.format not in FILES or any(option.lower() in OF_FILE_STREAMS for option in connector.options)
@@ -92,7 +101,8 @@ class Handover:
             self.settled.wait()
         if self.ended:
             with suppress(Py4JError):  # this is Spark's own thread, and here `stop` interrupts it
-                rows.sparkSession.sparkContext._jvm.java.lang.Thread.sleep(STOP_SECONDS * 1_000)
+                jvm: Any = rows.sparkSession.sparkContext._jvm
+                jvm.java.lang.Thread.sleep(STOP_SECONDS * 1_000)
             raise InterruptedError(INTERRUPTED)
 
     def taken(self) -> None:
@@ -261,7 +271,8 @@ def _numbers(folder: Path) -> set[int]:
 
 
 def _said(error: Exception) -> str:
-    """The line that says it: of nested errors, the innermost."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """The line that says it: of nested errors the innermost, of what Python raised in a user's source its last."""
+    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
     causes = [line.partition("Caused by: ")[2] for line in lines if "Caused by: " in line]
-    return (causes or lines or [type(error).__name__])[-1 if causes else 0]
+    raised = [line for line in lines[1:] if not line.startswith((" ", "\t"))] if "Traceback" in str(error) else []
+    return (causes[-1:] or raised[:1] or lines[:1] or [type(error).__name__])[0].strip()
