@@ -44,7 +44,9 @@ def write_input(folder: Path, epoch: int) -> None:
         "at": numbers // 10, "sensor": (numbers % SENSORS).astype(np.int32), "v": (numbers * 7919 % 10_000) / 100,
     })  # fmt: skip
     for half in range(2):
-        pq.write_table(table.slice(half * ROWS_AN_EPOCH // 2, ROWS_AN_EPOCH // 2), folder / "readings" / f"{epoch}-{half}.parquet")
+        pq.write_table(
+            table.slice(half * ROWS_AN_EPOCH // 2, ROWS_AN_EPOCH // 2), folder / "readings" / f"{epoch}-{half}.parquet"
+        )
     (folder / "places.csv").write_text("sensor,place\n" + "".join(f"{sensor},p{sensor % 7}\n" for sensor in range(SENSORS)))
 
 
