@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-faults test-bank test-endurance test-cluster check format bench fuzz clean python java
+.PHONY: help demo test test-faults test-bank test-endurance test-backlog test-cluster check format bench fuzz clean python java
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ test-bank: $(READY) java ## a million transfers and many kills: the total stays 
 
 test-endurance: $(READY) java ## 2,000 epochs of a mixed load: memory and files level off; make test-endurance EPOCHS=200
 	$(BIN)/python -m tests.endurance --epochs $(or $(EPOCHS),2000)
+
+test-backlog: $(READY) java ## ten million tuples at once in bounded memory; make test-backlog ROWS=2000000
+	$(BIN)/python -m tests.backlog --rows $(or $(ROWS),10000000)
 
 check: $(READY) ## format, lint and types
 	$(BIN)/ruff format --check .

@@ -246,11 +246,22 @@ class Engine:
             folder = self._inlets[made.name].folder
         statement = self._statements.of(said, definition, self.clock.now_us(), folder)
         done = lambda: self._statements.add(statement, definition)  # noqa: E731
-        self._journal.record("engine", {"statement": asdict(statement)}, then=done)
+        undo = lambda: self._take_back(definition)  # noqa: E731
+        self._journal.record("engine", {"statement": asdict(statement)}, then=done, undo=undo)
         if isinstance(made, Query):
             executor, outbox = self.query(made.name).executor, self.query(made.name).outbox
             self._journal.record(executor.subject, executor.state())
             self._journal.record(outbox.subject, {"number": outbox.number})
+
+    def _take_back(self, definition: Definition) -> None:
+        """It could not be made durable, so it is not so: what was set up is forgotten, and what cannot be undone ends all."""
+        match definition:
+            case Stream() | Relation() | Query():
+                kind = type(definition).__name__.lower()
+                del self.catalog.of_kind(kind)[definition.name.lower()]
+                self._forget(Dropped(kind, definition.name))
+            case _:
+                self._journal.give_up()
 
     def _carry_out(self, definition: Definition) -> Definition | Why:
         match definition:
@@ -492,22 +503,25 @@ class Engine:
     def run(self, until: Callable[[], bool] | None = None, tell: Callable[[str], None] | None = None) -> None:
         """Go on until `stop()` is called, or until the given condition holds.
 
-        What passes is waited for: a source that was read before and cannot be now, a disk that is full, a sink that is down.
-        `tell` hears of it.
+        What passes is waited for: a source that was read before and cannot be now, a disk that is full, a sink that is down. A
+        query that failed stands still while others go on. `tell` hears of it.
         """
         self._loop.tell = tell or self._loop.tell
-        self._stopping = False
+        self._stopping = self._loop.stopping = False
         self._trouble.well = self.resumed
         self._tell_status()
         while not self._stopping and not (until is not None and until()):
             arrived, epochs = 0, []
             with self._trouble.waited_out(self._loop.tell):
                 arrived = self.poll()
-            with self._trouble.waited_out(self._loop.tell):
+            with self._trouble.waited_out(self._loop.tell, self._others_go_on):
                 epochs = self.step()
             self._tell_status()
             if not epochs and not arrived:
                 time.sleep(POLL_SECONDS)
+
+    def _others_go_on(self) -> bool:
+        return any(not query.executor.fragment.failed for query in self.queries())
 
     def _tell_status(self) -> None:
         """Leave word in the engine's directory, for `headgate why` to read from outside."""
@@ -518,8 +532,8 @@ class Engine:
         status.write(self._directory, {query.name: query.why() for query in self.queries()})
 
     def stop(self) -> None:
-        """Let `run` end after the epoch it is in."""
-        self._stopping = True
+        """Let what runs end after the epoch it is in."""
+        self._stopping = self._loop.stopping = True
 
     # time
 
