@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ from rich.console import Console
 
 from headgate.catalog import Catalog
 from headgate.cql.definitions import define
+from headgate.cql.into import SINKS
 from headgate.errors import UserError
 from headgate.sinks import files as file_sink
 from headgate.sinks import shape
@@ -565,3 +567,23 @@ def test_delta_is_told_who_writes_and_which_delivery(spark: SparkSession, tmp_pa
     assert transaction("w", deliveries(*FIRST)) == {"txnAppId": "headgate/q/w", "txnVersion": "2"}
     with pytest.raises(UserError, match="no-connector"):
         sink(spark, tmp_path / "q", f"delta OPTIONS ('path' = '{tmp_path}/out')")
+
+
+def test_every_query_of_the_page_on_sinks_is_accepted() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "sinks.md").read_text(encoding="utf-8")
+    catalog = Catalog()
+    define("CREATE STREAM temperature (sensor STRING, celsius DOUBLE, at TIMESTAMP) TIMESTAMP BY at", catalog)
+    for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL):
+        define(block, catalog)
+    assert {query.connector.format for query in catalog.queries.values() if query.connector} == {
+        "parquet",
+        "orc",
+        "csv",
+        "jdbc",
+        "kafka",
+        "webhook",
+    }
+    for name, kind in SINKS.items():
+        row = next(line for line in page.splitlines() if line.startswith("|") and f"`{name}`" in line)
+        assert row.endswith(f" {', '.join(kind.modes)} |")
+        assert kind.guarantee.partition(":")[0].partition(" for ")[0] in row or "the same" in row

@@ -167,7 +167,8 @@ class JdbcSink:
 
     def _write(self, frame: DataFrame) -> None:
         options = {**self.database.options, "dbtable": self.stage, "truncate": "true"}
-        options["createTableColumnTypes"] = self.database.types(frame)
+        if types := self.database.types(frame):
+            options["createTableColumnTypes"] = types
         frame.write.format("jdbc").options(**options).mode("overwrite").save()
 
     def _merge(self, run: Transaction, frame: DataFrame, delivery: Delivery) -> None:
