@@ -218,9 +218,7 @@ def test(
 def bench(
     rows: Annotated[int, typer.Option(help="Tuples of the replay.")] = 1_000_000,
     epochs: Annotated[int, typer.Option(help="Small epochs that are timed.")] = 40,
-    part: Annotated[
-        list[str] | None, typer.Option(help="Only this part; can be given several times.")
-    ] = None,
+    part: Annotated[list[str] | None, typer.Option(help="Only this part; can be given several times.")] = None,
 ) -> None:
     """Time a small epoch, a replay, the time manager and durability, side by side in one run."""
     from headgate.bench.report import PARTS, report

@@ -14,7 +14,6 @@ from sqlglot import exp
 from headgate.catalog import (
     Catalog,
     Column,
-    Connector,
     Function,
     Query,
     Relation,

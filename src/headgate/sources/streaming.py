@@ -31,7 +31,8 @@ from headgate.errors import UserError, nearest
 from headgate.heartbeat.clock import Clock
 from headgate.log.journal import synced
 from headgate.runtime import connectors
-from headgate.runtime.session import own
+from headgate.runtime.session import over_connect, own
+from headgate.runtime.staging import address
 from headgate.sinks.retry import BackOff
 from headgate.sources.files import FILES, FILES_A_JOB, SEES_CORRUPT
 from headgate.sources.inlet import Inlet
@@ -117,6 +118,12 @@ class Handover:
 
 class StreamingSource:
     def __init__(self, session: SparkSession, inlet: Inlet, connector: Connector, checkpoint_directory: Path) -> None:
+        if over_connect(session):
+            raise UserError(
+                "not-over-connect", f'stream "{inlet.stream.name}" cannot be read from {connector.format} over Spark Connect',
+                detail="There, micro-batches are worked on inside the server, where the engine is not.",
+                hint="Run the engine on a session of its own, or push the rows.",
+            )  # fmt: skip
         self.session = own(session)
         self.session.conf.set("spark.sql.streaming.stopTimeout", f"{STOP_SECONDS}s")
         self.inlet = inlet
@@ -198,7 +205,7 @@ class StreamingSource:
         self._handover = Handover()
         try:
             writer = self.rows.writeStream.foreachBatch(self._handover.offer).trigger(**trigger)
-            self._query = writer.option("checkpointLocation", str(self.checkpoint)).start()
+            self._query = writer.option("checkpointLocation", address(self.checkpoint)).start()
         except (PySparkException, Py4JError) as error:
             raise self._failed(error, clock) from None
         return self._query
