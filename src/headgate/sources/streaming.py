@@ -16,7 +16,6 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -128,7 +127,7 @@ class StreamingSource:
         self.session.conf.set("spark.sql.streaming.stopTimeout", f"{STOP_SECONDS}s")
         self.inlet = inlet
         self.connector = connector
-        self.checkpoint = checkpoint_directory / inlet.stream.name.lower()
+        self.checkpoint = checkpoint_directory / inlet.folder
         self.rows = self.read()
         self._query: StreamingQuery | None = None
         self._handover = Handover()
@@ -212,12 +211,9 @@ class StreamingSource:
 
     def _check_checkpoint(self) -> None:
         """What Spark has committed and what is in the log agree, or rows would be passed over that nobody has."""
-        reached = self.inlet.position.get("batch")
-        committed = max(_numbers(self.checkpoint / "commits"), default=-1)
-        if reached is None:
-            if committed >= 0:  # of an earlier stream of that name
-                rmtree(self.checkpoint)
-        elif committed > reached or reached not in _numbers(self.checkpoint / "offsets"):
+        reached = self.inlet.position.get("batch", -1)
+        planned, committed = _numbers(self.checkpoint / "offsets"), _numbers(self.checkpoint / "commits")
+        if max(committed, default=-1) > reached or (reached >= 0 and reached not in planned):
             raise UserError(
                 "torn-checkpoint", f'the checkpoint of stream "{self.inlet.stream.name}" does not go with its log',
                 detail=f'The log has batch {reached}; "{self.checkpoint}" is of another time, and rows would be lost or doubled.',
