@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-faults check format bench fuzz clean python java
+.PHONY: help demo test test-faults test-bank test-endurance test-backlog test-cluster check format bench fuzz clean python java
 
 help: ## list what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY) java ## three feeds, three continuous queries, one feed goes silent: about a minute
 	@$(BIN)/headgate demo
@@ -18,6 +18,15 @@ test: $(READY) java ## all tests, on DuckDB and on local Spark
 
 test-faults: $(READY) java ## kill processes and restart them, 100 times and more: make test-faults KILLS=200 SEED=1
 	$(BIN)/python -m tests.faults --kills $(or $(KILLS),100) $(if $(SEED),--seed $(SEED))
+
+test-bank: $(READY) java ## a million transfers and many kills: the total stays zero; make test-bank TRANSFERS=100000 KILLS=5 SEED=2
+	$(BIN)/python -m tests.bank --transfers $(or $(TRANSFERS),1000000) --kills $(or $(KILLS),20) --seed $(or $(SEED),1)
+
+test-endurance: $(READY) java ## 2,000 epochs of a mixed load: memory and files level off; make test-endurance EPOCHS=200
+	$(BIN)/python -m tests.endurance --epochs $(or $(EPOCHS),2000)
+
+test-backlog: $(READY) java ## ten million tuples at once in bounded memory; make test-backlog ROWS=2000000
+	$(BIN)/python -m tests.backlog --rows $(or $(ROWS),10000000)
 
 check: $(READY) ## format, lint and types
 	$(BIN)/ruff format --check .

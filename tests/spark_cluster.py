@@ -41,17 +41,18 @@ def waited_for(condition: Callable[[], bool], what: str, patience_s: float = PAT
         time.sleep(0.05)
 
 
-def children(parent: int) -> list[int]:
+def parent(pid: int) -> int:
+    """The process that started a process; 0 if there is none, or it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def children(pid: int) -> list[int]:
     """The processes that a process has started itself."""
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = status.read_text().rpartition(")")[2].split()
-        except OSError:  # it ended meanwhile
-            continue
-        if int(fields[1]) == parent:
-            found.append(int(status.parent.name))
-    return found
+    running = [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
+    return [one for one in running if parent(one) == pid]
 
 
 def killed(pid: int) -> None:
@@ -98,9 +99,14 @@ class Cluster:
             self._wait_for_workers()
         return worker
 
-    def executors(self, worker: subprocess.Popen[bytes]) -> list[int]:
-        """The executors' JVMs: a worker starts no other processes."""
-        return children(worker.pid)
+    def worker_of(self, pid: int) -> subprocess.Popen[bytes]:
+        """The worker that a process belongs to: an executor, or a Python process of one."""
+        while pid:
+            for worker in self.workers:
+                if worker.pid == pid:
+                    return worker
+            pid = parent(pid)
+        raise AssertionError("no worker's process")
 
     def kill(self, worker: subprocess.Popen[bytes]) -> None:
         """As if its machine lost power: the worker, its executors and their Python processes."""

@@ -7,6 +7,7 @@ as good as SIGKILL for everything that headgate itself does with files. `make te
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,7 @@ def test_queries_come_change_and_go_while_others_go_on(spark: SparkSession, tmp_
     engine.advance(4)
     shown = {query.name: [(result.at, *result.row.values()) for result in query.results()] for query in engine.queries()}
     assert shown == {
-        "sums": [(1, 1), (2, 1), (2, 3), (3, 3), (3, 6), (4, 6), (4, 10)],
+        "sums": [(0, None), (1, None), (1, 1), (2, 1), (2, 3), (3, 3), (3, 6), (4, 6), (4, 10)],
         "later": [(4, 400)],
         "whole": [(1, 1), (2, 2), (3, 3), (4, 4)],
     }
@@ -201,3 +202,60 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(spark: SparkSession, sm
     crashed(engine)
     with Engine(spark, small_disk / "state") as engine:
         assert [result.row["v"] for result in engine.query("q").results()] == list(range(taken + 1))
+
+
+KEPT = Path(__file__).parent / "fixtures" / "directory-1"
+"""What format 1 looks like: a checkpoint, lines behind it, chunks, synopses, results. Later versions must go on from it.
+
+`python tests/test_recovery.py` wrote it, and must not do so again unless the format's number has changed."""
+
+KEPT_SCRIPT = """
+SET range = 'half-open';
+CREATE STREAM s (k STRING, v INT, at BIGINT) TIMESTAMP BY at SOURCE BY k;
+CREATE STREAM t (w INT);
+DISORDER OF s 5;
+CREATE VIEW large AS SELECT * FROM s [RANGE 10] WHERE v > 1;
+CREATE QUERY sums AS SELECT k, SUM(v) AS total FROM s [RANGE 10] GROUP BY k;
+CREATE QUERY larger AS SELECT ISTREAM(k, v) FROM large;
+CREATE QUERY gone AS SELECT ISTREAM(w) FROM t [NOW];
+DROP QUERY gone;
+"""
+
+
+def write_kept(spark: SparkSession) -> None:
+    engine = Engine(spark, KEPT, clock=ManualClock())
+    engine.execute(KEPT_SCRIPT)
+    engine.push("s", [("a", 1, 1), ("b", 2, 2), ("a", None, None)])
+    engine.advance(3)
+    for query in engine.queries():
+        if query.executor.fragment.program.synopses:
+            query.executor.move()
+    engine._journal.checkpoint(engine._facts)
+    engine._journal.wait()
+    engine.push("s", [("a", 3, 4), ("c", 4, 2), ("b", 4, 8)])
+    engine.punctuate("s", 6)
+    engine.step()
+    crashed(engine)
+
+
+def test_a_directory_of_format_1_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    shutil.copytree(KEPT, tmp_path / "state")
+    with Engine(spark, tmp_path / "state", clock=ManualClock()) as engine:
+        assert engine.resumed
+        assert engine.counts("s") == {"taken": 4, "no-timestamp": 1, "late": 1}
+        assert engine.late("s") == {"c": 1}
+        assert [query.name for query in engine.queries()] == ["sums", "larger"]
+        engine.execute("CREATE QUERY counted FROM BEGINNING AS SELECT COUNT(*) AS n FROM large")
+        engine.advance(30)
+        assert [str(result) for result in engine.query("larger").results()] == ["2 + k=b, v=2", "4 + k=a, v=3", "8 + k=b, v=4"]
+        assert [str(result) for result in engine.query("sums").results()] == [
+            "1 + k=a, total=1", "2 + k=b, total=2", "4 - k=a, total=1", "4 + k=a, total=4", "8 - k=b, total=2", "8 + k=b, total=6",
+            "11 - k=a, total=4", "11 + k=a, total=3", "12 - k=b, total=6", "12 + k=b, total=4", "14 - k=a, total=3",
+            "18 - k=b, total=4",
+        ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    from headgate.runtime.session import started
+
+    write_kept(started())

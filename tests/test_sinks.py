@@ -16,8 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from jars import add_jars
 from kafka_broker import broker, create_topic
-from postgres_server import Server, binaries, running
+from postgres_server import Server
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
@@ -25,7 +26,6 @@ from rich.console import Console
 from headgate.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.errors import UserError
-from headgate.runtime import connectors
 from headgate.sinks import files as file_sink
 from headgate.sinks import shape
 from headgate.sinks.console import ConsoleSink
@@ -291,28 +291,6 @@ def test_a_key_that_does_not_tell_rows_apart_is_refused(spark: SparkSession, tmp
 
 
 # databases
-
-
-def add_jars(spark: SparkSession, connector: str) -> None:
-    """Give the session of all tests a connector: fetched if need be, laid where the driver's class loader finds it."""
-    try:
-        files = connectors.jars([connector])
-    except UserError as error:
-        pytest.skip(f"no connector for {connector}: {error.message}. {error.detail}")
-    jvm: Any = spark._jvm
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    for file in files:
-        loader.addURL(jvm.java.io.File(str(file)).toURI().toURL())
-
-
-@pytest.fixture(scope="module")
-def postgres(spark: SparkSession) -> Iterator[Server]:
-    home = binaries()
-    if home is None:
-        pytest.skip("no PostgreSQL server on this machine: initdb, pg_ctl and psql were not found")
-    add_jars(spark, "jdbc")
-    with running(home) as server:
-        yield server
 
 
 def table_of(server: Server, name: str) -> Counter[tuple[str, float]]:

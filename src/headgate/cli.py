@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from enum import Enum
@@ -62,6 +63,9 @@ def run(
     ] = None,
     master: Annotated[str | None, typer.Option(help="Spark master; default: this machine.")] = None,
     conf: Annotated[list[str] | None, typer.Option(help="A setting of Spark, key=value; can be given several times.")] = None,
+    listen: Annotated[
+        str | None, typer.Option(metavar="[HOST:]PORT", help="Take rows over HTTP; HEADGATE_TOKEN is the token to ask for.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
@@ -71,6 +75,7 @@ def run(
     from headgate.heartbeat.why import Why
     from headgate.runtime import connectors
     from headgate.runtime.session import settings, started
+    from headgate.server.listener import address
 
     text = read_script(script)
     needed = connectors.among(formats(text, str(script)))
@@ -94,6 +99,8 @@ def run(
                 err.print(f'note: query "{query.name}" {query.progress()}', markup=False)
             for growth in query.growing():
                 err.print(f'warning: the state of query "{query.name}" grows without limit: {growth.reason}', markup=False)
+        if listen is not None:
+            err.print(f"listening on {engine.listen(*address(listen), os.environ.get('HEADGATE_TOKEN')).url}", markup=False)
         if once:
             engine.run_once()
         else:

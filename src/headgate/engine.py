@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -53,6 +54,7 @@ from headgate.runtime.session import started
 from headgate.runtime.staging import on_files
 from headgate.runtime.statements import Statement, Statements
 from headgate.runtime.trouble import Trouble
+from headgate.server.listener import Listener, listening
 from headgate.sinks.made import made
 from headgate.sources.files import FILES, FileSource
 from headgate.sources.inlet import Inlet, ticks
@@ -103,6 +105,7 @@ class Engine:
         self._stopping = False
         self._dropped = False
         self._told_us = -STATUS_US
+        self._listeners: list[Listener] = []
         try:
             self.resumed = self._resume()
         except BaseException:
@@ -117,6 +120,8 @@ class Engine:
 
     def close(self) -> None:
         """Let go of sources and sinks, and leave a checkpoint if there is a directory; Spark goes on."""
+        for listener in self._listeners:
+            listener.stop()
         for source in self._sources:
             source.stop()
         for query in self.queries():
@@ -157,7 +162,9 @@ class Engine:
                 statement = Statement(**{**said, "said": tuple(said["said"])})
                 self.clock.stand_at(statement.now)
                 self._recorded_folder = statement.folder
-                for _, definition in defined(statement.cql, self.catalog):
+                again = (statement.query or "").lower() in self.catalog.queries
+                cql = "ALTER" + statement.cql[len("CREATE") :] if again else statement.cql
+                for _, definition in defined(cql, self.catalog):
                     self._carry_out(definition)
                     self._statements.recall(statement, definition)
                 self._recorded_folder = None
@@ -239,11 +246,22 @@ class Engine:
             folder = self._inlets[made.name].folder
         statement = self._statements.of(said, definition, self.clock.now_us(), folder)
         done = lambda: self._statements.add(statement, definition)  # noqa: E731
-        self._journal.record("engine", {"statement": asdict(statement)}, then=done)
+        undo = lambda: self._take_back(definition)  # noqa: E731
+        self._journal.record("engine", {"statement": asdict(statement)}, then=done, undo=undo)
         if isinstance(made, Query):
             executor, outbox = self.query(made.name).executor, self.query(made.name).outbox
             self._journal.record(executor.subject, executor.state())
             self._journal.record(outbox.subject, {"number": outbox.number})
+
+    def _take_back(self, definition: Definition) -> None:
+        """It could not be made durable, so it is not so: what was set up is forgotten, and what cannot be undone ends all."""
+        match definition:
+            case Stream() | Relation() | Query():
+                kind = type(definition).__name__.lower()
+                del self.catalog.of_kind(kind)[definition.name.lower()]
+                self._forget(Dropped(kind, definition.name))
+            case _:
+                self._journal.give_up()
 
     def _carry_out(self, definition: Definition) -> Definition | Why:
         match definition:
@@ -340,6 +358,9 @@ class Engine:
         """A stream has one more column: rows that are in the log already have none there."""
         self._inlets[stream.name].shape(stream, to_arrow_schema(self._shape(stream), timezone="UTC"))
         self._heartbeats.timelines[stream.name].stream = stream
+        for source in self._sources:
+            if source.inlet is self._inlets[stream.name]:
+                source.reshape()
 
     def _folder(self, kind: str, name: str) -> str:
         """Where a new stream or query has its files: never where another of that name had them."""
@@ -405,6 +426,16 @@ class Engine:
         """
         return self._inlet(stream).push(rows, self.clock)  # durable when this returns, from whichever thread it is called
 
+    @property
+    def turn(self) -> AbstractContextManager[bool]:
+        """Held by whoever changes what the engine knows; epochs run without it."""
+        return self._journal.turn
+
+    def listen(self, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Listener:
+        """Take rows over HTTP too, until the listener or the engine is stopped; port 0 chooses a free one."""
+        self._listeners.append(listening(self, self._inlet, host, port, token))
+        return self._listeners[-1]
+
     def _inlet(self, name: str) -> Inlet:
         relation = self.catalog.relations.get(name.lower())
         return self._inlets[relation.name if relation is not None else self.catalog.stream(name).name]
@@ -448,6 +479,8 @@ class Engine:
                 taken += take(source)
             except UserError as error:
                 failed = failed or error
+            if source.starting:
+                self._heartbeats.resume(source.inlet.stream.name, self.clock.now_us())
         if failed is not None:
             raise failed
         return taken
@@ -470,21 +503,25 @@ class Engine:
     def run(self, until: Callable[[], bool] | None = None, tell: Callable[[str], None] | None = None) -> None:
         """Go on until `stop()` is called, or until the given condition holds.
 
-        What passes is waited for: a source that was read before and cannot be now, a disk that is full, a sink that is down.
-        `tell` hears of it.
+        What passes is waited for: a source that was read before and cannot be now, a disk that is full, a sink that is down. A
+        query that failed stands still while others go on. `tell` hears of it.
         """
         self._loop.tell = tell or self._loop.tell
-        self._stopping = False
+        self._stopping = self._loop.stopping = False
+        self._trouble.well = self.resumed
         self._tell_status()
         while not self._stopping and not (until is not None and until()):
             arrived, epochs = 0, []
             with self._trouble.waited_out(self._loop.tell):
                 arrived = self.poll()
-            with self._trouble.waited_out(self._loop.tell):
+            with self._trouble.waited_out(self._loop.tell, self._others_go_on):
                 epochs = self.step()
             self._tell_status()
             if not epochs and not arrived:
                 time.sleep(POLL_SECONDS)
+
+    def _others_go_on(self) -> bool:
+        return any(not query.executor.fragment.failed for query in self.queries())
 
     def _tell_status(self) -> None:
         """Leave word in the engine's directory, for `headgate why` to read from outside."""
@@ -495,8 +532,8 @@ class Engine:
         status.write(self._directory, {query.name: query.why() for query in self.queries()})
 
     def stop(self) -> None:
-        """Let `run` end after the epoch it is in."""
-        self._stopping = True
+        """Let what runs end after the epoch it is in."""
+        self._stopping = self._loop.stopping = True
 
     # time
 

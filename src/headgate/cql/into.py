@@ -103,6 +103,12 @@ def key(connector: Connector) -> tuple[str, ...]:
     return tuple(name for part in connector.options.get("key", "").split(",") if (name := part.strip()))
 
 
+def described(connector: Connector) -> str:
+    """Where results go, as what, and how often each arrives."""
+    by = f" by {', '.join(key(connector))}" if key(connector) else ""
+    return f"into {connector.format} as {mode(connector)}{by}, {SINKS[connector.format].guarantee}"
+
+
 def checked(tree: exp.Expression, query: str, kind: str, columns: tuple[Column, ...], place: Places) -> Connector | None:
     """Where INTO points, with its options as the sink knows them; None if the query has no INTO."""
     given = tree.args.get("format")

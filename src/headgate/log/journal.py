@@ -122,6 +122,10 @@ class Journal:
         except OSError:
             self._broken = error
 
+    def give_up(self) -> None:
+        """Memory and journal have come apart: only reading the journal again helps."""
+        self._broken = self._broken or OSError("it must be started again")
+
     # reading
 
     def read(self) -> int:

@@ -41,6 +41,7 @@ class Loop:
         self.settings = settings
         self.queries: dict[str, RunningQuery] = {}
         self.tell: Callable[[str], None] = lambda text: None
+        self.stopping = False
         self.running = threading.Lock()
         """Held while an epoch runs."""
 
@@ -78,7 +79,7 @@ class Loop:
     def take_all(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
         """Every query up to its heartbeat, in as many epochs as it needs."""
         epochs: list[Epoch] = []
-        while more := self.take(heartbeats):
+        while not self.stopping and (more := self.take(heartbeats)):
             epochs += more
             self.tidy()
         return epochs

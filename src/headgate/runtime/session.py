@@ -24,6 +24,15 @@ from headgate.runtime import connectors
 
 JAVA_NEEDED = 17
 
+REMEMBERED: dict[str, bool | float | int | str | None] = {
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.ui.dagGraph.retainedRootRDDs": "20",
+    "spark.sql.ui.retainedExecutions": "10",
+}
+"""How much Spark keeps to show in its web interface. It does so with the interface off, too: of each statement the whole plan."""
+
 
 def java_version() -> int | None:
     """The major version of the Java that Spark would start; None if there is none."""
@@ -71,6 +80,7 @@ def started(master: str | None = None, settings: Mapping[str, str] | None = None
     ours = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **REMEMBERED,
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": os.environ.get("HEADGATE_DRIVER_MEMORY", "2g"),
         "spark.sql.catalogImplementation": "in-memory",
@@ -132,8 +142,7 @@ def parallelism(session: SparkSession) -> int:
     """How many tasks run side by side: of a cluster, as of now; workers come and go."""
     if not over_connect(session):
         return session.sparkContext.defaultParallelism
-    pieces = session.range(1_000_000).selectExpr("COUNT(DISTINCT SPARK_PARTITION_ID())").collect()
-    return max(1, int(pieces[0][0]))
+    return max(1, session.range(10_000).selectExpr("SPARK_PARTITION_ID() AS piece").distinct().count())
 
 
 def _cloned(session: SparkSession) -> SparkSession:
@@ -156,6 +165,8 @@ def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         "spark.sql.files.openCostInBytes": "65536",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Every range of a log is listed once and never again; Spark would keep each listing until they take 250 MB.
+        "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
     }.items():
         mine.conf.set(key, value)
     return mine

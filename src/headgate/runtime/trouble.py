@@ -8,24 +8,28 @@ from contextlib import contextmanager
 from headgate.errors import UserError
 
 PASSING = ("source-failed", "no-such-file", "disk-failed")
+OF_ONE = "query-failed"
 
 
 class Trouble:
     def __init__(self) -> None:
-        self.code: str | None = None
+        self.told: str | None = None
         self.well = False
         """Whether things have worked before: what never did is a mistake and not a trouble."""
 
     @contextmanager
-    def waited_out(self, tell: Callable[[str], None]) -> Iterator[None]:
-        """Let an error that may pass be told once, and not raised, if things have worked before."""
+    def waited_out(self, tell: Callable[[str], None], others_go_on: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Let an error be told and not raised, if it may pass and things have worked before, or if it is of one query alone."""
         try:
             yield
         except UserError as error:
+            if error.code == OF_ONE and others_go_on():
+                tell(f"{error.render()}\nIt stands still, the others go on.")
+                return
             if error.code not in PASSING or not self.well:
                 raise
-            if self.code != error.code:
+            if self.told != error.message:
                 tell(f"{error.message}, and it is tried again. {error.detail}".rstrip())
-            self.code = error.code
+            self.told = error.message
         else:
-            self.well, self.code = True, None
+            self.well, self.told = True, None

@@ -18,12 +18,8 @@ def check_connected(session: SparkSession, connector: str) -> None:
         session.read.format(connector).load("/no such table")
     except (PySparkException, Py4JJavaError) as error:
         if any(condition in str(error) for condition in MISSING):
-            raise absent(connector) from error
-
-
-def absent(connector: str, detail: str = "") -> UserError:
-    package = next(iter(connectors.packages(connector)), "")
-    return UserError(
-        "no-connector", f"Spark's session has no connector for {connector}", detail=detail,
-        hint=f"Start Spark with the package {package}, or let headgate start it.",
-    )  # fmt: skip
+            package = next(iter(connectors.packages(connector)), "")
+            raise UserError(
+                "no-connector", f"Spark's session has no connector for {connector}",
+                hint=f"Start Spark with the package {package}, or let headgate start it.",
+            ) from error  # fmt: skip

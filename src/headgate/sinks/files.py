@@ -7,9 +7,9 @@
     out/alerts/_commits/000000001000.folded.json     one such record a line: the first thousand
     out/alerts/_commits/writer.json                  {"writer": "5f3a...", "query": "alerts"}
 
-Files get their names first, the record makes them count. A crash between the two leaves files that no record lists; they are
-replaced when the delivery comes again. Spark's readers pass over folders that begin with an underscore, so the folder can be read as
-it is, too; then what a crash left is seen until the restart.
+Files get their names first, the record makes them count. A crash between the two leaves files that no record lists; they go when
+the delivery comes again. Spark's readers pass over folders that begin with an underscore, so the folder can be read as it is,
+too; then what a crash left is seen until the restart.
 
 By 'deliver' = 'current' a record lists files that together are the relation as of `complete`, without `_time` and `_change`. They
 are written anew when something has changed; those of the delivery before stay for readers that are at it, older ones go.

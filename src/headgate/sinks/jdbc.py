@@ -28,7 +28,6 @@ from headgate.cql import into
 from headgate.errors import UserError
 from headgate.runtime.session import own
 from headgate.sinks import shape
-from headgate.sinks.connected import absent
 from headgate.sinks.sink import Delivery
 from headgate.sinks.writer import identity, known, taken
 
@@ -268,7 +267,11 @@ class Database:
         thrown = getattr(error, "java_exception", None)
         said = str(thrown.toString() if thrown is not None else error).strip().splitlines()[0]
         if "ClassNotFoundException" in said or "No suitable driver" in said or "did not find registered driver" in said:
-            return absent("jdbc", f'No driver was found for "{self.url.partition("?")[0]}".')
+            return UserError(
+                "no-connector", f'Spark\'s session has no driver for "{self.url.partition("?")[0]}"',
+                hint="Start Spark with the package of the driver, such as org.postgresql:postgresql, and name its class by "
+                "'driver' if it is not a common one.",
+            )  # fmt: skip
         return UserError("sink-failed", f'table "{target}" cannot be written', detail=said)
 
 

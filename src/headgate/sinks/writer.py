@@ -53,6 +53,6 @@ def sync(path: Path) -> None:
 def taken(what: str, by: str) -> UserError:
     return UserError(
         "sink-taken", f"{what} holds results of another run or query",
-        detail=f'They are of query "{by}", delivered by an engine with another directory or before the query was dropped.',
+        detail=f'They are of query "{by}".',
         hint="Resume with that engine's --directory, choose another target, or say 'existing' = 'append' or 'replace'.",
     )  # fmt: skip

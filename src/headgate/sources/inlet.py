@@ -215,7 +215,7 @@ class Inlet:
         now_us, counts = clock.now_us(), {verdict: count for verdict, count in found.items() if verdict != TUPLE and count}
         what = {
             "arrivals": self.arrivals + rows, "entered": self.entered, "latent": self.heartbeats.last_arrival(), "counts": counts,
-            "position": dict(self.position), "now": now_us,
+            "position": self.position, "now": now_us,  # the position as it is in the end
         }  # fmt: skip
         said = {"heard": batch.written()} if self.journal.durable and self.stream.domain is not None else {}
         self.journal.record(self.subject, {**what, **said}, then=lambda: self._apply(what, batch))
@@ -242,6 +242,10 @@ class Inlet:
 
     def push(self, rows: Iterable[Any], clock: Clock) -> int:
         """Take rows from memory; returns how many went to the log."""
+        return self.pushed(rows, clock)[TUPLE]
+
+    def pushed(self, rows: Iterable[Any], clock: Clock) -> Counter[str]:
+        """The same; how many there were of each verdict."""
         with self.together():
             table, unread = self.rows.table(rows, self.arrivals)
             limits = self.limits(clock)
@@ -255,7 +259,7 @@ class Inlet:
             self.log.append(table.filter(pa.array(found == TUPLE)))
             counts = Counter(found.tolist()) + Counter(malformed=len(unread))
             self.took(counts, self._batch(table, found), table.num_rows + len(unread), clock)
-        return int((found == TUPLE).sum())
+        return counts
 
     def _letters(self, table: pa.Table, found: Verdicts, limits: Limits) -> pa.Table:
         """The rows that are neither tuples nor heartbeats, as dead letters."""

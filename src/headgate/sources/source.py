@@ -11,6 +11,13 @@ from headgate.sources.inlet import Inlet
 class Source(Protocol):
     inlet: Inlet
 
+    @property
+    def starting(self) -> bool:
+        """Whether it has not looked for rows yet: its stream is not silent, only not listened to."""
+
+    def reshape(self) -> None:
+        """The stream has other columns now."""
+
     def poll(self, clock: Clock) -> int:
         """Take what is new; how many tuples went to the log since the last time."""
 

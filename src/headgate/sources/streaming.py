@@ -192,6 +192,16 @@ class StreamingSource:
             self.stop()
         return taken
 
+    @property
+    def starting(self) -> bool:
+        """Spark has not looked for rows yet."""
+        return self._query is None or not (self._query.lastProgress or self._handover.batch >= 0)
+
+    def reshape(self) -> None:
+        """Read the columns that the stream has now, from where it was."""
+        self.stop()
+        self.rows = self.read()
+
     def stop(self) -> None:
         """A batch that waits is let go: Spark has not committed it and gives it again."""
         self._handover.end()

@@ -36,6 +36,11 @@ class TableSource:
     def drain(self, clock: Clock) -> int:
         return self.poll(clock)
 
+    starting = False
+
+    def reshape(self) -> None:
+        """The columns are asked for at each poll."""
+
     def stop(self) -> None:
         """Nothing is held between polls."""
 

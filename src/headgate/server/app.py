@@ -1,0 +1,323 @@
+"""The HTTP endpoint: rows and heartbeats come in, how far everything is goes out.
+
+    POST /streams/{name}              rows: JSON, NDJSON or CSV -> {"taken": 2, "dead": {"late": 1}, "heartbeat": 17}
+    POST /streams/{name}/heartbeat    {"to": 17, "source": "a"} -> {"heartbeat": 17}
+    GET  /status                      {"streams": {...}, "relations": {...}, "queries": {...}}
+
+Rows are acknowledged when they are durable. A producer that numbers its requests can send one again whose answer was lost, and
+nothing is taken twice: the number is kept with the rows (`inlet.position`), in one step:
+
+    {"producers": {"till-7": [41, 2, {"late": 1}]}}     the last number, how many rows it was, what became of the others
+
+Errors are those of `UserError` as JSON: {"code", "message", "detail", "hint"}, with "place" for a body that cannot be read.
+What is refused is not taken at all. There is room for a number of requests at a time; one more is told to come back later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import json
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headgate.catalog import Stream, TimeDomain
+from headgate.errors import UserError
+from headgate.server.bodies import BadBody, rows
+from headgate.server.listener import is_local
+from headgate.sources.inlet import Inlet
+from headgate.sources.rows import ticks
+from headgate.sources.verdict import HEARTBEAT, TUPLE
+
+if TYPE_CHECKING:
+    from headgate.engine import Engine
+
+T = TypeVar("T")
+
+PRODUCERS = 100
+"""Of how many producers a stream remembers the last number. The one that was silent longest is forgotten first."""
+
+ALIVE = (TUPLE, HEARTBEAT)
+NAME_LETTERS = 100
+THREADS = 4
+SHOWN = 1_000
+"""How long a text in an error may be: rows are quoted in some."""
+
+LONGEST = 2**63 - 1
+
+STATUS = {"late-tuple": 409, "sequence-gap": 409, "bad-content-type": 415, "body-too-large": 413, "body-too-slow": 408,
+          "no-such-stream": 404, "no-such-query": 404, "no-such-page": 404, "busy": 429, "stopping": 503, "not-kept": 503,
+          "no-token": 401, "foreign-host": 403, "broken": 500}  # fmt: skip
+"""The status of each error that is not a plain 400."""
+
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}, 503: {"Retry-After": "5"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much the endpoint takes on at a time."""
+
+    body_bytes: int = 2**24
+    waiting: int = 64
+    """How many requests with rows may be under way; the memory they take is at most this times the size of a body."""
+    body_seconds: float = 30.0
+    """How long the sending of a body may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A producer's own number of a request."""
+
+    producer: str
+    sequence: int
+
+
+class Desk:
+    """What the endpoint does with the engine; each method can be called from any thread."""
+
+    def __init__(self, engine: Engine, inlet_of: Callable[[str], Inlet]) -> None:
+        self.engine = engine
+        self.inlet_of = inlet_of
+        self.turn = engine.turn
+        self.stopping = False
+
+    def take(self, name: str, kind: str, body: bytes, numbered: Numbered | None) -> dict[str, Any]:
+        """Push the rows of a body; they are durable when this returns."""
+        inlet = self.inlet_of(name)
+        if self.stopping:
+            raise UserError("stopping", "the engine stops", hint="Send the rows again when it is back.")
+        found = rows(body, kind, inlet.stream, inlet.rows.schema)
+        with self.turn, inlet.together():
+            known = inlet.position.get("producers", {})
+            if numbered is not None and (again := _before(known, numbered)) is not None:
+                return {**again, "again": True, **self._heartbeat(inlet)}
+            counts = inlet.pushed(found, self.engine.clock)
+            taken, dead = counts[TUPLE], {reason: count for reason, count in counts.items() if reason not in ALIVE and count}
+            if numbered is not None:
+                others = [item for item in known.items() if item[0] != numbered.producer]
+                last = (numbered.producer, [numbered.sequence, taken, dead])
+                inlet.position["producers"] = dict([*others[1 - PRODUCERS :], last])
+        return {"taken": taken, "dead": dead, **self._heartbeat(inlet)}
+
+    def _heartbeat(self, inlet: Inlet) -> dict[str, Any]:
+        with self.turn:
+            return {"heartbeat": _written(self.engine.heartbeat(inlet.stream.name)) if isinstance(inlet.stream, Stream) else None}
+
+    def promise(self, name: str, said: Any) -> dict[str, Any]:
+        """A heartbeat that a source sends itself."""
+        stream = self.engine.catalog.only_stream(name, "a heartbeat")
+        hint = '{"to": 17}' if stream.domain is not TimeDomain.TIMESTAMP else '{"to": "2026-01-01T12:00:00Z"}'
+        if not isinstance(said, dict) or "to" not in said or not set(said) <= {"to", "source"}:
+            raise UserError("bad-heartbeat", 'a heartbeat says "to", and "source" if it is of one source', hint=hint)
+        to, source = said["to"], said.get("source")
+        if source is not None and (stream.source is None or not isinstance(source, str)):
+            detail = f'Stream "{stream.name}" holds one source.' if stream.source is None else "Sources are named by text."
+            raise UserError("bad-heartbeat", f"there is no source {source!r}"[:SHOWN], detail=detail)
+        try:
+            upto = ticks(to) if stream.domain is TimeDomain.TIMESTAMP else to
+        except (TypeError, ValueError, OverflowError):
+            upto = None
+        if isinstance(upto, bool) or not isinstance(upto, int) or abs(upto) > LONGEST:
+            raise UserError("bad-heartbeat", f'{to!r:.{SHOWN}} is no instant of stream "{stream.name}"', hint=hint)
+        with self.turn:
+            self.engine.punctuate(stream.name, upto, source)
+            return {"heartbeat": _written(self.engine.heartbeat(stream.name))}
+
+    def status(self) -> dict[str, Any]:
+        engine = self.engine
+        with self.turn:
+            streams = {
+                stream.name: {**engine.counts(stream.name), "heartbeat": _written(engine.heartbeat(stream.name)),
+                              "silent": engine.silent(stream.name)}
+                for stream in engine.catalog.streams.values()
+            }  # fmt: skip
+            relations = {relation.name: engine.counts(relation.name) for relation in engine.catalog.relations.values()}
+            queries = {
+                query.name: {"complete": _written(query.complete), "results": query.count, "epochs": query.epochs}
+                for query in engine.queries()
+            }
+        return {"streams": streams, "relations": relations, "queries": queries}
+
+
+def _before(known: Mapping[str, Any], numbered: Numbered) -> dict[str, Any] | None:
+    """What was answered if the request came before; None if it is the next. A producer's first may have any number."""
+    if numbered.producer not in known:
+        return None
+    sequence, taken, dead = known[numbered.producer]
+    if numbered.sequence > sequence + 1:
+        raise UserError(
+            "sequence-gap", f'request {numbered.sequence} of producer "{numbered.producer}" comes before request {sequence + 1}',
+            detail="Requests of a producer are taken one after the other.", hint="Send it again after those before it.",
+        )  # fmt: skip
+    if numbered.sequence == sequence + 1:
+        return None
+    return {"taken": taken, "dead": dead} if numbered.sequence == sequence else {"taken": 0, "dead": {}}
+
+
+def _numbered(headers: Headers) -> Numbered | None:
+    producer, sequence = headers.get("producer"), headers.get("sequence")
+    if producer is None and sequence is None:
+        return None
+    if not producer or len(producer) > NAME_LETTERS or not sequence or not sequence.isdecimal() or len(sequence) > 15:
+        raise UserError(
+            "bad-sequence", "a request is numbered by two headers, Producer and Sequence",
+            detail=f"The one is a name of up to {NAME_LETTERS} letters, the other a whole number from 0 on.",
+        )  # fmt: skip
+    return Numbered(producer, int(sequence))
+
+
+def _written(moment: Any) -> Any:
+    return moment.isoformat() if isinstance(moment, datetime) else moment
+
+
+# requests and answers
+
+
+def application(engine: Engine, inlet_of: Callable[[str], Inlet], token: str | None = None, room: Room | None = None) -> FastAPI:
+    """The endpoint as an ASGI application; `state.desk` and `state.pool` are for who runs it."""
+    room = room or Room()
+    desk = Desk(engine, inlet_of)
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="headgate-http")
+    app = FastAPI(title="headgate", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.desk, app.state.pool = desk, pool
+    app.add_middleware(Guard, desk=desk, token=token)
+    under_way = 0
+
+    @contextlib.contextmanager
+    def place() -> Iterator[None]:
+        nonlocal under_way
+        if under_way >= room.waiting:
+            raise UserError("busy", f"{under_way} requests wait already", hint="Send it again a little later.")
+        under_way += 1
+        try:
+            yield
+        finally:
+            under_way -= 1
+
+    async def aside(work: Callable[..., T], *arguments: Any) -> T:
+        """What writes to disk or waits for its turn must not hold up the others."""
+        return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+
+    @app.post("/streams/{name}")
+    async def take(name: str, request: Request) -> JSONResponse:
+        with place():
+            inlet_of(name)  # before the body is read
+            numbered, kind = _numbered(request.headers), _kind(request)
+            body = await _whole_body(request, room)
+            return JSONResponse(await aside(desk.take, name, kind, body, numbered))
+
+    @app.post("/streams/{name}/heartbeat")
+    async def promise(name: str, request: Request) -> JSONResponse:
+        with place():
+            if _kind(request) != "application/json":
+                raise UserError("bad-content-type", "a heartbeat is JSON", hint="Content-Type: application/json")
+            body = await _whole_body(request, room)
+            try:
+                said = json.loads(body)
+            except (ValueError, RecursionError):
+                raise UserError("bad-heartbeat", "the heartbeat is not JSON", hint='{"to": 17}') from None
+            return JSONResponse(await aside(desk.promise, name, said))
+
+    @app.get("/")
+    @app.get("/status")
+    async def status() -> JSONResponse:
+        return JSONResponse(await aside(desk.status))
+
+    @app.exception_handler(UserError)
+    async def refused(request: Request, error: UserError) -> JSONResponse:
+        return _refusal(error)
+
+    @app.exception_handler(HTTPException)
+    async def no_page(request: Request, error: HTTPException) -> JSONResponse:
+        known = "POST /streams/{name}, POST /streams/{name}/heartbeat, GET /status"
+        unknown = UserError(
+            "no-such-page", f"there is no {request.method} {request.url.path}"[:SHOWN], detail=f"There is {known}."
+        )
+        return _refusal(unknown, error.status_code)
+
+    @app.exception_handler(OSError)
+    async def not_kept(request: Request, error: OSError) -> JSONResponse:
+        return _refusal(UserError("not-kept", "the rows could not be written", detail=error.strerror or ""))
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=400)  # nobody hears it, and nothing was taken
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> JSONResponse:
+        return _refusal(UserError("broken", "headgate is wrong here", detail=type(error).__name__, hint="Please report it."))
+
+    return app
+
+
+def _kind(request: Request) -> str:
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise UserError("bad-content-type", "bodies are taken as they are, not compressed")
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _whole_body(request: Request, room: Room) -> bytes:
+    """The body, refused as soon as it is known to be too large."""
+    too_large = UserError(
+        "body-too-large", f"the body has more than {room.body_bytes} bytes", hint="Send the rows in several requests."
+    )
+    said = request.headers.get("content-length", "0")
+    if not said.isdecimal() or int(said) > room.body_bytes:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(room.body_seconds):
+            async for part in request.stream():
+                body += part
+                if len(body) > room.body_bytes:
+                    raise too_large
+    except TimeoutError:
+        raise UserError("body-too-slow", f"the body was not there after {room.body_seconds:g} s") from None
+    return bytes(body)
+
+
+def _refusal(error: UserError, status: int | None = None) -> JSONResponse:
+    status = status or STATUS.get(error.code, 400)
+    said: dict[str, Any] = {"code": error.code, "message": error.message[:SHOWN]}
+    if isinstance(error, BadBody):
+        said["place"] = error.where
+    said |= {"detail": error.detail[:SHOWN], "hint": error.hint[:SHOWN]}
+    return JSONResponse(said, status, HEADERS.get(status))
+
+
+class Guard:
+    """Lets nobody pass without the token. Where none is set only this machine can ask, but a page in a browser on it could
+    be led here under a name of its own: so the name that was asked for must be local too.
+    """
+
+    def __init__(self, app: ASGIApp, desk: Desk, token: str | None) -> None:
+        self.app = app
+        self.desk = desk
+        self.expected = None if token is None else f"bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = self.refused(Headers(scope=scope)) if scope["type"] == "http" else None
+        await (self.app if refused is None else _refusal(refused))(scope, receive, send)
+
+    def refused(self, headers: Headers) -> UserError | None:
+        if self.expected is not None:
+            scheme, _, credentials = headers.get("authorization", "").partition(" ")
+            if not hmac.compare_digest(f"{scheme.lower()} {credentials.strip()}".encode(), self.expected):
+                return UserError("no-token", "this endpoint wants a token", hint="Authorization: Bearer TOKEN")
+        elif not is_local(urlsplit(f"//{headers.get('host', '')}").hostname or ""):
+            return UserError("foreign-host", "without a token the endpoint answers under local names only")
+        if self.desk.stopping:
+            return UserError("stopping", "the engine stops", hint="Send the rows again when it is back.")
+        return None
