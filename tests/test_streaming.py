@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_broker import add_jars, broker, consume, create_topic, produce
+from jars import add_jars
+from kafka_broker import broker, consume, create_topic, produce
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
@@ -185,7 +186,8 @@ def test_the_formats_that_a_script_needs() -> None:
 
 @pytest.fixture(scope="module")
 def kafka(spark: SparkSession) -> Iterator[str]:
-    add_jars(spark, "kafka", "avro")
+    for connector in ("kafka", "avro"):
+        add_jars(spark, connector)
     with broker() as servers:
         yield servers
 
