@@ -22,10 +22,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from headgate.errors import UserError
-from headgate.runtime import connectors, maven
+from headgate.runtime import maven
 
 KAFKA = maven.Artifact("org.apache.kafka", "kafka_2.13", "4.1.0")
 LIFE_SECONDS = 900
@@ -48,18 +47,6 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 """
-
-
-def add_jars(spark: SparkSession, *formats: str) -> None:
-    """Give a session that runs already a connector: fetched if need be, laid where the driver's class loader finds it."""
-    try:
-        files = connectors.jars(formats)
-    except UserError as error:
-        pytest.skip(f"no connector for {', '.join(formats)}: {error.message}. {error.detail}")
-    jvm: Any = spark._jvm
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    for file in files:
-        loader.addURL(jvm.java.io.File(str(file)).toURI().toURL())
 
 
 def jars() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_broker import add_jars, broker, create_topic, produce
+from jars import add_jars
+from kafka_broker import broker, consume, create_topic, produce
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
@@ -23,9 +25,11 @@ from headgate.sources.streaming import Handover, StreamingSource
 
 pytestmark = pytest.mark.spark
 
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
 TENS = (
     "CREATE STREAM tens (value BIGINT, timestamp TIMESTAMP) TIMESTAMP BY value FROM `rate-micro-batch` "
-    "OPTIONS ('rowsPerBatch' = '10', 'numPartitions' = '2', 'startTimestamp' = '1000');"
+    "OPTIONS ('rowsPerBatch' = '10', 'numPartitions' = '1', 'startTimestamp' = '1000');"
     "CREATE QUERY q AS SELECT ISTREAM(value) FROM tens [NOW]"
 )
 
@@ -54,23 +58,22 @@ def test_a_batch_that_spark_did_not_commit_is_not_taken_twice(
 
     with Engine(spark, tmp_path) as engine:
         engine.execute(TENS)
-        polled(engine, 20)
+        polled(engine, 10)
         monkeypatch.setattr(Handover, "taken", die)  # the chunk is in the log, and Spark never hears of it
         with pytest.raises(KeyboardInterrupt):
             polled(engine, 10)
         monkeypatch.undo()
-        assert streaming(engine).inlet.position["batch"] == 2
+        assert streaming(engine).inlet.position["batch"] == 1
     commits = {file.name for file in (tmp_path / "sources" / "tens" / "commits").iterdir()}
-    assert "2" not in commits, "or this test shows nothing"
+    assert "1" not in commits, "or this test shows nothing"
     with Engine(spark, tmp_path) as engine:
         engine.execute(TENS)
-        assert engine.counts("tens") == {"taken": 30}
-        polled(engine, 20)
-        assert engine.counts("tens") == {"taken": 50}
-        names = {chunk.path.name[:18] for chunk in streaming(engine).inlet.log.chunks}
-        assert names == {f"batch-{number:012d}" for number in range(5)}
-        engine.advance(49)
-        assert [result.row["value"] for result in engine.query("q").results()] == list(range(50))
+        assert engine.counts("tens") == {"taken": 20}
+        polled(engine, 10)
+        names = {chunk.path.name for chunk in streaming(engine).inlet.log.chunks}
+        assert names == {f"batch-{number:012d}-00000.parquet" for number in range(3)}
+        engine.advance(29)
+        assert [result.row["value"] for result in engine.query("q").results()] == list(range(30))
     shutil.rmtree(tmp_path / "sources" / "tens" / "offsets")
     with Engine(spark, tmp_path) as engine, pytest.raises(UserError, match="torn-checkpoint"):
         engine.poll()
@@ -174,7 +177,8 @@ def test_a_format_that_spark_cannot_read(spark: SparkSession, monkeypatch: pytes
 
 def test_the_formats_that_a_script_needs() -> None:
     script = """CREATE STREAM s (v INT) TIMESTAMP BY v LATENCY 1 VALUE AS avro FROM kafka OPTIONS ('subscribe' = 's');
-        CREATE RELATION r (v INT) FROM jdbc OPTIONS ('url' = 'u'); CREATE QUERY q AS SELECT * FROM s INTO parquet OPTIONS ('path' = 'p')"""
+        CREATE RELATION r (v INT) FROM jdbc OPTIONS ('url' = 'jdbc:postgresql://h/d');
+        CREATE RELATION other (v INT) FROM jdbc OPTIONS ('url' = 'jdbc:other:d'); CREATE QUERY q AS SELECT * FROM s INTO parquet OPTIONS ('path' = 'p')"""
     assert formats(script) == {"kafka", "avro", "jdbc", "parquet"}
     first, *_ = connectors.packages("kafka")
     assert (first.name, first.version) == (f"spark-sql-kafka-0-10_{connectors.installed().scala}", connectors.installed().spark)
@@ -182,7 +186,8 @@ def test_the_formats_that_a_script_needs() -> None:
 
 @pytest.fixture(scope="module")
 def kafka(spark: SparkSession) -> Iterator[str]:
-    add_jars(spark, "kafka", "avro")
+    for connector in ("kafka", "avro"):
+        add_jars(spark, connector)
     with broker() as servers:
         yield servers
 
@@ -222,3 +227,18 @@ def test_kafka_values_become_tuples_or_dead_letters(spark: SparkSession, kafka: 
     with Engine(spark, tmp_path) as engine:
         polled(engine, 1)
         assert engine.counts("temperature") == {"taken": 6, "malformed": 4, "no-timestamp": 1}
+
+
+def test_the_kafka_example(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
+    create_topic(kafka, "temperature-of-the-example", partitions=2)
+    create_topic(kafka, "alarms")
+    script = (EXAMPLES / "kafka" / "alarms.cql").read_text(encoding="utf-8")
+    script = script.replace("localhost:9092", kafka).replace("'temperature'", "'temperature-of-the-example'")
+    shown = re.findall("^> (.*)", (EXAMPLES / "kafka" / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    produce(kafka, "temperature-of-the-example", shown)
+    with Engine(spark, tmp_path) as engine:
+        engine.execute(script)
+        engine.run_once()
+        assert engine.counts("temperature") == {"taken": 3, "malformed": 1}
+    (alarm,) = map(json.loads, consume(kafka, "alarms", 1))
+    assert (alarm["sensor"], alarm["mean"], alarm["_time"]) == ("a", 32.0, "2026-01-01T12:00:20.000000Z")

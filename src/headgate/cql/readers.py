@@ -44,6 +44,14 @@ def options(tree: exp.Expression, which: str) -> dict[str, str]:
 
 
 def formats(text: str, origin: str = "") -> set[str]:
-    """The formats that a script reads and writes, without carrying it out: what Spark must have when it is started."""
-    named = [tree.args.get(which) for tree in dialect.parse(text, origin) for which in ("format", "payload")]
-    return {given.name.lower() for given in named if isinstance(given, exp.Identifier)}
+    """The formats that a script reads and writes, without carrying it out: what Spark must have when it is started.
+
+    Of the databases behind JDBC only PostgreSQL is known to us; the driver of another one is the user's affair.
+    """
+    found: set[str] = set()
+    for tree in dialect.parse(text, origin):
+        given = [tree.args.get(which) for which in ("format", "payload")]
+        named = {one.name.lower() for one in given if isinstance(one, exp.Identifier)}
+        if "jdbc" not in named or options(tree, "options").get("url", "").startswith("jdbc:postgresql:"):
+            found |= named
+    return found

@@ -29,6 +29,12 @@ KNOWN = {
 ELSEWHERE = {"delta-spark": ("io.delta", "4.4.0"), "postgresql": ("org.postgresql", "42.7.7")}
 """Packages that are not versioned with Spark."""
 
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""Without these Delta refuses to work."""
+
 
 @dataclass(frozen=True, slots=True)
 class Installed:
@@ -67,9 +73,10 @@ def settings(formats: Iterable[str]) -> dict[str, str]:
     needed = among(formats)
     if not needed:
         return {}
+    more = DELTA if "delta" in needed else {}
     if maven.found() or all(maven.kept(_folder(format)) for format in needed):
-        return {"spark.jars": ",".join(map(str, jars(needed)))}
-    return {"spark.jars.packages": ",".join(str(packages(format)[0]) for format in needed)}
+        return {"spark.jars": ",".join(map(str, jars(needed))), **more}
+    return {"spark.jars.packages": ",".join(str(packages(format)[0]) for format in needed), **more}
 
 
 def jars(formats: Iterable[str]) -> list[Path]:

@@ -16,7 +16,6 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -31,7 +30,8 @@ from headgate.errors import UserError, nearest
 from headgate.heartbeat.clock import Clock
 from headgate.log.journal import synced
 from headgate.runtime import connectors
-from headgate.runtime.session import own
+from headgate.runtime.session import over_connect, own
+from headgate.runtime.staging import address
 from headgate.sinks.retry import BackOff
 from headgate.sources.files import FILES, FILES_A_JOB, SEES_CORRUPT
 from headgate.sources.inlet import Inlet
@@ -117,6 +117,12 @@ class Handover:
 
 class StreamingSource:
     def __init__(self, session: SparkSession, inlet: Inlet, connector: Connector, checkpoint_directory: Path) -> None:
+        if over_connect(session):
+            raise UserError(
+                "not-over-connect", f'stream "{inlet.stream.name}" cannot be read from {connector.format} over Spark Connect',
+                detail="There, micro-batches are worked on inside the server, where the engine is not.",
+                hint="Run the engine on a session of its own, or push the rows.",
+            )  # fmt: skip
         self.session = own(session)
         self.session.conf.set("spark.sql.streaming.stopTimeout", f"{STOP_SECONDS}s")
         self.inlet = inlet
@@ -208,19 +214,16 @@ class StreamingSource:
         self._handover = Handover()
         try:
             writer = self.rows.writeStream.foreachBatch(self._handover.offer).trigger(**trigger)
-            self._query = writer.option("checkpointLocation", str(self.checkpoint)).start()
+            self._query = writer.option("checkpointLocation", address(self.checkpoint)).start()
         except (PySparkException, Py4JError) as error:
             raise self._failed(error, clock) from None
         return self._query
 
     def _check_checkpoint(self) -> None:
         """What Spark has committed and what is in the log agree, or rows would be passed over that nobody has."""
-        reached = self.inlet.position.get("batch")
-        committed = max(_numbers(self.checkpoint / "commits"), default=-1)
-        if reached is None:
-            if committed >= 0:  # of an earlier stream of that name
-                rmtree(self.checkpoint)
-        elif committed > reached or reached not in _numbers(self.checkpoint / "offsets"):
+        reached = self.inlet.position.get("batch", -1)
+        planned, committed = _numbers(self.checkpoint / "offsets"), _numbers(self.checkpoint / "commits")
+        if max(committed, default=-1) > reached or (reached >= 0 and reached not in planned):
             raise UserError(
                 "torn-checkpoint", f'the checkpoint of stream "{self.inlet.stream.name}" does not go with its log',
                 detail=f'The log has batch {reached}; "{self.checkpoint}" is of another time, and rows would be lost or doubled.',
