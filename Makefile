@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bank test-endurance check format bench fuzz clean python java
+.PHONY: help demo test test-faults test-bank test-endurance test-cluster check format bench fuzz clean python java
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ demo: $(READY) java ## three feeds, three continuous queries, one feed goes sile
 
 test: $(READY) java ## all tests, on DuckDB and on local Spark
 	$(BIN)/pytest -n 2 --dist worksteal
+
+test-faults: $(READY) java ## kill processes and restart them, 100 times and more: make test-faults KILLS=200 SEED=1
+	$(BIN)/python -m tests.faults --kills $(or $(KILLS),100) $(if $(SEED),--seed $(SEED))
 
 test-bank: $(READY) java ## a million transfers and many kills: the total stays zero; make test-bank TRANSFERS=100000 KILLS=5 SEED=2
 	$(BIN)/python -m tests.bank --transfers $(or $(TRANSFERS),1000000) --kills $(or $(KILLS),20) --seed $(or $(SEED),1)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from jars import add_jars
+from postgres_server import Server, binaries, running
 from pyspark.sql import SparkSession
 
 settings.register_profile("headgate", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -30,3 +32,14 @@ def spark() -> Iterator[SparkSession]:
     session = started("local[2]")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres(spark: SparkSession) -> Iterator[Server]:
+    """A database server, and Spark's driver for it."""
+    home = binaries()
+    if home is None:
+        pytest.skip("no PostgreSQL server on this machine: initdb, pg_ctl and psql were not found")
+    add_jars(spark, "jdbc")
+    with running(home) as server:
+        yield server

@@ -33,6 +33,13 @@ def test_every_example_of_the_language_page_compiles() -> None:
         lower(query.plan)
 
 
+def test_every_example_of_the_page_on_sources_compiles() -> None:
+    catalog = Catalog()
+    for block in blocks("docs/sources.md", "cql"):
+        define(block, catalog)
+    assert len(catalog.streams) == 5
+
+
 @pytest.mark.spark
 def test_every_example_of_the_language_page_runs(spark: SparkSession, tmp_path: Path) -> None:
     """Not only compiled: each query goes through an epoch on Spark, over rows that reach most of them."""

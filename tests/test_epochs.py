@@ -32,7 +32,7 @@ def feed(engine: Engine, instant: int) -> None:
 
 
 def executors(engine: Engine) -> list[Executor]:
-    return list(engine._loop.executors.values())
+    return [query.executor for query in engine.queries()]
 
 
 def plan_nodes(engine: Engine, until: int) -> list[int]:

@@ -15,11 +15,13 @@ from hypothesis import given, settings
 from pyspark.sql import SparkSession
 from texts import mutated, random_words, statements
 
-from headgate.catalog import Catalog
+from headgate.catalog import Catalog, Connector
 from headgate.cql.definitions import define
 from headgate.delta.lower import lower
 from headgate.engine import Engine
 from headgate.errors import NotYet, UserError
+from headgate.sinks.sink import Delivery
+from headgate.sinks.webhook import WebhookSink
 from headgate.testing.cases import Case, read
 from headgate.testing.runner import cuts, script
 
@@ -78,12 +80,29 @@ MISTAKES = [
     "CREATE STREAM s (a INT) TIMESTAMP BY b",
     "CREATE STREAM s (a STRING) TIMESTAMP BY a",
     "CREATE STREAM s (a INT) FROM json OPTIONS ('path' = 'in')",
-    "CREATE STREAM s (a INT) TIMESTAMP BY a FROM jsn OPTIONS ('path' = 'in')",
     "CREATE STREAM s (a INT) TIMESTAMP BY a FROM json OPTIONS ('path' = )",
     "CREATE STREAM s (a INT) TIMESTAMP OF a",
     "CREATE STREAM ticks (a INT)",
     "CREATE VIEW v (a, b) AS SELECT vehicle FROM pos_speed [NOW]",
     "CREATE QUERY q AS SELECT * FROM ticks INTO parket",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO parquet",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO console OPTIONS ('color' = 'red')",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO parquet OPTIONS ('paht' = 'out')",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO parquet OPTIONS ('path' = 'out', 'PATH' = 'in')",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO parquet OPTIONS ('path' = 's3a://bucket/out')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'upsert')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO json OPTIONS ('path' = 'out', 'deliver' = 'current')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'current', 'existing' = 'append')",
+    "CREATE QUERY q AS SELECT ISTREAM(k) FROM ticks [NOW] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'current')",
+    "CREATE QUERY q AS SELECT k, ARRAY(v) AS vs FROM ticks [NOW] INTO csv OPTIONS ('path' = 'out')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO kafka OPTIONS ('topic' = 't')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO kafka OPTIONS ('kafka.bootstrap.servers' = 'localhost:9092', 'topic' = 't', 'key' = 'kk')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO jdbc OPTIONS ('url' = 'jdbc:postgresql:db', 'dbtable' = 't', 'deliver' = 'upserts')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO jdbc OPTIONS ('url' = 'jdbc:postgresql:db', 'dbtable' = 't', 'key' = 'k')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO jdbc OPTIONS ('url' = 'postgresql://db', 'dbtable' = 't')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO webhook OPTIONS ('url' = 'ftp://localhost')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO webhook OPTIONS ('url' = 'http://localhost', 'rows' = 'many')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO callback OPTIONS ('function' = 'print me')",
     "CREATE TABLE t (a INT)",
     "CREATE QUERY q SELECT * FROM ticks",
     "CREATE FUNCTION f(x INT) RETURN x + 1; SELECT f(v, v) FROM ticks",
@@ -104,7 +123,10 @@ MISTAKES = [
     "SELECT vehicle FROM pos_speed WHERE (vehicle, speed) IN (SELECT vehicle FROM pos_speed)",
     "SELECT vehicle FROM pos_speed WHERE speed > (SELECT speed, vehicle FROM pos_speed)",
     "SELECT vehicle FROM pos_speed [NOW] EXCEPT SELECT vehicle, speed FROM pos_speed [NOW]",
-    "CREATE STREAM s (a INT) TIMESTAMP BY a FROM kafka OPTIONS ('subscribe' = 'a')",
+    "CREATE STREAM s (a INT) TIMESTAMP BY a FROM jdbc OPTIONS ('url' = 'u')",
+    "CREATE STREAM s (a INT) TIMESTAMP BY a FROM kafka OPTIONS ('subscribe' = 'a') VALUE AS jsn",
+    "CREATE STREAM s (a INT) TIMESTAMP BY a VALUE AS json",
+    "CREATE STREAM s (a INT) FROM kafka OPTIONS ('subscribe' = 'a')",
     "SKEW FROM pos_speed TO ticks (AFTER 2 SECONDS WITHIN 1 SECOND)",
     "SELECT * FROM pos_speed [SIZE 10 MINUTES TIME]",
     "SELECT * FROM pos_speed [NOW], ticks [at now - 10 sec]",
@@ -258,6 +280,22 @@ RUNNING: dict[str, Callable[[Engine], object]] = {
         engine.execute("CREATE QUERY cast_it AS SELECT CAST(k AS INT) AS i FROM ticks [NOW]"),
         engine.push("ticks", [(1, ("not a number", 1))]), engine.advance(1),
     ),
+    "a folder that another query writes to": lambda engine: [
+        engine.execute(f"CREATE QUERY {one} AS SELECT v FROM ticks INTO parquet OPTIONS ('path' = '{engine._directory}/out')")
+        for one in ("mine", "yours")
+    ],
+    "a database without a driver": lambda engine: engine.execute(
+        "CREATE QUERY q AS SELECT v FROM ticks INTO jdbc OPTIONS ('url' = 'jdbc:mysql://localhost/db', 'dbtable' = 't')"
+    ),
+    "a connector that is not there": lambda engine: engine.execute(
+        "CREATE QUERY q AS SELECT v FROM ticks INTO delta OPTIONS ('path' = 'out')"
+    ),
+    "a function that cannot be called": lambda engine: engine.execute(
+        "CREATE QUERY q AS SELECT v FROM ticks INTO callback OPTIONS ('function' = 'json:lods')"
+    ),
+    "a webhook that nobody listens to": lambda engine: WebhookSink(
+        Connector("webhook", {"url": "http://127.0.0.1:1/"}), engine.spark, engine._directory
+    )._post(Delivery("q", 1, 0, 1, 1, (), 0), 0, [], last=True),
     "a case that is none": lambda engine: read(CASES.parent / "test_errors.py"),
     "a file of cases that is not there": lambda engine: read(CASES / "none.jsonl"),
     "epochs that are none": lambda engine: cuts(read(CASES / "cql.jsonl")[0], "often"),
@@ -273,7 +311,7 @@ def complaints_of_running(spark: SparkSession) -> str:
             try:
                 make(engine)
             except UserError as error:
-                said = error.render().replace(str(CASES.parent), "tests")
+                said = error.render().replace(str(CASES.parent), "tests").replace(str(engine._directory), "directory")
                 texts.append(f"> {mistake}\n{said}\n\n")
             else:
                 texts.append(f"> {mistake}\nno error\n\n")

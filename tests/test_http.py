@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as kinds
 
 from headgate import Engine, ManualClock, Result, UserError
+from headgate.heartbeat.clock import Clock
 from headgate.server.app import PRODUCERS, Room
 from headgate.server.listener import address, listening
 
@@ -266,14 +267,15 @@ def test_a_body_that_does_not_come_is_not_waited_for(engine: Engine, caplog: pyt
 
 def test_when_there_is_no_room_one_comes_back_later(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     held, begun = threading.Event(), threading.Event()
-    push = engine.push
+    inlet = engine._inlet("s")
+    pushed = inlet.pushed
 
-    def slow(stream: str, rows: Any) -> int:
+    def slow(rows: Any, clock: Clock) -> Any:
         begun.set()
         held.wait(60)
-        return push(stream, rows)
+        return pushed(rows, clock)
 
-    monkeypatch.setattr(engine, "push", slow)
+    monkeypatch.setattr(inlet, "pushed", slow)
     answers: list[int] = []
     with client(engine, room=Room(waiting=1)) as asking:
 

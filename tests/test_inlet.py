@@ -59,6 +59,12 @@ class Notebook:
         self.arrivals_given += count
         return self.arrivals_given - count
 
+    def last_arrival(self) -> Tick:
+        return self.arrivals_given - 1
+
+    def arrivals_reached(self, last: Tick) -> None:
+        assert last == self.arrivals_given - 1
+
     def references(self, stream: str) -> Tick | None:
         return self.reference
 

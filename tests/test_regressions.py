@@ -336,7 +336,7 @@ def test_21_windows_and_aggregates_over_a_relation_that_retracts(spark: SparkSes
 
 def test_22_a_bounded_rows_window_over_a_year_keeps_bounded_state(spark: SparkSession) -> None:
     play = Play(spark, "CREATE STREAM a (v INT); CREATE QUERY q AS SELECT SUM(v) AS s FROM a [ROWS 3]")
-    executor = play.engine._loop.executors["q"]
+    executor = play.engine.query("q").executor
     for day in range(0, 365, 73):
         play.push("a", *((day * 86_400 + second, second) for second in range(50)))
         play.step()

@@ -15,17 +15,24 @@ if TYPE_CHECKING:
     from headgate.heartbeat.bounds import Bound
     from headgate.heartbeat.clock import ManualClock
     from headgate.heartbeat.declared import Party
-    from headgate.sinks.sink import Result
+    from headgate.sinks.files import Commit, read_commits
+    from headgate.sinks.sink import Delivery, Result
 
 __version__ = "0.1.0"
-__all__ = ["Bound", "Engine", "ManualClock", "NotYet", "Party", "Result", "UserError", "__version__"]
+__all__ = [
+    "Bound", "Commit", "Delivery", "Engine", "ManualClock", "NotYet", "Party", "Result", "UserError", "__version__",
+    "read_commits",
+]  # fmt: skip
 
 _HOMES = {
     "Bound": "headgate.heartbeat.bounds",
+    "Commit": "headgate.sinks.files",
+    "Delivery": "headgate.sinks.sink",
     "Engine": "headgate.engine",
     "ManualClock": "headgate.heartbeat.clock",
     "Party": "headgate.heartbeat.declared",
     "Result": "headgate.sinks.sink",
+    "read_commits": "headgate.sinks.files",
 }
 
 

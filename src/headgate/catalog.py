@@ -75,6 +75,8 @@ class Connector:
 
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
+    payload: Connector | None = None
+    """What a column `value` holds, and the options to decode it: VALUE AS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ class Query:
     """The rules that led from the one to the other."""
 
     connector: Connector | None = None
+    from_beginning: bool = False
+    """It sees all that its streams still keep; otherwise what comes from when it is registered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +175,8 @@ class Settings:
     """Whether bounds are estimated where nothing is declared."""
     clock_unit_us: int = 1_000
     """How finely delays on the engine's clock are told apart."""
+    epoch_rows: int = 1_000_000
+    """About how many tuples an epoch takes at once."""
 
 
 CHOICES = {
@@ -219,7 +225,13 @@ class Catalog:
         timeout = "none" if self.settings.timeout_us is None else f"{self.settings.timeout_us / 1_000_000:g} seconds"
         clock_unit = f"{self.settings.clock_unit_us / 1_000_000:g} seconds"
         unit = f"{self.settings.unit_seconds} seconds"
-        return [*chosen, ("time_unit", unit, ""), ("clock_unit", clock_unit, ""), ("timeout", timeout, "")]
+        rest = [
+            ("time_unit", unit),
+            ("clock_unit", clock_unit),
+            ("timeout", timeout),
+            ("epoch_rows", str(self.settings.epoch_rows)),
+        ]
+        return [*chosen, *((key, value, "") for key, value in rest)]
 
     def names(self) -> list[str]:
         named: list[Stream | Relation | View] = [*self.streams.values(), *self.relations.values(), *self.views.values()]
@@ -292,8 +304,15 @@ class Catalog:
                 raise UserError("bad-setting", f'"{value}" is not a whole number of microseconds', place=place)
             self.settings = replace(self.settings, clock_unit_us=int(micros))
             return
+        if key == "epoch_rows":
+            if not value.isdigit() or not int(value):
+                raise UserError(
+                    "bad-setting", f'"{value}" is not a number of tuples', place=place, hint="SET epoch_rows = 1000000"
+                )
+            self.settings = replace(self.settings, epoch_rows=int(value))
+            return
         if key not in CHOICES:
-            known = (*CHOICES, "time_unit", "clock_unit")
+            known = (*CHOICES, "time_unit", "clock_unit", "epoch_rows")
             raise unknown("setting", name, known, place)
         if value.lower() not in CHOICES[key]:
             detail = f"Values are {quoted(CHOICES[key])}."

@@ -59,9 +59,10 @@ def run(
     script: Annotated[Path, typer.Argument(help="A file of CQL statements.")],
     once: Annotated[bool, typer.Option("--once", help="Process what is there and end.")] = False,
     directory: Annotated[
-        Path | None, typer.Option(help="Where logs and results are kept and `headgate why` looks; not resumed yet.")
+        Path | None, typer.Option(help="Where logs, results and all that must be remembered are kept; the same one resumes.")
     ] = None,
     master: Annotated[str | None, typer.Option(help="Spark master; default: this machine.")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="A setting of Spark, key=value; can be given several times.")] = None,
     listen: Annotated[
         str | None, typer.Option(metavar="[HOST:]PORT", help="Take rows over HTTP; HEADGATE_TOKEN is the token to ask for.")
     ] = None,
@@ -69,13 +70,25 @@ def run(
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
     from headgate.cql.definitions import Explanation, Listing
+    from headgate.cql.readers import formats
     from headgate.engine import Engine
     from headgate.heartbeat.why import Why
-    from headgate.runtime.session import started
+    from headgate.runtime import connectors
+    from headgate.runtime.session import settings, started
     from headgate.server.listener import address
 
     text = read_script(script)
-    with Engine(started(master), directory, default_sink="console") as engine:
+    needed = connectors.among(formats(text, str(script)))
+    session = started(master, settings(conf or []), needed)
+    for format in needed:
+        if instead := connectors.stand_ins(format):
+            err.print(f"note: {connectors.packages(format)[0]} was not to be had; {', '.join(instead)} stands in", markup=False)
+    with Engine(session, directory, default_sink="console") as engine:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: engine.stop())
+        if engine.resumed:
+            reached = ", ".join(f"{query.name} up to {query.complete}" for query in engine.queries())
+            err.print(f'note: goes on from "{directory}": {reached or "no query"}', markup=False)
         for definition in engine.execute(text, str(script)):
             if isinstance(definition, Listing | Why):
                 out.print(str(definition), markup=False, highlight=False)
@@ -86,14 +99,12 @@ def run(
                 err.print(f'note: query "{query.name}" {query.progress()}', markup=False)
             for growth in query.growing():
                 err.print(f'warning: the state of query "{query.name}" grows without limit: {growth.reason}', markup=False)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: engine.stop())
         if listen is not None:
             err.print(f"listening on {engine.listen(*address(listen), os.environ.get('HEADGATE_TOKEN')).url}", markup=False)
         if once:
             engine.run_once()
         else:
-            engine.run()
+            engine.run(tell=lambda text: err.print(f"note: {text}", markup=False))
         for query in engine.queries():
             err.print(f"query {query.name}: {query.count} results, complete up to {query.complete}", markup=False)
         for stream in engine.catalog.streams.values():
@@ -214,10 +225,10 @@ def test(
 def bench(
     rows: Annotated[int, typer.Option(help="Tuples of the replay.")] = 1_000_000,
     epochs: Annotated[int, typer.Option(help="Small epochs that are timed.")] = 40,
-    part: Annotated[list[str] | None, typer.Option(help="Only this: epochs, replay or time; can be given several times.")] = None,
+    part: Annotated[list[str] | None, typer.Option(help="Only this part; can be given several times.")] = None,
 ) -> None:
-    """Time a small epoch, a replay and the time manager, side by side with native Spark in one run."""
-    from headgate.bench import PARTS, report
+    """Time a small epoch, a replay, the time manager and durability, side by side in one run."""
+    from headgate.bench.report import PARTS, report
 
     for name in part or ():
         if name not in PARTS:
@@ -239,6 +250,22 @@ def doctor(debug: Debug = False) -> None:
     total = spark.range(1000).selectExpr("sum(id)").collect()[0][0]
     out.print(f"Spark {spark.version} on {spark.sparkContext.master}: counted to {total}")
     out.print("all well")
+
+
+@app.command("connectors")
+def list_connectors(
+    script: Annotated[Path | None, typer.Argument(help="A file of CQL statements: what it needs is fetched.")] = None,
+    debug: Debug = False,
+) -> None:
+    """List the packages that let the installed Spark read and write more formats; those a script needs are fetched."""
+    from headgate.cql.readers import formats
+    from headgate.runtime.connectors import KNOWN, installed, jars, listed
+
+    needed = formats(read_script(script), str(script)) if script is not None else set()
+    jars(needed)
+    out.print(f"Spark {installed().spark}, Scala {installed().scala}")
+    for format in KNOWN:
+        out.print(f"{format:<6} {listed(format)}{', needed' if format in needed else ''}", markup=False)
 
 
 def need_java() -> None:

@@ -12,9 +12,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from copy import deepcopy
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -26,35 +30,42 @@ from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
 from headgate.catalog import UNLIMITED, Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View, late_name
-from headgate.cql.definitions import BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked, defined
+from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked, defined
 from headgate.delta.lower import lower
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat import in_force
 from headgate.heartbeat.bounds import Bound
-from headgate.heartbeat.clock import Clock, SystemClock
+from headgate.heartbeat.clock import Clock, EngineClock, SystemClock
 from headgate.heartbeat.declared import Party, Sensors
-from headgate.heartbeat.manager import Heartbeats
+from headgate.heartbeat.manager import Heartbeats, base
+from headgate.heartbeat.saved import restore, saved
 from headgate.heartbeat.why import Why, why
+from headgate.log.journal import Fact, Journal
 from headgate.log.log import Log
 from headgate.runtime import status
 from headgate.runtime.executor import Executor
 from headgate.runtime.fragment import Fragment
 from headgate.runtime.lock import Lock
 from headgate.runtime.loop import Epoch, Loop
+from headgate.runtime.outbox import Outbox
 from headgate.runtime.query import RunningQuery
 from headgate.runtime.session import started
+from headgate.runtime.staging import on_files
+from headgate.runtime.statements import Statement, Statements
+from headgate.runtime.trouble import Trouble
 from headgate.server.listener import Listener, listening
-from headgate.sinks.console import ConsoleSink
-from headgate.sinks.files import ParquetSink
-from headgate.sinks.memory import MemorySink
-from headgate.sinks.sink import Sink
+from headgate.sinks.made import made
 from headgate.sources.files import FILES, FileSource
 from headgate.sources.inlet import Inlet, ticks
+from headgate.sources.source import Source
+from headgate.sources.streaming import StreamingSource, streams
 from headgate.sources.tables import TableSource
 
 POLL_SECONDS = 0.5
 STATUS_US = 1_000_000
+ANSWERS = (BoundsAsked, WhyAsked, Explanation, Listing)
+"""Statements that leave everything as it is."""
 AGGREGATING = (PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF, PythonEvalType.SQL_GROUPED_AGG_ARROW_UDF)
 
 
@@ -68,27 +79,38 @@ class Engine:
         partitions: int | None = None,
         default_sink: Literal["memory", "console"] = "memory",
     ) -> None:
+        """An engine with a directory remembers: another one there goes on where this one was, however it ended."""
         self.spark = spark or started()
         self.catalog = Catalog()
-        self.clock: Clock = clock or SystemClock()
+        self.clock = EngineClock(clock or SystemClock())
         self._temporary = directory is None
-        self._directory = Path(directory) if directory is not None else Path(tempfile.mkdtemp(prefix="headgate-"))
+        self._directory = on_files(tempfile.mkdtemp(prefix="headgate-") if directory is None else directory)
         self._directory.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self._directory)
         self._partitions = partitions
         self._default_sink = default_sink
+        self._journal = Journal(None if self._temporary else self._directory)
+        self._journal.subjects["engine"] = self._apply
+        self._statements = Statements()
         self._heartbeats = Heartbeats(self.catalog.declarations)
         self._heartbeats.set_date(self.clock.date_us(), self.clock.now_us())
         self._inlets: dict[str, Inlet] = {}
-        self._sources: list[FileSource | TableSource] = []
+        self._sources: list[Source] = []
         self._schemas: dict[str, StructType] = {}
         self._logs: dict[str, Log] = {}
-        self._queries: dict[str, RunningQuery] = {}
-        self._loop = Loop(self.clock, self._heartbeats, self._logs)
-        self._loop.deliver = self._deliver
+        self._loop = Loop(self.clock, self._heartbeats, self._logs, self._journal, lambda: self.catalog.settings)
+        self._trouble = Trouble()
+        self._recorded_folder: str | None = None
+        """While a statement is executed again: where its files are."""
         self._stopping = False
+        self._dropped = False
         self._told_us = -STATUS_US
         self._listeners: list[Listener] = []
+        try:
+            self.resumed = self._resume()
+        except BaseException:
+            self._lock.release()
+            raise
 
     def __enter__(self) -> Engine:
         return self
@@ -97,36 +119,162 @@ class Engine:
         self.close()
 
     def close(self) -> None:
-        """Forget everything that was only in memory; Spark goes on."""
+        """Let go of sources and sinks, and leave a checkpoint if there is a directory; Spark goes on."""
         for listener in self._listeners:
             listener.stop()
+        for source in self._sources:
+            source.stop()
+        for query in self.queries():
+            query.outbox.close()
+        self._journal.checkpoint(self._facts)
+        self._journal.close()
         self._lock.release()
         if self._temporary:
             shutil.rmtree(self._directory, ignore_errors=True)
+
+    # what the journal knows of it
+
+    def _resume(self) -> bool:
+        """Go on where the engine before this one was; whether there was one."""
+        found = self._journal.read()
+        self.clock.go_on()
+        if not found:
+            return False
+        self._heartbeats.set_date(self.clock.date_us(), self.clock.now_us())
+        for inlet in self._inlets.values():
+            for log in (inlet.log, inlet.dead):
+                log.check()
+                log.sweep()
+        for query in self.queries():
+            query.check_files()
+            for stream in query.streams():
+                self._heartbeats.give(stream, query.reached)
+        for timeline in self._heartbeats.timelines.values():
+            if timeline.external and not timeline.paused:  # nobody was silent because we did not listen
+                self._heartbeats.resume(timeline.name, self.clock.now_us())
+        self._sweep()
+        return True
+
+    def _apply(self, what: dict[str, Any]) -> None:
+        """Do once more what was done before the restart."""
+        match what:
+            case {"statement": said}:
+                statement = Statement(**{**said, "said": tuple(said["said"])})
+                self.clock.stand_at(statement.now)
+                self._recorded_folder = statement.folder
+                again = (statement.query or "").lower() in self.catalog.queries
+                cql = "ALTER" + statement.cql[len("CREATE") :] if again else statement.cql
+                for _, definition in defined(cql, self.catalog):
+                    self._carry_out(definition)
+                    self._statements.recall(statement, definition)
+                self._recorded_folder = None
+            case {"sensors": [stream, known, rate]}:
+                self._declare_sensors(stream, known, None if rate is None else Fraction(rate))
+            case {"aggregate": function}:
+                self.catalog.aggregates.add(function)
+            case {"heartbeats": state, "now": now_us}:
+                self.clock.stand_at(now_us)
+                restore(self._heartbeats, state, self.catalog)
+            case {"told": [method, *arguments], "now": now_us}:
+                self.clock.stand_at(now_us)
+                getattr(self._heartbeats, method)(*arguments, now_us)
+
+    def _facts(self) -> Iterator[Fact]:
+        """A checkpoint: the shortest account that leads to where the engine is."""
+        for function in sorted(self.catalog.aggregates):
+            yield "engine", {"aggregate": function}
+        for statement in self._statements.state():
+            yield "engine", {"statement": statement}
+        sensors = [(party.stream, str(party.source), found) for party, found in self.catalog.declarations.sensors.items()]
+        for (stream, rate), members in groupby(sorted(sensors, key=_by_rate), lambda one: (one[0], one[2].rate)):
+            known = {source: found.deviation for _, source, found in members}
+            yield "engine", {"sensors": [stream, known, None if rate is None else str(rate)]}
+        yield "engine", {"heartbeats": saved(self._heartbeats), "now": self.clock.now_us()}
+        for inlet in self._inlets.values():
+            yield from ((log.subject, log.state()) for log in (inlet.log, inlet.dead))
+            yield inlet.subject, inlet.state()
+        for source in self._sources:
+            if isinstance(source, FileSource | TableSource):
+                yield source.subject, source.state()
+        for query in self.queries():
+            yield from query.facts()
+
+    def _sweep(self) -> None:
+        """Delete the folders of what is no longer known."""
+        known = {
+            "streams": {inlet.log.directory for inlet in self._inlets.values()},
+            "dead": {inlet.dead.directory for inlet in self._inlets.values()},
+            "sources": {self._directory / "sources" / inlet.folder for inlet in self._inlets.values()},
+            "queries": {query.executor.directory for query in self.queries()},
+        }
+        for kind, folders in known.items():
+            there = self._directory / kind
+            for folder in there.iterdir() if there.exists() else ():
+                if folder not in folders:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     # definitions
 
     def execute(self, cql: str, origin: str = "") -> list[Definition | Why]:
         """Carry out CQL statements; returns what each of them defined or answered."""
-        definitions: list[Definition | Why] = []
-        for definition in defined(cql, self.catalog, origin):
-            definitions.append(definition)
-            match definition:
-                case BoundsAsked():
-                    definitions[-1] = self.bounds()
-                case WhyAsked(query):
-                    definitions[-1] = self.query(query).why()
-                case Stream() | Relation():
-                    self._add_or_forget(definition)
-                case Query():
-                    self._add_query(definition)
-                case Dropped():
-                    self._forget(definition)
-                case Setting():
-                    self._heed_settings()
-                case View() | Function() | Explanation() | Listing():
-                    pass
-        return definitions
+        answers: list[Definition | Why] = []
+        with self._journal.turn:
+            before = self._declared()
+            for said, definition in defined(cql, self.catalog, origin, self._statements.recalled):
+                if self._statements.recalled.pop(said, None) is not None:
+                    answers.append(definition)
+                    continue
+                with self._journal.together():
+                    answers.append(self._carry_out(definition))
+                    before, settled = self._declared(), before
+                    changes = before != settled if isinstance(definition, Setting) else not isinstance(definition, ANSWERS)
+                    if changes:
+                        self._remember(said, definition)
+        return answers
+
+    def _declared(self) -> tuple[Any, ...]:
+        """What settings and declarations say, to see whether a statement changes anything."""
+        catalog = self.catalog
+        return catalog.settings, deepcopy(catalog.declarations), tuple(catalog.streams.values()), catalog.pending
+
+    def _remember(self, said: str, definition: Definition) -> None:
+        made = definition.now if isinstance(definition, Altered) else definition
+        folder = None
+        if isinstance(made, Query):
+            folder = self.query(made.name).executor.directory.name
+        elif isinstance(made, Stream | Relation):
+            folder = self._inlets[made.name].folder
+        statement = self._statements.of(said, definition, self.clock.now_us(), folder)
+        done = lambda: self._statements.add(statement, definition)  # noqa: E731
+        self._journal.record("engine", {"statement": asdict(statement)}, then=done)
+        if isinstance(made, Query):
+            executor, outbox = self.query(made.name).executor, self.query(made.name).outbox
+            self._journal.record(executor.subject, executor.state())
+            self._journal.record(outbox.subject, {"number": outbox.number})
+
+    def _carry_out(self, definition: Definition) -> Definition | Why:
+        match definition:
+            case BoundsAsked():
+                return self.bounds()
+            case WhyAsked(query):
+                return self.query(query).why()
+            case Stream() | Relation():
+                self._add_or_forget(definition)
+            case Query():
+                self._add_query(definition)
+            case Dropped():
+                self._forget(definition)
+            case Altered(Query() as query, Query() as before):
+                self._replace_query(query, before)
+            case Altered(Stream() as stream):
+                self._reshape(stream)
+            case Altered():
+                pass
+            case Setting():
+                self._heed_settings()
+            case View() | Function() | Explanation() | Listing():
+                pass
+        return definition
 
     def _heed_settings(self) -> None:
         """Streams' policies and bounds may have changed as well."""
@@ -140,18 +288,20 @@ class Engine:
         self._heartbeats.heed()
 
     def _forget(self, dropped: Dropped) -> None:
-        """Stop what was dropped. Logs and results stay on disk until the engine's directory goes."""
+        """Stop what was dropped. Its files go when no epoch runs any more that may read them."""
         match dropped.kind:
             case "query" if dropped.name:
-                del self._loop.executors[dropped.name]
-                del self._queries[dropped.name.lower()]
+                self._loop.queries.pop(dropped.name).outbox.close()
             case "stream" | "relation" if dropped.name:
                 inlet = self._inlets.pop(dropped.name, None)
-                self._sources = [source for source in self._sources if source.inlet is not inlet]
+                for source in [source for source in self._sources if source.inlet is inlet]:
+                    source.stop()
+                    self._sources.remove(source)
                 self._heartbeats.remove(dropped.name)
                 for known in (self._schemas, self._logs):
                     for log in (dropped.name, late_name(dropped.name)):
                         known.pop(log, None)
+        self._dropped = True
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
         """Make a Python function usable in CQL by name: a plain function with the SQL type it returns, or a Spark UDF,
@@ -161,52 +311,89 @@ class Engine:
             self.spark.udf.register(name, function) if returns is None else self.spark.udf.register(name, function, returns)
         )
         if getattr(registered, "evalType", None) in AGGREGATING:
-            self.catalog.aggregates.add(name.lower())
+            self._journal.record("engine", {"aggregate": name.lower()})
 
     def _add_input(self, stream: Stream | Relation) -> None:
-        columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
-        sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
-        schema = self.spark.createDataFrame([], f"{columns}{sign}, _t BIGINT, _s BIGINT").schema
-        self._schemas[stream.name] = schema
+        schema = self._shape(stream)
         self._heartbeats.add(stream, self.clock.now_us())
-        inlet = Inlet(stream, to_arrow_schema(schema, timezone="UTC"), self._directory, self._heartbeats)
+        folder = self._folder("streams", stream.name)
+        inlet = Inlet(stream, to_arrow_schema(schema, timezone="UTC"), self._directory, self._heartbeats, self._journal, folder)
         self._inlets[stream.name] = inlet
         self._logs[stream.name] = inlet.log
         if isinstance(stream, Stream):
-            late = self.catalog.late_of(stream)
-            letters = ", ".join(f"{name(column.name)} {column.type}" for column in late.columns)
-            self._schemas[late.name] = self.spark.createDataFrame([], f"{letters}, _t BIGINT, _s BIGINT").schema
-            self._logs[late.name] = inlet.dead
+            self._logs[late_name(stream.name)] = inlet.dead
         if stream.connector is None or stream.connector.format == "memory":
             return
-        if stream.connector.format in FILES:
+        if stream.domain is not None and streams(stream.connector):
+            self._sources.append(StreamingSource(self.spark, inlet, stream.connector, self._directory / "sources"))
+        elif stream.connector.format in FILES:
             self._sources.append(FileSource(self.spark, inlet, stream.connector))
         else:
             self._sources.append(TableSource(self.spark, inlet, stream.connector))
 
+    def _shape(self, stream: Stream | Relation) -> StructType:
+        """What the log of a stream or relation holds, as Spark has it; the same of a stream's dead letters."""
+        columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
+        sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
+        schema = self.spark.createDataFrame([], f"{columns}{sign}, _t BIGINT, _s BIGINT").schema
+        self._schemas[stream.name] = schema
+        if isinstance(stream, Stream):
+            late = self.catalog.late_of(stream)
+            letters = ", ".join(f"{name(column.name)} {column.type}" for column in late.columns)
+            self._schemas[late.name] = self.spark.createDataFrame([], f"{letters}, _t BIGINT, _s BIGINT").schema
+        return schema
+
+    def _reshape(self, stream: Stream) -> None:
+        """A stream has one more column: rows that are in the log already have none there."""
+        self._inlets[stream.name].shape(stream, to_arrow_schema(self._shape(stream), timezone="UTC"))
+        self._heartbeats.timelines[stream.name].stream = stream
+        for source in self._sources:
+            if source.inlet is self._inlets[stream.name]:
+                source.reshape()
+
+    def _folder(self, kind: str, name: str) -> str:
+        """Where a new stream or query has its files: never where another of that name had them."""
+        if self._recorded_folder is not None:
+            return self._recorded_folder
+        folder, number = name.lower(), 1
+        while (self._directory / kind / folder).exists():
+            number += 1
+            folder = f"{name.lower()}.{number}"
+        return folder
+
+    def _replace_query(self, query: Query, before: Query) -> None:
+        """The old one ends where it is and the new one begins, at least as far; the others notice nothing."""
+        old = self._loop.queries[before.name]
+        try:
+            self._add_query(query)
+        except UserError:
+            self.catalog.queries[before.name.lower()] = before
+            raise
+        old.outbox.close()
+        self._dropped = True
+
     def _add_query(self, query: Query) -> None:
         program, brief = lower(query.plan), lower(query.plan, few=True)
-        forgotten = [log.forgotten for stream in program.streams() if (log := self._logs[stream]).forgotten is not None]
-        fragment = Fragment(query.name, query.text, program, brief, max(forgotten) if forgotten else None)
-        directory = self._directory / "queries" / query.name.lower()
+        fragment = Fragment(query.name, query.text, program, brief, self._start(query, program.streams()))
+        directory = self._directory / "queries" / self._folder("queries", query.name)
+        directory.mkdir(parents=True, exist_ok=True)
         try:
-            executor = Executor(self.spark, fragment, self._logs, self._schemas, directory, self._partitions)
-            sink = self._sink(query, directory)
+            executor = Executor(self.spark, fragment, self._logs, self._schemas, directory, self._partitions, self._journal)
+            sink = made(query, program.kind, program.columns, self.spark, directory, self._default_sink)
+            outbox = Outbox(query.name, program.domain, sink, directory, self._journal)
+            if not self.clock.standing:
+                outbox.continue_numbers()
         except UserError:
             del self.catalog.queries[query.name.lower()]
             raise
-        self._loop.executors[query.name] = executor
-        self._queries[query.name.lower()] = RunningQuery(query, executor, sink, self.catalog, self._why)
+        self._loop.queries[query.name] = RunningQuery(query, executor, outbox, self.catalog, self._why)
 
-    def _sink(self, query: Query, directory: Path) -> Sink:
-        match query.connector.format if query.connector else self._default_sink:
-            case "console":
-                return ConsoleSink(query.name, directory / "results")
-            case "parquet":
-                assert query.connector is not None
-                return ParquetSink(query.name, query.connector)
-            case _:
-                return MemorySink(directory / "results")
+    def _start(self, query: Query, streams: Iterable[str]) -> Tick | None:
+        """Behind which instant a new query sees its streams: what they were last complete up to, or all that is still kept."""
+        kept = [forgotten for stream in streams if (forgotten := self._logs[stream].forgotten) is not None]
+        given = [limit for stream in streams if (limit := self._heartbeats.limit(base(stream))) is not None]
+        known = kept if query.from_beginning else [*kept, *given]
+        return max(known) if known else None
 
     def _add_or_forget(self, stream: Stream | Relation) -> None:
         """A stream that cannot be set up is not known either: its name is free for the next attempt."""
@@ -226,7 +413,12 @@ class Engine:
 
         Returns how many went to the log; the others are in `dead_letters(stream)`.
         """
-        return self._inlet(stream).push(rows, self.clock)
+        return self._inlet(stream).push(rows, self.clock)  # durable when this returns, from whichever thread it is called
+
+    @property
+    def turn(self) -> AbstractContextManager[bool]:
+        """Held by whoever changes what the engine knows; epochs run without it."""
+        return self._journal.turn
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Listener:
         """Take rows over HTTP too, until the listener or the engine is stopped; port 0 chooses a free one."""
@@ -240,7 +432,7 @@ class Engine:
     def step(self) -> list[Epoch]:
         """Take every query as far as its inputs are complete by what arrived and what was promised."""
         epochs = self._loop.step()
-        self._loop.tidy()
+        self._tidy()
         return epochs
 
     def advance(self, to: Tick | datetime | str) -> list[Epoch]:
@@ -250,31 +442,45 @@ class Engine:
         """
         until = to if isinstance(to, int) else ticks(to)
         meant = [query for query in self.queries() if isinstance(to, int) or query.domain is TimeDomain.TIMESTAMP]
-        epochs = self._loop.take({query.name: until for query in meant})
-        self._loop.tidy()
+        epochs = self._loop.take_all({query.name: until for query in meant})
+        self._tidy()
         return epochs
 
+    def _tidy(self) -> None:
+        self._loop.tidy()
+        if self._journal.due():
+            self._journal.checkpoint(self._facts)
+        if self._dropped:
+            self._dropped = False
+            self._sweep()
+
     def poll(self) -> int:
-        """Read what is new in the files behind streams; returns how many tuples came.
+        """Take what is new from the sources behind streams; returns how many tuples came.
 
         A source that cannot be read holds up no other: its error is raised when all have been tried.
         """
+        return self._from_sources(lambda source: source.poll(self.clock))
+
+    def _from_sources(self, take: Callable[[Source], int]) -> int:
         taken, failed = 0, None
-        for source in self._sources:
+        for source in list(self._sources):
             try:
-                taken += source.poll(self.clock)
+                taken += take(source)
             except UserError as error:
                 failed = failed or error
+            if source.starting:
+                self._heartbeats.resume(source.inlet.stream.name, self.clock.now_us())
         if failed is not None:
             raise failed
         return taken
 
     def run_once(self) -> None:
         """Process all that is available and take the end of the input as the last heartbeat."""
-        self.poll()
+        self._from_sources(lambda source: source.drain(self.clock))
         last = {domain: self._last(domain) for domain in TimeDomain}
-        ends = {query.name: last[query.domain] for query in self._queries.values()}
-        self._loop.take({name: end for name, end in ends.items() if end is not None})
+        ends = {query.name: last[query.domain] for query in self.queries()}
+        self._loop.take_all({name: end for name, end in ends.items() if end is not None})
+        self._tidy()
 
     def _last(self, domain: TimeDomain) -> Tick | None:
         """The largest timestamp that has come on any stream with that kind of time."""
@@ -283,13 +489,22 @@ class Engine:
         seen = (self._heartbeats.references(member) for member in members)
         return max((largest for largest in seen if largest is not None), default=None)
 
-    def run(self, until: Callable[[], bool] | None = None) -> None:
-        """Go on until `stop()` is called, or until the given condition holds."""
+    def run(self, until: Callable[[], bool] | None = None, tell: Callable[[str], None] | None = None) -> None:
+        """Go on until `stop()` is called, or until the given condition holds.
+
+        What passes is waited for: a source that was read before and cannot be now, a disk that is full, a sink that is down.
+        `tell` hears of it.
+        """
+        self._loop.tell = tell or self._loop.tell
         self._stopping = False
+        self._trouble.well = self.resumed
         self._tell_status()
         while not self._stopping and not (until is not None and until()):
-            arrived = self.poll()
-            epochs = self.step()
+            arrived, epochs = 0, []
+            with self._trouble.waited_out(self._loop.tell):
+                arrived = self.poll()
+            with self._trouble.waited_out(self._loop.tell):
+                epochs = self.step()
             self._tell_status()
             if not epochs and not arrived:
                 time.sleep(POLL_SECONDS)
@@ -305,9 +520,6 @@ class Engine:
     def stop(self) -> None:
         """Let `run` end after the epoch it is in."""
         self._stopping = True
-
-    def _deliver(self, epoch: Epoch, files: list[Path]) -> None:
-        self._queries[epoch.query.lower()].deliver(files)
 
     # time
 
@@ -341,34 +553,42 @@ class Engine:
         least = min(known.values(), default=0)
         if least < 0 or (rate is not None and rate <= 0):
             raise UserError("bad-bound", "a deviation cannot be negative" if least < 0 else "a rate must be more than nothing")
-        exact = None if rate is None else Fraction(rate)
-        self.catalog.declarations.sensors |= {Party(found.name, str(source)): Sensors(d, exact) for source, d in known.items()}
+        exact = None if rate is None else str(Fraction(rate))
+        self._journal.record("engine", {"sensors": [found.name, {str(source): d for source, d in known.items()}, exact]})
+
+    def _declare_sensors(self, stream: str, known: Mapping[str, Tick], rate: Fraction | None) -> None:
+        self.catalog.declarations.sensors |= {Party(stream, source): Sensors(d, rate) for source, d in known.items()}
         self._heartbeats.heed()
 
     def pause(self, stream: str) -> None:
         """Say that the stream is not read for a while: it is not silent, and nothing of it will be late because of the pause."""
-        self._heartbeats.pause(self.catalog.stream(stream).name, self.clock.now_us())
+        self._tell_heartbeats("pause", self.catalog.stream(stream).name)
 
     def resume(self, stream: str) -> None:
         """Say that the stream is read again, and that what was held back has been."""
-        self._heartbeats.resume(self.catalog.stream(stream).name, self.clock.now_us())
+        self._tell_heartbeats("resume", self.catalog.stream(stream).name)
 
     def finish(self, stream: str, source: Any = None) -> None:
         """Say that nothing will come from the stream any more, or from one source of it."""
-        self._heartbeats.finish(self.catalog.stream(stream).name, source, self.clock.now_us())
+        self._tell_heartbeats("finish", self.catalog.stream(stream).name, source)
 
     def punctuate(self, stream: str, to: Tick | datetime | str, source: Any = None) -> None:
         """A heartbeat the source itself gives: it will send nothing stamped up to `to` any more."""
         upto = to if isinstance(to, int) else ticks(to)
-        self._heartbeats.punctuated(self.catalog.stream(stream).name, source, upto, self.clock.now_us())
+        self._tell_heartbeats("punctuated", self.catalog.stream(stream).name, source, upto)
+
+    def _tell_heartbeats(self, method: str, *arguments: Any) -> None:
+        now_us = self.clock.now_us()
+        told = lambda: getattr(self._heartbeats, method)(*arguments, now_us)  # noqa: E731
+        self._journal.record("engine", {"told": [method, *arguments], "now": now_us}, then=told)
 
     # asking
 
     def query(self, name: str) -> RunningQuery:
-        return self._queries[self.catalog.query(name).name.lower()]
+        return self._loop.queries[self.catalog.query(name).name]
 
     def queries(self) -> list[RunningQuery]:
-        return list(self._queries.values())
+        return list(self._loop.queries.values())
 
     def heartbeat(self, stream: str) -> Any:
         """Up to when the stream is known to be complete; None while that is unknown."""
@@ -412,3 +632,7 @@ class Engine:
 def _written(party: str | Party) -> str:
     """A stream or source as CQL names it."""
     return in_force.named(Party(party) if isinstance(party, str) else party)
+
+
+def _by_rate(one: tuple[str, str, Sensors]) -> tuple[str, bool, Fraction]:
+    return one[0], one[2].rate is not None, one[2].rate or Fraction(0)

@@ -5,7 +5,7 @@ What is declared about clocks and delays is read by `time`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -14,7 +14,6 @@ from sqlglot import exp
 from headgate.catalog import (
     Catalog,
     Column,
-    Connector,
     Function,
     Query,
     Relation,
@@ -25,7 +24,7 @@ from headgate.catalog import (
     late_name,
     unknown,
 )
-from headgate.cql import dialect, syntax, time
+from headgate.cql import dialect, into, readers, syntax, time
 from headgate.cql.binder import bind
 from headgate.delta.lower import lower
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
@@ -33,8 +32,6 @@ from headgate.plan.expressions import INTEGRAL
 from headgate.plan.nodes import is_stream, sources
 from headgate.plan.rewrites.driver import rewritten
 
-SOURCES = ("json", "csv", "parquet", "orc", "text", "memory")
-SINKS = ("memory", "console", "parquet")
 INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 
 
@@ -58,6 +55,18 @@ class Dropped:
 
     kind: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """Something took the place of what its name stood for before."""
+
+    now: Stream | View | Query
+    before: Stream | View | Query
+
+    @property
+    def name(self) -> str:
+        return self.now.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +97,25 @@ class WhyAsked:
 
 
 Definition: TypeAlias = (
-    Stream | Relation | View | Query | Function | Setting | Explanation | Dropped | Listing | BoundsAsked | WhyAsked
+    Stream | Relation | View | Query | Function | Setting | Explanation | Dropped | Altered | Listing | BoundsAsked | WhyAsked
 )
 
 
 def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
     """Carry out a script on the catalog, statement by statement; a bare query is registered as q1, q2, ..."""
-    return list(defined(text, catalog, origin))
+    return [definition for _, definition in defined(text, catalog, origin)]
 
 
-def defined(text: str, catalog: Catalog, origin: str = "") -> Iterator[Definition]:
-    """The same one by one, so that each can be put to work before the next: a mistake takes back nothing before it."""
+def defined(
+    text: str, catalog: Catalog, origin: str = "", registered: Mapping[str, Definition] | None = None
+) -> Iterator[tuple[str, Definition]]:
+    """The same one by one, with the statement, so that each can be put to work before the next: a mistake takes back nothing
+    before it. What is registered already, by the same words, is not defined again.
+    """
     for tree in dialect.parse(text, origin):
-        yield _define(tree, text, catalog, origin)
+        statement = _span(tree, text)
+        known = registered.get(statement) if registered is not None else None
+        yield statement, known or _define(tree, text, catalog, origin)
 
 
 def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
@@ -130,14 +145,14 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return _view(tree, query, [column.name for column in tree.args["columns"]], written, catalog, place)
         case syntax.Drop():
             return _drop(tree, catalog, place)
+        case syntax.Alter():
+            return _alter(tree, text, catalog, place)
         case syntax.Show() if tree.args.get("kind") == "BOUNDS":
             return BoundsAsked()
         case syntax.Show():
             return described(tree.name, catalog, place(tree.this)) if tree.this is not None else shown(tree.args["kind"], catalog)
         case syntax.CreateQuery():
-            return _query(
-                tree.name, tree.args["query"], text, catalog, origin, _connector(tree, SINKS, "sink", place), place(tree.this)
-            )
+            return _query(tree.name, tree.args["query"], text, catalog, place, tree)
         case syntax.CreateFunction():
             parameters = tuple(parameter.name for parameter in tree.args["parameters"])
             function = Function(tree.name, parameters, tree.args["body"].sql("spark"))
@@ -159,7 +174,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             number = 1
             while f"q{number}" in catalog.queries or catalog.has_source(f"q{number}"):
                 number += 1
-            return _query(f"q{number}", tree, text, catalog, origin, None, None)
+            return _query(f"q{number}", tree, text, catalog, place)
 
 
 def _view(tree: exp.Expression, query: exp.Expression, columns: list[str], text: str, catalog: Catalog, place: _Places) -> View:
@@ -198,6 +213,32 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
     if kind in ("stream", "relation"):
         catalog.declarations.forget(dropped)
     return Dropped(kind, dropped)
+
+
+def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> Altered:
+    """What is wrong with the new definition leaves the old one as it was."""
+    named = tree.this if isinstance(tree.this, exp.Identifier) else tree.this.this
+    if tree.args.get("column") is not None:
+        stream = catalog.only_stream(named.name, "ALTER STREAM", place(named))
+        (column,) = _columns(exp.Expression(columns=[tree.args["column"]]), place)
+        if column.name.lower() in {known.lower() for known in stream.row_columns()}:
+            at = place(tree.args["column"].this)
+            raise UserError("name-taken", f'stream "{stream.name}" has a column "{column.name}" already', place=at)
+        wider = replace(stream, columns=(*stream.columns, column))
+        catalog.streams[stream.name.lower()] = wider
+        return Altered(wider, stream)
+    kind = "query" if isinstance(tree.this, syntax.CreateQuery) else "view"
+    known = catalog.of_kind(kind)
+    if named.name.lower() not in known:
+        raise unknown(kind, named.name, (thing.name for thing in known.values()), place(named))
+    before = known.pop(named.name.lower())
+    try:
+        now = _define(tree.this, text, catalog, place.origin)
+    except UserError:
+        known[named.name.lower()] = before
+        raise
+    assert isinstance(now, View | Query)
+    return Altered(now, before)
 
 
 def shown(kind: str, catalog: Catalog) -> Listing:
@@ -256,12 +297,16 @@ def _span(tree: exp.Expression, text: str) -> str:
 
 
 def _query(
-    name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str, connector: Connector | None, place: Place | None
+    name: str, tree: exp.Expression, text: str, catalog: Catalog, place: _Places, created: syntax.CreateQuery | None = None
 ) -> Query:
-    query = replace(_bound(name, tree, text, catalog, origin), connector=connector)
+    query = _bound(name, tree, text, catalog, place.origin)
+    if created is not None:
+        kind = "stream" if is_stream(query.plan) else "relation"
+        connector = into.checked(created, name, kind, query.plan.columns, place)
+        query = replace(query, connector=connector, from_beginning=bool(created.args.get("from_beginning")))
     if catalog.settings.state == "bounded":
-        _refuse_growing(query, Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin))
-    catalog.add(query, place)
+        _refuse_growing(query, Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), place.origin))
+    catalog.add(query, place(created.this) if created is not None else None)
     return query
 
 
@@ -294,7 +339,7 @@ def _relation(tree: syntax.CreateRelation, place: _Places) -> Relation:
     timestamp, domain = _timestamp(tree, columns, place)
     change = _one_of(tree.args.get("change"), columns, tree.name, place)
     key = tuple(found for given in tree.args.get("key") or () if (found := _one_of(given, columns, tree.name, place)))
-    connector = _connector(tree, SOURCES if timestamp else None, "source", place)
+    connector = readers.read_from(tree, timestamp is not None, place)
     fixed = timestamp is None and connector is not None and connector.format != "memory"
     if key and fixed:
         raise UserError(
@@ -319,10 +364,11 @@ def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
 def _stream(tree: syntax.CreateStream, catalog: Catalog, place: _Places) -> Stream:
     columns = _columns(tree, place)
     timestamp, domain, stamped = _stamped(tree, columns, place)
-    connector = _connector(tree, SOURCES, "source", place)
+    connector = readers.read_from(tree, True, place)
     if connector is not None and connector.format != "memory" and timestamp is None and stamped == "external":
         raise UserError(
-            "no-timestamp-column", f'stream "{tree.name}" is read from files and needs TIMESTAMP BY', place=place(tree.this),
+            "no-timestamp-column", f'stream "{tree.name}" is read from {connector.format} and needs TIMESTAMP BY',
+            place=place(tree.this),
             hint="Say TIMESTAMP BY which column, or TIMESTAMP INTERNAL or LATENT if none holds it.",
         )  # fmt: skip
     source = _one_of(tree.args.get("source"), columns, tree.name, place)
@@ -391,22 +437,3 @@ def _one_of(named: exp.Identifier | None, columns: tuple[Column, ...], stream: s
         "no-such-column", f'column "{named.name}" does not exist in stream "{stream}"', place=place(named),
         detail=f'Columns of "{stream}" are {quoted(known)}.', hint=nearest(named.name, known),
     )  # fmt: skip
-
-
-def _connector(tree: exp.Expression, known: tuple[str, ...] | None, kind: str, place: _Places) -> Connector | None:
-    """Where FROM or INTO points; a relation that never changes may come from any reader that Spark has."""
-    given = tree.args.get("format")
-    if given is None:
-        return None
-    options = {entry.expressions[0].name: entry.expressions[1].name for entry in tree.args.get("options") or ()}
-    name = given.name.lower()
-    if known is not None and name not in known:
-        if kind == "source" and name in ("kafka", "rate", "socket", "delta", "jdbc"):
-            raise NotYet(f"a stream FROM {name}", place=place(given))
-        if kind == "sink" and name in ("kafka", "json", "csv", "delta", "jdbc", "webhook"):
-            raise NotYet(f"a query INTO {name}", place=place(given))
-        raise UserError(
-            f"no-such-{kind}", f'{kind} "{given.name}" does not exist', place=place(given),
-            detail=f"There are {quoted(known)}.", hint=nearest(given.name, known),
-        )  # fmt: skip
-    return Connector(name, options)

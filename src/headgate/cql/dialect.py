@@ -18,6 +18,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokens import Token, TokenType
 
 from headgate.cql.syntax import (
+    Alter,
     CreateFunction,
     CreateQuery,
     CreateRelation,
@@ -279,6 +280,8 @@ class CqlParser(TimeParser):
             return self._parse_register()
         if self._match_text_seq("DROP"):
             return self._parse_drop_statement()
+        if self._match_text_seq("ALTER"):
+            return self._parse_alter_statement()
         if self._match_text_seq("SHOW"):
             return self._parse_show_statement()
         if self._match_texts(("DESCRIBE", "DESC")):
@@ -362,6 +365,19 @@ class CqlParser(TimeParser):
         self.raise_error("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after DROP")
         raise AssertionError
 
+    def _parse_alter_statement(self) -> Alter:
+        if self._match_text_seq("QUERY"):
+            return self.expression(Alter(this=self._parse_create_query()))
+        if self._match_text_seq("VIEW"):
+            return self.expression(Alter(this=self._parse_create_view()))
+        if self._match_text_seq("STREAM"):
+            name = self._parse_name()
+            if not self._match_text_seq("ADD", "COLUMN"):
+                self.raise_error("expected ADD COLUMN and the column's name and type")
+            return self.expression(Alter(this=name, column=self._parse_column_definition()))
+        self.raise_error("expected QUERY, VIEW or STREAM after ALTER")
+        raise AssertionError
+
     def _parse_show_statement(self) -> Show:
         for kind in LISTED:
             if self._match_text_seq(kind):
@@ -385,8 +401,8 @@ class CqlParser(TimeParser):
         while self._curr:
             if self._match_text_seq("FROM"):
                 self._parse_connector(node)
-            elif not self._parse_time_clause(node):
-                self.raise_error("expected TIMESTAMP, SOURCE BY, HEARTBEAT BY, DISORDER, LATENCY, LATE, FUTURE or FROM")
+            elif not self._parse_payload(node) and not self._parse_time_clause(node):
+                self.raise_error("expected TIMESTAMP, SOURCE BY, HEARTBEAT BY, DISORDER, LATENCY, LATE, FUTURE, FROM or VALUE AS")
         return node
 
     def _parse_create_relation(self) -> Any:
@@ -404,8 +420,8 @@ class CqlParser(TimeParser):
                 node.set("key", self._parse_wrapped_id_vars() if self._at(TokenType.L_PAREN) else [self._parse_name()])
             elif self._match_text_seq("FROM"):
                 self._parse_connector(node)
-            else:
-                self.raise_error("expected KEY, TIMESTAMP BY, CHANGE BY or FROM")
+            elif not self._parse_payload(node):
+                self.raise_error("expected KEY, TIMESTAMP BY, CHANGE BY, FROM or VALUE AS")
         return node
 
     def _parse_column_definition(self) -> exp.ColumnDef:
@@ -430,9 +446,10 @@ class CqlParser(TimeParser):
 
     def _parse_create_query(self) -> CreateQuery:
         name = self._parse_name()
+        from_beginning = self._match_text_seq("FROM", "BEGINNING")
         if not self._match_text_seq("AS"):
             self.raise_error("expected AS")
-        node = self.expression(CreateQuery(this=name, query=self._parse_query()))
+        node = self.expression(CreateQuery(this=name, from_beginning=from_beginning, query=self._parse_query()))
         if self._match_text_seq("INTO"):
             self._parse_connector(node)
         return node
@@ -454,16 +471,26 @@ class CqlParser(TimeParser):
         if self._match_text_seq("OPTIONS"):
             node.set("options", self._parse_wrapped(lambda: self._parse_csv(self._parse_option)))
 
+    def _parse_payload(self, node: exp.Expression) -> bool:
+        """`VALUE AS json OPTIONS (...)`; whether it stands here."""
+        if not self._match_text_seq("VALUE"):
+            return False
+        self._expect("AS")
+        node.set("payload", self._parse_name())
+        if self._match_text_seq("OPTIONS"):
+            node.set("payload_options", self._parse_wrapped(lambda: self._parse_csv(self._parse_option)))
+        return True
+
     def _parse_option(self) -> exp.Tuple:
         if not self._match_set((TokenType.STRING, TokenType.VAR)):
             self.raise_error("expected 'option' = 'value'")
-        key = self._prev.text
+        key = _placed(self._prev)
         if not self._match(TokenType.EQ):
             self.raise_error("expected = after the option's name")
         if not self._curr or self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
-            self.raise_error(f'option "{key}" has no value')
+            self.raise_error(f'option "{key.name}" has no value')
         self._advance()
-        return exp.Tuple(expressions=[exp.Literal.string(key), exp.Literal.string(self._prev.text)])
+        return exp.Tuple(expressions=[key, _placed(self._prev)])
 
     def _parse_set_option(self) -> SetOption:
         name = self._parse_name()
@@ -535,6 +562,13 @@ def _open_quote(text: str) -> int:
                 position += len(opened) - 1
         position += 1
     return start
+
+
+def _placed(token: Token) -> exp.Literal:
+    """An option's name or value that knows where it stands."""
+    literal = exp.Literal.string(token.text)
+    literal.meta.update(start=token.start, end=token.end + 1)
+    return literal
 
 
 def _statements(tokens: list[Token]) -> list[list[Token]]:

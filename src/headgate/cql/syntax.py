@@ -37,13 +37,15 @@ class CreateStream(exp.Expression):
 
     arg_types = {
         "this": True, "columns": True, "timestamp": False, "source": False, "heartbeat": False, "disorder": False,
-        "latency": False, "late": False, "future": False, "format": False, "options": False,
+        "latency": False, "late": False, "future": False, "format": False, "options": False, "payload": False,
+        "payload_options": False,
     }  # fmt: skip
 
 
 class CreateRelation(exp.Expression):
     arg_types = {
         "this": True, "columns": True, "timestamp": False, "change": False, "key": False, "format": False, "options": False,
+        "payload": False, "payload_options": False,
     }  # fmt: skip
 
 
@@ -67,6 +69,12 @@ class Drop(exp.Expression):
     arg_types = {"this": True, "kind": True, "if_exists": False}
 
 
+class Alter(exp.Expression):
+    """`this` is the definition that takes the place of the one of that name, or a stream's name, which gets one more `column`."""
+
+    arg_types = {"this": True, "column": False}
+
+
 class Show(exp.Expression):
     """`SHOW STREAMS` and the like; `DESCRIBE name` has `this`."""
 
@@ -74,7 +82,9 @@ class Show(exp.Expression):
 
 
 class CreateQuery(exp.Expression):
-    arg_types = {"this": True, "query": True, "format": False, "options": False}
+    """`from_beginning`: it reads all that its streams still keep."""
+
+    arg_types = {"this": True, "query": True, "from_beginning": False, "format": False, "options": False}
 
 
 class CreateFunction(exp.Expression):

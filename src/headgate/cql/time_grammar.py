@@ -35,7 +35,7 @@ TIME_STATEMENTS = ("SKEW", "DISORDER", "LATENCY", "ENVIRONMENT", "ESTIMATE", "GR
 UNITS = ("TICK", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 BEHIND_A_NUMBER = (
     "SLIDE", "ON", "FROM", "INTO", "RANGE", "WITHIN", "TO", "PER", "OF", "SOURCE", "HEARTBEAT", "DISORDER", "LATENCY", "LATE",
-    "FUTURE",
+    "FUTURE", "VALUE",
 )  # fmt: skip
 """Words that may follow a length of time whose unit is left out."""
 

@@ -160,6 +160,10 @@ class Heartbeats:
             self._owners = {cohort: line for line in self.timelines.values() for cohort in line.cohorts.values()}
         return self._owners[number]
 
+    def forget_owners(self) -> None:
+        """The cohorts have been replaced: who owns which is found anew."""
+        self._owners = {}
+
     def between_streams(self, first: str, second: str) -> bool:
         """Whether any tuple of the first stream says anything about the second."""
         lines = self.timelines[first], self.timelines[second]
@@ -258,6 +262,12 @@ class Heartbeats:
         """Reserve so many instants of arrival order; the first of them."""
         self._arrivals += count
         return self._arrivals - count + 1
+
+    def last_arrival(self) -> Tick:
+        return self._arrivals
+
+    def arrivals_reached(self, last: Tick) -> None:
+        self._arrivals = max(self._arrivals, last)
 
     def set_date(self, date_us: int | None, now_us: int) -> None:
         """The calendar may have run ahead of the engine's clock, which stands still while the computer sleeps."""

@@ -6,6 +6,7 @@ largest of its timestamps; the rest stays on disk.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ import pyarrow.parquet as pq
 from headgate.catalog import Tick
 from headgate.errors import Broken
 
+MAGIC = b"PAR1"
+"""How a Parquet file ends."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -24,6 +28,19 @@ class Chunk:
     rows: int
     low: Tick
     high: Tick
+    size: int = 0
+    """Of its file, in bytes."""
+
+    def problem(self) -> str | None:
+        """Why it cannot be read, as far as a glance at its file tells."""
+        try:
+            with self.path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(-min(size, len(MAGIC)), os.SEEK_END)
+                whole = size == self.size and file.read() == MAGIC
+        except FileNotFoundError:
+            return "it is missing"
+        return None if whole else f"it is torn: {size} bytes of {self.size} are there" if size != self.size else "it is damaged"
 
     def rows_after(self, low: Tick) -> int:
         """How many of its rows have timestamps behind `low`, by reading them."""
@@ -38,7 +55,7 @@ def described(path: Path) -> Chunk | None:
     range_of_time = span(footer, "_t")
     if range_of_time is None:
         raise Broken(f"a chunk without timestamps: {path}")
-    return Chunk(path, footer.num_rows, *range_of_time)
+    return Chunk(path, footer.num_rows, *range_of_time, path.stat().st_size)
 
 
 def span(footer: pq.FileMetaData, column: str) -> tuple[int, int] | None:
@@ -70,16 +87,21 @@ def write(table: pa.Table, path: Path) -> Chunk | None:
 def merge(chunks: Iterable[Chunk], path: Path) -> None:
     """One file from several, row group by row group: no more than one row group is in memory at a time.
 
-    Files of one log agree in the columns that matter; what only some of them have is left behind.
+    A column that only some of them have, because the stream got it later, is null in the others.
     """
     sources = [pq.ParquetFile(chunk.path) for chunk in chunks]
-    first = sources[0].schema_arrow
-    shared = [name for name in first.names if all(name in source.schema_arrow.names for source in sources)]
-    schema = pa.schema([first.field(name) for name in shared])
+    schema = pa.schema({field.name: field for source in sources for field in source.schema_arrow}.values())
     staged = path.with_name(f".{path.name}.staged")
     with pq.ParquetWriter(staged, schema) as writer:
         for source in sources:
             for group in range(source.num_row_groups):
-                writer.write_table(source.read_row_group(group, columns=shared).select(shared).cast(schema))
+                writer.write_table(_with_all(source.read_row_group(group), schema))
             source.close()
     staged.rename(path)
+
+
+def _with_all(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    for field in schema:
+        if field.name not in table.column_names:
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    return table.select(schema.names).cast(schema)

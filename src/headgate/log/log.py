@@ -1,20 +1,24 @@
 """A log: an append-only sequence of chunks, read by ranges of time.
 
-Tuples beyond the heartbeat wait in it, windows are ranges of it, and results are written to one. Files that belong to a log but
-not to its list of chunks are left-overs and never read. Chunks are numbered in the order in which they came:
+Tuples beyond the heartbeat wait in it, windows are ranges of it, and results are written to one. Which chunks it has is a matter
+of the journal: files that belong to a log but not to its list of chunks are left-overs and never read. Chunks are numbered in
+the order in which they came, or named after the batch they are:
 
     streams/bids/000000000017.parquet
+    streams/asks/batch-000000000003-00000.parquet
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from headgate.catalog import Tick
 from headgate.log.chunk import Chunk, count, described, merge, write
+from headgate.log.journal import Fact, Journal, full_or_broken, synced, torn
 
 SMALL_ROWS = 100_000
 """Chunks smaller than this are merged, so that a scan opens few files."""
@@ -24,8 +28,10 @@ MERGE_AT = 16
 
 
 class Log:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, journal: Journal | None = None, subject: str = "log") -> None:
         self.directory = directory
+        self.journal = journal or Journal()
+        self.subject = subject
         self.chunks: list[Chunk] = []
         self.rows = 0
         self.forgotten: Tick | None = None
@@ -33,33 +39,87 @@ class Log:
 
         directory.mkdir(parents=True, exist_ok=True)
         self._next = max((int(file.stem) for file in directory.glob("*.parquet") if file.stem.isdigit()), default=0)
+        self.journal.subjects[subject] = self.apply
+
+    # what the journal knows of it
+
+    def apply(self, change: dict[str, Any]) -> None:
+        """Chunks that come, in place of those that go if they are the same rows merged."""
+        added = [Chunk(self.directory / name, *numbers) for name, *numbers in change.get("add", ())]
+        gone = set(change.get("drop", ()))
+        if "merged" in change:
+            position = next(place for place, chunk in enumerate(self.chunks) if chunk.path.name in gone)
+            kept = [chunk for chunk in self.chunks if chunk.path.name not in gone]
+            self.chunks = [*kept[:position], *added, *kept[position:]]
+        elif gone:
+            self.chunks = [chunk for chunk in self.chunks if chunk.path.name not in gone]
+        else:
+            self.chunks.extend(added)
+            self.rows += sum(chunk.rows for chunk in added)
+        self.rows = change.get("rows", self.rows)
+        self.forgotten = change.get("forgotten", self.forgotten)
+        self._next = max(self._next, *(int(chunk.path.stem) for chunk in added if chunk.path.stem.isdigit()), 0)
+
+    def state(self) -> dict[str, Any]:
+        return {"add": list(map(_listed, self.chunks)), "rows": self.rows, "forgotten": self.forgotten}
+
+    def check(self) -> None:
+        """Raise an error that names the first chunk that is missing or torn."""
+        for chunk in self.chunks:
+            if problem := chunk.problem():
+                raise torn(chunk.path, problem)
+
+    def sweep(self) -> None:
+        """Delete what was written and never came to count."""
+        known = {chunk.path for chunk in self.chunks}
+        for file in self.directory.iterdir():
+            if file.is_file() and file not in known:
+                file.unlink()
+
+    # writing
 
     def append(self, table: pa.Table) -> Chunk | None:
-        return self._take(write(table, self._path()))
+        try:
+            chunk = write(table, self._path())
+        except OSError as error:
+            raise full_or_broken(error, self.directory) from None
+        if chunk is not None:
+            self._take([chunk])
+        return chunk
 
-    def adopt(self, files: list[Path]) -> list[Chunk]:
-        """Take over files that a Spark job has written elsewhere."""
+    def adopt(self, files: Iterable[Path], name: str | None = None) -> list[Chunk]:
+        """Take over files that a Spark job has written elsewhere on the same disk."""
+        return self._adopt(files, described, name)
+
+    def adopt_all(self, files: Iterable[Path]) -> list[Chunk]:
+        """Take over files whose timestamps do not matter; such a log is only ever read whole."""
+        return self._adopt(files, lambda path: Chunk(path, rows, 0, 0, path.stat().st_size) if (rows := count(path)) else None)
+
+    def _adopt(self, files: Iterable[Path], known: Callable[[Path], Chunk | None], name: str | None = None) -> list[Chunk]:
         taken = []
-        for file in files:
-            path = self._path()
+        for number, file in enumerate(files):
+            path = self._path() if name is None else self.directory / f"{name}-{number:05d}.parquet"
             file.rename(path)
-            chunk = self._take(described(path))
+            chunk = known(path)
             if chunk is None:
                 path.unlink()
             else:
                 taken.append(chunk)
+        if taken:
+            self._take(taken)
         return taken
 
-    def adopt_all(self, files: list[Path]) -> None:
-        """Take over files whose timestamps do not matter; such a log is only ever read whole."""
-        for file in files:
-            rows = count(file)
-            if rows:
-                path = self._path()
-                file.rename(path)
-                self._take(Chunk(path, rows, 0, 0))
-            else:
-                file.unlink()
+    def _take(self, chunks: list[Chunk]) -> None:
+        if self.journal.durable:
+            try:
+                for chunk in chunks:
+                    synced(chunk.path)
+                synced(self.directory)
+            except OSError as error:
+                raise full_or_broken(error, self.directory) from None
+        self.journal.record(self.subject, {"add": list(map(_listed, chunks))}, undo=lambda: _delete(chunks))
+
+    # reading
 
     def files(self, low: Tick | None, high: Tick | None) -> list[Path]:
         """The files that may hold timestamps in (low, high]."""
@@ -76,12 +136,20 @@ class Log:
     def overlapping(self, low: Tick | None, high: Tick | None) -> list[Chunk]:
         return [chunk for chunk in self.chunks if (low is None or chunk.high > low) and (high is None or chunk.low <= high)]
 
+    # tidying
+
     def forget(self, needed: Callable[[Chunk], bool]) -> None:
         """Delete the chunks that nobody needs any more."""
-        for chunk in [chunk for chunk in self.chunks if not needed(chunk)]:
-            self.chunks.remove(chunk)
-            chunk.path.unlink()
-            self.forgotten = chunk.high if self.forgotten is None else max(self.forgotten, chunk.high)
+        gone = [chunk for chunk in self.chunks if not needed(chunk)]
+        if gone:
+            self.journal.record(*self.dropping(gone))
+            _delete(gone)
+
+    def dropping(self, chunks: list[Chunk]) -> Fact:
+        """The fact that chunks are no longer part of it; their files can be deleted once it is recorded."""
+        largest = max((chunk.high for chunk in chunks), default=self.forgotten)
+        forgotten = largest if self.forgotten is None or largest is None else max(self.forgotten, largest)
+        return self.subject, {"drop": [chunk.path.name for chunk in chunks], "forgotten": forgotten}
 
     def compact(self) -> None:
         """Merge runs of small chunks, oldest first."""
@@ -96,20 +164,29 @@ class Log:
             run = []
 
     def _merge(self, run: list[Chunk]) -> None:
-        position = self.chunks.index(run[0])
         path = self._path()
-        merge(run, path)
-        merged = Chunk(path, sum(chunk.rows for chunk in run), min(chunk.low for chunk in run), max(chunk.high for chunk in run))
-        self.chunks[position : position + len(run)] = [merged]
-        for chunk in run:
-            chunk.path.unlink()
-
-    def _take(self, chunk: Chunk | None) -> Chunk | None:
-        if chunk is not None:
-            self.chunks.append(chunk)
-            self.rows += chunk.rows
-        return chunk
+        try:
+            merge(run, path)
+            if self.journal.durable:
+                synced(path)
+                synced(self.directory)
+        except OSError as error:
+            raise full_or_broken(error, self.directory) from None
+        low, high = min(chunk.low for chunk in run), max(chunk.high for chunk in run)
+        merged = Chunk(path, sum(chunk.rows for chunk in run), low, high, path.stat().st_size)
+        gone = [chunk.path.name for chunk in run]
+        self.journal.record(self.subject, {"add": [_listed(merged)], "drop": gone, "merged": True})
+        _delete(run)
 
     def _path(self) -> Path:
         self._next += 1
         return self.directory / f"{self._next:012d}.parquet"
+
+
+def _listed(chunk: Chunk) -> list[Any]:
+    return [chunk.path.name, chunk.rows, chunk.low, chunk.high, chunk.size]
+
+
+def _delete(chunks: list[Chunk]) -> None:
+    for chunk in chunks:
+        chunk.path.unlink(missing_ok=True)

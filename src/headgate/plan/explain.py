@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from headgate.catalog import Query, Tick, TimeDomain
+from headgate.cql import into
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
@@ -45,6 +46,8 @@ def explained(query: Query, program: Program, time: str = "") -> str:
     ]
     if query.rules:
         parts.append(_section(f"plan rewritten: {', '.join(query.rules)}", tree(query.plan)))
+    if query.connector is not None:
+        parts.append(_section("goes", into.described(query.connector)))
     if program.inputs:
         parts.append(_section("reads", "\n".join(map(str, program.inputs))))
     parts.append(_section("keeps", "\n".join(map(str, program.state())) or "nothing"))

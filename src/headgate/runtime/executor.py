@@ -6,10 +6,13 @@ that of the tenth. Views are replaced under the same names and nothing is cached
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -20,9 +23,11 @@ from headgate.delta.program import Input, Program
 from headgate.delta.sql import listed
 from headgate.errors import Place, UserError
 from headgate.log.chunk import Chunk, count
+from headgate.log.journal import Journal, full_or_broken, synced, torn
 from headgate.log.log import Log
 from headgate.runtime.fragment import Fragment
-from headgate.runtime.session import own
+from headgate.runtime.session import own, parallelism
+from headgate.runtime.staging import address, staged
 
 FEW_ROWS = 1_000
 """Up to here looking at every row at every instant costs less than the steps that would save it."""
@@ -31,11 +36,6 @@ SMALL_EPOCH_ROWS = 50_000
 """Up to here one task does the work: more would cost more than they save."""
 
 BROADCAST_BYTES = "1048576"
-
-WRITE_OPTIONS = {
-    "mapreduce.fileoutputcommitter.algorithm.version": "2",
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-}
 
 
 def result_columns(program: Program) -> str:
@@ -50,11 +50,10 @@ class Executor:
 
     def __init__(
         self, session: SparkSession, fragment: Fragment, logs: Mapping[str, Log], schemas: Mapping[str, StructType],
-        directory: Path, partitions: int | None = None,
+        directory: Path, partitions: int | None = None, journal: Journal | None = None,
     ) -> None:  # fmt: skip
         self.session = own(session, partitions)
-        self.width = self.session.conf.get("spark.sql.shuffle.partitions")
-        self.fixed_width = partitions is not None
+        self.partitions = partitions
         self.fragment = fragment
         self.logs = logs
         self.schemas = schemas
@@ -67,9 +66,13 @@ class Executor:
         self.program = self.wide
         self.synopsis_schemas: dict[str, StructType] = {}
         self.synopsis_files: dict[str, list[Path]] = {}
+        self.synopsis_sizes: dict[str, dict[str, int]] = {}
         self.empty: set[str] = set()
         self.one_partition = False
         self.version = 0
+        self.journal = journal or Journal()
+        self.subject = f"fragment {directory.name}"
+        self.journal.subjects[self.subject] = self.apply
         self.check()
 
     def check(self) -> None:
@@ -102,45 +105,117 @@ class Executor:
                 self.lay(name, [], self.sql(self.program.step_statement(name), origin, origin).schema)
                 self.program = replace(self.program, computed=self.program.computed | {name})
 
+    # what the journal knows of it
+
+    def apply(self, what: dict[str, Any]) -> None:
+        fragment = self.fragment
+        fragment.start = what.get("start", fragment.start)
+        fragment.after = what.get("after", fragment.after)
+        fragment.since = what.get("since", fragment.since)
+        fragment.epochs = what.get("epochs", fragment.epochs)
+        if "synopses" in what:
+            self._compare_shapes(what["shapes"])
+            self.version, self.synopsis_sizes, fragment.reread = what["version"], what["synopses"], 0
+            fragment.synopsis_rows = what["synopsis_rows"]
+            folder = self.synopsis_folder(self.version)
+            self.synopsis_files = {name: [folder / file for file in files] for name, files in what["synopses"].items()}
+
+    def state(self) -> dict[str, Any]:
+        fragment = self.fragment
+        progress = {"start": fragment.start, "after": fragment.after, "since": fragment.since, "epochs": fragment.epochs}
+        return progress | (self._synopses_state() if self.version else {})
+
+    def _synopses_state(self) -> dict[str, Any]:
+        return {
+            "version": self.version, "synopses": self.synopsis_sizes, "synopsis_rows": self.fragment.synopsis_rows,
+            "shapes": self.shapes(),
+        }  # fmt: skip
+
+    def shapes(self) -> dict[str, str]:
+        return {name: schema.simpleString() for name, schema in self.synopsis_schemas.items()}
+
+    def _compare_shapes(self, shapes: dict[str, str]) -> None:
+        if shapes != self.shapes():
+            raise UserError(
+                "other-version", f'what query "{self.fragment.name}" keeps was written by another version of headgate',
+                hint="DROP the query with that version, or begin with a new directory.",
+            )  # fmt: skip
+
+    def check_files(self) -> None:
+        """Raise an error that names the first file of the synopses that is missing or torn."""
+        for name, sizes in self.synopsis_sizes.items():
+            for path, size in zip(self.synopsis_files[name], sizes.values(), strict=True):
+                if problem := Chunk(path, 0, 0, 0, size).problem():
+                    raise torn(path, problem)
+
+    def sweep(self) -> None:
+        """Delete what was written and never came to count."""
+        for left in self.directory.iterdir():
+            if left.name.startswith(".") and left.is_dir():
+                shutil.rmtree(left)
+        self.drop_old_synopses()
+
+    def drop_old_synopses(self) -> None:
+        folder = self.synopsis_folder(self.version)
+        for old in folder.parent.iterdir() if folder.parent.exists() else ():
+            if old != folder:
+                shutil.rmtree(old)
+
+    def synopsis_folder(self, version: int) -> Path:
+        return self.directory / "synopses" / f"{version:012d}"
+
+    # one epoch
+
     def run(self, until: Tick) -> list[Path]:
-        """One epoch, from where the fragment is up to `until`; the files of its results."""
+        """One epoch, from where the fragment is up to `until`; the files of its results, which count when it is `reached`."""
         fragment = self.fragment
         try:
             self.prepare(until)
             self.compute_shared(until, self.program.needed(self.program.result))
-            files = self.write(self.results(fragment.since, until), "results")
+            return self.write(self.results(fragment.since, until), "results")
         except PySparkException as error:
-            fragment.failed = True
-            raise translated(error, fragment, (fragment.after, until)) from error
+            raise self.failed(error, fragment.after, until) from error
+
+    def reached(self, until: Tick) -> None:
+        """The results up to there are kept."""
+        fragment = self.fragment
         fragment.reread += sum(self.logs[stream].rows_within(fragment.since, until) for stream in self.wide.streams())
-        fragment.after = until
-        fragment.epochs += 1
-        if not fragment.program.synopses:
-            fragment.since = until
-        return files
+        since = {} if fragment.program.synopses else {"since": until}
+        self.journal.record(self.subject, {"after": until, "epochs": fragment.epochs + 1, **since})
 
     def move(self) -> None:
         """Move the synopses forward to what has been put out: one job for all of them."""
         fragment, program = self.fragment, self.program
+        target = self.synopsis_folder(self.version + 1)
         try:
             self.prepare(fragment.after)
             self.compute_shared(fragment.after, set(self.program.steps))
-            self.version += 1
-            target = self.directory / "synopses" / f"{self.version:012d}"
             self.write_synopses(target)
         except PySparkException as error:
-            fragment.failed = True
-            raise translated(error, fragment, (fragment.since, fragment.after)) from error
-        fragment.synopsis_rows = 0
+            raise self.failed(error, fragment.since, fragment.after) from error
+        sizes: dict[str, dict[str, int]] = {}
+        rows = 0
         for synopsis in program.synopses:
             files = sorted((target / f"_synopsis={synopsis.name}").glob("*.parquet"))
-            fragment.synopsis_rows += sum(map(count, files))
-            self.synopsis_files[synopsis.name] = files
-        fragment.since = fragment.after
-        fragment.reread = 0
-        for old in (self.directory / "synopses").iterdir():
-            if old != target:
-                shutil.rmtree(old)
+            rows += sum(map(count, files))
+            sizes[synopsis.name] = {str(file.relative_to(target)): file.stat().st_size for file in files}
+            if self.journal.durable:
+                for file in files:
+                    synced(file)
+        what = {"since": fragment.after, "version": self.version + 1, "synopses": sizes, "synopsis_rows": rows}
+        self.journal.record(self.subject, {**what, "shapes": self.shapes()})
+        self.drop_old_synopses()
+
+    def failed(self, error: PySparkException, after: Tick, until: Tick) -> UserError:
+        """What went wrong, in our words. Only if the same input must fail again does the query stand still from now on."""
+        for source in self.program.inputs:
+            for chunk in self.logs[source.stream].chunks:
+                if problem := chunk.problem():
+                    return torn(chunk.path, problem)
+        if "No space left on device" in str(error):
+            return full_or_broken(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), self.directory)
+        self.fragment.failed = True
+        return translated(error, self.fragment, (after, until))
 
     def write_synopses(self, target: Path) -> None:
         """All synopses as one job, told apart by a partition column; each has its own columns, the others are null."""
@@ -155,7 +230,9 @@ class Executor:
             part = contents.selectExpr(f"'{synopsis.name}' AS _synopsis", f"STRUCT({', '.join(columns)}) AS {synopsis.name}")
             tagged = part if tagged is None else tagged.unionByName(part, allowMissingColumns=True)
         assert tagged is not None
-        tagged.write.options(**WRITE_OPTIONS).partitionBy("_synopsis").parquet(str(target))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(target, ignore_errors=True)  # of a version that never came to count
+        staged(tagged, self.directory / ".synopses", "_synopsis").rename(target)
 
     def sql(self, text: str, since: Tick, until: Tick) -> DataFrame:
         return self.session.sql(text, args={"since": since, "until": until, "after": self.fragment.after})
@@ -171,13 +248,14 @@ class Executor:
         self.program = self.wide
         ranges = {source.name: self.chunks(source, until) for source in self.wide.inputs}
         rows = self.fragment.synopsis_rows + sum(chunk.rows for chunks, _ in ranges.values() for chunk in chunks)
-        small = rows <= SMALL_EPOCH_ROWS and not self.fixed_width
+        small = rows <= SMALL_EPOCH_ROWS and self.partitions is None
         if small:
             self.program = self.brief if rows <= FEW_ROWS else self.narrow
             ranges = {source.name: self.chunks(source, until) for source in self.program.inputs}
         settings = self.session.conf
-        settings.set("spark.sql.shuffle.partitions", "1" if small else str(self.width))
-        settings.set("spark.sql.files.minPartitionNum", "1" if small else str(self.width))
+        width = "1" if small else str(self.partitions or parallelism(self.session))
+        settings.set("spark.sql.shuffle.partitions", width)
+        settings.set("spark.sql.files.minPartitionNum", width)
         settings.set("spark.sql.codegen.wholeStage", str(not small).lower())
         settings.set("spark.sql.autoBroadcastJoinThreshold", "-1" if small else BROADCAST_BYTES)
         self.one_partition = small
@@ -216,16 +294,14 @@ class Executor:
         self.empty.discard(name)
         nested = name in self.synopsis_schemas
         wanted = StructType().add(name, schema) if nested else schema
-        frame = self.session.read.schema(wanted).parquet(*(str(file) for file in files))
+        frame = self.session.read.schema(wanted).parquet(*map(address, files))
         frame = frame.select(f"{name}.*") if nested else frame
         frame = frame.where(bounds) if bounds else frame
         frame = frame.coalesce(1) if self.one_partition else frame
         frame.createOrReplaceTempView(name)
 
     def write(self, frame: DataFrame, name: str) -> list[Path]:
-        staging = self.directory / f".{name}"
-        frame.write.mode("overwrite").options(**WRITE_OPTIONS).parquet(str(staging))
-        return sorted(staging.glob("*.parquet"))
+        return sorted(staged(frame, self.directory / f".{name}").glob("*.parquet"))
 
 
 def _quoted(column: str) -> str:

@@ -1,25 +1,29 @@
-"""The driver-side loop: heartbeats, then for each fragment whose input is complete further than before, one epoch.
+"""The driver-side loop: heartbeats, then for each query whose input is complete further than before, one epoch.
 
-It reads like the description of the system; all the work is done elsewhere.
+It reads like the description of the system; all the work is done elsewhere. One thread at a time runs epochs. It takes the turn
+of the journal only to give heartbeats and to commit, so rows go on arriving while Spark computes: they lie behind the
+heartbeats that were given, and so behind the epoch.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from headgate.catalog import Tick
+from headgate.catalog import Settings, Tick
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.manager import LATE, Heartbeats
 from headgate.log.chunk import Chunk
+from headgate.log.journal import Journal
 from headgate.log.log import Log
-from headgate.runtime.executor import Executor
+from headgate.runtime.cut import cut
+from headgate.runtime.query import RunningQuery
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What one run of a fragment did."""
+    """What one run of a query did."""
 
     query: str
     after: Tick
@@ -27,49 +31,77 @@ class Epoch:
 
 
 class Loop:
-    def __init__(self, clock: Clock, heartbeats: Heartbeats, logs: Mapping[str, Log]) -> None:
+    def __init__(
+        self, clock: Clock, heartbeats: Heartbeats, logs: Mapping[str, Log], journal: Journal, settings: Callable[[], Settings]
+    ) -> None:
         self.clock = clock
         self.heartbeats = heartbeats
         self.logs = logs
-        self.executors: dict[str, Executor] = {}
-        self.deliver: Callable[[Epoch, list[Path]], None] = lambda epoch, files: None
+        self.journal = journal
+        self.settings = settings
+        self.queries: dict[str, RunningQuery] = {}
+        self.tell: Callable[[str], None] = lambda text: None
+        self.running = threading.Lock()
+        """Held while an epoch runs."""
 
     def step(self) -> list[Epoch]:
-        """Take every fragment as far as its inputs are complete."""
-        now_us = self.clock.now_us()
-        self.heartbeats.set_date(self.clock.date_us(), now_us)
-        return self.take({
-            name: until
-            for name, executor in self.executors.items()
-            if (until := self.heartbeats.heartbeat(executor.fragment.program.streams(), now_us)) is not None
-        })  # fmt: skip
+        """Take every query as far as its inputs are complete, or as far as one epoch goes."""
+        with self.journal.turn:
+            now_us = self.clock.now_us()
+            self.heartbeats.set_date(self.clock.date_us(), now_us)
+            complete = {
+                name: until
+                for name, query in self.queries.items()
+                if (until := self.heartbeats.heartbeat(query.streams(), now_us)) is not None
+            }
+        return self.take(complete)
 
     def take(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
-        """One epoch for each fragment whose heartbeat is further than the fragment is."""
+        """One epoch for each query whose heartbeat is further than the query is, and what waits is delivered."""
         epochs = []
-        for name, until in heartbeats.items():
-            executor = self.executors[name]
-            for stream in executor.fragment.program.streams():
-                self.heartbeats.give(stream, until)
-            if until > executor.fragment.after and not executor.fragment.failed:
-                epoch = Epoch(name, executor.fragment.after, until)
-                self.deliver(epoch, executor.run(until))
-                epochs.append(epoch)
+        for name, complete in heartbeats.items():
+            query = self.queries.get(name)
+            if query is None:  # dropped by another thread
+                continue
+            after = query.reached
+            until = self.next_end(query, complete)
+            with self.journal.turn:
+                for stream in query.streams():
+                    self.heartbeats.give(stream, until)
+            if until > after and not query.executor.fragment.failed:
+                with self.running:
+                    query.take(until)
+                epochs.append(Epoch(name, after, until))
+            query.outbox.deliver(self.clock.now_us(), self.tell)
         return epochs
 
+    def take_all(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
+        """Every query up to its heartbeat, in as many epochs as it needs."""
+        epochs: list[Epoch] = []
+        while more := self.take(heartbeats):
+            epochs += more
+            self.tidy()
+        return epochs
+
+    def next_end(self, query: RunningQuery, complete: Tick) -> Tick:
+        """Where the next epoch of a query ends: at the heartbeat, or where there are enough rows before it."""
+        after = query.reached
+        waiting = [chunk for stream in query.streams() for chunk in self.logs[stream].overlapping(after, complete)]
+        return cut(waiting, after, complete, self.settings().epoch_rows)
+
     def tidy(self) -> None:
-        """Move synopses that lag far behind, drop what no fragment will read again, merge small files."""
-        for executor in self.executors.values():
-            if executor.fragment.due() and not executor.fragment.failed:
-                executor.move()
-        for name, log in self.logs.items():
-            if not name.startswith(LATE):  # dead letters stay, read or not
-                log.forget(lambda chunk, name=name: self.needed(name, chunk))  # type: ignore[misc]
-            log.compact()
+        """Move synopses that lag far behind, drop what no query will read again, merge small files."""
+        with self.running:
+            for query in list(self.queries.values()):
+                query.tidy()
+            for name, log in list(self.logs.items()):
+                if not name.startswith(LATE):  # dead letters stay, read or not
+                    log.forget(lambda chunk, name=name: self.needed(name, chunk))  # type: ignore[misc]
+                log.compact()
 
     def needed(self, stream: str, chunk: Chunk) -> bool:
-        """Whether any fragment may still read the chunk. A stream without readers keeps everything for those to come."""
-        readers = [executor.fragment for executor in self.executors.values() if stream in executor.fragment.program.streams()]
+        """Whether any query may still read the chunk. A stream without readers keeps everything for those to come."""
+        readers = [query.executor.fragment for query in list(self.queries.values()) if stream in query.streams()]
         if not readers:
             return True
         for fragment in readers:

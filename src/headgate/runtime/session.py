@@ -1,4 +1,7 @@
-"""Spark sessions: finding one, making one, and an own one for each query so that the user's settings stay untouched."""
+"""Spark sessions: finding one, making one, and an own one for each query so that the user's settings stay untouched.
+
+What differs between this machine, a cluster and Spark Connect is decided here and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,18 @@ import logging
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterable, Mapping
 from importlib import resources
+from typing import cast
 
 from pyspark.sql import SparkSession
 
 from headgate.errors import UserError
+from headgate.runtime import connectors
 
 JAVA_NEEDED = 17
 
@@ -53,39 +60,103 @@ def check_java() -> None:
         )  # fmt: skip
 
 
-def started(master: str | None = None) -> SparkSession:
-    """The active Spark session, or a new one on this machine."""
+def started(master: str | None = None, settings: Mapping[str, str] | None = None, formats: Iterable[str] = ()) -> SparkSession:
+    """The active Spark session, or a new one, on this machine or on the cluster of `master`, with the connectors for `formats`.
+
+    `settings` go before ours, and ours before those in Spark's own files.
+    """
     active = SparkSession.getActiveSession()
     if active is not None and master is None:
         return active
     check_java()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    chosen = master or f"local[{cores}]"
+    check_master(chosen)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if _on_loopback(chosen):  # beyond it, workers must be able to call the driver back
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     quiet = resources.files("headgate.runtime").joinpath("log4j2.properties")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    session = (
-        SparkSession.builder.master(master or f"local[{cores}]")
-        .appName("headgate")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config(map=REMEMBERED)
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.memory", os.environ.get("HEADGATE_DRIVER_MEMORY", "2g"))
-        .config("spark.sql.catalogImplementation", "in-memory")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet} -XX:+UseParallelGC")
-        .getOrCreate()
-    )
+    ours = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **REMEMBERED,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.memory": os.environ.get("HEADGATE_DRIVER_MEMORY", "2g"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet} -XX:+UseParallelGC",
+    }
+    builder = SparkSession.builder.master(chosen).appName("headgate")
+    for key, value in {**ours, **connectors.settings(formats), **(settings or {})}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
     logging.getLogger("py4j").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", category=ResourceWarning, module="py4j")
     return session
 
 
+def settings(pairs: Iterable[str]) -> dict[str, str]:
+    """Spark's settings from texts such as "spark.executor.memory=4g"."""
+    known = {}
+    for pair in pairs:
+        key, given, value = (part.strip() for part in pair.partition("="))
+        if not given or not key.startswith("spark."):
+            raise UserError("bad-setting", f'"{pair}" is no setting of Spark', hint="--conf spark.executor.memory=4g")
+        known[key] = value
+    return known
+
+
+def check_master(master: str) -> None:
+    """Spark would try for a minute to reach a standalone master, and say little when it gives up."""
+    if not master.startswith("spark://"):
+        return
+    addresses = master.removeprefix("spark://").split(",")
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise UserError("bad-master", f'"{master}" is no Spark master', hint="--master spark://host:7077")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except OSError:
+            continue
+        return
+    raise UserError("no-master", f'no Spark master answers at "{master}"', hint="Start one, or leave --master out: this machine.")
+
+
+def _on_loopback(master: str) -> bool:
+    hosts = [address.rpartition(":")[0] for address in master.removeprefix("spark://").split(",")]
+    return master.startswith("local") or all(host in ("localhost", "[::1]") or host.startswith("127.") for host in hosts)
+
+
+def over_connect(session: SparkSession) -> bool:
+    """Whether the session is a client of a Spark Connect server, which has no `sparkContext`."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def elsewhere(session: SparkSession) -> bool:
+    """Whether tasks may run on other machines, which see our files only if the storage is shared."""
+    return over_connect(session) or not str(session.conf.get("spark.master")).startswith("local")
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks run side by side: of a cluster, as of now; workers come and go."""
+    if not over_connect(session):
+        return session.sparkContext.defaultParallelism
+    pieces = session.range(1_000_000).selectExpr("COUNT(DISTINCT SPARK_PARTITION_ID())").collect()
+    return max(1, int(pieces[0][0]))
+
+
+def _cloned(session: SparkSession) -> SparkSession:
+    if over_connect(session):
+        return cast("SparkSession", session.cloneSession())  # type: ignore[attr-defined]
+    return SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
+
+
 def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
     """A session with our settings and with the functions and data sources the user registered; the user's stays as it is."""
-    mine = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
+    mine = _cloned(session)
     logging.getLogger("SQLQueryContextLogger").disabled = True  # we report what Spark refuses, once and without a stack trace
-    width = str(partitions or session.sparkContext.defaultParallelism)
+    width = str(partitions or parallelism(session))
     for key, value in {
         "spark.sql.shuffle.partitions": width,
         "spark.sql.adaptive.enabled": "false",

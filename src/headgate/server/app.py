@@ -19,8 +19,6 @@ import asyncio
 import contextlib
 import hmac
 import json
-import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -41,6 +39,7 @@ from headgate.server.bodies import BadBody, rows
 from headgate.server.listener import is_local
 from headgate.sources.inlet import Inlet
 from headgate.sources.rows import ticks
+from headgate.sources.verdict import HEARTBEAT, TUPLE
 
 if TYPE_CHECKING:
     from headgate.engine import Engine
@@ -50,6 +49,7 @@ T = TypeVar("T")
 PRODUCERS = 100
 """Of how many producers a stream remembers the last number. The one that was silent longest is forgotten first."""
 
+ALIVE = (TUPLE, HEARTBEAT)
 NAME_LETTERS = 100
 THREADS = 4
 SHOWN = 1_000
@@ -90,7 +90,7 @@ class Desk:
     def __init__(self, engine: Engine, inlet_of: Callable[[str], Inlet]) -> None:
         self.engine = engine
         self.inlet_of = inlet_of
-        self.turn = getattr(engine, "turn", None) or threading.RLock()
+        self.turn = engine.turn
         self.stopping = False
 
     def take(self, name: str, kind: str, body: bytes, numbered: Numbered | None) -> dict[str, Any]:
@@ -103,9 +103,8 @@ class Desk:
             known = inlet.position.get("producers", {})
             if numbered is not None and (again := _before(known, numbered)) is not None:
                 return {**again, "again": True, **self._heartbeat(inlet)}
-            counted = Counter(inlet.counts)
-            taken = self.engine.push(name, found)
-            dead = dict(Counter(inlet.counts) - counted)
+            counts = inlet.pushed(found, self.engine.clock)
+            taken, dead = counts[TUPLE], {reason: count for reason, count in counts.items() if reason not in ALIVE and count}
             if numbered is not None:
                 others = [item for item in known.items() if item[0] != numbered.producer]
                 last = (numbered.producer, [numbered.sequence, taken, dead])

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.catalog import CHOICES, Catalog, Column, Query, Relation, Stream, View
-from headgate.cql.definitions import SINKS, SOURCES
 from headgate.cql.dialect import LISTED, STATEMENTS, UNITS
+from headgate.cql.into import SINKS
+from headgate.cql.readers import SOURCES
 from headgate.shell.commands import COMMANDS, named
 from headgate.shell.entries import split
 from headgate.shell.words import KEYWORDS, Word, words

@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, assert_never
 
 from headgate.catalog import Column, Function, Query, Relation, Stream, TimeDomain, View
-from headgate.cql.definitions import BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked
+from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked
 from headgate.delta.lower import lower
 from headgate.engine import Engine
 from headgate.errors import Broken, Place, UserError
@@ -105,6 +105,8 @@ class Interpreter:
             case Explanation(query=asked):
                 program = lower(asked.plan)
                 self.say(explained(asked, program, progress(self.engine.catalog, program.streams())))
+            case Altered():
+                self.say(f"{definition.name} is altered")
             case Dropped(kind, name):
                 self.say(f"{kind} {name} is dropped" if name else f"there is no such {kind}")
             case Listing() | Why():

@@ -1,34 +1,250 @@
-"""Results as Parquet files in a folder of the user's, one or more an epoch, each there whole or not at all.
+"""Results as files in a folder of the user's, each delivery there whole or not at all, with a record that readers can follow.
 
-out/alerts/000000000001.parquet     _time, [_change,] and the columns of the query
+    out/alerts/000000000012-00000.parquet     _time, [_change,] and the columns of the query, in order of time
+    out/alerts/_commits/000000000012.json
+      {"query": "alerts", "number": 12, "complete": "2026-11-01T12:00:05+00:00", "until": 1793534405000000,
+       "files": ["000000000012-00000.parquet"], "rows": 3}
+    out/alerts/_commits/000000001000.folded.json     one such record a line: the first thousand
+    out/alerts/_commits/writer.json                  {"writer": "5f3a...", "query": "alerts"}
+
+Files get their names first, the record makes them count. A crash between the two leaves files that no record lists; they go when
+the delivery comes again. Spark's readers pass over folders that begin with an underscore, so the folder can be read as it is,
+too; then what a crash left is seen until the restart.
+
+By 'deliver' = 'current' a record lists files that together are the relation as of `complete`, without `_time` and `_change`. They
+are written anew when something has changed; those of the delivery before stay for readers that are at it, older ones go.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from headgate.catalog import Connector
-from headgate.errors import UserError, quoted
-from headgate.log.log import Log
+from headgate.cql import into
+from headgate.runtime.session import own
+from headgate.runtime.staging import address
+from headgate.sinks import shape
+from headgate.sinks.sink import Delivery
+from headgate.sinks.writer import identity, settle, settle_file, sync, taken
+
+FOLD_AT = 1_000
+"""How many records are folded into one file."""
+
+ABSENT = "CAST(RAISE_ERROR('a row left the relation that is not in the files') AS BOOLEAN)"
+DATA = re.compile(r"(\d{12,})-\d{5,}\.\w+(\.\w+)?")
+RECORD = re.compile(r"(\d{12,})(\.folded)?\.json")
 
 
-class ParquetSink:
-    def __init__(self, query: str, connector: Connector) -> None:
-        unknown = sorted(set(connector.options) - {"path"})
-        if unknown or "path" not in connector.options:
-            raise UserError(
-                "bad-option", f'the parquet sink of query "{query}" takes one option, "path"',
-                detail=f"It has {quoted(connector.options)}." if connector.options else "It has none.",
-                hint="INTO parquet OPTIONS ('path' = 'folder')",
-            )  # fmt: skip
-        self.log = Log(Path(connector.options["path"]))
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A delivery as a reader sees it: with all before it, everything up to `complete` is there."""
 
-    def deliver(self, files: list[Path], complete: Any) -> None:
-        near = []
-        for file in files:  # the folder may be on another disk: only a rename within it is atomic
-            target = self.log.directory / f".{file.name}"
-            shutil.move(file, target)
-            near.append(target)
-        self.log.adopt_all(near)
+    number: int
+    complete: Any
+    files: tuple[Path, ...]
+    rows: int
+
+
+def read_commits(path: str | Path, after: int = 0) -> Iterator[Commit]:
+    """The deliveries in a folder behind number `after`, in order: all that are there now.
+
+    Ask again with the last number that was seen. Of current rows there is only the last one.
+    """
+    folder = Path(path)
+    for record in _records(folder, after):
+        complete = record["complete"]
+        at = datetime.fromisoformat(complete) if isinstance(complete, str) else complete
+        yield Commit(record["number"], at, tuple(folder / file for file in record["files"]), record["rows"])
+
+
+def _records(folder: Path, after: int) -> Iterator[dict[str, Any]]:
+    while True:
+        for file in _listed(folder):
+            if _number(file) <= after:
+                continue
+            try:
+                text = file.read_text(encoding="utf-8")
+            except FileNotFoundError:
+                break  # folded meanwhile: it is in another file now
+            for line in text.splitlines():
+                record = json.loads(line)
+                if record["number"] > after:
+                    after = record["number"]
+                    yield record
+        else:
+            return
+
+
+def _listed(folder: Path) -> list[Path]:
+    """The files of records, folded ones first: what is left of the others then comes after them.
+
+    A listing made while records are folded may lack both the old files and the new one; two that agree do not.
+    """
+    before: list[Path] | None = None
+    while True:
+        now = [file for file in (folder / "_commits").glob("*.json") if RECORD.fullmatch(file.name)]
+        now.sort(key=lambda file: (not _folded(file), _number(file)))
+        if now == before:
+            return now
+        before = now
+
+
+def _number(file: Path) -> int:
+    """The number of the last delivery that the file tells of."""
+    return int(file.name.partition(".")[0])
+
+
+def _folded(file: Path) -> bool:
+    return file.name.endswith(".folded.json")
+
+
+class FileSink:
+    wants_empty = True
+
+    def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
+        self.guarantee = into.SINKS[connector.format].guarantee
+        self.query = query
+        self.connector = connector
+        self.session = own(session)
+        self.folder = Path(connector.options["path"].removeprefix("file://")).absolute()
+        self.commits = self.folder / "_commits"
+        self.staging = self.folder / "_staging"
+        self.mode = into.mode(connector)
+        passed = into.FILES[connector.format]
+        self.options = {name: value for name, value in connector.options.items() if name in passed}
+        self.writer = identity(directory)
+        self._claim()
+        self._last: dict[str, Any] | None = None
+        self._singles: list[int] = []
+        self._swept = False
+        self._recall()
+
+    def _claim(self) -> None:
+        """Put our name on the folder, unless another's is on it."""
+        claim = self.commits / "writer.json"
+        if claim.exists():
+            owner = json.loads(claim.read_text())
+            if owner["writer"] == self.writer:
+                return
+            existing = self.connector.options.get("existing", "refuse")
+            if existing == "refuse":
+                raise taken(f'folder "{self.connector.options["path"]}"', owner["query"])
+            if existing == "replace":
+                for file in self.folder.iterdir():
+                    if DATA.fullmatch(file.name):
+                        file.unlink()
+                shutil.rmtree(self.commits)
+        self.commits.mkdir(parents=True, exist_ok=True)
+        settle(claim, json.dumps({"writer": self.writer, "query": self.query}))
+
+    def _recall(self) -> None:
+        """What was committed before the restart; a fold that was cut short is finished."""
+        files = _listed(self.folder)
+        folded = max((_number(file) for file in files if _folded(file)), default=0)
+        for file in files:
+            if not _folded(file) and _number(file) <= folded:
+                file.unlink()
+            elif not _folded(file):
+                self._singles.append(_number(file))
+        if files:
+            newest = max((file for file in files if file.exists()), key=_number)
+            self._last = json.loads(newest.read_text(encoding="utf-8").splitlines()[-1])
+
+    def delivered(self) -> int | None:
+        return self._last["number"] if self._last else 0
+
+    def deliver(self, delivery: Delivery) -> None:
+        if self._last and delivery.number <= self._last["number"]:
+            return
+        self._sweep()
+        if self.mode != "current":
+            self._commit(delivery, *self._placed(delivery, *self._parts(delivery)))
+        elif delivery.rows:
+            self._commit(delivery, *self._placed(delivery, *self._current(delivery)))
+        else:
+            self._commit(delivery, self._last["files"] if self._last else [], self._last["rows"] if self._last else 0)
+        self._swept = True
+        if self.mode == "current":
+            self._forget()
+        elif len(self._singles) >= FOLD_AT:
+            self._fold()
+
+    def close(self) -> None:
+        shutil.rmtree(self.staging, ignore_errors=True)
+
+    def _parts(self, delivery: Delivery) -> tuple[list[Path], int]:
+        return shape.write_parts(self.session, delivery, self.connector, self.staging, self.connector.format, self.options)
+
+    def _current(self, delivery: Delivery) -> tuple[list[Path], int]:
+        """The relation as it is now, from the files of the last commit and the changes since."""
+        frame, before, rows = shape.changes(self.session, delivery), None, delivery.rows
+        if self._last and self._last["files"]:
+            schema = frame.drop("_time", "_change").schema
+            files = [address(self.folder / file) for file in self._last["files"]]
+            before = self.session.read.format(self.connector.format).schema(schema).load(files)
+            rows += self._last["rows"]
+        self.session.conf.set("spark.sql.shuffle.partitions", str(-(-rows // shape.PART_ROWS)))
+        now = shape.netted(before, frame).where(f"IF(_n < 0, {ABSENT}, TRUE)")
+        return shape.write(shape.repeated(now).drop("_n", "_copy"), self.staging, self.connector.format, self.options)
+
+    def _placed(self, delivery: Delivery, staged: list[Path], rows: int) -> tuple[list[str], int]:
+        """Give the files their names, by which they are replaced if the delivery comes again."""
+        self._swept = False
+        names = []
+        for part, file in enumerate(staged):
+            packed = "" if file.suffix == f".{self.connector.format}" else file.suffix  # as in .json.gz
+            names.append(f"{delivery.number:012d}-{part:05d}.{self.connector.format}{packed}")
+            settle_file(file, self.folder / names[-1])
+        sync(self.folder)
+        return names, rows
+
+    def _commit(self, delivery: Delivery, files: list[str], rows: int) -> None:
+        complete = delivery.complete.isoformat() if isinstance(delivery.complete, datetime) else delivery.complete
+        record = {
+            "query": delivery.query, "number": delivery.number, "complete": complete, "until": delivery.until, "files": files,
+            "rows": rows,
+        }  # fmt: skip
+        settle(self.commits / f"{delivery.number:012d}.json", json.dumps(record) + "\n")
+        self._last = record
+        self._singles.append(delivery.number)
+
+    def _sweep(self) -> None:
+        """Remove what was left by a delivery that was not committed: it may be cut into other parts the next time."""
+        if self._swept:
+            return
+        last = self._last["number"] if self._last else 0
+        for file in self.folder.iterdir():
+            found = DATA.fullmatch(file.name)
+            if found and int(found[1]) > last:
+                file.unlink()
+        self._swept = True
+
+    def _fold(self) -> None:
+        """One file from the records so far; a reader that misses one finds it in there."""
+        numbers = sorted(self._singles)
+        texts = [(self.commits / f"{number:012d}.json").read_text(encoding="utf-8") for number in numbers]
+        settle(self.commits / f"{numbers[-1]:012d}.folded.json", "".join(texts))
+        for number in numbers:
+            (self.commits / f"{number:012d}.json").unlink()
+        self._singles = []
+
+    def _forget(self) -> None:
+        """Of current rows only the last two commits are kept, and what they list."""
+        kept = sorted(self._singles)[-2:]
+        texts = [(self.commits / f"{number:012d}.json").read_text(encoding="utf-8") for number in kept]
+        listed = {file for text in texts for file in json.loads(text)["files"]}
+        for number in sorted(self._singles)[:-2]:
+            (self.commits / f"{number:012d}.json").unlink()
+        self._singles = kept
+        for file in self.folder.iterdir():
+            if DATA.fullmatch(file.name) and file.name not in listed:
+                file.unlink()

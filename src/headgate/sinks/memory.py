@@ -1,19 +1,19 @@
-"""The default sink: results are kept to be asked for with `query.results()`."""
+"""The default sink: results stay where the engine keeps them anyway, to be asked for with `query.results()`."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-from headgate.log.log import Log
+from headgate.sinks.sink import Delivery
 
 
 class MemorySink:
-    """Kept in files of the engine's directory, merged as they grow many; only asking brings them into memory."""
+    guarantee = "exactly once"
+    wants_empty = False
 
-    def __init__(self, directory: Path) -> None:
-        self.log = Log(directory)
+    def deliver(self, delivery: Delivery) -> None:
+        pass
 
-    def deliver(self, files: list[Path], complete: Any) -> None:
-        self.log.adopt_all(files)
-        self.log.compact()
+    def delivered(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        pass

@@ -1,7 +1,9 @@
-"""Sinks: where the results of a query go, epoch after epoch, and what a result looks like.
+"""Sinks: where the results of a query go, delivery after delivery, and what a result looks like.
 
-A sink is handed the Parquet files of an epoch's results and the instant up to which they are complete. Files have the columns
-`_time`, for a relation `_change` (+ or -), and those of the row. Within an epoch, order is by `_time`; epochs come in order.
+The results of each epoch are first kept in the engine's directory, together with the query's progress; from there they are
+delivered, in order of their number, and again after a crash if it is not known that they arrived. Files of a delivery are
+Parquet with the columns `_time`, for a relation `_change` (+ or -), and those of the row. Order within a delivery is by `_time`,
+deletions before insertions; in the files themselves rows may stand in any order.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.log.log import Log
+from headgate.catalog import Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +31,61 @@ class Result:
         return f"{self.at} {self.sign} {', '.join(f'{key}={value}' for key, value in self.row.items())}"
 
 
-class Sink(Protocol):
-    log: Log
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The results of one epoch of a query."""
 
-    def deliver(self, files: list[Path], complete: Any) -> None:
-        """Take the files of one epoch; everything up to `complete` is now out."""
+    query: str
+    number: int
+    """1, 2, 3, ... for each query without gaps; never used again for other contents."""
+
+    after: Tick
+    until: Tick
+    """Results have timestamps in (after, until]."""
+
+    complete: Any
+    """`until` as the user knows it."""
+
+    files: tuple[Path, ...]
+    """Parquet; none if the epoch had no results. They stay until the delivery has succeeded."""
+
+    rows: int
+
+
+class Sink(Protocol):
+    """Whoever delivers calls in order of number, one call at a time. A call that raises is repeated with the same delivery."""
+
+    guarantee: str
+    """ "exactly once" or "at least once", and on which condition."""
+
+    wants_empty: bool
+    """Whether epochs without results are delivered too, so that "complete up to" advances where the results are."""
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Take one delivery; when this returns it is out. Also called again for one that was out already, after a crash."""
+
+    def delivered(self) -> int | None:
+        """The number of the last delivery that arrived, as the sink itself knows it: 0 if none did, None if it cannot know."""
+
+    def close(self) -> None:
+        """Let go of connections; nothing is lost that `deliver` returned from."""
 
 
 def in_order(files: Iterable[Path]) -> Iterator[Result]:
     """The results in files, ordered by time; deletions before insertions."""
     tables = [pq.read_table(file) for file in files]
-    if not tables:
-        return
-    table = pa.concat_tables(tables, promote_options="default")
+    if tables:
+        table = pa.concat_tables(tables, promote_options="default")
+        yield from results(table.sort_by(order(table.column_names)))
+
+
+def results(table: pa.Table) -> Iterator[Result]:
     changes = "_change" in table.column_names
-    order = [("_time", "ascending"), *([("_change", "descending")] if changes else [])]
-    for row in table.sort_by(order).to_pylist():
+    for row in table.to_pylist():
         at = row.pop("_time")
         yield Result(at, row.pop("_change") if changes else "+", row)
+
+
+def order(columns: Iterable[str]) -> list[tuple[str, str]]:
+    """How results are ordered: by time, "-" before "+", which is the other way round in ASCII."""
+    return [("_time", "ascending"), *([("_change", "descending")] if "_change" in columns else [])]

@@ -8,22 +8,19 @@ log: what fails before can be tried again.
 from __future__ import annotations
 
 import re
-import shutil
+from typing import Any
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast
 
-from headgate.catalog import Connector, Relation, Tick, TimeDomain
+from headgate.catalog import Connector
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.runtime.session import own
 from headgate.sources.inlet import Inlet
-from headgate.sources.rows import SIGNS
-from headgate.sources.staged import Staged
-from headgate.sources.verdict import TUPLE, Limits, behind_sql, instant_sql, promise_sql, sends_heartbeats, verdict_sql
+from headgate.sources.judging import staged, staging
 
 FILES = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
 CORRUPT = "_raw"
@@ -44,21 +41,48 @@ class FileSource:
         self.inlet = inlet
         self.connector = connector
         self.path = connector.options.get("path", "")
-        self.seen: dict[str, int] = {}
+        self.seen: set[str] = set()
+        """The files that have been read and are still there."""
+        self.read_before = 0
+        """How many files have been read, all in all."""
+        self.subject = f"files {inlet.folder}"
+        inlet.journal.subjects[self.subject] = self.apply
         if not self.path:
             raise UserError(
                 "no-path", f'stream "{inlet.stream.name}" is read from {connector.format} files but has no path',
                 hint="OPTIONS ('path' = 'folder')",
             )  # fmt: skip
 
+    def apply(self, what: dict[str, Any]) -> None:
+        """Files that were read, and files that have been taken away: one of the same name would be a new one."""
+        self.seen = (self.seen | set(what.get("read", ()))) - set(what.get("gone", ()))
+        self.read_before = what["before"]
+
+    def state(self) -> dict[str, Any]:
+        return {"read": sorted(self.seen), "before": self.read_before}
+
     def poll(self, clock: Clock) -> int:
         """Read the files that are new; returns how many tuples went to the log."""
-        new = sorted((file for file in self.listed() if file not in self.seen), key=unquote)
+        there = self.listed()
+        if gone := sorted(self.seen.difference(there)):
+            self.inlet.journal.record(self.subject, {"gone": gone, "before": self.read_before})
+        new = sorted((file for file in there if file not in self.seen), key=unquote)
         taken = 0
         while new:
             batch, new = new[:FILES_A_JOB], new[FILES_A_JOB:]
             taken += self.ingest(batch, clock)
         return taken
+
+    def drain(self, clock: Clock) -> int:
+        return self.poll(clock)
+
+    starting = False
+
+    def reshape(self) -> None:
+        """The columns are asked for at each poll."""
+
+    def stop(self) -> None:
+        """Nothing is held between polls."""
 
     def listed(self) -> list[str]:
         try:
@@ -86,63 +110,31 @@ class FileSource:
         return reader.load(paths)
 
     def ingest(self, files: list[str], clock: Clock) -> int:
-        ranks = {file: len(self.seen) + position for position, file in enumerate(files)}
-        staging = self.inlet.log.directory / ".arriving"
-        limits = self.inlet.limits(clock)
-        stamp = int(self.inlet.stamps(1, clock)[0]) if self.inlet.stamped != "external" else None
+        ranks = {file: self.read_before + position for position, file in enumerate(files)}
         try:
-            sorted_out = self.sorted_out(self.read([pattern(file) for file in files]), ranks, limits, stamp)
-            sorted_out.write.mode("overwrite").partitionBy("_verdict").parquet(str(staging))
-            staged = Staged(self.session, self.inlet, staging)
-            if self.inlet.policy == "fail":
-                self.inlet.refuse(staged.untimely())
-            batch = staged.batch()
-            self.seen |= ranks
-            self.inlet.count(staged.counts())
-            self.inlet.dead.adopt(staged.letters())
-            chunks = self.inlet.log.adopt(staged.files.get(TUPLE, []))
+            with staging(self.inlet) as folder, self.inlet.together():
+                rows = self.in_order(self.read([pattern(file) for file in files]), ranks)
+                taken = staged(self.session, self.inlet, rows, folder, clock).take(clock)
+                read = {"read": files, "before": self.read_before + len(files)}
+                self.inlet.journal.record(self.subject, read)
         except PySparkException as error:
             raise self.refused(error) from None
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-        self.inlet.tell(batch, clock)
-        return sum(chunk.rows for chunk in chunks)
+        return taken
 
-    def sorted_out(self, rows: DataFrame, ranks: dict[str, int], limits: Limits, stamp: Tick | None) -> DataFrame:
-        """The rows as the log or the dead letters keep them, each with its verdict; `stamp` is given on entry, if at all."""
-        stream = self.inlet.stream
+    def in_order(self, rows: DataFrame, ranks: dict[str, int]) -> DataFrame:
+        """The rows with their order of arrival: which file, which piece of it, which row of the piece, in 20, 15 and 28 bits."""
         raw = CORRUPT if self.connector.format in SEES_CORRUPT else "CAST(NULL AS STRING)"
-        if stream.timestamp is not None and stamp is None:
-            instant = instant_sql(stream, stream.timestamp)
-        else:
-            instant = f"CAST({stamp or 0} AS BIGINT)"  # of a fixed relation, the instant does not matter
-        # Which file, which piece of it, which row of the piece: the order of arrival in 20, 15 and 28 bits.
         piece = f"CAST(_metadata.file_block_start DIV {PIECE_BYTES} AS BIGINT)"
         within = f"(SHIFTLEFT({piece}, 28) | (MONOTONICALLY_INCREASING_ID() & {2**28 - 1}L))"
-        columns = [name(column) for column in stream.row_columns()]
-        sign = "CAST(1 AS BIGINT)"
-        if isinstance(stream, Relation) and stream.change is not None:
-            known = ", ".join(f"'{word}', {value}L" for word, value in SIGNS.items())
-            sign = f"ELEMENT_AT(MAP({known}), LOWER(CAST({name(stream.change)} AS STRING)))"
+        columns = [name(column) for column in self.inlet.stream.row_columns()]
         located = rows.selectExpr(
-            *columns, f"{sign} AS _n", f"{raw} AS _raw", f"{instant} AS _t", f"{promise_sql(stream, instant)} AS _upto",
-            f"{within} AS _within", f"REGEXP_REPLACE(_metadata.file_path, '{LOCAL}', 'file:/') AS _file",
+            *columns, f"{raw} AS _raw", f"{within} AS _within",
+            f"REGEXP_REPLACE(_metadata.file_path, '{LOCAL}', 'file:/') AS _file",
         )  # fmt: skip
         order = self.session.createDataFrame(list(ranks.items()), "_name STRING, _rank BIGINT")
-        ranked = located.join(broadcast(order), located["_file"] == order["_name"], "left")
+        ranked = located.join(order.hint("broadcast"), located["_file"] == order["_name"], "left")
         rank = "COALESCE(_rank, CAST(RAISE_ERROR(CONCAT('a file that was not listed: ', _file)) AS BIGINT))"
-        judged = ranked.selectExpr(
-            *columns, "_n", "_t", "_upto", "_raw", f"SHIFTLEFT({rank}, 43) | _within AS _s",
-            f"{verdict_sql(stream, limits)} AS _verdict",
-        )  # fmt: skip
-        dead = f"_verdict <> '{TUPLE}'"
-        own = "TIMESTAMP_MICROS(_t)" if stream.domain is TimeDomain.TIMESTAMP else "_t"
-        return judged.selectExpr(
-            *columns, *(["_n"] if isinstance(stream, Relation) else []),
-            f"IF({dead}, _verdict, NULL) AS _reason", f"{behind_sql(limits)} AS _behind",
-            f"IF({dead}, {own}, NULL) AS _timestamp", "_raw", f"IF({dead}, {limits.first_open}, _t) AS _t", "_s",
-            *(["_upto"] if sends_heartbeats(stream) else []), "_verdict",
-        )  # fmt: skip
+        return ranked.selectExpr(*columns, "_raw", f"SHIFTLEFT({rank} & {2**20 - 1}L, 43) | _within AS _s")
 
 
 def pattern(file: str) -> str:

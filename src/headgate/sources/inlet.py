@@ -16,7 +16,6 @@ has one source, None.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +33,7 @@ from headgate.catalog import Relation, Stream, Tick, TimeDomain
 from headgate.errors import UserError
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks, of_rows
 from headgate.heartbeat.clock import Clock
+from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.sources.rows import Rows, Unread
 from headgate.sources.rows import ticks as ticks
@@ -51,6 +51,8 @@ from headgate.sources.verdict import (
     verdicts,
 )
 
+ROWS_WRITTEN = 1_000
+
 
 class Heartbeats(Protocol):
     """What an inlet asks of the heartbeats, and what it tells them."""
@@ -66,6 +68,12 @@ class Heartbeats(Protocol):
 
     def next_arrival(self, count: int) -> Tick:
         """The first of `count` instants in the order of arrival, which nobody else gets."""
+
+    def last_arrival(self) -> Tick:
+        """The last of them that anybody got."""
+
+    def arrivals_reached(self, last: Tick) -> None:
+        """Nobody gets an instant in the order of arrival up to this one any more."""
 
     def references(self, stream: str) -> Tick | None:
         """The largest timestamp that was seen on the stream."""
@@ -94,29 +102,60 @@ class Batch:
     promises: Mapping[Any, Tick]
     """Heartbeats that sources sent, each up to when."""
 
+    def written(self) -> dict[str, Any]:
+        """For the journal. Large batches are summed up: single rows only say a little more about bounds by tuples."""
+        seen = self.arrivals
+        said = {"sources": list(seen.sources), "late": self.late.tolist(), "promises": list(self.promises.items())}
+        for part in ("counts", "smallest", "largest", "behind"):
+            said[part] = getattr(seen, part).tolist()
+        for part, most in (("rows", ROWS_WRITTEN), ("sample", None)):
+            pair = getattr(seen, part)
+            if pair is not None and (most is None or len(pair[0]) <= most):
+                said[part] = [pair[0].tolist(), pair[1].tolist()]
+        return said
+
+    @staticmethod
+    def read(said: Mapping[str, Any]) -> Batch:
+        counts, smallest, largest, behind = (
+            np.array(said[part], np.int64) for part in ("counts", "smallest", "largest", "behind")
+        )
+        rows = (np.array(said["rows"][0], np.intp), np.array(said["rows"][1], np.int64)) if "rows" in said else None
+        sample = (np.array(said["sample"][0], np.int64), np.array(said["sample"][1], np.int64)) if "sample" in said else None
+        arrivals = Arrivals(said["sources"], counts, smallest, largest, behind, rows, sample)
+        return Batch(arrivals, np.array(said["late"], np.int64), dict(said["promises"]))
+
 
 class Inlet:
-    def __init__(self, stream: Stream | Relation, schema: pa.Schema, directory: Path, heartbeats: Heartbeats) -> None:
-        self.stream = stream
-        self.rows = Rows(stream, schema)
+    def __init__(
+        self,
+        stream: Stream | Relation,
+        schema: pa.Schema,
+        directory: Path,
+        heartbeats: Heartbeats,
+        journal: Journal | None = None,
+        folder: str | None = None,
+    ) -> None:
         self.heartbeats = heartbeats
-        self.log = Log(directory / "streams" / stream.name.lower())
-        self.dead = Log(directory / "dead" / stream.name.lower())
-        self.dead_schema = _dead_schema(stream, schema)
+        self.journal = journal or Journal()
+        self.folder = folder = folder or stream.name.lower()
+        self.shape(stream, schema)
+        self.log = Log(directory / "streams" / folder, self.journal, f"log streams/{folder}")
+        self.dead = Log(directory / "dead" / folder, self.journal, f"log dead/{folder}")
+        self.subject = f"inlet {folder}"
+        self.journal.subjects[self.subject] = self.apply
         self.counts: Counter[str] = Counter()
         """How many rows were no tuples, by verdict; heartbeats that sources sent are counted as "heartbeats"."""
         self.arrivals = 0
         self.entered: Tick = NEVER
         """The last timestamp that was given on entry."""
         self.position: dict[str, Any] = {}
-        """What the source of the stream remembers across restarts: small numbers and texts."""
-        self._turn = threading.RLock()
+        """What the source of the stream must remember to go on: numbers and words."""
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """What is done to log, dead letters, counts and position inside counts as one step."""
-        with self._turn:
-            yield
+    def shape(self, stream: Stream | Relation, schema: pa.Schema) -> None:
+        """What rows look like from now on."""
+        self.stream = stream
+        self.rows = Rows(stream, schema)
+        self.dead_schema = _dead_schema(stream, schema)
 
     @property
     def source(self) -> str | None:
@@ -155,24 +194,72 @@ class Inlet:
         self.entered = max(self.entered, now, self.heartbeats.first_open(self.stream.name))
         return np.full(count, self.entered, np.int64)
 
+    # what the journal knows of it
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Rows, dead letters, counts and the source's position become durable in one, at the end, or not at all.
+
+        No heartbeat is given meanwhile, so what the limits say of a row holds until it is in the log.
+        """
+        before = dict(self.position)
+        try:
+            with self.journal.together():
+                yield
+        except BaseException:
+            self.position = before
+            raise
+
+    def took(self, found: Mapping[str, int], batch: Batch, rows: int, clock: Clock) -> None:
+        """A batch of so many rows is being taken: count those that are no tuples by verdict, and tell the heartbeats."""
+        now_us, counts = clock.now_us(), {verdict: count for verdict, count in found.items() if verdict != TUPLE and count}
+        what = {
+            "arrivals": self.arrivals + rows, "entered": self.entered, "latent": self.heartbeats.last_arrival(), "counts": counts,
+            "position": self.position, "now": now_us,  # the position as it is in the end
+        }  # fmt: skip
+        said = {"heard": batch.written()} if self.journal.durable and self.stream.domain is not None else {}
+        self.journal.record(self.subject, {**what, **said}, then=lambda: self._apply(what, batch))
+
+    def apply(self, what: dict[str, Any]) -> None:
+        self._apply(what, Batch.read(what["heard"]) if "heard" in what else None)
+
+    def _apply(self, what: dict[str, Any], batch: Batch | None) -> None:
+        self.arrivals, self.entered, self.position = what["arrivals"], what["entered"], dict(what["position"])
+        self.heartbeats.arrivals_reached(what["latent"])
+        for verdict, count in what["counts"].items():
+            self.counts["heartbeats" if verdict == HEARTBEAT else verdict] += count
+        if batch is not None:
+            self.tell(batch, what["now"])
+
+    def state(self) -> dict[str, Any]:
+        counts = {HEARTBEAT if verdict == "heartbeats" else verdict: count for verdict, count in self.counts.items()}
+        return {
+            "arrivals": self.arrivals, "entered": self.entered, "latent": self.heartbeats.last_arrival(), "counts": counts,
+            "position": dict(self.position),
+        }  # fmt: skip
+
     # rows pushed from Python
 
     def push(self, rows: Iterable[Any], clock: Clock) -> int:
         """Take rows from memory; returns how many went to the log."""
-        table, unread = self.rows.table(rows, self.arrivals)
-        limits = self.limits(clock)
-        if self.stamped != "external":
-            stamps = pa.array(self.stamps(table.num_rows, clock))
-            table = table.set_column(table.schema.get_field_index("_t"), "_t", stamps)
-        found = verdicts(self.stream, table, limits)
-        letters = self._letters(table, found, limits)
-        self.refuse(letters)
-        self.arrivals += table.num_rows + len(unread)
-        self.count(Counter(found.tolist()) + Counter(malformed=len(unread)))
-        self.bury(pa.concat_tables([letters, self._malformed(unread, limits)]))
-        self.log.append(table.filter(pa.array(found == TUPLE)))
-        self.tell(self._batch(table, found), clock)
-        return int((found == TUPLE).sum())
+        return self.pushed(rows, clock)[TUPLE]
+
+    def pushed(self, rows: Iterable[Any], clock: Clock) -> Counter[str]:
+        """The same; how many there were of each verdict."""
+        with self.together():
+            table, unread = self.rows.table(rows, self.arrivals)
+            limits = self.limits(clock)
+            if self.stamped != "external":
+                stamps = pa.array(self.stamps(table.num_rows, clock))
+                table = table.set_column(table.schema.get_field_index("_t"), "_t", stamps)
+            found = verdicts(self.stream, table, limits)
+            letters = self._letters(table, found, limits)
+            self.refuse(letters)
+            self.bury(pa.concat_tables([letters, self._malformed(unread, limits)]))
+            self.log.append(table.filter(pa.array(found == TUPLE)))
+            counts = Counter(found.tolist()) + Counter(malformed=len(unread))
+            self.took(counts, self._batch(table, found), table.num_rows + len(unread), clock)
+        return counts
 
     def _letters(self, table: pa.Table, found: Verdicts, limits: Limits) -> pa.Table:
         """The rows that are neither tuples nor heartbeats, as dead letters."""
@@ -245,23 +332,17 @@ class Inlet:
             detail=f"The worst{whose} {said}. Nothing of the batch was taken.", hint=f"LATE OF {name} KEEP, or {mended}.",
         )  # fmt: skip
 
-    def count(self, found: Mapping[str, int]) -> None:
-        """Count the rows that were no tuples, by verdict."""
-        for verdict, rows in found.items():
-            if verdict != TUPLE and rows:
-                self.counts["heartbeats" if verdict == HEARTBEAT else verdict] += rows
-
     def bury(self, letters: pa.Table) -> None:
         """Keep dead letters, except those that the policy is to drop."""
         if self.policy == "drop":
             letters = letters.filter(pc.invert(pc.is_in(letters["_reason"], pa.array(UNTIMELY))))
         self.dead.append(letters.select(self.dead_schema.names))
 
-    def tell(self, batch: Batch, clock: Clock) -> None:
+    def tell(self, batch: Batch, now_us: int) -> None:
         """The rows are in the log: the heartbeats learn of them. A fixed relation has none."""
         if self.stream.domain is None:
             return
-        name, now_us, arrivals = self.stream.name, clock.now_us(), batch.arrivals
+        name, arrivals = self.stream.name, batch.arrivals
         if arrivals.total:
             self.heartbeats.arrived(name, arrivals, now_us)
         tardy = np.flatnonzero(batch.late)

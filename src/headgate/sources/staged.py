@@ -1,7 +1,7 @@
 """A batch of files that a Spark job has sorted by verdict and that is not in the log yet.
 
-    .arriving/_verdict=tuple/part-00000.parquet
-    .arriving/_verdict=late/part-00000.parquet
+    .arriving/sealed/_verdict=tuple/part-00000.parquet
+    .arriving/sealed/_verdict=late/part-00000.parquet
 
 How many rows there are of each verdict, and in which range of time, stands in the footers. Where a stream holds many sources,
 one aggregation over their names and the timestamps says the same of each of them.
@@ -22,7 +22,9 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.catalog import Tick, TimeDomain
 from headgate.delta.sql import name
 from headgate.heartbeat.arrivals import Arrivals, Ticks, of_one
+from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import span
+from headgate.runtime.staging import address
 from headgate.sources.inlet import Batch, Inlet
 from headgate.sources.verdict import HEARTBEAT, LATE, TUPLE, UNTIMELY, sends_heartbeats
 
@@ -55,6 +57,19 @@ class Staged:
         """The files of dead letters that the policy is to keep."""
         dropped = (TUPLE, HEARTBEAT, *(UNTIMELY if self.inlet.policy == "drop" else ()))
         return [file for verdict, files in self.files.items() if verdict not in dropped for file in files]
+
+    def take(self, clock: Clock, name: str | None = None) -> int:
+        """Move the rows to the log and the dead letters; returns how many are tuples. Their chunks are called by the name."""
+        batch, counts = self.batch(), self.counts()
+        self.inlet.dead.adopt(self.letters())
+        chunks = self.inlet.log.adopt(self.files.get(TUPLE, []), name)
+        self.inlet.took(counts, batch, counts.total(), clock)
+        return sum(chunk.rows for chunk in chunks)
+
+    def last(self) -> int | None:
+        """The last of the rows in the order of arrival; None if there are no rows."""
+        places = [span(footer, "_s") for footers in self.footers.values() for footer in footers]
+        return max((last for _, last in filter(None, places)), default=None)
 
     def batch(self) -> Batch:
         """What the heartbeats learn: from the footers alone, or by source."""
@@ -120,7 +135,7 @@ class Staged:
         columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
         schema = f"{columns}, _timestamp {kind}, _t BIGINT, _upto BIGINT, _verdict STRING"
         spoken = ", ".join(f"'{verdict}'" for verdict in (TUPLE, LATE, HEARTBEAT))
-        staged = self.session.read.schema(schema).parquet(str(self.directory)).where(f"_verdict IN ({spoken})")
+        staged = self.session.read.schema(schema).parquet(address(self.directory)).where(f"_verdict IN ({spoken})")
         return staged.selectExpr(f"COALESCE({own}, _t) AS own", "_upto", "_verdict", *more)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -13,6 +14,7 @@ from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.runtime.session import own
+from headgate.runtime.staging import staged
 from headgate.sources.inlet import Inlet
 
 
@@ -22,6 +24,25 @@ class TableSource:
         self.inlet = inlet
         self.connector = connector
         self.read = False
+        self.subject = f"table {inlet.folder}"
+        inlet.journal.subjects[self.subject] = self.apply
+
+    def apply(self, what: dict[str, Any]) -> None:
+        self.read = what["read"]
+
+    def state(self) -> dict[str, Any]:
+        return {"read": self.read}
+
+    def drain(self, clock: Clock) -> int:
+        return self.poll(clock)
+
+    starting = False
+
+    def reshape(self) -> None:
+        """The columns are asked for at each poll."""
+
+    def stop(self) -> None:
+        """Nothing is held between polls."""
 
     def poll(self, clock: Clock) -> int:
         """Read the relation, the first time; returns how many rows it has."""
@@ -33,14 +54,15 @@ class TableSource:
         try:
             rows = self.session.read.format(self.connector.format).options(**self.connector.options).load()
             stamped = rows.selectExpr(*columns, "1L AS _n", "0L AS _t", "MONOTONICALLY_INCREASING_ID() AS _s")
-            stamped.write.mode("overwrite").parquet(str(staging))
+            files = sorted(staged(stamped, staging).glob("*.parquet"))
         except (PySparkException, Py4JJavaError) as error:  # a reader that is not there comes as the latter
             lines = str(error).splitlines()
             said = next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
             raise UserError(
                 "source-failed", f'Spark cannot read relation "{relation.name}" from {self.connector.format}', detail=said
             ) from None
-        self.read = True
-        chunks = self.inlet.log.adopt(sorted(staging.glob("*.parquet")))
+        with self.inlet.together():
+            chunks = self.inlet.log.adopt(files)
+            self.inlet.journal.record(self.subject, {"read": True})
         shutil.rmtree(staging)
         return sum(chunk.rows for chunk in chunks)

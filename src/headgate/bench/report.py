@@ -1,4 +1,4 @@
-"""Times a small epoch, a replay and the time manager, side by side with plain Spark in one process; ratios before seconds.
+"""Times a small epoch, a replay, the time manager and durability, side by side in one process; ratios before seconds.
 
 Small epochs: the tuples are there before the clock starts; then the time until the results are out and the state is in order,
 against one micro-batch of the nearest query that Structured Streaming has, as its own progress reports it. Ours answers at every
@@ -11,7 +11,9 @@ have the same session settings: as many shuffle partitions as cores, no adaptive
 Time: what it costs to know how far the sources of an arriving batch are complete, by declared bounds and by learnt ones, beside
 the Spark job that carries such a batch: read it, write it to a log, and say of each source how many tuples it sent, stamped when.
 
-Not measured: the time from a tuple's arrival to its answer, several queries at once, recovery, a cluster, other state stores
+Durability: see `durability`.
+
+Not measured: the time from a tuple's arrival to its answer, several queries at once, a cluster, other state stores
 than Spark's default. Whatever else the machine does moves all the seconds, and the ratios less.
 """
 
@@ -38,6 +40,7 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 from rich.table import Table
 
+from headgate.bench.durability import LARGE_ROWS, LARGE_TURNS, SMALL_ROWS, SMALL_TURNS, WARM_UP, Durability, cost, durability
 from headgate.catalog import Stream, TimeDomain
 from headgate.engine import Engine
 from headgate.heartbeat.arrivals import Arrivals, of_rows
@@ -70,8 +73,8 @@ BATCHES = 9
 MANAGED_SOURCES = (2, 100, 10_000, 100_000)
 GROUPS = 16
 
-Part: TypeAlias = Literal["epochs", "replay", "time"]
-PARTS: tuple[Part, ...] = ("epochs", "replay", "time")
+Part: TypeAlias = Literal["epochs", "replay", "time", "durability"]
+PARTS: tuple[Part, ...] = ("epochs", "replay", "time", "durability")
 
 Way: TypeAlias = Literal["headgate", "epoch", "batch", "native"]
 Seconds: TypeAlias = dict[Way, float]
@@ -178,6 +181,9 @@ def report(console: Console, rows: int = 1_000_000, epochs: int = 40, parts: Ite
         if "time" in parts:
             task = bar.add_task("time", total=1 + len(MANAGED_SOURCES))
             show_managed(console, managed(spark, Path(directory, "time"), lambda: bar.advance(task)))
+        if "durability" in parts:
+            task = bar.add_task("durability", total=WARM_UP + SMALL_TURNS + 2 + LARGE_TURNS)
+            show_durability(console, durability(spark, Path(directory, "durability"), lambda: bar.advance(task)))
 
 
 # measuring
@@ -430,3 +436,20 @@ def show_managed(console: Console, found: list[Managed]) -> None:
         job = ("", "") if one.job is None else (f"{one.job:.2f} s", f"{max(one.seconds.values()) / one.job:.3f}")
         table.add_row(f"{one.sources:,}", f"{one.rows:,}", *costs, *job)
     console.print(table)
+
+
+def show_durability(console: Console, found: Durability) -> None:
+    table = ruled("Durability: an engine with a directory beside one that forgets", "", "remembers", "forgets", "costs")
+    turns = ((f"{SMALL_ROWS} rows pushed, one epoch", found.small), (f"{LARGE_ROWS:,} rows from a file, one epoch", found.large))
+    for name, seconds in turns:
+        medians = (f"{median(seconds[way]):.3f} s" for way in ("remembers", "forgets"))
+        table.add_row(name, *medians, f"{cost(seconds):+.1%}")
+    console.print(table)
+    held_up = sum(found.checkpoints)
+    share = held_up / sum(map(sum, (found.small["remembers"], found.large["remembers"])))
+    checkpoints = f"{len(found.checkpoints)} checkpoints of up to {found.checkpoint_bytes:,} bytes held it up for {held_up:.3f} s"
+    console.print(f"{checkpoints} in all, {share:.2%} of the time")
+    console.print(
+        f"recovery: {found.recovery:.2f} s for two queries, {found.rows:,} tuples taken before, {found.files} files; "
+        f"the first small epoch after it {found.again:.2f} s\n"
+    )

@@ -1,0 +1,1 @@
+"""Measurements for `headgate bench`: ratios within one run before seconds."""

@@ -1,0 +1,292 @@
+"""The journal: everything an engine must not forget, in the order in which it happened.
+
+A fact says what became of one subject: a statement was executed, chunks came to a log or left it, a source or a query got so far.
+Facts that belong together are one line, which is there whole or not at all; that line is the commit. Files are renamed into
+place before it, memory follows after it, and deleted files go last, so at every moment what the journal says is there is there.
+
+    journal/000000000007.checkpoint   {"headgate": 1}
+                                      [["log streams/bids", {"add": [["000000000016.parquet", 900, 1, 3, 18311]]}], ...]
+                                      {"facts": 12}
+    journal/000000000007.lines        {"headgate": 1}
+                                      5f3c0a11 [["log streams/bids", {"add": [["000000000017.parquet", 1000, 3, 9, 20480]]}],
+                                                ["inlet bids", {"arrivals": 1900, ...}]]
+
+A checkpoint is nothing but a shorter way to say the same: facts that lead to where all lines before it have led. It is written
+beside the engine's work, and what it replaces is deleted when it is complete. A line begins with the checksum of its text.
+A last line without an end was never acknowledged to anybody and is cut off.
+
+It knows nothing of what facts mean: each subject applies its own, when they happen and again when the journal is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+from zlib import crc32
+
+from headgate.errors import UserError
+
+Fact: TypeAlias = tuple[str, dict[str, Any]]
+"""A subject, and what is to be known of it: JSON."""
+
+Apply: TypeAlias = Callable[[dict[str, Any]], None]
+Act: TypeAlias = Callable[[], None]
+
+VERSION = 1
+CHECKPOINT_BYTES = 2**20
+"""A checkpoint is due when the lines since the last have grown to this size, or to that of the last, if it was larger."""
+
+
+class Journal:
+    def __init__(self, directory: Path | None = None) -> None:
+        """Without a directory nothing is written: such an engine forgets everything."""
+        self.turn = threading.RLock()
+        """Held by whoever changes what the engine knows. Epochs run without it."""
+        self.directory = None if directory is None else directory / "journal"
+        self.subjects: dict[str, Apply] = {}
+        self._together: list[tuple[Fact, Act, Act | None]] | None = None
+        self._number = 0
+        self._lines: Any = None
+        self._size = 0
+        self._checkpoint_size = 0
+        self._writing: threading.Thread | None = None
+        self._broken: OSError | None = None
+
+    @property
+    def durable(self) -> bool:
+        return self.directory is not None
+
+    # writing
+
+    def record(self, subject: str, what: dict[str, Any], then: Act | None = None, undo: Act | None = None) -> None:
+        """Make a fact durable, and only then let its subject apply it: by `then`, where it can do so with less work.
+
+        If the fact does not come to be, `undo` tidies up what was prepared for it.
+        """
+        entry = (subject, what), then or (lambda: self.subjects[subject](what)), undo
+        with self.together():
+            assert self._together is not None
+            self._together.append(entry)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is recorded inside becomes one line at the end; nothing of it happens if an exception leaves it."""
+        with self.turn:
+            if self._together is not None:  # part of a larger whole
+                yield
+                return
+            entries = self._together = []
+            try:
+                yield
+                self._commit([fact for fact, *_ in entries])
+            except BaseException:
+                for *_, undo in entries:
+                    if undo is not None:
+                        undo()
+                raise
+            finally:
+                self._together = None
+            for _, apply, _ in entries:
+                apply()
+
+    def _commit(self, facts: list[Fact]) -> None:
+        if self.directory is None or not facts:
+            return
+        if self._broken is not None:
+            raise full_or_broken(self._broken, self.directory)
+        text = json.dumps(facts, separators=(",", ":"))
+        line = f"{crc32(text.encode()):08x} {text}\n".encode()
+        try:
+            self._lines.write(line)
+            self._lines.flush()
+            os.fsync(self._lines.fileno())
+        except OSError as error:
+            self._take_back(error)
+            raise full_or_broken(error, self.directory) from None
+        self._size += len(line)
+
+    def _take_back(self, error: OSError) -> None:
+        """Cut off the part of a line that was written. If not even that can be done, nothing more may be written behind it."""
+        assert self.directory is not None
+        path = self._path("lines", self._number)
+        with suppress(OSError):  # what was left in its buffer goes the same way
+            self._lines.close()
+        try:
+            os.truncate(path, self._size)
+            self._lines = path.open("ab")
+        except OSError:
+            self._broken = error
+
+    # reading
+
+    def read(self) -> int:
+        """Let all subjects apply what the journal says, and be ready to go on writing; how many facts there were."""
+        if self.directory is None:
+            return 0
+        self.directory.mkdir(parents=True, exist_ok=True)
+        checkpoints = sorted(self.directory.glob("*.checkpoint"))
+        segments = sorted(self.directory.glob("*.lines"))
+        count = 0
+        if checkpoints:
+            first = int(checkpoints[-1].stem)
+            for fact in self._checkpoint_facts(checkpoints[-1]):
+                self._apply(fact, checkpoints[-1])
+                count += 1
+            self._checkpoint_size = checkpoints[-1].stat().st_size
+            segments = [segment for segment in segments if int(segment.stem) >= first]
+            self._number = first
+        for segment in segments:
+            for fact in self._line_facts(segment, last=segment is segments[-1]):
+                self._apply(fact, segment)
+                count += 1
+            self._number = int(segment.stem)
+        self._open()
+        return count
+
+    def _apply(self, fact: Fact, file: Path) -> None:
+        subject, what = fact
+        if subject not in self.subjects:
+            raise torn(file, f'it speaks of "{subject}", which nothing before has introduced')
+        self.subjects[subject](what)
+
+    def _checkpoint_facts(self, path: Path) -> Iterator[Fact]:
+        lines = path.read_bytes().splitlines()
+        try:
+            _check_version(lines[0], path)
+            *facts, end = (json.loads(line) for line in lines[1:])
+            complete = end["facts"] == len(facts)
+        except (ValueError, IndexError, KeyError, TypeError):
+            complete = False
+        if not complete:  # it was renamed into place whole, so something else has happened to it
+            raise torn(path, "a checkpoint is incomplete")
+        yield from facts
+
+    def _line_facts(self, path: Path, last: bool) -> Iterator[Fact]:
+        content = path.read_bytes()
+        lines, good = content.split(b"\n"), 0
+        for number, line in enumerate(lines[:-1]):
+            if number == 0:
+                _check_version(line, path)
+                facts = []
+            else:
+                try:
+                    checksum, text = line.split(b" ", 1)
+                    whole = int(checksum, 16) == crc32(text)
+                except ValueError:
+                    whole = False
+                if not whole:
+                    if last and number == len(lines) - 2:
+                        break  # the last thing that was written, and not to its end
+                    raise torn(path, f"line {number + 1} is damaged")
+                facts = json.loads(text)
+            good += len(line) + 1
+            yield from facts
+        if good < len(content):
+            if not last:
+                raise torn(path, "its last line is cut off")
+            os.truncate(path, good)
+
+    def _open(self) -> None:
+        path = self._path("lines", self._number)
+        fresh = not path.exists() or not path.stat().st_size
+        self._lines = path.open("ab")
+        if fresh:
+            self._lines.write(f'{{"headgate": {VERSION}}}\n'.encode())
+            self._lines.flush()
+        synced(path)
+        synced(path.parent)
+        self._size = path.stat().st_size
+
+    def _path(self, kind: str, number: int) -> Path:
+        assert self.directory is not None
+        return self.directory / f"{number:012d}.{kind}"
+
+    # checkpoints
+
+    def due(self) -> bool:
+        busy = self._writing is not None and self._writing.is_alive()
+        return self.durable and not busy and self._size > max(CHECKPOINT_BYTES, self._checkpoint_size)
+
+    def checkpoint(self, facts: Callable[[], Iterable[Fact]]) -> None:
+        """Begin a new segment behind a checkpoint of the facts that hold now; the checkpoint is written in the background."""
+        if self.directory is None or self._broken is not None:
+            return
+        self.wait()
+        with self.turn:
+            said = list(facts())
+            self._lines.close()
+            self._number += 1
+            self._open()
+            number = self._number
+        self._writing = threading.Thread(target=self._write_checkpoint, args=(number, said), name="checkpoint", daemon=True)
+        self._writing.start()
+
+    def _write_checkpoint(self, number: int, facts: list[Fact]) -> None:
+        path = self._path("checkpoint", number)
+        staged = path.with_name(f".{path.name}.staged")
+        try:
+            with staged.open("w") as file:
+                file.write(f'{{"headgate": {VERSION}}}\n')
+                file.writelines(json.dumps(fact, separators=(",", ":")) + "\n" for fact in facts)
+                file.write(f'{{"facts": {len(facts)}}}\n')
+                file.flush()
+                os.fsync(file.fileno())
+            staged.rename(path)
+            synced(path.parent)
+        except OSError:
+            staged.unlink(missing_ok=True)  # the last checkpoint and the lines since are still there; the next may succeed
+            return
+        self._checkpoint_size = path.stat().st_size
+        for old in path.parent.iterdir():
+            if old.suffix in (".checkpoint", ".lines") and int(old.stem) < number:
+                old.unlink()
+
+    def wait(self) -> None:
+        """Until the checkpoint that is being written is there."""
+        if self._writing is not None:
+            self._writing.join()
+
+    def close(self) -> None:
+        self.wait()
+        if self._lines is not None:
+            self._lines.close()
+
+
+def synced(path: Path) -> None:
+    """What was written to a file, or renamed into a folder, survives a power failure."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def torn(path: Path, what: str) -> UserError:
+    return UserError(
+        "torn-file", f'"{path.name}" in "{path.parent}" cannot be used', detail=f"{what[:1].upper()}{what[1:]}.",
+        hint="Put the file back from a copy. Without it the engine cannot know what it had done.",
+    )  # fmt: skip
+
+
+def full_or_broken(error: OSError, directory: Path) -> UserError:
+    return UserError(
+        "disk-failed", f'nothing can be written to "{directory}"', detail=f"{error.strerror or error}. Nothing was acknowledged.",
+        hint="Make room; what was not acknowledged can be sent again.",
+    )  # fmt: skip
+
+
+def _check_version(line: bytes, path: Path) -> None:
+    try:
+        version = json.loads(line)["headgate"]
+    except (ValueError, KeyError, TypeError):
+        raise torn(path, "it has no heading") from None
+    if version != VERSION:
+        raise UserError(
+            "other-version", f'"{path.parent.parent}" was written by another version of headgate',
+            detail=f"Its format is {version}, and this one reads {VERSION}.",
+        )  # fmt: skip

@@ -1,0 +1,25 @@
+"""Whether a Spark session has the connector that a sink needs: found out when the query is created, not when results wait."""
+
+from __future__ import annotations
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from headgate.errors import UserError
+from headgate.runtime import connectors
+
+MISSING = ("DATA_SOURCE_NOT_FOUND", "KAFKA_DATA_SOURCE_NOT_ENABLED")
+
+
+def check_connected(session: SparkSession, connector: str) -> None:
+    """Ask for a table that is not there: Spark looks for the connector first."""
+    try:
+        session.read.format(connector).load("/no such table")
+    except (PySparkException, Py4JJavaError) as error:
+        if any(condition in str(error) for condition in MISSING):
+            package = next(iter(connectors.packages(connector)), "")
+            raise UserError(
+                "no-connector", f"Spark's session has no connector for {connector}",
+                hint=f"Start Spark with the package {package}, or let headgate start it.",
+            ) from error  # fmt: skip

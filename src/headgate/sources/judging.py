@@ -1,0 +1,69 @@
+"""Judging a batch: one Spark job gives each row its verdict and writes the rows by it, ready for the log and the dead letters.
+
+In come rows with the stream's columns, `_raw` (their text if they could not be read, else null) and `_s` (order of arrival), from
+wherever Spark reads; out goes a `Staged` batch. Nothing counts yet: what is staged and not taken is as if it had never come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.catalog import Relation, Tick, TimeDomain
+from headgate.delta.sql import name
+from headgate.heartbeat.clock import Clock
+from headgate.runtime.staging import staged as written
+from headgate.sources.inlet import Inlet
+from headgate.sources.rows import SIGNS
+from headgate.sources.staged import Staged
+from headgate.sources.verdict import TUPLE, Limits, behind_sql, instant_sql, promise_sql, sends_heartbeats, verdict_sql
+
+
+@contextmanager
+def staging(inlet: Inlet) -> Iterator[Path]:
+    """A folder beside the log for a batch that is under way."""
+    folder = inlet.log.directory / ".arriving"
+    try:
+        yield folder
+    finally:
+        rmtree(folder, ignore_errors=True)
+
+
+def staged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, clock: Clock) -> Staged:
+    """The batch by verdict, with the limits in force now: no heartbeat may be given until it is taken."""
+    limits = inlet.limits(clock)
+    stamp = int(inlet.stamps(1, clock)[0]) if inlet.stamped != "external" else None
+    batch = Staged(session, inlet, written(sorted_out(rows, inlet, limits, stamp), folder, "_verdict"))
+    if inlet.policy == "fail":
+        inlet.refuse(batch.untimely())
+    return batch
+
+
+def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None) -> DataFrame:
+    """The rows as the log or the dead letters keep them, each with its verdict; `stamp` is given on entry, if at all."""
+    stream = inlet.stream
+    if stream.timestamp is not None and stamp is None:
+        instant = instant_sql(stream, stream.timestamp)
+    else:
+        instant = f"CAST({stamp or 0} AS BIGINT)"  # of a fixed relation, the instant does not matter
+    columns = [name(column) for column in stream.row_columns()]
+    sign = "CAST(1 AS BIGINT)"
+    if isinstance(stream, Relation) and stream.change is not None:
+        known = ", ".join(f"'{word}', {value}L" for word, value in SIGNS.items())
+        sign = f"ELEMENT_AT(MAP({known}), LOWER(CAST({name(stream.change)} AS STRING)))"
+    stamped = rows.selectExpr(
+        *columns, f"{sign} AS _n", f"{instant} AS _t", f"{promise_sql(stream, instant)} AS _upto", "_raw", "_s"
+    )
+    judged = stamped.selectExpr("*", f"{verdict_sql(stream, limits)} AS _verdict")
+    dead = f"_verdict <> '{TUPLE}'"
+    own = "TIMESTAMP_MICROS(_t)" if stream.domain is TimeDomain.TIMESTAMP else "_t"
+    return judged.selectExpr(
+        *columns, *(["_n"] if isinstance(stream, Relation) else []),
+        f"IF({dead}, _verdict, NULL) AS _reason", f"{behind_sql(limits)} AS _behind",
+        f"IF({dead}, {own}, NULL) AS _timestamp", "_raw", f"IF({dead}, {limits.first_open}, _t) AS _t", "_s",
+        *(["_upto"] if sends_heartbeats(stream) else []), "_verdict",
+    )  # fmt: skip

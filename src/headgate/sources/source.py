@@ -1,0 +1,28 @@
+"""Sources: where the rows of a stream come from. What one has taken, and where it goes on, is remembered with the rows."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headgate.heartbeat.clock import Clock
+from headgate.sources.inlet import Inlet
+
+
+class Source(Protocol):
+    inlet: Inlet
+
+    @property
+    def starting(self) -> bool:
+        """Whether it has not looked for rows yet: its stream is not silent, only not listened to."""
+
+    def reshape(self) -> None:
+        """The stream has other columns now."""
+
+    def poll(self, clock: Clock) -> int:
+        """Take what is new; how many tuples went to the log since the last time."""
+
+    def drain(self, clock: Clock) -> int:
+        """Take all that is there now, before returning."""
+
+    def stop(self) -> None:
+        """Let go of threads and connections. What was not taken yet is taken the next time."""

@@ -1,0 +1,288 @@
+"""Streams from any streaming source that Spark has: a micro-batch becomes a chunk of the log before Spark takes it as read.
+
+One streaming query a stream, with its checkpoint in the engine's directory. Its thread hands each micro-batch over to whoever
+polls and waits until it is in the log; only then does Spark commit its offsets, and plan the next one. So nothing is read faster
+than it is worked off, and no lock is ever waited for inside Spark. After a crash Spark gives the last batch again under the same
+number, and a batch whose number the inlet's position has reached is passed over.
+
+    sources/bids/offsets/17     up to where batch 17 reads: written by Spark before it is read, durable before it counts
+    sources/bids/commits/17     batch 17 is in the log
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate.catalog import Connector
+from headgate.cql.readers import SOURCES
+from headgate.delta.sql import name
+from headgate.errors import UserError, nearest
+from headgate.heartbeat.clock import Clock
+from headgate.log.journal import synced
+from headgate.runtime import connectors
+from headgate.runtime.session import own
+from headgate.sinks.retry import BackOff
+from headgate.sources.files import FILES, FILES_A_JOB, SEES_CORRUPT
+from headgate.sources.inlet import Inlet
+from headgate.sources.judging import staged, staging
+from headgate.sources.payload import CORRUPT, with_columns
+
+EVERY = "100 milliseconds"
+"""How often Spark looks for new rows when there were none."""
+
+WAIT_SECONDS = 0.02
+STOP_SECONDS = 30
+INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling the batch\n: java.lang.InterruptedException"
+"""The words by which Spark knows that a batch was stopped and did not fail."""
+ROWS_A_BATCH = 500_000
+DEFAULTS = {
+    "kafka": {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(ROWS_A_BATCH)},
+    **{format: {"maxFilesPerTrigger": str(FILES_A_JOB)} for format in FILES},
+}
+"""So that nothing that is there is left out, and a backlog comes in pieces."""
+
+OF_FILE_STREAMS = (
+    "maxfilespertrigger", "maxbytespertrigger", "latestfirst", "maxfileage", "cleansource", "sourcearchivedir", "filenameonly",
+    "maxcachedfiles", "discardcachedinputratio",
+)  # fmt: skip
+"""Options that only Spark's own stream of files has: naming one of them asks for it."""
+
+PIECE = 2**26
+"""Rows of one task of a batch are told apart by their order of arrival up to this many."""
+
+MISSING = (
+    "DATA_SOURCE_NOT_FOUND",
+    "KAFKA_DATA_SOURCE_NOT_ENABLED",
+    "AVRO_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE",
+    "AVRO_DATA_SOURCE_NOT_ENABLED",
+)
+
+
+def _tells_failure(record: logging.LogRecord) -> bool:
+    """Not that a batch was stopped: py4j would show it with its stack."""
+    return record.exc_info is None or INTERRUPTED not in str(record.exc_info[1])
+
+
+logging.getLogger("py4j.clientserver").addFilter(_tells_failure)
+
+
+def streams(connector: Connector) -> bool:
+    """Whether rows come through Spark's streaming; files do if the user names an option that only that has."""
+    return connector.format not in FILES or any(option.lower() in OF_FILE_STREAMS for option in connector.options)
+
+
+@dataclass(slots=True)
+class Handover:
+    """A micro-batch that waits in Spark's thread until it is taken, or let go when the query ends."""
+
+    there: threading.Event = field(default_factory=threading.Event)
+    settled: threading.Event = field(default_factory=threading.Event)
+    ended: bool = False
+    rows: DataFrame | None = None
+    batch: int = -1
+
+    def offer(self, rows: DataFrame, batch: int) -> None:
+        """In Spark's thread: returns when the batch is in the log."""
+        if not self.ended:
+            self.rows, self.batch = rows, batch
+            self.settled.clear()
+            self.there.set()
+            self.settled.wait()
+        if self.ended:
+            with suppress(Py4JError):  # this is Spark's own thread, and here `stop` interrupts it
+                jvm: Any = rows.sparkSession.sparkContext._jvm
+                jvm.java.lang.Thread.sleep(STOP_SECONDS * 1_000)
+            raise InterruptedError(INTERRUPTED)
+
+    def taken(self) -> None:
+        self.rows = None
+        self.there.clear()
+        self.settled.set()
+
+    def end(self) -> None:
+        self.ended = True
+        self.taken()
+
+
+class StreamingSource:
+    def __init__(self, session: SparkSession, inlet: Inlet, connector: Connector, checkpoint_directory: Path) -> None:
+        self.session = own(session)
+        self.session.conf.set("spark.sql.streaming.stopTimeout", f"{STOP_SECONDS}s")
+        self.inlet = inlet
+        self.connector = connector
+        self.checkpoint = checkpoint_directory / inlet.folder
+        self.rows = self.read()
+        self._query: StreamingQuery | None = None
+        self._handover = Handover()
+        self._back_off = BackOff()
+        self._error: UserError | None = None
+
+    def read(self) -> DataFrame:
+        """The stream's columns and `_raw`; nothing is read yet, but what Spark refuses is known."""
+        given = {option.lower() for option in self.connector.options}
+        defaults = {key: value for key, value in DEFAULTS.get(self.connector.format, {}).items() if key.lower() not in given}
+        try:
+            reader = self.session.readStream.format(self.connector.format).options(**defaults, **self.connector.options)
+            if self.connector.format in FILES:
+                columns = ", ".join(f"{name(column.name)} {column.type}" for column in self.inlet.stream.columns)
+                sees = self.connector.format in SEES_CORRUPT
+                reader = reader.schema(f"{columns}, {CORRUPT} STRING" if sees else columns)
+                reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT) if sees else reader
+            return with_columns(reader.load(), self.inlet, self.connector.payload)
+        except (PySparkException, Py4JError) as error:
+            raise self.refused(error) from None
+
+    def refused(self, error: Exception) -> UserError:
+        """What Spark says when it cannot make a stream of it."""
+        stream, format = self.inlet.stream.name, self.connector.format
+        payload = self.connector.payload.format if self.connector.payload is not None else None
+        condition = (error.getCondition() if isinstance(error, PySparkException) else None) or ""
+        if condition in MISSING or "ClassNotFoundException" in str(error):
+            wanted = payload if condition.startswith("AVRO") and payload else format
+            known = connectors.packages(wanted)
+            hint = f"Start Spark with the package {known[0]}; `headgate run` does so by itself." if known else ""
+            return UserError(
+                "no-connector", f'stream "{stream}" is read from {wanted}, and this Spark cannot read that', detail=_said(error),
+                hint=hint or nearest(format, SOURCES) or "Start Spark with its package, or register it with spark.dataSource.",
+            )  # fmt: skip
+        return UserError("bad-source", f'Spark cannot read stream "{stream}" from {format}', detail=_said(error))
+
+    # the protocol of sources
+
+    def poll(self, clock: Clock) -> int:
+        """Take the micro-batch that waits, if one does. What failed is begun again, after a while."""
+        if self._query is None:
+            if not self._back_off.ready(clock.now_us()):
+                assert self._error is not None
+                raise self._error
+            self._start(clock, processingTime=EVERY)
+        if self._handover.there.is_set():
+            return self._take(clock)
+        self._raise_if_failed(clock)
+        return 0
+
+    def drain(self, clock: Clock) -> int:
+        """Take everything that is there now, batch after batch."""
+        self.stop()
+        query = self._start(clock, availableNow=True)
+        taken = 0
+        try:
+            while query.isActive:
+                if self._handover.there.wait(WAIT_SECONDS):
+                    taken += self._take(clock)
+            self._raise_if_failed(clock)
+        finally:
+            self.stop()
+        return taken
+
+    @property
+    def starting(self) -> bool:
+        """Spark has not looked for rows yet."""
+        return self._query is None or not (self._query.lastProgress or self._handover.batch >= 0)
+
+    def reshape(self) -> None:
+        """Read the columns that the stream has now, from where it was."""
+        self.stop()
+        self.rows = self.read()
+
+    def stop(self) -> None:
+        """A batch that waits is let go: Spark has not committed it and gives it again."""
+        self._handover.end()
+        query, self._query = self._query, None
+        if query is not None:
+            query.stop()
+
+    def _start(self, clock: Clock, **trigger: Any) -> StreamingQuery:
+        self._check_checkpoint()
+        self._handover = Handover()
+        try:
+            writer = self.rows.writeStream.foreachBatch(self._handover.offer).trigger(**trigger)
+            self._query = writer.option("checkpointLocation", str(self.checkpoint)).start()
+        except (PySparkException, Py4JError) as error:
+            raise self._failed(error, clock) from None
+        return self._query
+
+    def _check_checkpoint(self) -> None:
+        """What Spark has committed and what is in the log agree, or rows would be passed over that nobody has."""
+        reached = self.inlet.position.get("batch")
+        committed = max(_numbers(self.checkpoint / "commits"), default=-1)
+        if reached is None:
+            if committed >= 0:  # of an earlier stream of that name
+                rmtree(self.checkpoint)
+        elif committed > reached or reached not in _numbers(self.checkpoint / "offsets"):
+            raise UserError(
+                "torn-checkpoint", f'the checkpoint of stream "{self.inlet.stream.name}" does not go with its log',
+                detail=f'The log has batch {reached}; "{self.checkpoint}" is of another time, and rows would be lost or doubled.',
+                hint="Put the engine's directory back from one copy, as a whole.",
+            )  # fmt: skip
+
+    def _take(self, clock: Clock) -> int:
+        """Put the waiting batch into the log. If that fails, it goes on waiting."""
+        handover, inlet = self._handover, self.inlet
+        rows, batch = handover.rows, handover.batch
+        assert rows is not None
+        taken = 0
+        if batch > inlet.position.get("batch", -1):
+            if inlet.journal.durable:
+                self._make_durable(batch)
+            try:
+                with staging(inlet) as folder, inlet.together():
+                    order = inlet.position.get("order", 0)
+                    place = f"{order}L + SPARK_PARTITION_ID() * {PIECE}L + (MONOTONICALLY_INCREASING_ID() & {2**33 - 1}L)"
+                    judged = staged(self.session, inlet, rows.selectExpr("*", f"{place} AS _s"), folder, clock)
+                    last = judged.last()
+                    inlet.position |= {"batch": batch, "order": order if last is None else last + 1}
+                    taken = judged.take(clock, f"batch-{batch:012d}")
+            except PySparkException as error:
+                self.stop()
+                raise self._failed(error, clock) from None
+        handover.taken()
+        self._back_off.succeeded()
+        return taken
+
+    def _make_durable(self, batch: int) -> None:
+        """What the batch consists of must not be decided anew after a power failure: Spark itself leaves that to the system."""
+        offsets = self.checkpoint / "offsets"
+        for path in (offsets / str(batch), offsets):
+            synced(path)
+
+    def _raise_if_failed(self, clock: Clock) -> None:
+        query = self._query
+        if query is None or query.isActive or self._handover.there.is_set():
+            return
+        error = query.exception()
+        self.stop()
+        if error is not None:
+            raise self._failed(error, clock)
+
+    def _failed(self, error: Exception, clock: Clock) -> UserError:
+        self._back_off.failed(clock.now_us())
+        self._query = None
+        self._error = UserError(
+            "source-failed", f'stream "{self.inlet.stream.name}" cannot be read from {self.connector.format}',
+            detail=_said(error), hint="It is tried again, from where it was.",
+        )  # fmt: skip
+        return self._error
+
+
+def _numbers(folder: Path) -> set[int]:
+    return {int(file.name) for file in folder.iterdir() if file.name.isdigit()} if folder.is_dir() else set()
+
+
+def _said(error: Exception) -> str:
+    """The line that says it: of nested errors the innermost, of what Python raised in a user's source its last."""
+    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
+    causes = [line.partition("Caused by: ")[2] for line in lines if "Caused by: " in line]
+    raised = [line for line in lines[1:] if not line.startswith((" ", "\t"))] if "Traceback" in str(error) else []
+    return (causes[-1:] or raised[:1] or lines[:1] or [type(error).__name__])[0].strip()

@@ -1,0 +1,171 @@
+"""The journal by itself: what is in it after it was cut off at any byte, after a disk that failed, after a checkpoint.
+
+No Spark. That an engine put together from it goes on as if nothing had happened is for `test_recovery` to say.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.errors import UserError
+from headgate.log import journal as module
+from headgate.log.journal import Journal
+
+
+class Account:
+    """A subject that adds up what it is told."""
+
+    def __init__(self, journal: Journal, name: str = "account") -> None:
+        self.total = 0
+        journal.subjects[name] = self.apply
+
+    def apply(self, what: dict[str, Any]) -> None:
+        self.total += what["add"]
+
+
+def opened(directory: Path) -> tuple[Journal, Account]:
+    journal = Journal(directory)
+    account = Account(journal)
+    journal.read()
+    return journal, account
+
+
+def test_what_was_recorded_is_there_again(tmp_path: Path) -> None:
+    journal, account = opened(tmp_path)
+    for amount in (1, 2, 3):
+        journal.record("account", {"add": amount})
+    assert account.total == 6
+    assert opened(tmp_path)[1].total == 6  # the first was not even closed
+
+
+def test_cut_off_at_any_byte_it_holds_the_lines_before(tmp_path: Path) -> None:
+    journal, _ = opened(tmp_path / "whole")
+    totals = {}
+    (file,) = (tmp_path / "whole" / "journal").iterdir()
+    for amount in (1, 20, 300):
+        totals[file.stat().st_size] = opened_total(tmp_path / "whole")
+        journal.record("account", {"add": amount})
+    content = file.read_bytes()
+    first = min(totals)
+    for length in range(first, len(content)):
+        copy = tmp_path / f"cut-{length}" / "journal"
+        copy.mkdir(parents=True)
+        (copy / file.name).write_bytes(content[:length])
+        cut, account = opened(copy.parent)
+        assert account.total == totals[max(size for size in totals if size <= length)]
+        cut.record("account", {"add": 4000})  # and goes on behind the last whole line
+        assert opened_total(copy.parent) == account.total
+
+
+def opened_total(directory: Path) -> int:
+    return opened(directory)[1].total
+
+
+def test_a_line_that_was_changed_is_named(tmp_path: Path) -> None:
+    journal, _ = opened(tmp_path)
+    journal.record("account", {"add": 1})
+    journal.record("account", {"add": 2})
+    (file,) = (tmp_path / "journal").iterdir()
+    file.write_bytes(file.read_bytes().replace(b'"add":1', b'"add":7'))
+    with pytest.raises(UserError) as error:
+        opened(tmp_path)
+    assert error.value.code == "torn-file"
+    assert "Line 2 is damaged" in error.value.detail
+
+
+def test_together_is_all_or_nothing(tmp_path: Path) -> None:
+    journal, account = opened(tmp_path)
+    other = Account(journal, "other")
+    undone: list[str] = []
+
+    def half() -> None:
+        with journal.together():
+            journal.record("account", {"add": 1}, undo=lambda: undone.append("file"))
+            assert account.total == 0, "nothing happens before all of it is durable"
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        half()
+    assert (account.total, undone) == (0, ["file"])
+    with journal.together(), journal.together():
+        journal.record("account", {"add": 1})
+        journal.record("other", {"add": 5})
+    assert (account.total, other.total) == (1, 5)
+    (file,) = (tmp_path / "journal").iterdir()
+    assert len(file.read_text().splitlines()) == 2, "the heading and one line"
+
+
+class FullDisk:
+    """A file that takes a few bytes of each line and then has no room."""
+
+    def __init__(self, path: Path, room: int) -> None:
+        self.file = path.open("ab", buffering=0)
+        self.room = room
+
+    def write(self, line: bytes) -> None:
+        self.file.write(line[: self.room])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def test_a_full_disk_acknowledges_nothing_and_leaves_no_half_line(tmp_path: Path) -> None:
+    journal, account = opened(tmp_path)
+    journal.record("account", {"add": 1})
+    (file,) = (tmp_path / "journal").iterdir()
+    whole = file.read_bytes()
+    journal._lines.close()
+    journal._lines = FullDisk(file, room=9)
+    with pytest.raises(UserError) as error:
+        journal.record("account", {"add": 2})
+    assert error.value.code == "disk-failed"
+    assert "No space left" in error.value.detail
+    assert account.total == 1
+    assert file.read_bytes() == whole
+    journal.record("account", {"add": 4})  # there is room again
+    assert account.total == opened_total(tmp_path) == 5
+
+
+def test_checkpoints_replace_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHECKPOINT_BYTES", 200)
+    journal, account = opened(tmp_path)
+    for _ in range(100):
+        journal.record("account", {"add": 1})
+        if journal.due():
+            journal.checkpoint(lambda: [("account", {"add": account.total})])
+            journal.wait()
+    left = sorted((tmp_path / "journal").iterdir())
+    assert [file.suffix for file in left] == [".checkpoint", ".lines"]
+    assert sum(file.stat().st_size for file in left) < 1_000
+    assert opened_total(tmp_path) == 100
+
+
+def test_a_crash_while_a_checkpoint_is_written_changes_nothing(tmp_path: Path) -> None:
+    journal, account = opened(tmp_path)
+    journal.record("account", {"add": 1})
+    journal._write_checkpoint = lambda number, facts: None  # type: ignore[method-assign]
+    journal.checkpoint(lambda: [("account", {"add": account.total})])
+    journal.record("account", {"add": 2})
+    (tmp_path / "journal" / ".000000000001.checkpoint.staged").write_text('{"headgate": 1}\n[["account"')
+    assert opened_total(tmp_path) == 3
+
+
+def test_a_damaged_checkpoint_and_one_of_another_version_are_refused(tmp_path: Path) -> None:
+    journal, account = opened(tmp_path)
+    journal.record("account", {"add": 1})
+    journal.checkpoint(lambda: [("account", {"add": account.total})])
+    journal.close()
+    (checkpoint,) = (tmp_path / "journal").glob("*.checkpoint")
+    whole = checkpoint.read_text()
+    checkpoint.write_text("\n".join(whole.splitlines()[:-1]))
+    with pytest.raises(UserError, match="cannot be used"):
+        opened(tmp_path)
+    checkpoint.write_text(whole.replace(json.dumps({"headgate": 1}), json.dumps({"headgate": 2})))
+    with pytest.raises(UserError, match="another version"):
+        opened(tmp_path)

@@ -1,0 +1,203 @@
+"""Crash anywhere and start again: the complete output is that of a run in which nothing happened.
+
+Here an engine dies in this process, at every few steps of the load in `crashes`, and another goes on with its directory: fast, and
+as good as SIGKILL for everything that headgate itself does with files. `make test-faults` kills real processes.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import crashes
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate import Engine
+from headgate.errors import UserError
+from headgate.heartbeat.clock import ManualClock
+
+pytestmark = pytest.mark.spark
+
+
+def survived(spark: SparkSession, where: Path, every: int | None) -> tuple[dict[str, Any], int, int]:
+    """What came out of the load when the engine died at every so many steps; how often it did, and how many steps there were."""
+    directory, out, files = where / "state", where / "out", where / "files"
+    files.mkdir(parents=True)
+    deaths = steps = 0
+    while True:
+        with crashes.mortal(every) as death:
+            engine = None
+            try:
+                engine = crashes.started(spark, directory, out, files)
+                crashes.play(engine, files)
+                found = crashes.outcome(engine, out)
+                death.strike_at = None
+                engine.close()
+                return found, deaths, steps + death.steps
+            except crashes.Dead:
+                if engine is not None:
+                    engine._lock.release()
+        deaths += 1
+        steps += death.steps
+        assert deaths < 200, "it gets nowhere"
+        every = None if every is None else every + deaths % 5  # not always after the same number of steps
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    found, deaths, _ = survived(spark, tmp_path_factory.mktemp("undisturbed"), None)
+    assert not deaths
+    assert found["taken"] == {stream: {"taken": crashes.ROUNDS * crashes.ROWS} for stream in ("a", "b", "f")}
+    assert all(len(rows) > 30 for rows in (found["pairs"][0], found["both"][0], found["sums"]))
+    return found
+
+
+def test_dying_every_few_steps_changes_nothing(spark: SparkSession, tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+    found, deaths, _ = survived(spark, tmp_path, 40)
+    assert deaths >= 5
+    assert found == undisturbed
+
+
+def crashed(engine: Engine) -> None:
+    """The process is gone; the operating system gives its lock back."""
+    engine._lock.release()
+
+
+def test_a_torn_or_missing_chunk_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    engine = Engine(spark, tmp_path)
+    engine.execute("CREATE STREAM s (v INT)")
+    engine.push("s", [(1, (7,))])
+    engine.push("s", [(2, (8,))])
+    crashed(engine)
+    chunk = tmp_path / "streams" / "s" / "000000000002.parquet"
+    whole = chunk.read_bytes()
+    for content, said in (
+        (whole[:-5], f"torn: {len(whole) - 5} bytes of {len(whole)}"),
+        (whole[:-4] + b"QAR1", "damaged"),
+        (None, "missing"),
+    ):
+        chunk.unlink() if content is None else chunk.write_bytes(content)
+        with pytest.raises(UserError) as error:
+            Engine(spark, tmp_path)
+        assert error.value.code == "torn-file"
+        assert chunk.name in error.value.message
+        assert said in error.value.detail
+    chunk.write_bytes(whole)
+    with Engine(spark, tmp_path) as again:
+        assert again.counts("s") == {"taken": 2}
+
+
+def test_queries_come_change_and_go_while_others_go_on(spark: SparkSession, tmp_path: Path) -> None:
+    clock = ManualClock()
+    engine = Engine(spark, tmp_path, clock=clock)
+    engine.execute("CREATE STREAM s (v INT); CREATE QUERY sums AS SELECT SUM(v) AS total FROM s [RANGE 100]")
+    engine.push("s", [(1, (1,)), (2, (2,))])
+    engine.advance(2)
+    engine.execute("CREATE QUERY later AS SELECT ISTREAM(v) FROM s [NOW]")
+    engine.execute("CREATE QUERY whole FROM BEGINNING AS SELECT ISTREAM(v) FROM s [NOW]")
+    engine.execute("ALTER STREAM s ADD COLUMN w INT")
+    engine.push("s", [(3, {"v": 3, "w": 30})])
+    engine.execute("CREATE QUERY wide FROM BEGINNING AS SELECT ISTREAM(v, w) FROM s [NOW]")
+    engine.advance(3)
+    with pytest.raises(UserError, match="does not exist"):
+        engine.execute("ALTER QUERY later AS SELECT ISTREAM(nothing) FROM s [NOW]")
+    engine.execute("ALTER QUERY later AS SELECT ISTREAM(v * 100 AS v) FROM s [NOW]; DROP QUERY wide")
+    engine.push("s", [(4, (4, 40))])
+    crashed(engine)
+
+    engine = Engine(spark, tmp_path, clock=clock)
+    engine.execute("CREATE QUERY later AS SELECT ISTREAM(v) FROM s [NOW]")  # as the script has it that registered it first
+    engine.advance(4)
+    shown = {query.name: [(result.at, *result.row.values()) for result in query.results()] for query in engine.queries()}
+    assert shown == {
+        "sums": [(0, None), (1, None), (1, 1), (2, 1), (2, 3), (3, 3), (3, 6), (4, 6), (4, 10)],
+        "later": [(4, 400)],
+        "whole": [(1, 1), (2, 2), (3, 3), (4, 4)],
+    }
+    engine.execute("DROP QUERY whole; DROP QUERY sums; DROP QUERY later; DROP STREAM s; CREATE STREAM s (name STRING)")
+    engine.step()
+    assert [folder.name for folder in (tmp_path / "streams").iterdir()] == ["s.2"]
+    assert not list((tmp_path / "queries").iterdir())
+    engine.close()
+    with Engine(spark, tmp_path) as engine:
+        assert engine.catalog.stream("s").row_columns() == ("name",)
+
+
+DOWN: list[bool] = []
+GOT: list[tuple[int, int]] = []
+
+
+def unreliable(delivery: Any, batches: Any) -> None:
+    if DOWN:
+        raise ConnectionError("nobody answers")
+    GOT.append((delivery.number, delivery.rows))
+
+
+def test_a_sink_that_is_down_loses_nothing_and_holds_up_nobody(spark: SparkSession, tmp_path: Path) -> None:
+    clock = ManualClock()
+    script = """CREATE STREAM s (v INT); CREATE QUERY kept AS SELECT ISTREAM(v) FROM s [NOW];
+        CREATE QUERY sent AS SELECT ISTREAM(v) FROM s [NOW] INTO callback OPTIONS ('function' = 'test_recovery:unreliable')"""
+    engine = Engine(spark, tmp_path, clock=clock)
+    engine.execute(script)
+    told: list[str] = []
+    engine._loop.tell = told.append
+    DOWN.append(True)
+    for at in (1, 2, 3):
+        engine.push("s", [(at, (at,))])
+        engine.advance(at)
+    assert len(engine.query("kept").results()) == 3
+    assert [text for text in told if "sent" in text and "nobody answers" in text] == told
+    assert len(told) == 1, "it is said once"
+    crashed(engine)
+
+    engine = Engine(spark, tmp_path, clock=clock)
+    engine.execute(script)
+    engine.step()
+    assert not GOT
+    DOWN.clear()
+    engine.step()
+    assert not GOT, "it is not tried again at once"
+    clock.move_by(1_000_000)
+    engine.step()
+    assert GOT == [(1, 1), (2, 1), (3, 1)]
+    assert not list((tmp_path / "queries" / "sent" / "results").iterdir()), "what was delivered is not kept"
+    engine.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Any:
+    """A disk of two megabytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=False, capture_output=True).returncode:
+        pytest.skip("a small file system cannot be mounted here: that takes the rights of root")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_a_full_disk_loses_nothing_that_was_acknowledged(spark: SparkSession, small_disk: Path) -> None:
+    engine = Engine(spark, small_disk / "state", clock=ManualClock())
+    engine.execute("CREATE STREAM s (v INT, text STRING); CREATE QUERY q AS SELECT ISTREAM(v) FROM s [NOW]")
+    (small_disk / "filler").write_bytes(bytes(1_500_000))
+    noise = random.Random(1).randbytes(40_000).hex()
+    taken = 0
+
+    def push_on() -> None:
+        nonlocal taken
+        while True:
+            engine.push("s", [(taken + 1, (taken, noise))])
+            taken += 1
+
+    with pytest.raises(UserError) as error:
+        push_on()
+    assert error.value.code == "disk-failed"
+    assert 0 < taken < 30
+    (small_disk / "filler").unlink()
+    engine.push("s", [(taken + 1, (taken, "small"))])
+    engine.advance(taken + 1)
+    crashed(engine)
+    with Engine(spark, small_disk / "state") as engine:
+        assert [result.row["v"] for result in engine.query("q").results()] == list(range(taken + 1))
