@@ -37,6 +37,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 Numbers = NDArray[np.int64]
 
+BEGIN_SECONDS = 120
 EPOCH_US = 1_767_225_600_000_000
 """The first instant of TIMESTAMP time: 2026-01-01; one unit of integer time is a millisecond there."""
 
@@ -213,6 +214,14 @@ class Process:
             stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
+    def at_work(self, directory: Path) -> None:
+        """Wait until it writes down what it does."""
+        began, end = time.time(), time.monotonic() + BEGIN_SECONDS
+        while self.child.poll() is None and time.monotonic() < end:
+            if any(file.stat().st_mtime > began for file in directory.glob("journal/*.lines")):
+                return
+            time.sleep(0.05)
+
     def kill(self) -> None:
         os.killpg(self.child.pid, signal.SIGKILL)
         self.child.wait()
@@ -235,8 +244,11 @@ class Load:
     kills: int = 20
     seed: int = 1
     in_time: bool = False
-    between_kills_s: tuple[float, float] = (2.0, 25.0)
-    """A process lives as long as this at random, counted from its start: some die before they have done anything."""
+    between_kills_s: tuple[float, float] = (0.5, 25.0)
+    """How long a process lives, at random, counted from its start or from the moment it begins to work."""
+
+    from_start: float = 0.3
+    """The share of processes whose time is counted from their start: some of them die before they have done anything."""
 
     last_s: float = 1_800.0
     """The last one, which is not killed, must be done by then."""
@@ -264,6 +276,8 @@ def play(load: Load, folder: Path, console: Console) -> list[str]:
         shown = bar.add_task("kills", total=load.kills)
         for _ in range(load.kills):
             with Process(script, folder / "state", log) as process:
+                if chance.random() >= load.from_start:
+                    process.at_work(folder / "state")
                 end = time.monotonic() + chance.uniform(*load.between_kills_s)
                 feeding = min(each, len(coming))
                 pause = (end - time.monotonic()) / (feeding + 1)

@@ -304,12 +304,12 @@ def asked(ask: Callable[[], httpx.Response], status: int) -> httpx.Response:
 
 
 def test_a_full_disk_is_not_acknowledged(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(stream: str, rows: Any) -> int:
+    def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(engine, "push", full)
+    monkeypatch.setattr(engine._inlet("s").log, "append", full)
     with client(engine) as asking:
-        answer = asking.post("/streams/s", headers={**JSON, "Producer": "p", "Sequence": "1"}, content="[]")
+        answer = asking.post("/streams/s", headers={**JSON, "Producer": "p", "Sequence": "1"}, json=[[1, ["a", 1]]])
         assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (503, "not-kept", "5")
         assert not engine._inlet("s").position.get("producers")
 
