@@ -43,7 +43,7 @@ from headgate.runtime.fragment import Fragment
 from headgate.runtime.lock import Lock
 from headgate.runtime.loop import Epoch, Loop
 from headgate.runtime.query import RunningQuery
-from headgate.runtime.session import started
+from headgate.runtime.session import let_go, started
 from headgate.runtime.staging import on_files
 from headgate.sinks.console import ConsoleSink
 from headgate.sinks.files import ParquetSink
@@ -97,6 +97,8 @@ class Engine:
 
     def close(self) -> None:
         """Forget everything that was only in memory; Spark goes on."""
+        for user in (*self._loop.executors.values(), *self._sources):
+            let_go(user.session)
         self._lock.release()
         if self._temporary:
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -140,7 +142,7 @@ class Engine:
         """Stop what was dropped. Logs and results stay on disk until the engine's directory goes."""
         match dropped.kind:
             case "query" if dropped.name:
-                del self._loop.executors[dropped.name]
+                let_go(self._loop.executors.pop(dropped.name).session)
                 del self._queries[dropped.name.lower()]
             case "stream" | "relation" if dropped.name:
                 inlet = self._inlets.pop(dropped.name, None)
