@@ -2,7 +2,7 @@
 
     python cluster_program.py MASTER FOLDER [TRAP]
 
-MASTER is a Spark master, or a Spark Connect server (sc://...). With a TRAP, the first task of the last epoch of query "totals" makes
+MASTER is a Spark master, or "connect:" and one for which a Spark Connect server is started. With a TRAP, the first task of the last epoch of query "totals" makes
 the file TRAP, with its process id in it, and waits to be killed; the attempt that comes after it finds the file and goes on.
 """
 
@@ -87,7 +87,8 @@ def played(spark: SparkSession, folder: Path, trap: str = "") -> dict[str, list[
 def main(master: str, folder: str, trap: str = "") -> None:
     from headgate.runtime.session import started
 
-    spark = SparkSession.builder.remote(master).getOrCreate() if master.startswith("sc://") else started(master)
+    behind = master.removeprefix("connect:")
+    spark = started(master) if behind == master else SparkSession.builder.remote(behind).getOrCreate()
     found = played(spark, Path(folder), trap)
     Path(folder, "results.json").write_text(json.dumps(found))
     spark.stop()

@@ -58,6 +58,15 @@ def test_a_worker_killed_in_an_epoch_is_not_seen_in_the_output(
     assert json.loads((tmp_path / "results.json").read_text()) == undisturbed
 
 
+def test_a_spark_connect_session_gives_the_same(undisturbed: dict[str, list[str]], tmp_path: Path) -> None:
+    """A process of its own: pyspark decides for the whole process whether its functions are those of Connect."""
+    pytest.importorskip("grpc", reason="Spark Connect needs grpc: pip install 'headgate[connect]'")
+    command = [sys.executable, cluster_program.__file__, "connect:local[2]", str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads((tmp_path / "results.json").read_text()) == undisturbed
+
+
 def test_what_another_attempt_leaves_is_not_taken(spark: SparkSession, tmp_path: Path) -> None:
     """An executor that was given up goes on writing where it began: nobody looks there any more."""
     staging = tmp_path / ".results"

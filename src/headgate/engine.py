@@ -50,7 +50,7 @@ from headgate.runtime.lock import Lock
 from headgate.runtime.loop import Epoch, Loop
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.query import RunningQuery
-from headgate.runtime.session import started
+from headgate.runtime.session import let_go, started
 from headgate.runtime.staging import on_files
 from headgate.runtime.statements import Statement, Statements
 from headgate.runtime.trouble import Trouble
@@ -126,6 +126,7 @@ class Engine:
             source.stop()
         for query in self.queries():
             query.outbox.close()
+            let_go(query.executor.session)
         self._journal.checkpoint(self._facts)
         self._journal.close()
         self._lock.release()
@@ -302,7 +303,9 @@ class Engine:
         """Stop what was dropped. Its files go when no epoch runs any more that may read them."""
         match dropped.kind:
             case "query" if dropped.name:
-                self._loop.queries.pop(dropped.name).outbox.close()
+                query = self._loop.queries.pop(dropped.name)
+                query.outbox.close()
+                let_go(query.executor.session)
             case "stream" | "relation" if dropped.name:
                 inlet = self._inlets.pop(dropped.name, None)
                 for source in [source for source in self._sources if source.inlet is inlet]:
@@ -381,6 +384,7 @@ class Engine:
             self.catalog.queries[before.name.lower()] = before
             raise
         old.outbox.close()
+        let_go(old.executor.session)
         self._dropped = True
 
     def _add_query(self, query: Query) -> None:

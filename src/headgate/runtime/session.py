@@ -170,3 +170,12 @@ def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
     }.items():
         mine.conf.set(key, value)
     return mine
+
+
+def let_go(mine: SparkSession) -> None:
+    """Give back a session of `own`. On a Connect server it would stay, and the end of this process would ask for it again."""
+    if over_connect(mine):
+        client = mine.client  # its `stop` would end a server on this machine, and with it the user's session
+        if not client.is_closed:
+            client.release_session()
+            client.close()
