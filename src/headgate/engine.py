@@ -124,6 +124,7 @@ class Engine:
             listener.stop()
         for source in self._sources:
             source.stop()
+            let_go(source.session)
         for query in self.queries():
             query.outbox.close()
             let_go(query.executor.session)

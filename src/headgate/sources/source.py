@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from pyspark.sql import SparkSession
+
 from headgate.heartbeat.clock import Clock
 from headgate.sources.inlet import Inlet
 
 
 class Source(Protocol):
     inlet: Inlet
+    session: SparkSession
 
     @property
     def starting(self) -> bool:
