@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog import Connector
 from headgate.cql import into
 from headgate.errors import UserError
-from headgate.runtime.session import own
+from headgate.runtime.session import let_go, own
 from headgate.sinks import shape
 from headgate.sinks.sink import Delivery
 
@@ -45,7 +45,7 @@ class CallbackSink:
         return None
 
     def close(self) -> None:
-        pass
+        let_go(self.session)
 
 
 def named(function: str) -> Callable[[Delivery, Iterator[pa.RecordBatch]], Any]:

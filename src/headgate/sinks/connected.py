@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import UserError
 from headgate.runtime import connectors
+from headgate.runtime.session import over_connect
 
 MISSING = ("DATA_SOURCE_NOT_FOUND", "KAFKA_DATA_SOURCE_NOT_ENABLED")
 
@@ -23,3 +24,12 @@ def check_connected(session: SparkSession, connector: str) -> None:
                 "no-connector", f"Spark's session has no connector for {connector}",
                 hint=f"Start Spark with the package {package}, or let headgate start it.",
             ) from error  # fmt: skip
+
+
+def check_classic(session: SparkSession, sink: str) -> None:
+    """Kafka's ends and a database's transactions are asked for through the driver's JVM, which a Connect client does not have."""
+    if over_connect(session):
+        raise UserError(
+            "not-over-connect", f"the {sink} sink does not work over Spark Connect",
+            hint="Let headgate start Spark, or hand Engine a session of Spark itself.",
+        )  # fmt: skip

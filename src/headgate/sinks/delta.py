@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog import Connector
 from headgate.cql import into
-from headgate.runtime.session import own
+from headgate.runtime.session import let_go, own
 from headgate.sinks import shape
 from headgate.sinks.connected import check_connected
 from headgate.sinks.sink import Delivery
@@ -38,7 +38,7 @@ class DeltaSink:
         return None
 
     def close(self) -> None:
-        pass
+        let_go(self.session)
 
 
 def transaction(writer: str, delivery: Delivery) -> dict[str, str]:

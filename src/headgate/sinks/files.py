@@ -30,7 +30,7 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog import Connector
 from headgate.cql import into
-from headgate.runtime.session import own
+from headgate.runtime.session import let_go, own
 from headgate.runtime.staging import address
 from headgate.sinks import shape
 from headgate.sinks.sink import Delivery
@@ -180,6 +180,7 @@ class FileSink:
 
     def close(self) -> None:
         shutil.rmtree(self.staging, ignore_errors=True)
+        let_go(self.session)
 
     def _parts(self, delivery: Delivery) -> tuple[list[Path], int]:
         return shape.write_parts(self.session, delivery, self.connector, self.staging, self.connector.format, self.options)

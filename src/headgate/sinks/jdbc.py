@@ -28,6 +28,7 @@ from headgate.cql import into
 from headgate.errors import UserError
 from headgate.runtime.session import own
 from headgate.sinks import shape
+from headgate.sinks.connected import check_classic
 from headgate.sinks.sink import Delivery
 from headgate.sinks.writer import identity, known, taken
 
@@ -51,6 +52,7 @@ class JdbcSink:
         self.guarantee = into.SINKS["jdbc"].guarantee
         self.query = query
         self.connector = connector
+        check_classic(session, "jdbc")
         self.session = own(session)
         self.key = into.key(connector)
         self.mode = into.mode(connector)

@@ -34,7 +34,7 @@ from headgate.cql import into
 from headgate.errors import UserError
 from headgate.runtime.session import own
 from headgate.sinks import shape
-from headgate.sinks.connected import check_connected
+from headgate.sinks.connected import check_classic, check_connected
 from headgate.sinks.sink import Delivery
 from headgate.sinks.writer import identity, settle
 
@@ -50,6 +50,7 @@ class KafkaSink:
         self.query = query
         self.connector = connector
         self.key = into.key(connector)
+        check_classic(session, "kafka")
         self.session = own(session)
         self.writer = identity(directory)
         self.topic = connector.options["topic"]

@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog import Connector
 from headgate.cql import into
 from headgate.errors import UserError
-from headgate.runtime.session import own
+from headgate.runtime.session import let_go, own
 from headgate.sinks import shape
 from headgate.sinks.sink import Delivery
 from headgate.sinks.writer import identity
@@ -89,7 +89,7 @@ class WebhookSink:
         return None
 
     def close(self) -> None:
-        pass
+        let_go(self.session)
 
 
 class _NoRedirects(HTTPRedirectHandler):
