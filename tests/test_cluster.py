@@ -100,8 +100,9 @@ def test_what_a_cluster_cannot_use_is_refused(spark: SparkSession) -> None:
     assert on_files("file:///srv/engine") == Path("/srv/engine")
     with pytest.raises(UserError, match="no-master"):
         check_master("spark://127.0.0.1:1")
-    with pytest.raises(UserError, match="bad-master"):
-        check_master("spark://somewhere")
+    for master in ("spark://somewhere", "sc://somewhere"):
+        with pytest.raises(UserError, match="bad-master"):
+            check_master(master)
     assert settings(["spark.executor.memory = 4g", "spark.x=a=b"]) == {"spark.executor.memory": "4g", "spark.x": "a=b"}
     with pytest.raises(UserError, match="bad-setting"):
         settings(["spark.executor.memory"])

@@ -108,6 +108,11 @@ def settings(pairs: Iterable[str]) -> dict[str, str]:
 
 def check_master(master: str) -> None:
     """Spark would try for a minute to reach a standalone master, and say little when it gives up."""
+    if master.startswith("sc://"):
+        raise UserError(
+            "bad-master", f'"{master}" is a Spark Connect server, not a Spark master',
+            hint='In Python: Engine(SparkSession.builder.remote("sc://host").getOrCreate(), directory).',
+        )  # fmt: skip
     if not master.startswith("spark://"):
         return
     addresses = master.removeprefix("spark://").split(",")
