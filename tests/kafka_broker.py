@@ -65,7 +65,7 @@ def broker() -> Iterator[str]:
     with TemporaryDirectory(prefix="headgate-kafka-") as scratch:
         settings = Path(scratch, "server.properties")
         settings.write_text(PROPERTIES.format(port=port, controller=controller, directory=Path(scratch, "data")))
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        cluster = base64.urlsafe_b64encode(b"\x00" + uuid.uuid4().bytes[1:]).decode().rstrip("=")  # must not begin with a dash
         java = ["java", "-Xmx384m", "-XX:TieredStopAtLevel=1", "-cp", path]
         subprocess.run(
             [*java, "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(settings)],

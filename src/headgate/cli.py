@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ from headgate.errors import UserError
 
 if TYPE_CHECKING:
     from headgate.catalog import Catalog, Query
+    from headgate.engine import Engine
 
 app = typer.Typer(
     help="Continuous queries in CQL on Spark: right at every instant, whatever clocks and silent feeds do.",
@@ -78,14 +80,17 @@ def run(
     from headgate.server.listener import address
 
     text = read_script(script)
+    running: list[Engine] = []
+    stop = asked_to_stop(running)
     needed = connectors.among(formats(text, str(script)))
     session = started(master, settings(conf or []), needed)
     for format in needed:
         if instead := connectors.stand_ins(format):
             err.print(f"note: {connectors.packages(format)[0]} was not to be had; {', '.join(instead)} stands in", markup=False)
     with Engine(session, directory, default_sink="console") as engine:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: engine.stop())
+        running.append(engine)
+        if asked_to_stop(running, stop).is_set():  # Spark has put a handler of its own in the place of ours
+            engine.stop()
         if engine.resumed:
             reached = ", ".join(f"{query.name} up to {query.complete}" for query in engine.queries())
             err.print(f'note: goes on from "{directory}": {reached or "no query"}', markup=False)
@@ -110,6 +115,20 @@ def run(
         for stream in engine.catalog.streams.values():
             counts = ", ".join(f"{count} {what}" for what, count in engine.counts(stream.name).items())
             err.print(f"stream {stream.name}: {counts}", markup=False)
+
+
+def asked_to_stop(running: list[Engine], asked: threading.Event | None = None) -> threading.Event:
+    """Let SIGINT and SIGTERM end what runs after the epoch it is in, also if they come while Spark is being started."""
+    asked = asked or threading.Event()
+
+    def stop(*_: object) -> None:
+        asked.set()
+        for engine in running:
+            engine.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    return asked
 
 
 @app.command()

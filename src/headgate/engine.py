@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import time
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
@@ -63,6 +63,9 @@ from headgate.sources.streaming import StreamingSource, streams
 from headgate.sources.tables import TableSource
 
 POLL_SECONDS = 0.5
+WAIT_SECONDS = 0.05
+PATIENCE_US = 30_000_000
+"""How long a replay waits for a sink that takes nothing."""
 STATUS_US = 1_000_000
 ANSWERS = (BoundsAsked, WhyAsked, Explanation, Listing)
 """Statements that leave everything as it is."""
@@ -103,6 +106,8 @@ class Engine:
         self._recorded_folder: str | None = None
         """While a statement is executed again: where its files are."""
         self._stopping = False
+        self._wake = threading.Event()
+        """Something has arrived, or is to end: whoever waits for the next look at the sources need not."""
         self._dropped = False
         self._told_us = -STATUS_US
         self._listeners: list[Listener] = []
@@ -340,7 +345,8 @@ class Engine:
         if stream.connector is None or stream.connector.format == "memory":
             return
         if stream.domain is not None and streams(stream.connector):
-            self._sources.append(StreamingSource(self.spark, inlet, stream.connector, self._directory / "sources"))
+            checkpoints = self._directory / "sources"
+            self._sources.append(StreamingSource(self.spark, inlet, stream.connector, checkpoints, self._wake.set))
         elif stream.connector.format in FILES:
             self._sources.append(FileSource(self.spark, inlet, stream.connector))
         else:
@@ -429,7 +435,9 @@ class Engine:
 
         Returns how many went to the log; the others are in `dead_letters(stream)`.
         """
-        return self._inlet(stream).push(rows, self.clock)  # durable when this returns, from whichever thread it is called
+        taken = self._inlet(stream).push(rows, self.clock)  # durable when this returns, from whichever thread it is called
+        self._wake.set()
+        return taken
 
     @property
     def turn(self) -> AbstractContextManager[bool]:
@@ -497,6 +505,22 @@ class Engine:
         ends = {query.name: last[query.domain] for query in self.queries()}
         self._loop.take_all({name: end for name, end in ends.items() if end is not None})
         self._tidy()
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Until the sinks have taken everything; one that does not for a while is an error."""
+        waiting = {query for query in self.queries() if query.outbox.waiting}
+        end_us = self.clock.now_us() + PATIENCE_US
+        while waiting and not self._stopping and self.clock.now_us() < end_us:
+            self._wake.wait(WAIT_SECONDS)
+            for query in waiting:
+                query.outbox.deliver(self.clock.now_us(), self._loop.tell)
+            waiting = {query for query in waiting if query.outbox.waiting}
+        for query in waiting if not self._stopping else ():
+            raise UserError(
+                "sink-failed", f'the sink of query "{query.name}" has not taken all results', detail=f"{query.outbox.trouble}.",
+                hint="With --directory they are kept, and delivered the next time.",
+            )  # fmt: skip
 
     def _last(self, domain: TimeDomain) -> Tick | None:
         """The largest timestamp that has come on any stream with that kind of time."""
@@ -512,7 +536,6 @@ class Engine:
         query that failed stands still while others go on. `tell` hears of it.
         """
         self._loop.tell = tell or self._loop.tell
-        self._stopping = self._loop.stopping = False
         self._trouble.well = self.resumed
         self._tell_status()
         while not self._stopping and not (until is not None and until()):
@@ -522,8 +545,10 @@ class Engine:
             with self._trouble.waited_out(self._loop.tell, self._others_go_on):
                 epochs = self.step()
             self._tell_status()
-            if not epochs and not arrived:
-                time.sleep(POLL_SECONDS)
+            if not epochs and not arrived and not self._stopping:
+                self._wake.wait(POLL_SECONDS)
+                self._wake.clear()
+        self._stopping = self._loop.stopping = False
 
     def _others_go_on(self) -> bool:
         return any(not query.executor.fragment.failed for query in self.queries())
@@ -539,6 +564,7 @@ class Engine:
     def stop(self) -> None:
         """Let what runs end after the epoch it is in."""
         self._stopping = self._loop.stopping = True
+        self._wake.set()
 
     # time
 

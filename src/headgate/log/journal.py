@@ -132,7 +132,7 @@ class Journal:
         """Let all subjects apply what the journal says, and be ready to go on writing; how many facts there were."""
         if self.directory is None:
             return 0
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # statements may hold passwords
         checkpoints = sorted(self.directory.glob("*.checkpoint"))
         segments = sorted(self.directory.glob("*.lines"))
         count = 0

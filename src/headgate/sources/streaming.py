@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,6 +89,7 @@ class Handover:
 
     there: threading.Event = field(default_factory=threading.Event)
     settled: threading.Event = field(default_factory=threading.Event)
+    wake: Callable[[], None] = lambda: None
     ended: bool = False
     rows: DataFrame | None = None
     batch: int = -1
@@ -98,6 +100,7 @@ class Handover:
             self.rows, self.batch = rows, batch
             self.settled.clear()
             self.there.set()
+            self.wake()
             self.settled.wait()
         if self.ended:
             with suppress(Py4JError):  # this is Spark's own thread, and here `stop` interrupts it
@@ -116,7 +119,14 @@ class Handover:
 
 
 class StreamingSource:
-    def __init__(self, session: SparkSession, inlet: Inlet, connector: Connector, checkpoint_directory: Path) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        inlet: Inlet,
+        connector: Connector,
+        checkpoint_directory: Path,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
         if over_connect(session):
             raise UserError(
                 "not-over-connect", f'stream "{inlet.stream.name}" cannot be read from {connector.format} over Spark Connect',
@@ -129,6 +139,7 @@ class StreamingSource:
         self.connector = connector
         self.checkpoint = checkpoint_directory / inlet.folder
         self.rows = self.read()
+        self.wake = wake
         self._query: StreamingQuery | None = None
         self._handover = Handover()
         self._back_off = BackOff()
@@ -211,7 +222,7 @@ class StreamingSource:
 
     def _start(self, clock: Clock, **trigger: Any) -> StreamingQuery:
         self._check_checkpoint()
-        self._handover = Handover()
+        self._handover = Handover(wake=self.wake)
         try:
             writer = self.rows.writeStream.foreachBatch(self._handover.offer).trigger(**trigger)
             self._query = writer.option("checkpointLocation", address(self.checkpoint)).start()
