@@ -84,12 +84,13 @@ def run(
     stop = asked_to_stop(running)
     needed = connectors.among(formats(text, str(script)))
     session = started(master, settings(conf or []), needed)
+    asked_to_stop(running, stop)  # Spark has put a handler of its own in the place of ours
     for format in needed:
         if instead := connectors.stand_ins(format):
             err.print(f"note: {connectors.packages(format)[0]} was not to be had; {', '.join(instead)} stands in", markup=False)
     with Engine(session, directory, default_sink="console") as engine:
         running.append(engine)
-        if asked_to_stop(running, stop).is_set():  # Spark has put a handler of its own in the place of ours
+        if stop.is_set():
             engine.stop()
         if engine.resumed:
             reached = ", ".join(f"{query.name} up to {query.complete}" for query in engine.queries())
