@@ -225,7 +225,7 @@ def test_kafka_values_become_tuples_or_dead_letters(spark: SparkSession, kafka: 
         assert found == [(at, f"s{at % 3}", at / 2) for at in (1, 2, 3, 4, 5)]
     produce(kafka, "temperature", ['{"sensor": "s0", "celsius": 3, "at": 6}'])
     with Engine(spark, tmp_path) as engine:
-        polled(engine, 1)
+        polled(engine, 2)  # also as a row of "plain"
         assert engine.counts("temperature") == {"taken": 6, "malformed": 4, "no-timestamp": 1}
 
 
