@@ -95,10 +95,14 @@ def test_queries_come_change_and_go_while_others_go_on(spark: SparkSession, tmp_
     clock = ManualClock()
     engine = Engine(spark, tmp_path, clock=clock)
     engine.execute("CREATE STREAM s (v INT); CREATE QUERY sums AS SELECT SUM(v) AS total FROM s [RANGE 100]")
+    engine.execute("CREATE RELATION names (v INT, name STRING)")
+    engine.push("names", [(1, (2, "two")), (1, (3, "three"))])
     engine.push("s", [(1, (1,)), (2, (2,))])
     engine.advance(2)
     engine.execute("CREATE QUERY later AS SELECT ISTREAM(v) FROM s [NOW]")
     engine.execute("CREATE QUERY whole FROM BEGINNING AS SELECT ISTREAM(v) FROM s [NOW]")
+    engine.execute("CREATE QUERY counts AS SELECT COUNT(*) AS n FROM s [RANGE 100]")
+    engine.execute("CREATE QUERY named AS SELECT ISTREAM(name) FROM s [NOW], names WHERE s.v = names.v")
     engine.execute("ALTER STREAM s ADD COLUMN w INT")
     engine.push("s", [(3, {"v": 3, "w": 30})])
     engine.execute("CREATE QUERY wide FROM BEGINNING AS SELECT ISTREAM(v, w) FROM s [NOW]")
@@ -116,11 +120,15 @@ def test_queries_come_change_and_go_while_others_go_on(spark: SparkSession, tmp_
     assert shown == {
         "sums": [(0, None), (1, None), (1, 1), (2, 1), (2, 3), (3, 3), (3, 6), (4, 6), (4, 10)],
         "later": [(4, 400)],
+        "counts": [(0, 0), (3, 0), (3, 1), (4, 1), (4, 2)],
+        "named": [(3, "three")],
         "whole": [(1, 1), (2, 2), (3, 3), (4, 4)],
     }
-    engine.execute("DROP QUERY whole; DROP QUERY sums; DROP QUERY later; DROP STREAM s; CREATE STREAM s (name STRING)")
+    for query in list(shown):
+        engine.execute(f"DROP QUERY {query}")
+    engine.execute("DROP STREAM s; CREATE STREAM s (name STRING)")
     engine.step()
-    assert [folder.name for folder in (tmp_path / "streams").iterdir()] == ["s.2"]
+    assert sorted(folder.name for folder in (tmp_path / "streams").iterdir()) == ["names", "s.2"]
     assert not list((tmp_path / "queries").iterdir())
     engine.close()
     with Engine(spark, tmp_path) as engine:

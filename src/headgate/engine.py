@@ -396,10 +396,14 @@ class Engine:
 
     def _add_query(self, query: Query) -> None:
         program, brief = lower(query.plan), lower(query.plan, few=True)
-        fragment = Fragment(query.name, query.text, program, brief, self._start(query, program.streams()))
+        relations = {relation.name for relation in self.catalog.relations.values()}
+        whole = frozenset(relations.intersection(program.streams()))
+        start = self._start(query, [stream for stream in program.streams() if stream not in whole])
+        fragment = Fragment(query.name, query.text, program, brief, start, whole)
         directory = self._directory / "queries" / self._folder("queries", query.name)
         directory.mkdir(parents=True, exist_ok=True)
         try:
+            self._refuse_partial(whole)
             executor = Executor(self.spark, fragment, self._logs, self._schemas, directory, self._partitions, self._journal)
             sink = made(query, program.kind, program.columns, self.spark, directory, self._default_sink)
             outbox = Outbox(query.name, program.domain, sink, directory, self._journal)
@@ -409,6 +413,16 @@ class Engine:
             del self.catalog.queries[query.name.lower()]
             raise
         self._loop.queries[query.name] = RunningQuery(query, executor, outbox, self.catalog, self._why)
+
+    def _refuse_partial(self, relations: Iterable[str]) -> None:
+        """A relation of which rows are gone that other queries no longer needed cannot be read by a new one."""
+        for relation in relations:
+            if self._logs[relation].forgotten is not None and not self.clock.standing:
+                raise UserError(
+                    "relation-forgotten", f'the first rows of relation "{relation}" are not kept any more',
+                    detail="No query needed them when newer ones had come.",
+                    hint="Register queries over a relation together, or put its rows in once more, into another.",
+                )  # fmt: skip
 
     def _start(self, query: Query, streams: Iterable[str]) -> Tick | None:
         """Behind which instant a new query sees its streams: what they were last complete up to, or all that is still kept."""
@@ -436,8 +450,12 @@ class Engine:
         Returns how many went to the log; the others are in `dead_letters(stream)`.
         """
         taken = self._inlet(stream).push(rows, self.clock)  # durable when this returns, from whichever thread it is called
-        self._wake.set()
+        self.wake()
         return taken
+
+    def wake(self) -> None:
+        """Something has arrived: `run` looks at once."""
+        self._wake.set()
 
     @property
     def turn(self) -> AbstractContextManager[bool]:
@@ -513,8 +531,7 @@ class Engine:
         end_us = self.clock.now_us() + PATIENCE_US
         while waiting and not self._stopping and self.clock.now_us() < end_us:
             self._wake.wait(WAIT_SECONDS)
-            for query in waiting:
-                query.outbox.deliver(self.clock.now_us(), self._loop.tell)
+            self._loop.deliver()
             waiting = {query for query in waiting if query.outbox.waiting}
         for query in waiting if not self._stopping else ():
             raise UserError(

@@ -278,7 +278,7 @@ class Executor:
     def chunks(self, source: Input, until: Tick) -> tuple[list[Chunk], str]:
         """The chunks that hold an input, and the exact bounds within them."""
         low, high = source.range(self.fragment.since, until)
-        if self.fragment.start is not None:
+        if self.fragment.start is not None and source.stream not in self.fragment.whole:
             low = self.fragment.start if low is None else max(low, self.fragment.start)
         bounds = f"_t <= {high}" if low is None else f"_t > {low} AND _t <= {high}"
         return (self.logs[source.stream].overlapping(low, high) if low is None or low < high else []), bounds

@@ -29,7 +29,10 @@ class Fragment:
     """The same on the same synopses for epochs of a few rows: rules that look at every row at every instant, in fewer steps."""
 
     start: Tick | None = None
-    """The fragment sees its streams from behind this instant on; None: from their beginning."""
+    """The fragment sees its streams from behind this instant on, as if they began there; None: from their beginning."""
+
+    whole: frozenset[str] = frozenset()
+    """Of these it sees everything in any case: relations, whose rows were put in before and are still there."""
 
     since: Tick = field(init=False)
     after: Tick = field(init=False)
@@ -42,7 +45,7 @@ class Fragment:
     """An epoch failed. The same input fails again, so the query stands still and holds up no other."""
 
     def __post_init__(self) -> None:
-        self.since = self.after = self.program.domain.origin - 1 if self.start is None else self.start
+        self.since = self.after = self.program.domain.origin - 1
 
     def due(self) -> bool:
         """Whether re-reading the tuples behind `since` has by now cost as much as moving the synopses would."""

@@ -58,7 +58,7 @@ class Loop:
         return self.take(complete)
 
     def take(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
-        """One epoch for each query whose heartbeat is further than the query is, and what waits is delivered."""
+        """One epoch for each query whose heartbeat is further than the query is; then what waits is delivered."""
         epochs = []
         for name, complete in heartbeats.items():
             query = self.queries.get(name)
@@ -73,8 +73,13 @@ class Loop:
                 with self.running:
                     query.take(until)
                 epochs.append(Epoch(name, after, until))
-            query.outbox.deliver(self.clock.now_us(), self.tell)
+        self.deliver()
         return epochs
+
+    def deliver(self) -> None:
+        """Hand over what waits for the sinks."""
+        for query in list(self.queries.values()):
+            query.outbox.deliver(self.clock.now_us(), self.tell)
 
     def take_all(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
         """Every query up to its heartbeat, in as many epochs as it needs."""
@@ -86,7 +91,8 @@ class Loop:
 
     def next_end(self, query: RunningQuery, complete: Tick) -> Tick:
         """Where the next epoch of a query ends: at the heartbeat, or where there are enough rows before it."""
-        after = query.reached
+        after, start = query.reached, query.executor.fragment.start
+        after = after if start is None else max(after, min(start, complete))  # nothing of before is read
         waiting = [chunk for stream in query.streams() for chunk in self.logs[stream].overlapping(after, complete)]
         return cut(waiting, after, complete, self.settings().epoch_rows)
 
