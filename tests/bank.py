@@ -151,7 +151,7 @@ def deliveries(folder: Path) -> Iterator[Delivered]:
 def changes(files: list[Path], in_time: bool) -> Changes:
     if not files:
         return Changes(*(np.empty(0, np.int64) for _ in range(4)))
-    table = pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+    table = pa.concat_tables([pq.ParquetFile(file).read() for file in files], promote_options="default")
     at = table["_time"].cast(pa.int64()).to_numpy()
     sign = np.where(pc.equal(table["_change"], "+").to_numpy(), 1, -1)
     account, balance = (table[name].to_numpy().astype(np.int64) for name in ("account", "balance"))

@@ -67,6 +67,14 @@ def crashed(engine: Engine) -> None:
     engine._lock.release()
 
 
+def test_dying_before_the_first_epoch(spark: SparkSession, tmp_path: Path) -> None:
+    with Engine(spark, tmp_path) as engine:
+        engine.execute("CREATE STREAM s (v INT, at TIMESTAMP) TIMESTAMP BY at; CREATE QUERY q AS SELECT v FROM s")
+    with Engine(spark, tmp_path) as engine:
+        assert engine.heartbeat("s") is None
+        assert "no instant yet" in str(engine.query("q").why())
+
+
 def test_a_torn_or_missing_chunk_is_named(spark: SparkSession, tmp_path: Path) -> None:
     engine = Engine(spark, tmp_path)
     engine.execute("CREATE STREAM s (v INT)")

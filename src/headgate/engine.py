@@ -154,7 +154,7 @@ class Engine:
                 log.sweep()
         for query in self.queries():
             query.check_files()
-            for stream in query.streams():
+            for stream in query.streams() if query.epochs else ():  # one that never ran has given no heartbeat
                 self._heartbeats.give(stream, query.reached)
         for timeline in self._heartbeats.timelines.values():
             if timeline.external and not timeline.paused:  # nobody was silent because we did not listen
