@@ -77,12 +77,14 @@ def run(
     from headgate.heartbeat.why import Why
     from headgate.runtime import connectors
     from headgate.runtime.session import settings, started
+    from headgate.runtime.statements import told_before
     from headgate.server.listener import address
 
     text = read_script(script)
     running: list[Engine] = []
     stop = asked_to_stop(running)
-    needed = connectors.among(formats(text, str(script)))
+    remembered = told_before(directory) if directory is not None else []
+    needed = connectors.among({format for cql in (text, *remembered) for format in formats(cql, str(script))})
     session = started(master, settings(conf or []), needed)
     asked_to_stop(running, stop)  # Spark has put a handler of its own in the place of ours
     for format in needed:

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from copy import deepcopy
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -22,6 +22,7 @@ from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
+from urllib.parse import quote
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
@@ -103,8 +104,8 @@ class Engine:
         self._logs: dict[str, Log] = {}
         self._loop = Loop(self.clock, self._heartbeats, self._logs, self._journal, lambda: self.catalog.settings)
         self._trouble = Trouble()
-        self._recorded_folder: str | None = None
-        """While a statement is executed again: where its files are."""
+        self._resuming: dict[str, tuple[Query, str | None]] = {}
+        """While the journal is read: queries that were registered and not dropped so far, and where their files are."""
         self._stopping = False
         self._wake = threading.Event()
         """Something has arrived, or is to end: whoever waits for the next look at the sources need not."""
@@ -144,9 +145,14 @@ class Engine:
     def _resume(self) -> bool:
         """Go on where the engine before this one was; whether there was one."""
         found = self._journal.read()
-        self.clock.go_on()
         if not found:
             return False
+        for inlet in self._inlets.values():
+            self._add_source(inlet.stream)
+        for definition, folder in self._resuming.values():
+            self._add_query(definition, folder)
+        self._resuming, self._journal.waiting = {}, {}
+        self.clock.go_on()
         self._heartbeats.set_date(self.clock.date_us(), self.clock.now_us())
         for inlet in self._inlets.values():
             for log in (inlet.log, inlet.dead):
@@ -168,13 +174,11 @@ class Engine:
             case {"statement": said}:
                 statement = Statement(**{**said, "said": tuple(said["said"])})
                 self.clock.stand_at(statement.now)
-                self._recorded_folder = statement.folder
                 again = (statement.query or "").lower() in self.catalog.queries
                 cql = "ALTER" + statement.cql[len("CREATE") :] if again else statement.cql
                 for _, definition in defined(cql, self.catalog):
-                    self._carry_out(definition)
+                    self._carry_out_again(definition, statement.folder)
                     self._statements.recall(statement, definition)
-                self._recorded_folder = None
             case {"sensors": [stream, known, rate]}:
                 self._declare_sensors(stream, known, None if rate is None else Fraction(rate))
             case {"aggregate": function}:
@@ -185,6 +189,20 @@ class Engine:
             case {"told": [method, *arguments], "now": now_us}:
                 self.clock.stand_at(now_us)
                 getattr(self._heartbeats, method)(*arguments, now_us)
+
+    def _carry_out_again(self, definition: Definition, folder: str | None) -> None:
+        """As before the restart; but what queries and sources need of the world is only touched for those that are left."""
+        match definition:
+            case Stream() | Relation():
+                self._add_input(definition, folder)
+            case Query() | Altered(Query()):
+                query = definition.now if isinstance(definition, Altered) else definition
+                assert isinstance(query, Query)
+                self._resuming[query.name] = query, folder
+            case Dropped("query", name):
+                self._resuming.pop(name, None)
+            case _:
+                self._carry_out(definition)
 
     def _facts(self) -> Iterator[Fact]:
         """A checkpoint: the shortest account that leads to where the engine is."""
@@ -227,8 +245,15 @@ class Engine:
         answers: list[Definition | Why] = []
         with self._journal.turn:
             before = self._declared()
-            for said, definition in defined(cql, self.catalog, origin, self._statements.recalled):
-                if self._statements.recalled.pop(said, None) is not None:
+            passed_over: list[Definition] = []
+
+            def registered(said: str) -> Definition | None:
+                known = self._statements.recalled(said)
+                passed_over.extend([known] if known is not None else [])
+                return known
+
+            for said, definition in defined(cql, self.catalog, origin, registered):
+                if any(definition is known for known in passed_over):
                     answers.append(definition)
                     continue
                 with self._journal.together():
@@ -237,6 +262,7 @@ class Engine:
                     changes = before != settled if isinstance(definition, Setting) else not isinstance(definition, ANSWERS)
                     if changes:
                         self._remember(said, definition)
+                self._dropped |= isinstance(definition, Dropped | Altered)
         return answers
 
     def _declared(self) -> tuple[Any, ...]:
@@ -321,7 +347,6 @@ class Engine:
                 for known in (self._schemas, self._logs):
                     for log in (dropped.name, late_name(dropped.name)):
                         known.pop(log, None)
-        self._dropped = True
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
         """Make a Python function usable in CQL by name: a plain function with the SQL type it returns, or a Spark UDF,
@@ -333,15 +358,21 @@ class Engine:
         if getattr(registered, "evalType", None) in AGGREGATING:
             self._journal.record("engine", {"aggregate": name.lower()})
 
-    def _add_input(self, stream: Stream | Relation) -> None:
+    def _add_input(self, stream: Stream | Relation, folder: str | None = None) -> None:
         schema = self._shape(stream)
         self._heartbeats.add(stream, self.clock.now_us())
-        folder = self._folder("streams", stream.name)
-        inlet = Inlet(stream, to_arrow_schema(schema, timezone="UTC"), self._directory, self._heartbeats, self._journal, folder)
+        folder = folder or self._folder("streams", stream.name)
+        inlet = Inlet(
+            stream, to_arrow_schema(schema, timezone="UTC"), self._directory, self._heartbeats, self._journal, folder,
+            self.clock.stand_at,
+        )  # fmt: skip
         self._inlets[stream.name] = inlet
         self._logs[stream.name] = inlet.log
         if isinstance(stream, Stream):
             self._logs[late_name(stream.name)] = inlet.dead
+
+    def _add_source(self, stream: Stream | Relation) -> None:
+        inlet = self._inlets[stream.name]
         if stream.connector is None or stream.connector.format == "memory":
             return
         if stream.domain is not None and streams(stream.connector):
@@ -374,12 +405,11 @@ class Engine:
 
     def _folder(self, kind: str, name: str) -> str:
         """Where a new stream or query has its files: never where another of that name had them."""
-        if self._recorded_folder is not None:
-            return self._recorded_folder
-        folder, number = name.lower(), 1
+        plain = quote(name.lower(), safe="").replace(".", "%2E")
+        folder, number = plain, 1
         while (self._directory / kind / folder).exists():
             number += 1
-            folder = f"{name.lower()}.{number}"
+            folder = f"{plain}.{number}"
         return folder
 
     def _replace_query(self, query: Query, before: Query) -> None:
@@ -392,15 +422,14 @@ class Engine:
             raise
         old.outbox.close()
         let_go(old.executor.session)
-        self._dropped = True
 
-    def _add_query(self, query: Query) -> None:
+    def _add_query(self, query: Query, folder: str | None = None) -> None:
         program, brief = lower(query.plan), lower(query.plan, few=True)
         relations = {relation.name for relation in self.catalog.relations.values()}
         whole = frozenset(relations.intersection(program.streams()))
         start = self._start(query, [stream for stream in program.streams() if stream not in whole])
         fragment = Fragment(query.name, query.text, program, brief, start, whole)
-        directory = self._directory / "queries" / self._folder("queries", query.name)
+        directory = self._directory / "queries" / (folder or self._folder("queries", query.name))
         directory.mkdir(parents=True, exist_ok=True)
         try:
             self._refuse_partial(whole)
@@ -409,7 +438,7 @@ class Engine:
             outbox = Outbox(query.name, program.domain, sink, directory, self._journal)
             if not self.clock.standing:
                 outbox.continue_numbers()
-        except UserError:
+        except Exception:
             del self.catalog.queries[query.name.lower()]
             raise
         self._loop.queries[query.name] = RunningQuery(query, executor, outbox, self.catalog, self._why)
@@ -435,6 +464,7 @@ class Engine:
         """A stream that cannot be set up is not known either: its name is free for the next attempt."""
         try:
             self._add_input(stream)
+            self._add_source(stream)
         except Exception:
             kind = "stream" if isinstance(stream, Stream) else "relation"
             del self.catalog.of_kind(kind)[stream.name.lower()]
@@ -449,7 +479,8 @@ class Engine:
 
         Returns how many went to the log; the others are in `dead_letters(stream)`.
         """
-        taken = self._inlet(stream).push(rows, self.clock)  # durable when this returns, from whichever thread it is called
+        with self._journal.turn:
+            taken = self._inlet(stream).push(rows, self.clock)  # durable when this returns, from whichever thread it is called
         self.wake()
         return taken
 
@@ -492,9 +523,10 @@ class Engine:
         self._loop.tidy()
         if self._journal.due():
             self._journal.checkpoint(self._facts)
-        if self._dropped:
-            self._dropped = False
-            self._sweep()
+        with self._journal.turn:
+            if self._dropped:
+                self._dropped = False
+                self._sweep()
 
     def poll(self) -> int:
         """Take what is new from the sources behind streams; returns how many tuples came.
@@ -510,8 +542,13 @@ class Engine:
                 taken += take(source)
             except UserError as error:
                 failed = failed or error
-            if source.starting:
-                self._heartbeats.resume(source.inlet.stream.name, self.clock.now_us())
+            except KeyError:
+                if source in self._sources:
+                    raise
+                continue  # its stream was dropped meanwhile
+            with self._journal.turn:
+                if source in self._sources and source.starting:
+                    self._heartbeats.resume(source.inlet.stream.name, self.clock.now_us())
         if failed is not None:
             raise failed
         return taken
@@ -576,7 +613,10 @@ class Engine:
         if self._temporary or now_us - self._told_us < STATUS_US:
             return
         self._told_us = now_us
-        status.write(self._directory, {query.name: query.why() for query in self.queries()})
+        with self._journal.turn:
+            reasons = {query.name: query.why() for query in self.queries()}
+        with suppress(OSError):  # a full disk is told of elsewhere
+            status.write(self._directory, reasons)
 
     def stop(self) -> None:
         """Let what runs end after the epoch it is in."""

@@ -5,7 +5,7 @@ What is declared about clocks and delays is read by `time`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -107,15 +107,14 @@ def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
 
 
 def defined(
-    text: str, catalog: Catalog, origin: str = "", registered: Mapping[str, Definition] | None = None
+    text: str, catalog: Catalog, origin: str = "", registered: Callable[[str], Definition | None] = lambda statement: None
 ) -> Iterator[tuple[str, Definition]]:
     """The same one by one, with the statement, so that each can be put to work before the next: a mistake takes back nothing
     before it. What is registered already, by the same words, is not defined again.
     """
     for tree in dialect.parse(text, origin):
         statement = _span(tree, text)
-        known = registered.get(statement) if registered is not None else None
-        yield statement, known or _define(tree, text, catalog, origin)
+        yield statement, registered(statement) or _define(tree, text, catalog, origin)
 
 
 def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:

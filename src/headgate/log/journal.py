@@ -38,6 +38,7 @@ Apply: TypeAlias = Callable[[dict[str, Any]], None]
 Act: TypeAlias = Callable[[], None]
 
 VERSION = 1
+KINDS = (".checkpoint", ".lines")
 CHECKPOINT_BYTES = 2**20
 """A checkpoint is due when the lines since the last have grown to this size, or to that of the last, if it was larger."""
 
@@ -49,6 +50,8 @@ class Journal:
         """Held by whoever changes what the engine knows. Epochs run without it."""
         self.directory = None if directory is None else directory / "journal"
         self.subjects: dict[str, Apply] = {}
+        self.waiting: dict[str, list[dict[str, Any]]] = {}
+        """While it is read: what was said of subjects that have not been introduced yet."""
         self._together: list[tuple[Fact, Act, Act | None]] | None = None
         self._number = 0
         self._lines: Any = None
@@ -60,6 +63,12 @@ class Journal:
     @property
     def durable(self) -> bool:
         return self.directory is not None
+
+    def introduce(self, subject: str, apply: Apply) -> None:
+        """Who applies what is said of a subject; what was read of it so far is applied now."""
+        self.subjects[subject] = apply
+        for what in self.waiting.pop(subject, ()):
+            apply(what)
 
     # writing
 
@@ -91,8 +100,12 @@ class Journal:
                 raise
             finally:
                 self._together = None
-            for _, apply, _ in entries:
-                apply()
+            try:
+                for _, apply, _ in entries:
+                    apply()
+            except BaseException:
+                self.give_up()  # what is durable is not so in memory
+                raise
 
     def _commit(self, facts: list[Fact]) -> None:
         if self.directory is None or not facts:
@@ -105,12 +118,14 @@ class Journal:
             self._lines.write(line)
             self._lines.flush()
             os.fsync(self._lines.fileno())
-        except OSError as error:
+        except BaseException as error:
             self._take_back(error)
-            raise full_or_broken(error, self.directory) from None
+            if isinstance(error, OSError):
+                raise full_or_broken(error, self.directory) from None
+            raise
         self._size += len(line)
 
-    def _take_back(self, error: OSError) -> None:
+    def _take_back(self, error: BaseException) -> None:
         """Cut off the part of a line that was written. If not even that can be done, nothing more may be written behind it."""
         assert self.directory is not None
         path = self._path("lines", self._number)
@@ -120,7 +135,7 @@ class Journal:
             os.truncate(path, self._size)
             self._lines = path.open("ab")
         except OSError:
-            self._broken = error
+            self._broken = error if isinstance(error, OSError) else OSError(str(error))
 
     def give_up(self) -> None:
         """Memory and journal have come apart: only reading the journal again helps."""
@@ -133,78 +148,35 @@ class Journal:
         if self.directory is None:
             return 0
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # statements may hold passwords
-        checkpoints = sorted(self.directory.glob("*.checkpoint"))
-        segments = sorted(self.directory.glob("*.lines"))
         count = 0
-        if checkpoints:
-            first = int(checkpoints[-1].stem)
-            for fact in self._checkpoint_facts(checkpoints[-1]):
-                self._apply(fact, checkpoints[-1])
-                count += 1
-            self._checkpoint_size = checkpoints[-1].stat().st_size
-            segments = [segment for segment in segments if int(segment.stem) >= first]
-            self._number = first
-        for segment in segments:
-            for fact in self._line_facts(segment, last=segment is segments[-1]):
-                self._apply(fact, segment)
-                count += 1
-            self._number = int(segment.stem)
-        self._open()
+        for subject, what in facts(self.directory, cut_off=True):
+            if subject in self.subjects:
+                self.subjects[subject](what)
+            else:
+                self.waiting.setdefault(subject, []).append(what)
+            count += 1
+        files = [file for file in self.directory.iterdir() if file.suffix in KINDS]
+        self._number = max((int(file.stem) for file in files), default=0)
+        self._checkpoint_size = max((file.stat().st_size for file in files if file.suffix == ".checkpoint"), default=0)
+        self._lines, self._size = self._opened(self._number)
         return count
 
-    def _apply(self, fact: Fact, file: Path) -> None:
-        subject, what = fact
-        if subject not in self.subjects:
-            raise torn(file, f'it speaks of "{subject}", which nothing before has introduced')
-        self.subjects[subject](what)
-
-    def _checkpoint_facts(self, path: Path) -> Iterator[Fact]:
-        lines = path.read_bytes().splitlines()
-        try:
-            _check_version(lines[0], path)
-            *facts, end = (json.loads(line) for line in lines[1:])
-            complete = end["facts"] == len(facts)
-        except (ValueError, IndexError, KeyError, TypeError):
-            complete = False
-        if not complete:  # it was renamed into place whole, so something else has happened to it
-            raise torn(path, "a checkpoint is incomplete")
-        yield from facts
-
-    def _line_facts(self, path: Path, last: bool) -> Iterator[Fact]:
-        content = path.read_bytes()
-        lines, good = content.split(b"\n"), 0
-        for number, line in enumerate(lines[:-1]):
-            if number == 0:
-                _check_version(line, path)
-                facts = []
-            else:
-                try:
-                    checksum, text = line.split(b" ", 1)
-                    whole = int(checksum, 16) == crc32(text)
-                except ValueError:
-                    whole = False
-                if not whole:
-                    if last and number == len(lines) - 2:
-                        break  # the last thing that was written, and not to its end
-                    raise torn(path, f"line {number + 1} is damaged")
-                facts = json.loads(text)
-            good += len(line) + 1
-            yield from facts
-        if good < len(content):
-            if not last:
-                raise torn(path, "its last line is cut off")
-            os.truncate(path, good)
-
-    def _open(self) -> None:
-        path = self._path("lines", self._number)
+    def _opened(self, number: int) -> tuple[Any, int]:
+        """A segment to write to, and how long it is."""
+        path = self._path("lines", number)
         fresh = not path.exists() or not path.stat().st_size
-        self._lines = path.open("ab")
-        if fresh:
-            self._lines.write(f'{{"headgate": {VERSION}}}\n'.encode())
-            self._lines.flush()
-        synced(path)
-        synced(path.parent)
-        self._size = path.stat().st_size
+        lines = path.open("ab")
+        try:
+            if fresh:
+                lines.write(f'{{"headgate": {VERSION}}}\n'.encode())
+                lines.flush()
+            synced(path)
+            synced(path.parent)
+        except OSError:
+            with suppress(OSError):
+                lines.close()
+            raise
+        return lines, path.stat().st_size
 
     def _path(self, kind: str, number: int) -> Path:
         assert self.directory is not None
@@ -223,10 +195,15 @@ class Journal:
         self.wait()
         with self.turn:
             said = list(facts())
+            number = self._number + 1
+            try:
+                opened = self._opened(number)
+            except OSError:  # no room: the lines go on where they are, and a later one may succeed
+                self._path("lines", number).unlink(missing_ok=True)
+                return
             self._lines.close()
-            self._number += 1
-            self._open()
-            number = self._number
+            self._number = number
+            self._lines, self._size = opened
         self._writing = threading.Thread(target=self._write_checkpoint, args=(number, said), name="checkpoint", daemon=True)
         self._writing.start()
 
@@ -247,7 +224,7 @@ class Journal:
             return
         self._checkpoint_size = path.stat().st_size
         for old in path.parent.iterdir():
-            if old.suffix in (".checkpoint", ".lines") and int(old.stem) < number:
+            if old.suffix in KINDS and int(old.stem) < number:
                 old.unlink()
 
     def wait(self) -> None:
@@ -259,6 +236,60 @@ class Journal:
         self.wait()
         if self._lines is not None:
             self._lines.close()
+
+
+def facts(directory: Path, cut_off: bool = False) -> Iterator[Fact]:
+    """What the journal in a folder says, from its last checkpoint on. A last line without its end can be cut off."""
+    checkpoints = sorted(directory.glob("*.checkpoint"))
+    first = int(checkpoints[-1].stem) if checkpoints else 0
+    if checkpoints:
+        yield from _checkpoint_facts(checkpoints[-1])
+    segments = [segment for segment in sorted(directory.glob("*.lines")) if int(segment.stem) >= first]
+    for expected, segment in enumerate(segments, first):
+        if int(segment.stem) != expected:
+            missing = segment.with_stem(f"{expected:012d}")
+            raise torn(missing if expected > first or checkpoints else missing.with_suffix(".checkpoint"), "it is missing")
+        yield from _line_facts(segment, segment is segments[-1], cut_off)
+
+
+def _checkpoint_facts(path: Path) -> list[Fact]:
+    lines = path.read_bytes().splitlines()
+    try:
+        _check_version(lines[0], path)
+        *said, end = (json.loads(line) for line in lines[1:])
+        complete = end["facts"] == len(said)
+    except (ValueError, IndexError, KeyError, TypeError):
+        complete = False
+    if not complete:  # it was renamed into place whole, so something else has happened to it
+        raise torn(path, "a checkpoint is incomplete")
+    return said
+
+
+def _line_facts(path: Path, last: bool, cut_off: bool) -> Iterator[Fact]:
+    content = path.read_bytes()
+    lines, good = content.split(b"\n"), 0
+    for number, line in enumerate(lines[:-1]):
+        said: list[Fact] = []
+        if number == 0:
+            _check_version(line, path)
+        else:
+            try:
+                checksum, text = line.split(b" ", 1)
+                whole = int(checksum, 16) == crc32(text)
+            except ValueError:
+                whole = False
+            if not whole:
+                if last and number == len(lines) - 2:
+                    break  # the last thing that was written, and not to its end
+                raise torn(path, f"line {number + 1} is damaged")
+            said = json.loads(text)
+        good += len(line) + 1
+        yield from said
+    if good < len(content):
+        if not last:
+            raise torn(path, "its last line is cut off")
+        if cut_off:
+            os.truncate(path, good)
 
 
 def synced(path: Path) -> None:

@@ -39,7 +39,7 @@ class Log:
 
         directory.mkdir(parents=True, exist_ok=True)
         self._next = max((int(file.stem) for file in directory.glob("*.parquet") if file.stem.isdigit()), default=0)
-        self.journal.subjects[subject] = self.apply
+        self.journal.introduce(subject, self.apply)
 
     # what the journal knows of it
 
@@ -99,7 +99,10 @@ class Log:
         taken = []
         for number, file in enumerate(files):
             path = self._path() if name is None else self.directory / f"{name}-{number:05d}.parquet"
-            file.rename(path)
+            try:
+                file.rename(path)
+            except OSError as error:
+                raise full_or_broken(error, self.directory) from None
             chunk = known(path)
             if chunk is None:
                 path.unlink()
@@ -140,10 +143,11 @@ class Log:
 
     def forget(self, needed: Callable[[Chunk], bool]) -> None:
         """Delete the chunks that nobody needs any more."""
-        gone = [chunk for chunk in self.chunks if not needed(chunk)]
-        if gone:
-            self.journal.record(*self.dropping(gone))
-            _delete(gone)
+        with self.journal.turn:  # nobody who needs them may come meanwhile
+            gone = [chunk for chunk in self.chunks if not needed(chunk)]
+            if gone:
+                self.journal.record(*self.dropping(gone))
+        _delete(gone)
 
     def dropping(self, chunks: list[Chunk]) -> Fact:
         """The fact that chunks are no longer part of it; their files can be deleted once it is recorded."""
@@ -179,8 +183,9 @@ class Log:
         _delete(run)
 
     def _path(self) -> Path:
-        self._next += 1
-        return self.directory / f"{self._next:012d}.parquet"
+        with self.journal.turn:
+            self._next += 1
+            return self.directory / f"{self._next:012d}.parquet"
 
 
 def _listed(chunk: Chunk) -> list[Any]:

@@ -72,8 +72,8 @@ class Executor:
         self.version = 0
         self.journal = journal or Journal()
         self.subject = f"fragment {directory.name}"
-        self.journal.subjects[self.subject] = self.apply
         self.check()
+        self.journal.introduce(self.subject, self.apply)
 
     def check(self) -> None:
         """Let Spark analyse the program over empty inputs: types and functions are checked before anything runs."""
@@ -200,8 +200,11 @@ class Executor:
             rows += sum(map(count, files))
             sizes[synopsis.name] = {str(file.relative_to(target)): file.stat().st_size for file in files}
             if self.journal.durable:
-                for file in files:
-                    synced(file)
+                try:
+                    for file in (*files, *{file.parent for file in files}, target, target.parent):
+                        synced(file)
+                except OSError as error:
+                    raise full_or_broken(error, target) from None
         what = {"since": fragment.after, "version": self.version + 1, "synopses": sizes, "synopsis_rows": rows}
         self.journal.record(self.subject, {**what, "shapes": self.shapes()})
         self.drop_old_synopses()

@@ -59,7 +59,14 @@ class Loop:
 
     def take(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
         """One epoch for each query whose heartbeat is further than the query is; then what waits is delivered."""
-        epochs = []
+        epochs: list[Epoch] = []
+        try:
+            self.run_epochs(heartbeats, epochs)
+        finally:
+            self.deliver()  # whatever one query has met with
+        return epochs
+
+    def run_epochs(self, heartbeats: Mapping[str, Tick], epochs: list[Epoch]) -> None:
         for name, complete in heartbeats.items():
             query = self.queries.get(name)
             if query is None:  # dropped by another thread
@@ -73,13 +80,11 @@ class Loop:
                 with self.running:
                     query.take(until)
                 epochs.append(Epoch(name, after, until))
-        self.deliver()
-        return epochs
 
     def deliver(self) -> None:
         """Hand over what waits for the sinks."""
         for query in list(self.queries.values()):
-            query.outbox.deliver(self.clock.now_us(), self.tell)
+            query.outbox.deliver(self.clock, self.tell)
 
     def take_all(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
         """Every query up to its heartbeat, in as many epochs as it needs."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from headgate.catalog import Tick, TimeDomain
 from headgate.errors import UserError
+from headgate.heartbeat.clock import Clock
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.sinks.memory import MemorySink
@@ -30,7 +31,6 @@ class Outbox:
         folder = directory.name
         self.log = Log(directory / "results", journal, f"log queries/{folder}/results")
         self.subject = f"outbox {folder}"
-        journal.subjects[self.subject] = self.apply
         self.kept = isinstance(sink, MemorySink)
         self.number = 0
         """Of the last epoch that had results, or whose end the sink wants to know."""
@@ -39,6 +39,7 @@ class Outbox:
         self.trouble: Exception | None = None
         """Why the sink has not taken the first of those that wait."""
         self._compared = False
+        journal.introduce(self.subject, self.apply)
 
     # what the journal knows of it
 
@@ -74,9 +75,9 @@ class Outbox:
 
     # out
 
-    def deliver(self, now_us: int, tell: Callable[[str], None]) -> None:
-        """Hand over what waits, as far as the sink takes it. One that fails is asked again later, and nobody waits for it."""
-        while self.waiting and self.back_off.ready(now_us):
+    def deliver(self, clock: Clock, tell: Callable[[str], None]) -> None:
+        """Hand over what waits, as far as the sink takes it. One that fails is asked again later; others wait for the attempt."""
+        while self.waiting and self.back_off.ready(clock.now_us()):
             try:
                 if not self._compared:
                     self._compare()
@@ -85,9 +86,9 @@ class Outbox:
             except UserError as error:
                 if error.code == "sink-ahead":
                     raise
-                self._failed(error, now_us, tell)
+                self._failed(error, clock.now_us(), tell)
             except Exception as error:  # whatever a sink's client raises
-                self._failed(error, now_us, tell)
+                self._failed(error, clock.now_us(), tell)
             else:
                 if self.trouble is not None:
                     tell(f'the sink of query "{self.query}" takes results again')

@@ -7,10 +7,12 @@ statement goes. After a restart, a script finds here what it had registered befo
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from headgate.catalog import Function, Query, Relation, Stream, View
-from headgate.cql.definitions import Altered, Definition, Dropped
+from headgate.cql.definitions import Altered, Definition, Dropped, Setting
+from headgate.log.journal import facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Statement:
 class Statements:
     def __init__(self) -> None:
         self.all: list[Statement] = []
-        self.recalled: dict[str, Definition] = {}
+        self._recalled: dict[str, list[Definition]] = {}
         """What was registered before the restart, by the words of its statement."""
 
     def of(self, said: str, definition: Definition, now_us: int, folder: str | None) -> Statement:
@@ -47,21 +49,47 @@ class Statements:
         return Statement(said, (said,), now_us, folder=folder)
 
     def add(self, statement: Statement, definition: Definition) -> None:
-        """It has been executed. What it makes obsolete goes."""
+        """It has been executed. What it makes obsolete goes, and a script must say anew what was dropped."""
         gone = definition.name if isinstance(definition, Dropped) and definition.kind == "query" else statement.query
         self.all = [one for one in self.all if one.query is None or one.query != gone]
         if not isinstance(definition, Dropped) or definition.kind != "query":
             self.all.append(statement)
+        if isinstance(definition, Dropped | Altered):
+            for said, known in list(self._recalled.items()):
+                self._recalled[said] = [one for one in known if _subject(one) != _subject(definition)]
 
     def recall(self, statement: Statement, definition: Definition) -> None:
         """It was executed before the restart."""
         self.add(statement, definition)
-        if isinstance(definition, Stream | Relation | View | Query | Function | Altered):
-            self.recalled |= dict.fromkeys(statement.said, definition)
-        elif isinstance(definition, Dropped):
-            gone = [said for said, one in self.recalled.items() if getattr(one, "name", None) == definition.name]
-            for said in gone:
-                del self.recalled[said]
+        if not isinstance(definition, Dropped | Setting):
+            for said in statement.said:
+                self._recalled.setdefault(said, []).append(definition)
+
+    def recalled(self, said: str) -> Definition | None:
+        """What these words registered before the restart; each is asked for once."""
+        known = self._recalled.get(said)
+        return known.pop(0) if known else None
 
     def state(self) -> list[dict[str, Any]]:
         return [asdict(statement) for statement in self.all]
+
+
+def _subject(definition: Definition) -> tuple[str, str] | None:
+    """What a definition is about: its kind and name."""
+    match definition:
+        case Dropped(kind, name):
+            return kind, name
+        case Altered(now):
+            return _subject(now)
+        case Stream() | Relation() | View() | Query() | Function():
+            return type(definition).__name__.lower(), definition.name
+    return None
+
+
+def told_before(directory: Path) -> list[str]:
+    """The statements that an engine on this directory will begin with, without starting one."""
+    statements: dict[str, str] = {}
+    for subject, what in facts(directory / "journal"):
+        if subject == "engine" and "statement" in what:
+            statements[what["statement"]["query"] or what["statement"]["cql"]] = what["statement"]["cql"]
+    return list(statements.values())

@@ -59,6 +59,7 @@ LONGEST = 2**63 - 1
 
 STATUS = {"late-tuple": 409, "sequence-gap": 409, "bad-content-type": 415, "body-too-large": 413, "body-too-slow": 408,
           "no-such-stream": 404, "no-such-query": 404, "no-such-page": 404, "busy": 429, "stopping": 503, "not-kept": 503,
+          "disk-failed": 503, "stream-changed": 503,
           "no-token": 401, "foreign-host": 403, "broken": 500}  # fmt: skip
 """The status of each error that is not a plain 400."""
 
@@ -100,6 +101,8 @@ class Desk:
             raise UserError("stopping", "the engine stops", hint="Send the rows again when it is back.")
         found = rows(body, kind, inlet.stream, inlet.rows.schema)
         with self.turn, inlet.together():
+            if self.inlet_of(name) is not inlet:
+                raise UserError("stream-changed", f'stream "{name}" was made anew meanwhile', hint="Send the rows again.")
             known = inlet.position.get("producers", {})
             if numbered is not None and (again := _before(known, numbered)) is not None:
                 return {**again, "again": True, **self._heartbeat(inlet)}

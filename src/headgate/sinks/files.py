@@ -129,12 +129,12 @@ class FileSink:
         self._recall()
 
     def _claim(self) -> None:
-        """Put our name on the folder, unless another's is on it."""
+        """Put our name on the folder, unless another's is on it who has put something there."""
         claim = self.commits / "writer.json"
-        if claim.exists():
-            owner = json.loads(claim.read_text())
-            if owner["writer"] == self.writer:
-                return
+        owner = json.loads(claim.read_text()) if claim.exists() else None
+        if owner is not None and owner["writer"] == self.writer:
+            return
+        if owner is not None and _listed(self.folder):
             existing = self.connector.options.get("existing", "refuse")
             if existing == "refuse":
                 raise taken(f'folder "{self.connector.options["path"]}"', owner["query"])
@@ -145,6 +145,12 @@ class FileSink:
                 shutil.rmtree(self.commits)
         self.commits.mkdir(parents=True, exist_ok=True)
         settle(claim, json.dumps({"writer": self.writer, "query": self.query}))
+
+    def _check_claim(self) -> None:
+        """Another query may have been told to go on in the same folder: two cannot."""
+        owner = json.loads((self.commits / "writer.json").read_text())
+        if owner["writer"] != self.writer:
+            raise taken(f'folder "{self.connector.options["path"]}"', owner["query"])
 
     def _recall(self) -> None:
         """What was committed before the restart; a fold that was cut short is finished."""
@@ -165,6 +171,7 @@ class FileSink:
     def deliver(self, delivery: Delivery) -> None:
         if self._last and delivery.number <= self._last["number"]:
             return
+        self._check_claim()
         self._sweep()
         if self.mode != "current":
             self._commit(delivery, *self._placed(delivery, *self._parts(delivery)))

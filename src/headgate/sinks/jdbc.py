@@ -81,8 +81,7 @@ class JdbcSink:
 
     def delivered(self) -> int | None:
         if self._last is None:
-            with suppress(UserError):
-                self._open()
+            self._open()
         return self._last
 
     def deliver(self, delivery: Delivery) -> None:
@@ -93,6 +92,7 @@ class JdbcSink:
         try:
             self._deliver(delivery)
         except (Py4JJavaError, PySparkException) as error:
+            self._last = None  # the answer may have been lost, and not the transaction: it is asked for before the next attempt
             raise self.database.translated(error, self.target) from error
         self._last = delivery.number
 
@@ -124,7 +124,7 @@ class JdbcSink:
             return int(row[1])
         existing = self.connector.options.get("existing", "refuse")
         filled = run.exists(self.target) and run.row(f"SELECT 1 FROM {self.target}") is not None
-        if existing == "refuse" and row is not None:
+        if existing == "refuse" and row is not None and row[1]:  # who has delivered nothing has no claim
             raise taken(f'table "{self.target}"', row[2])
         if existing == "refuse" and filled and self.mode == "current":
             raise UserError(
@@ -148,7 +148,8 @@ class JdbcSink:
             if frame is not None:
                 self._merge(run, frame, delivery)
             changed = run(
-                f"UPDATE {self.deliveries} SET number = {delivery.number}, complete = ? WHERE target = ? AND writer = ?",
+                f"UPDATE {self.deliveries} SET number = {delivery.number}, complete = ? "
+                f"WHERE target = ? AND writer = ? AND number < {delivery.number}",
                 complete, self.target, self.writer,
             )  # fmt: skip
             if not changed:

@@ -46,7 +46,7 @@ class FileSource:
         self.read_before = 0
         """How many files have been read, all in all."""
         self.subject = f"files {inlet.folder}"
-        inlet.journal.subjects[self.subject] = self.apply
+        inlet.journal.introduce(self.subject, self.apply)
         if not self.path:
             raise UserError(
                 "no-path", f'stream "{inlet.stream.name}" is read from {connector.format} files but has no path',
@@ -64,7 +64,8 @@ class FileSource:
     def poll(self, clock: Clock) -> int:
         """Read the files that are new; returns how many tuples went to the log."""
         there = self.listed()
-        if gone := sorted(self.seen.difference(there)):
+        gone = sorted(self.seen.difference(there))
+        if gone and there:  # a folder that is empty all at once is more likely not mounted
             self.inlet.journal.record(self.subject, {"gone": gone, "before": self.read_before})
         new = sorted((file for file in there if file not in self.seen), key=unquote)
         taken = 0

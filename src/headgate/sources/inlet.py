@@ -17,7 +17,7 @@ has one source, None.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -134,15 +134,17 @@ class Inlet:
         heartbeats: Heartbeats,
         journal: Journal | None = None,
         folder: str | None = None,
+        recorded: Callable[[int], None] = lambda now_us: None,
     ) -> None:
         self.heartbeats = heartbeats
+        self.recorded = recorded
+        """Hears when a batch came that is being told of once more."""
         self.journal = journal or Journal()
         self.folder = folder = folder or stream.name.lower()
         self.shape(stream, schema)
         self.log = Log(directory / "streams" / folder, self.journal, f"log streams/{folder}")
         self.dead = Log(directory / "dead" / folder, self.journal, f"log dead/{folder}")
         self.subject = f"inlet {folder}"
-        self.journal.subjects[self.subject] = self.apply
         self.counts: Counter[str] = Counter()
         """How many rows were no tuples, by verdict; heartbeats that sources sent are counted as "heartbeats"."""
         self.arrivals = 0
@@ -150,6 +152,7 @@ class Inlet:
         """The last timestamp that was given on entry."""
         self.position: dict[str, Any] = {}
         """What the source of the stream must remember to go on: numbers and words."""
+        self.journal.introduce(self.subject, self.apply)
 
     def shape(self, stream: Stream | Relation, schema: pa.Schema) -> None:
         """What rows look like from now on."""
@@ -221,6 +224,8 @@ class Inlet:
         self.journal.record(self.subject, {**what, **said}, then=lambda: self._apply(what, batch))
 
     def apply(self, what: dict[str, Any]) -> None:
+        if "now" in what:
+            self.recorded(what["now"])
         self._apply(what, Batch.read(what["heard"]) if "heard" in what else None)
 
     def _apply(self, what: dict[str, Any], batch: Batch | None) -> None:

@@ -25,7 +25,7 @@ class TableSource:
         self.connector = connector
         self.read = False
         self.subject = f"table {inlet.folder}"
-        inlet.journal.subjects[self.subject] = self.apply
+        inlet.journal.introduce(self.subject, self.apply)
 
     def apply(self, what: dict[str, Any]) -> None:
         self.read = what["read"]
