@@ -64,8 +64,9 @@ def test_every_example_of_the_language_page_runs(spark: SparkSession, tmp_path: 
 
 
 def test_the_readme_shows_the_weather_example() -> None:
-    (shown,) = blocks("README.md", "sql")
+    shown, live = blocks("README.md", "sql")
     assert shown in (ROOT / "examples/weather/weather.cql").read_text(encoding="utf-8")
+    assert len(define(live, Catalog())) == 2
 
 
 @pytest.mark.spark

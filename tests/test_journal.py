@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,59 @@ def test_a_damaged_checkpoint_and_one_of_another_version_are_refused(tmp_path: P
     checkpoint.write_text(whole.replace(json.dumps({"headgate": 1}), json.dumps({"headgate": 2})))
     with pytest.raises(UserError, match="another version"):
         opened(tmp_path)
+
+
+def test_a_missing_checkpoint_or_segment_is_named(tmp_path: Path) -> None:
+    journal, account = opened(tmp_path)
+    for amount in (1, 2):
+        journal.record("account", {"add": amount})
+        journal.checkpoint(lambda: [("account", {"add": account.total})])
+        journal.wait()
+    journal.close()
+    (checkpoint,) = (tmp_path / "journal").glob("*.checkpoint")
+    checkpoint.unlink()
+    with pytest.raises(UserError, match=r"checkpoint.* cannot be used"):
+        opened(tmp_path)
+
+
+def test_an_interrupt_while_a_line_is_written_takes_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal, account = opened(tmp_path)
+    journal.record("account", {"add": 1})
+
+    def interrupted(number: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            journal.record("account", {"add": 2})
+    assert account.total == opened_total(tmp_path) == 1
+    journal.record("account", {"add": 4})
+    assert account.total == opened_total(tmp_path) == 5
+
+
+def test_no_room_for_a_new_segment_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal, account = opened(tmp_path)
+    journal.record("account", {"add": 1})
+
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "synced", full)
+        journal.checkpoint(lambda: [("account", {"add": account.total})])
+    journal.record("account", {"add": 2})
+    assert account.total == opened_total(tmp_path) == 3
+
+
+def test_what_memory_does_not_follow_ends_all(tmp_path: Path) -> None:
+    journal, _ = opened(tmp_path)
+
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        journal.record("account", {"add": 1}, then=broken)
+    with pytest.raises(UserError, match="nothing can be written"):
+        journal.record("account", {"add": 2})
+    assert opened_total(tmp_path) == 1

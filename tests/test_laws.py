@@ -66,7 +66,7 @@ def test_every_operator_is_drawn() -> None:
 
 
 @pytest.mark.spark
-@settings(max_examples=100)
+@settings(max_examples=45)
 @given(case=cases(depth=0, most=6), cutting=cuttings(most=2), partitions=st.sampled_from([None, 1, 4]))
 def test_incremental_is_reference_on_spark(spark: SparkSession, case: Case, cutting: Cutting, partitions: int | None) -> None:
     judged(case, on_spark(case, cutting[0], spark, partitions), cutting[0])

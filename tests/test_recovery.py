@@ -16,7 +16,7 @@ import crashes
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate import Engine
+from headgate import Engine, read_commits
 from headgate.errors import UserError
 from headgate.heartbeat.clock import ManualClock
 
@@ -138,9 +138,32 @@ def test_queries_come_change_and_go_while_others_go_on(spark: SparkSession, tmp_
     engine.step()
     assert sorted(folder.name for folder in (tmp_path / "streams").iterdir()) == ["names", "s.2"]
     assert not list((tmp_path / "queries").iterdir())
-    engine.close()
+    crashed(engine)
     with Engine(spark, tmp_path) as engine:
         assert engine.catalog.stream("s").row_columns() == ("name",)
+
+
+def test_queries_that_were_dropped_touch_no_sink_at_recovery(spark: SparkSession, tmp_path: Path) -> None:
+    made = f"CREATE QUERY q AS SELECT ISTREAM(v) FROM s [NOW] INTO parquet OPTIONS ('path' = '{tmp_path}/out', 'existing' = 'replace')"
+    engine = Engine(spark, tmp_path / "state", clock=ManualClock())
+    engine.execute(f"CREATE STREAM s (v INT); {made}")
+    engine.push("s", [(1, (1,))])
+    engine.advance(1)
+    engine.execute(made.replace("CREATE", "ALTER").replace("(v)", "(v + 10 AS v)"))
+    engine.push("s", [(2, (2,))])
+    engine.advance(2)
+    engine.execute(f"CREATE QUERY once AS SELECT ISTREAM(v) FROM s [NOW] INTO parquet OPTIONS ('path' = '{tmp_path}/once')")
+    engine.push("s", [(3, (3,))])
+    engine.advance(3)
+    engine.execute("DROP QUERY once")
+    engine.step()
+    crashed(engine)
+    engine = Engine(spark, tmp_path / "state", clock=ManualClock())
+    engine.execute("DROP QUERY IF EXISTS q")
+    engine.execute(made)
+    assert [query.name for query in engine.queries()] == ["q"], "what was dropped is made anew"
+    crashed(engine)
+    assert [commit.rows for commit in read_commits(tmp_path / "once")] == [1]
 
 
 DOWN: list[bool] = []
