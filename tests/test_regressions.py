@@ -343,5 +343,5 @@ def test_22_a_bounded_rows_window_over_a_year_keeps_bounded_state(spark: SparkSe
         executor.move()
         play.engine._loop.tidy()
     assert executor.fragment.synopsis_rows <= 10
-    assert sum(chunk.rows for chunk in play.engine._logs["a"].chunks) <= 100
+    assert sum(chunk.rows for chunk in play.engine._inputs.logs["a"].chunks) <= 100
     assert play.engine.query("q").growing() == ()

@@ -45,7 +45,7 @@ def polled(engine: Engine, rows: int, seconds: float = 60) -> int:
 
 
 def streaming(engine: Engine) -> StreamingSource:
-    (source,) = engine._sources
+    (source,) = engine._inputs.sources
     assert isinstance(source, StreamingSource)
     return source
 
@@ -220,7 +220,7 @@ def test_kafka_values_become_tuples_or_dead_letters(spark: SparkSession, kafka: 
         )
         assert engine.counts("coded") == {"taken": 3}
         assert engine.counts("plain") == {"taken": 10}
-        assert engine._inlets["temperature"].position["batch"] >= 2, "maxOffsetsPerTrigger is the user's"
+        assert engine._inputs.inlets["temperature"].position["batch"] >= 2, "maxOffsetsPerTrigger is the user's"
         found = [(result.at, *result.row.values()) for result in engine.query("q").results()]
         assert found == [(at, f"s{at % 3}", at / 2) for at in (1, 2, 3, 4, 5)]
     produce(kafka, "temperature", ['{"sensor": "s0", "celsius": 3, "at": 6}'])

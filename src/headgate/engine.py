@@ -22,18 +22,14 @@ from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
-from urllib.parse import quote
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
-from headgate.catalog import UNLIMITED, Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View, late_name
+from headgate.catalog import UNLIMITED, Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View
 from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked, defined
 from headgate.delta.lower import lower
-from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat import in_force
 from headgate.heartbeat.bounds import Bound
@@ -43,25 +39,21 @@ from headgate.heartbeat.manager import Heartbeats, base
 from headgate.heartbeat.saved import restore, saved
 from headgate.heartbeat.why import Why, why
 from headgate.log.journal import Fact, Journal
-from headgate.log.log import Log
 from headgate.runtime import status
 from headgate.runtime.executor import Executor
 from headgate.runtime.fragment import Fragment
+from headgate.runtime.inputs import Inputs
 from headgate.runtime.lock import Lock
 from headgate.runtime.loop import Epoch, Loop
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.query import RunningQuery
-from headgate.runtime.session import let_go, started
-from headgate.runtime.staging import on_files
+from headgate.runtime.session import started
+from headgate.runtime.staging import fresh_folder, on_files
 from headgate.runtime.statements import Statement, Statements
 from headgate.runtime.trouble import Trouble
 from headgate.server.listener import Listener, listening
 from headgate.sinks.made import made
-from headgate.sources.files import FILES, FileSource
-from headgate.sources.inlet import Inlet, ticks
-from headgate.sources.source import Source
-from headgate.sources.streaming import StreamingSource, streams
-from headgate.sources.tables import TableSource
+from headgate.sources.inlet import ticks
 
 POLL_SECONDS = 0.5
 WAIT_SECONDS = 0.05
@@ -98,17 +90,16 @@ class Engine:
         self._statements = Statements()
         self._heartbeats = Heartbeats(self.catalog.declarations)
         self._heartbeats.set_date(self.clock.date_us(), self.clock.now_us())
-        self._inlets: dict[str, Inlet] = {}
-        self._sources: list[Source] = []
-        self._schemas: dict[str, StructType] = {}
-        self._logs: dict[str, Log] = {}
-        self._loop = Loop(self.clock, self._heartbeats, self._logs, self._journal, lambda: self.catalog.settings)
+        self._wake = threading.Event()
+        """Something has arrived, or is to end: whoever waits for the next look at the sources need not."""
+        self._inputs = Inputs(
+            self.spark, self._directory, self.catalog, self._heartbeats, self._journal, self.clock, self._wake.set
+        )
+        self._loop = Loop(self.clock, self._heartbeats, self._inputs.logs, self._journal, lambda: self.catalog.settings)
         self._trouble = Trouble()
         self._resuming: dict[str, tuple[Query, str | None]] = {}
         """While the journal is read: queries that were registered and not dropped so far, and where their files are."""
         self._stopping = False
-        self._wake = threading.Event()
-        """Something has arrived, or is to end: whoever waits for the next look at the sources need not."""
         self._dropped = False
         self._told_us = -STATUS_US
         self._listeners: list[Listener] = []
@@ -128,12 +119,9 @@ class Engine:
         """Let go of sources and sinks, and leave a checkpoint if there is a directory; Spark goes on."""
         for listener in self._listeners:
             listener.stop()
-        for source in self._sources:
-            source.stop()
-            let_go(source.session)
+        self._inputs.close()
         for query in self.queries():
-            query.outbox.close()
-            let_go(query.executor.session)
+            query.close()
         self._journal.checkpoint(self._facts)
         self._journal.close()
         self._lock.release()
@@ -147,17 +135,14 @@ class Engine:
         found = self._journal.read()
         if not found:
             return False
-        for inlet in self._inlets.values():
-            self._add_source(inlet.stream)
+        for inlet in self._inputs.inlets.values():
+            self._inputs.connect(inlet.stream)
         for definition, folder in self._resuming.values():
             self._add_query(definition, folder)
         self._resuming, self._journal.waiting = {}, {}
         self.clock.go_on()
         self._heartbeats.set_date(self.clock.date_us(), self.clock.now_us())
-        for inlet in self._inlets.values():
-            for log in (inlet.log, inlet.dead):
-                log.check()
-                log.sweep()
+        self._inputs.check_files()
         for query in self.queries():
             query.check_files()
             for stream in query.streams() if query.epochs else ():  # one that never ran has given no heartbeat
@@ -194,7 +179,7 @@ class Engine:
         """As before the restart; but what queries and sources need of the world is only touched for those that are left."""
         match definition:
             case Stream() | Relation():
-                self._add_input(definition, folder)
+                self._inputs.add(definition, folder)
             case Query() | Altered(Query()):
                 query = definition.now if isinstance(definition, Altered) else definition
                 assert isinstance(query, Query)
@@ -215,23 +200,13 @@ class Engine:
             known = {source: found.deviation for _, source, found in members}
             yield "engine", {"sensors": [stream, known, None if rate is None else str(rate)]}
         yield "engine", {"heartbeats": saved(self._heartbeats), "now": self.clock.now_us()}
-        for inlet in self._inlets.values():
-            yield from ((log.subject, log.state()) for log in (inlet.log, inlet.dead))
-            yield inlet.subject, inlet.state()
-        for source in self._sources:
-            if isinstance(source, FileSource | TableSource):
-                yield source.subject, source.state()
+        yield from self._inputs.facts()
         for query in self.queries():
             yield from query.facts()
 
     def _sweep(self) -> None:
         """Delete the folders of what is no longer known."""
-        known = {
-            "streams": {inlet.log.directory for inlet in self._inlets.values()},
-            "dead": {inlet.dead.directory for inlet in self._inlets.values()},
-            "sources": {self._directory / "sources" / inlet.folder for inlet in self._inlets.values()},
-            "queries": {query.executor.directory for query in self.queries()},
-        }
+        known = self._inputs.folders() | {"queries": {query.executor.directory for query in self.queries()}}
         for kind, folders in known.items():
             there = self._directory / kind
             for folder in there.iterdir() if there.exists() else ():
@@ -276,7 +251,7 @@ class Engine:
         if isinstance(made, Query):
             folder = self.query(made.name).executor.directory.name
         elif isinstance(made, Stream | Relation):
-            folder = self._inlets[made.name].folder
+            folder = self._inputs.inlets[made.name].folder
         statement = self._statements.of(said, definition, self.clock.now_us(), folder)
         done = lambda: self._statements.add(statement, definition)  # noqa: E731
         undo = lambda: self._take_back(definition)  # noqa: E731
@@ -311,7 +286,7 @@ class Engine:
             case Altered(Query() as query, Query() as before):
                 self._replace_query(query, before)
             case Altered(Stream() as stream):
-                self._reshape(stream)
+                self._inputs.reshape(stream)
             case Altered():
                 pass
             case Setting():
@@ -328,25 +303,16 @@ class Engine:
         self._heartbeats.generator.set_unit(settings.clock_unit_us)
         for stream in self.catalog.streams.values():
             self._heartbeats.timelines[stream.name].stream = stream
-            self._inlets[stream.name].stream = stream
+            self._inputs.inlets[stream.name].stream = stream
         self._heartbeats.heed()
 
     def _forget(self, dropped: Dropped) -> None:
         """Stop what was dropped. Its files go when no epoch runs any more that may read them."""
         match dropped.kind:
             case "query" if dropped.name:
-                query = self._loop.queries.pop(dropped.name)
-                query.outbox.close()
-                let_go(query.executor.session)
+                self._loop.queries.pop(dropped.name).close()
             case "stream" | "relation" if dropped.name:
-                inlet = self._inlets.pop(dropped.name, None)
-                for source in [source for source in self._sources if source.inlet is inlet]:
-                    source.stop()
-                    self._sources.remove(source)
-                self._heartbeats.remove(dropped.name)
-                for known in (self._schemas, self._logs):
-                    for log in (dropped.name, late_name(dropped.name)):
-                        known.pop(log, None)
+                self._inputs.drop(dropped.name)
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
         """Make a Python function usable in CQL by name: a plain function with the SQL type it returns, or a Spark UDF,
@@ -358,70 +324,16 @@ class Engine:
         if getattr(registered, "evalType", None) in AGGREGATING:
             self._journal.record("engine", {"aggregate": name.lower()})
 
-    def _add_input(self, stream: Stream | Relation, folder: str | None = None) -> None:
-        schema = self._shape(stream)
-        self._heartbeats.add(stream, self.clock.now_us())
-        folder = folder or self._folder("streams", stream.name)
-        inlet = Inlet(
-            stream, to_arrow_schema(schema, timezone="UTC"), self._directory, self._heartbeats, self._journal, folder,
-            self.clock.stand_at,
-        )  # fmt: skip
-        self._inlets[stream.name] = inlet
-        self._logs[stream.name] = inlet.log
-        if isinstance(stream, Stream):
-            self._logs[late_name(stream.name)] = inlet.dead
-
-    def _add_source(self, stream: Stream | Relation) -> None:
-        inlet = self._inlets[stream.name]
-        if stream.connector is None or stream.connector.format == "memory":
-            return
-        if stream.domain is not None and streams(stream.connector):
-            checkpoints = self._directory / "sources"
-            self._sources.append(StreamingSource(self.spark, inlet, stream.connector, checkpoints, self._wake.set))
-        elif stream.connector.format in FILES:
-            self._sources.append(FileSource(self.spark, inlet, stream.connector))
-        else:
-            self._sources.append(TableSource(self.spark, inlet, stream.connector))
-
-    def _shape(self, stream: Stream | Relation) -> StructType:
-        """What the log of a stream or relation holds, as Spark has it; the same of a stream's dead letters."""
-        columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
-        sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
-        schema = self.spark.createDataFrame([], f"{columns}{sign}, _t BIGINT, _s BIGINT").schema
-        self._schemas[stream.name] = schema
-        if isinstance(stream, Stream):
-            late = self.catalog.late_of(stream)
-            letters = ", ".join(f"{name(column.name)} {column.type}" for column in late.columns)
-            self._schemas[late.name] = self.spark.createDataFrame([], f"{letters}, _t BIGINT, _s BIGINT").schema
-        return schema
-
-    def _reshape(self, stream: Stream) -> None:
-        """A stream has one more column: rows that are in the log already have none there."""
-        self._inlets[stream.name].shape(stream, to_arrow_schema(self._shape(stream), timezone="UTC"))
-        self._heartbeats.timelines[stream.name].stream = stream
-        for source in self._sources:
-            if source.inlet is self._inlets[stream.name]:
-                source.reshape()
-
-    def _folder(self, kind: str, name: str) -> str:
-        """Where a new stream or query has its files: never where another of that name had them."""
-        plain = quote(name.lower(), safe="").replace(".", "%2E")
-        folder, number = plain, 1
-        while (self._directory / kind / folder).exists():
-            number += 1
-            folder = f"{plain}.{number}"
-        return folder
-
     def _replace_query(self, query: Query, before: Query) -> None:
         """The old one ends where it is and the new one begins, at least as far; the others notice nothing."""
-        old = self._loop.queries[before.name]
+        old = self._loop.queries.pop(before.name)
         try:
             self._add_query(query)
-        except UserError:
+        except Exception:
             self.catalog.queries[before.name.lower()] = before
+            self._loop.queries[before.name] = old
             raise
-        old.outbox.close()
-        let_go(old.executor.session)
+        old.close()
 
     def _add_query(self, query: Query, folder: str | None = None) -> None:
         program, brief = lower(query.plan), lower(query.plan, few=True)
@@ -429,11 +341,13 @@ class Engine:
         whole = frozenset(relations.intersection(program.streams()))
         start = self._start(query, [stream for stream in program.streams() if stream not in whole])
         fragment = Fragment(query.name, query.text, program, brief, start, whole)
-        directory = self._directory / "queries" / (folder or self._folder("queries", query.name))
+        directory = self._directory / "queries" / (folder or fresh_folder(self._directory / "queries", query.name))
         directory.mkdir(parents=True, exist_ok=True)
         try:
             self._refuse_partial(whole)
-            executor = Executor(self.spark, fragment, self._logs, self._schemas, directory, self._partitions, self._journal)
+            executor = Executor(
+                self.spark, fragment, self._inputs.logs, self._inputs.schemas, directory, self._partitions, self._journal
+            )
             sink = made(query, program.kind, program.columns, self.spark, directory, self._default_sink)
             outbox = Outbox(query.name, program.domain, sink, directory, self._journal)
             if not self.clock.standing:
@@ -446,7 +360,7 @@ class Engine:
     def _refuse_partial(self, relations: Iterable[str]) -> None:
         """A relation of which rows are gone that other queries no longer needed cannot be read by a new one."""
         for relation in relations:
-            if self._logs[relation].forgotten is not None and not self.clock.standing:
+            if self._inputs.logs[relation].forgotten is not None and not self.clock.standing:
                 raise UserError(
                     "relation-forgotten", f'the first rows of relation "{relation}" are not kept any more',
                     detail="No query needed them when newer ones had come.",
@@ -455,7 +369,7 @@ class Engine:
 
     def _start(self, query: Query, streams: Iterable[str]) -> Tick | None:
         """Behind which instant a new query sees its streams: what they were last complete up to, or all that is still kept."""
-        kept = [forgotten for stream in streams if (forgotten := self._logs[stream].forgotten) is not None]
+        kept = [forgotten for stream in streams if (forgotten := self._inputs.logs[stream].forgotten) is not None]
         given = [limit for stream in streams if (limit := self._heartbeats.limit(base(stream))) is not None]
         known = kept if query.from_beginning else [*kept, *given]
         return max(known) if known else None
@@ -463,8 +377,8 @@ class Engine:
     def _add_or_forget(self, stream: Stream | Relation) -> None:
         """A stream that cannot be set up is not known either: its name is free for the next attempt."""
         try:
-            self._add_input(stream)
-            self._add_source(stream)
+            self._inputs.add(stream)
+            self._inputs.connect(stream)
         except Exception:
             kind = "stream" if isinstance(stream, Stream) else "relation"
             del self.catalog.of_kind(kind)[stream.name.lower()]
@@ -480,7 +394,9 @@ class Engine:
         Returns how many went to the log; the others are in `dead_letters(stream)`.
         """
         with self._journal.turn:
-            taken = self._inlet(stream).push(rows, self.clock)  # durable when this returns, from whichever thread it is called
+            taken = self._inputs.inlet(stream).push(
+                rows, self.clock
+            )  # durable when this returns, from whichever thread it is called
         self.wake()
         return taken
 
@@ -495,12 +411,8 @@ class Engine:
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Listener:
         """Take rows over HTTP too, until the listener or the engine is stopped; port 0 chooses a free one."""
-        self._listeners.append(listening(self, self._inlet, host, port, token))
+        self._listeners.append(listening(self, self._inputs.inlet, host, port, token))
         return self._listeners[-1]
-
-    def _inlet(self, name: str) -> Inlet:
-        relation = self.catalog.relations.get(name.lower())
-        return self._inlets[relation.name if relation is not None else self.catalog.stream(name).name]
 
     def step(self) -> list[Epoch]:
         """Take every query as far as its inputs are complete by what arrived and what was promised."""
@@ -533,29 +445,11 @@ class Engine:
 
         A source that cannot be read holds up no other: its error is raised when all have been tried.
         """
-        return self._from_sources(lambda source: source.poll(self.clock))
-
-    def _from_sources(self, take: Callable[[Source], int]) -> int:
-        taken, failed = 0, None
-        for source in list(self._sources):
-            try:
-                taken += take(source)
-            except UserError as error:
-                failed = failed or error
-            except KeyError:
-                if source in self._sources:
-                    raise
-                continue  # its stream was dropped meanwhile
-            with self._journal.turn:
-                if source in self._sources and source.starting:
-                    self._heartbeats.resume(source.inlet.stream.name, self.clock.now_us())
-        if failed is not None:
-            raise failed
-        return taken
+        return self._inputs.take(lambda source: source.poll(self.clock))
 
     def run_once(self) -> None:
         """Process all that is available and take the end of the input as the last heartbeat."""
-        self._from_sources(lambda source: source.drain(self.clock))
+        self._inputs.take(lambda source: source.drain(self.clock))
         last = {domain: self._last(domain) for domain in TimeDomain}
         ends = {query.name: last[query.domain] for query in self.queries()}
         self._loop.take_all({name: end for name, end in ends.items() if end is not None})
@@ -710,7 +604,7 @@ class Engine:
 
     def _why(self, query: RunningQuery) -> Why:
         streams = query.streams()
-        waiting = {stream: self._logs[stream].rows_after(query.reached) for stream in streams}
+        waiting = {stream: self._inputs.logs[stream].rows_after(query.reached) for stream in streams}
         now_us = self.clock.now_us()
         return why(self._heartbeats, query.name, streams, query.reached if query.epochs else None, waiting, now_us)
 
@@ -721,12 +615,12 @@ class Engine:
 
     def counts(self, stream: str) -> dict[str, int]:
         """How many tuples went to the log, and how many to the dead letters, by reason."""
-        inlet = self._inlet(stream)
+        inlet = self._inputs.inlet(stream)
         return {"taken": inlet.log.rows, **inlet.counts}
 
     def dead_letters(self, stream: str) -> list[dict[str, Any]]:
         """The tuples that came late or could not be read, with the reason."""
-        inlet = self._inlet(stream)
+        inlet = self._inputs.inlet(stream)
         columns = inlet.dead_schema.names
         return [row for chunk in inlet.dead.chunks for row in pq.ParquetFile(chunk.path).read(columns).to_pylist()]
 

@@ -15,6 +15,7 @@ from headgate.plan.bounds import Growing
 from headgate.plan.explain import explained
 from headgate.runtime.executor import Executor
 from headgate.runtime.outbox import Outbox
+from headgate.runtime.session import let_go
 from headgate.sinks.sink import Result, in_order
 
 
@@ -121,6 +122,11 @@ class RunningQuery:
         if self.executor.fragment.due() and not self.executor.fragment.failed:
             self.executor.move()
         self.outbox.tidy()
+
+    def close(self) -> None:
+        """Let go of its sink and of its session."""
+        self.outbox.close()
+        let_go(self.executor.session)
 
     def facts(self) -> list[Fact]:
         """How far it has come, for a checkpoint."""

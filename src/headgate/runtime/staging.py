@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from urllib.parse import quote
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, Observation
@@ -72,3 +73,13 @@ def on_files(directory: str | Path) -> Path:
             hint="Give a folder that the driver and all workers have mounted under the same path, for example by NFS.",
         )  # fmt: skip
     return Path(directory).absolute()
+
+
+def fresh_folder(parent: Path, name: str) -> str:
+    """Where a new stream or query has its files: never where another of that name had them."""
+    plain = quote(name.lower(), safe="").replace(".", "%2E")
+    folder, number = plain, 1
+    while (parent / folder).exists():
+        number += 1
+        folder = f"{plain}.{number}"
+    return folder
