@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -109,7 +110,7 @@ def mortal(strike_at: int | None, strike: Callable[[], None] = _raise) -> Iterat
     ]  # fmt: skip
     small: list[tuple[Any, str, Any]] = [
         (journal, "CHECKPOINT_BYTES", 4_000), (log, "MERGE_AT", 4), (fragment, "MOVE_COST_ROWS", 20),
-        (threading, "Thread", AtOnce),
+        (journal, "threading", SimpleNamespace(Thread=AtOnce, RLock=threading.RLock)),
     ]  # fmt: skip
     before = [(owner, name, getattr(owner, name)) for owner, name in places]
     before += [(owner, name, getattr(owner, name)) for owner, name, _ in small]
