@@ -41,7 +41,8 @@ BEGIN_SECONDS = 120
 EPOCH_US = 1_767_225_600_000_000
 """The first instant of TIMESTAMP time: 2026-01-01; one unit of integer time is a millisecond there."""
 
-SCRIPT = """CREATE STREAM debits (transfer BIGINT, account INT, amount BIGINT, at {kind}) TIMESTAMP BY at
+SCRIPT = """SET epoch_rows = {epoch_rows};
+CREATE STREAM debits (transfer BIGINT, account INT, amount BIGINT, at {kind}) TIMESTAMP BY at
   FROM parquet OPTIONS ('path' = '{folder}/debits');
 CREATE STREAM credits (transfer BIGINT, account INT, amount BIGINT, at {kind}) TIMESTAMP BY at
   FROM parquet OPTIONS ('path' = '{folder}/credits');
@@ -265,7 +266,8 @@ def play(load: Load, folder: Path, console: Console) -> list[str]:
     script = folder / "bank.cql"
     unit = " MILLISECONDS" if load.in_time else ""
     bounds = {f"{name}_within": f"{most}{unit}" for name, most in within.items()}
-    script.write_text(SCRIPT.format(kind="TIMESTAMP" if load.in_time else "BIGINT", folder=folder, **bounds), encoding="utf-8")
+    kind, epoch_rows = "TIMESTAMP" if load.in_time else "BIGINT", max(2_000, load.transfers // 20)  # many outputs to look at
+    script.write_text(SCRIPT.format(kind=kind, folder=folder, epoch_rows=epoch_rows, **bounds), encoding="utf-8")
     auditor = Auditor(folder / "balances", load.in_time)
     each = -(-len(coming) // max(load.kills, 1))
     bar = Progress(
