@@ -95,7 +95,7 @@ def main() -> None:
                 while True:
                     enough = kills >= options.kills
                     die_at = 0 if enough or kills % 2 else random.randrange(1, max(2, steps // 3))
-                    within_s = LONGEST_S if enough or die_at else random.uniform(3, 25)
+                    within_s = LONGEST_S if enough or die_at else random.uniform(4, 16)
                     found = Life(where, die_at).ended(within_s)
                     if found is not None:
                         break
@@ -104,6 +104,8 @@ def main() -> None:
                     if die_at:
                         at_steps.add(die_at)
                     bar.advance(task)
+                    if not console.is_terminal and kills % 10 == 0:
+                        console.print(f"{kills} kills")
                     tear(where, random)
                 if found["outcome"] != expected:
                     (Path(tempfile.gettempdir()) / "faults-differ.json").write_text(json.dumps([expected, found["outcome"]]))
