@@ -31,7 +31,7 @@ from headgate.log import journal, log
 from headgate.runtime import fragment
 from headgate.sinks.files import read_commits
 
-ROUNDS = 6
+ROUNDS = 4
 ROWS = 6
 END = 10 * ROUNDS + 60
 
