@@ -47,6 +47,7 @@ class Loop:
 
     def step(self) -> list[Epoch]:
         """Take every query as far as its inputs are complete, or as far as one epoch goes."""
+        self.deliver()  # what a crash or a sink that was down left waiting goes before anything new
         with self.journal.turn:
             now_us = self.clock.now_us()
             self.heartbeats.set_date(self.clock.date_us(), now_us)
