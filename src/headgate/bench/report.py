@@ -214,7 +214,7 @@ def small_epochs(spark: SparkSession, folder: Path, epochs: int, done: Callable[
     session.conf.set("spark.sql.streaming.pollingDelay", "100ms")  # looking for files in our turn, it would disturb us
     context = spark.sparkContext
     groups = [f"headgate-epoch-{epoch}" for epoch in range(WARM_UP_EPOCHS + epochs)]
-    seconds = []
+    seconds, jobs = [], []
     with Engine(spark, folder / "engine") as engine, ExitStack() as stack:
         engine.execute(f"CREATE STREAM s ({COLUMNS}) TIMESTAMP BY at; {LAST_MINUTE.cql}")
         native = streaming(session, SLIDING, arriving, 1, folder / "native").trigger(processingTime="0 seconds").start()
@@ -226,12 +226,12 @@ def small_epochs(spark: SparkSession, folder: Path, epochs: int, done: Callable[
             begun = perf_counter()
             engine.step()
             seconds.append(perf_counter() - begun)
+            jobs.append(len(context.statusTracker().getJobIdsForGroup(group)))  # Spark does not remember them for long
             pq.write_table(new, staged)
             staged.rename(arriving / f"{epoch:06d}.parquet")
             native.processAllAvailable()
             done()
         batches = [progress.durationMs["triggerExecution"] / 1000 for progress in native.recentProgress if progress.numInputRows]
-    jobs = [len(context.statusTracker().getJobIdsForGroup(group)) for group in groups]
     return SmallEpochs(seconds[WARM_UP_EPOCHS:], batches[WARM_UP_EPOCHS:], jobs[WARM_UP_EPOCHS:])
 
 
