@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-faults test-bank test-endurance test-backlog check format bench fuzz clean python java
+.PHONY: help demo test test-faults test-bank test-endurance test-backlog test-cluster check format bench fuzz clean python java
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,8 +13,11 @@ help: ## list what there is
 demo: $(READY) java ## three feeds, three continuous queries, one feed goes silent: about a minute
 	@$(BIN)/headgate demo
 
-test: $(READY) java ## all tests, on DuckDB and on local Spark
-	$(BIN)/pytest -n 2 --dist worksteal
+test: $(READY) java ## all tests but those below, on DuckDB and on local Spark
+	$(BIN)/pytest -n 2 --dist worksteal -m "not cluster"
+
+test-cluster: $(READY) java ## a standalone cluster with two workers, one of which is killed in an epoch; Spark Connect
+	$(BIN)/pytest -m cluster
 
 test-faults: $(READY) java ## kill processes and restart them, 100 times and more: make test-faults KILLS=200 SEED=1
 	$(BIN)/python -m tests.faults --kills $(or $(KILLS),100) $(if $(SEED),--seed $(SEED))

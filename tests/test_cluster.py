@@ -39,6 +39,7 @@ def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     return results
 
 
+@pytest.mark.cluster
 def test_a_worker_killed_in_an_epoch_is_not_seen_in_the_output(
     cluster: Cluster, undisturbed: dict[str, list[str]], tmp_path: Path
 ) -> None:
@@ -58,6 +59,7 @@ def test_a_worker_killed_in_an_epoch_is_not_seen_in_the_output(
     assert json.loads((tmp_path / "results.json").read_text()) == undisturbed
 
 
+@pytest.mark.cluster
 def test_a_spark_connect_session_gives_the_same(undisturbed: dict[str, list[str]], tmp_path: Path) -> None:
     """A process of its own: pyspark decides for the whole process whether its functions are those of Connect."""
     pytest.importorskip("grpc", reason="Spark Connect needs grpc: pip install 'headgate[connect]'")

@@ -364,13 +364,13 @@ def test_any_words_are_answered_by_a_plan_or_an_error(text: str) -> None:
     answered(text, known())
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(statements())
 def test_any_sentence_is_answered_by_a_plan_or_an_error(text: str) -> None:
     answered(text, known())
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(mutated())
 def test_any_change_of_a_real_query_is_answered_by_a_plan_or_an_error(changed: tuple[Case, str]) -> None:
     case, text = changed
