@@ -281,7 +281,11 @@ RUNNING: dict[str, Callable[[Engine], object]] = {
         engine.push("ticks", [(1, ("not a number", 1))]), engine.advance(1),
     ),
     "a folder that another query writes to": lambda engine: [
-        engine.execute(f"CREATE QUERY {one} AS SELECT v FROM ticks INTO parquet OPTIONS ('path' = '{engine._directory}/out')")
+        (
+            engine.execute(f"CREATE QUERY {one} AS SELECT v FROM ticks INTO parquet OPTIONS ('path' = '{engine._directory}/out')"),
+            engine.push("ticks", [(1, ("a", 1))]),
+            engine.advance(1),
+        )
         for one in ("mine", "yours")
     ],
     "a database without a driver": lambda engine: engine.execute(

@@ -359,7 +359,8 @@ def test_a_database_that_is_down_is_found_when_a_query_is_created_and_waited_for
         sink(spark, tmp_path / "q", away)
     sink(spark, tmp_path / "q", away.replace("127.0.0.1:1/", f"127.0.0.1:{postgres.port}/"))
     restarted = sink(spark, tmp_path / "q", away)
-    assert restarted.delivered() is None
+    with pytest.raises(UserError, match="sink-failed"):
+        restarted.delivered()
     with pytest.raises(UserError, match="sink-failed"):
         restarted.deliver(deliveries(*FIRST))
 
