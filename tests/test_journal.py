@@ -180,6 +180,13 @@ def test_a_missing_checkpoint_or_segment_is_named(tmp_path: Path) -> None:
         journal.wait()
     journal.close()
     (checkpoint,) = (tmp_path / "journal").glob("*.checkpoint")
+    (lines,) = (tmp_path / "journal").glob("*.lines")
+    whole = lines.read_bytes()
+    lines.unlink()
+    with pytest.raises(UserError, match=r"lines.* cannot be used"):
+        opened(tmp_path)
+    lines.write_bytes(whole)
+    assert opened_total(tmp_path) == 3
     checkpoint.unlink()
     with pytest.raises(UserError, match=r"checkpoint.* cannot be used"):
         opened(tmp_path)

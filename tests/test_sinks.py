@@ -82,7 +82,7 @@ def sink(spark: SparkSession, directory: Path, into: str) -> Sink:
     catalog = Catalog()
     define(f"CREATE STREAM s (k STRING, v DOUBLE); CREATE QUERY q AS SELECT k, v FROM s [RANGE 9] INTO {into}", catalog)
     query = catalog.queries["q"]
-    return made(query, "relation", query.plan.columns, spark, directory)
+    return made(query, spark, directory)
 
 
 FIRST: tuple[Row, ...] = ((3, "+", "b", 2.0), (1, "+", "a", 1.0), (3, "-", "a", 1.0), (3, "+", "a", None))

@@ -348,7 +348,7 @@ class Engine:
             executor = Executor(
                 self.spark, fragment, self._inputs.logs, self._inputs.schemas, directory, self._partitions, self._journal
             )
-            sink = made(query, program.kind, program.columns, self.spark, directory, self._default_sink)
+            sink = made(query, self.spark, directory, self._default_sink)
             outbox = Outbox(query.name, program.domain, sink, directory, self._journal)
             if not self.clock.standing:
                 outbox.continue_numbers()

@@ -245,6 +245,8 @@ def facts(directory: Path, cut_off: bool = False) -> Iterator[Fact]:
     if checkpoints:
         yield from _checkpoint_facts(checkpoints[-1])
     segments = [segment for segment in sorted(directory.glob("*.lines")) if int(segment.stem) >= first]
+    if checkpoints and not segments:  # it was begun before the checkpoint
+        raise torn(checkpoints[-1].with_suffix(".lines"), "it is missing")
     for expected, segment in enumerate(segments, first):
         if int(segment.stem) != expected:
             missing = segment.with_stem(f"{expected:012d}")

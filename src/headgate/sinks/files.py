@@ -30,11 +30,12 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog import Connector
 from headgate.cql import into
+from headgate.log.journal import synced
 from headgate.runtime.session import let_go, own
 from headgate.runtime.staging import address
 from headgate.sinks import shape
 from headgate.sinks.sink import Delivery
-from headgate.sinks.writer import identity, settle, settle_file, sync, taken
+from headgate.sinks.writer import identity, settle, settle_file, taken
 
 FOLD_AT = 1_000
 """How many records are folded into one file."""
@@ -212,7 +213,7 @@ class FileSink:
             packed = "" if file.suffix == f".{self.connector.format}" else file.suffix  # as in .json.gz
             names.append(f"{delivery.number:012d}-{part:05d}.{self.connector.format}{packed}")
             settle_file(file, self.folder / names[-1])
-        sync(self.folder)
+        synced(self.folder)
         return names, rows
 
     def _commit(self, delivery: Delivery, files: list[str], rows: int) -> None:

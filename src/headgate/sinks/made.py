@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from headgate.catalog import Column, Connector, Query
+from headgate.catalog import Connector, Query
 from headgate.sinks.callback import CallbackSink
 from headgate.sinks.console import ConsoleSink
 from headgate.sinks.delta import DeltaSink
@@ -19,12 +17,8 @@ from headgate.sinks.memory import MemorySink
 from headgate.sinks.sink import Sink
 from headgate.sinks.webhook import WebhookSink
 
-Kind = Literal["stream", "relation"]
 
-
-def made(
-    query: Query, kind: Kind, columns: Sequence[Column], session: SparkSession, directory: Path, default: str = "memory"
-) -> Sink:
+def made(query: Query, session: SparkSession, directory: Path, default: str = "memory") -> Sink:
     """The sink of a query.
 
     `directory` is the query's own in the engine's directory: a sink may keep small files of its own in it, which must be there

@@ -7,11 +7,11 @@ out.
 
 from __future__ import annotations
 
-import os
 import uuid
 from pathlib import Path
 
 from headgate.errors import UserError
+from headgate.log.journal import synced
 
 
 def known(directory: Path) -> bool:
@@ -33,21 +33,13 @@ def settle(path: Path, text: str) -> None:
     staged = path.with_name(f".{path.name}.staged")
     staged.write_text(text, encoding="utf-8")
     settle_file(staged, path)
-    sync(path.parent)
+    synced(path.parent)
 
 
 def settle_file(staged: Path, path: Path) -> None:
     """Put a file under its name; the folder is synchronized by whoever puts the last one there."""
-    sync(staged)
+    synced(staged)
     staged.replace(path)
-
-
-def sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def taken(what: str, by: str) -> UserError:
