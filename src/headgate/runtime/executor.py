@@ -420,7 +420,7 @@ def needed(readers: Iterable[Executor], log: str, chunk: Chunk) -> bool:
         fragment = executor.fragment
         if fragment.ahead != "nothing":
             taken = executor.taken(log)
-            if chunk.arrived > taken.arrived or chunk.high > taken.upto:
+            if chunk.arrived > taken.arrived or chunk.high > min(taken.upto, fragment.after):
                 return True
             continue
         for source in fragment.program.inputs:

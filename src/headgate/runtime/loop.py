@@ -17,6 +17,7 @@ from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.manager import LATE, Heartbeats
 from headgate.log.journal import Journal
 from headgate.log.log import Log
+from headgate.runtime.asking import Asking
 from headgate.runtime.executor import needed, positions
 from headgate.runtime.fragment import Fragment
 from headgate.runtime.query import RunningQuery
@@ -39,10 +40,12 @@ class Epoch:
 
 class Loop:
     def __init__(
-        self, clock: Clock, heartbeats: Heartbeats, logs: Mapping[str, Log], journal: Journal, settings: Callable[[], Settings]
-    ) -> None:
+        self, clock: Clock, heartbeats: Heartbeats, asking: Asking, logs: Mapping[str, Log], journal: Journal,
+        settings: Callable[[], Settings],
+    ) -> None:  # fmt: skip
         self.clock = clock
         self.heartbeats = heartbeats
+        self.asking = asking
         self.logs = logs
         self.journal = journal
         self.settings = settings
@@ -57,7 +60,9 @@ class Loop:
         """Take every query as far as its inputs are complete, or as far as one epoch goes."""
         self.deliver()  # what a crash or a sink that was down left waiting goes before anything new
         with self.journal.turn:
-            self.heartbeats.set_date(self.clock.date_us(), self.clock.now_us())
+            now_us = self.clock.now_us()
+            self.heartbeats.set_date(self.clock.date_us(), now_us)
+            self.asking.beat(now_us)
         return self.take(dict.fromkeys(self.queries))
 
     def take(self, heartbeats: Mapping[str, Tick | None]) -> list[Epoch]:
@@ -115,9 +120,13 @@ class Loop:
                 found[part] = max(known, default=None)
         return found
 
-    def ask(self, stream: str) -> bool:
-        """Ask for an enabling timestamp of a stream; whether its heartbeat has moved."""
-        return False
+    def ask(self, streams: Iterable[str], due: Tick | None = None) -> bool:
+        """Ask for enabling timestamps of streams that are read together; whether any of them moved.
+
+        With `due`, the instant that waits to be complete: only if their answers make it so, since otherwise they are of no use.
+        """
+        with self.journal.turn:
+            return self.asking.ask(streams, self.clock.now_us(), due)
 
     def give(self, streams: Iterable[str], until: Tick) -> None:
         with self.journal.turn:

@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from headgate.runtime.query import RunningQuery
 
 
-class Streams:
-    """A stream as one that can be asked."""
+class Sources:
+    """What the streams of a fragment come from."""
 
-    def __init__(self, turn: Turn, name: str) -> None:
-        self.turn = turn
-        self.name = name
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
 
     def ask(self) -> bool:
-        moved = self.turn.loop.ask(self.name)
-        if moved:
-            self.turn.targets = None
+        """The answer has an instant that it waits for; a part is glad of any that takes it further."""
+        stage, turn = self.stage, self.stage.turn
+        due = turn.query.due() if stage is turn.root else None
+        moved = turn.loop.ask(stage.fragment.part.streams, due)
+        turn.targets = None if moved else turn.targets
         return moved
 
 
@@ -40,7 +41,6 @@ class Turn:
         self.query = query
         self.fixed = fixed
         self.targets: Mapping[str, Tick | None] | None = None
-        self.streams: dict[str, Streams] = {}
         self.stages = {executor.fragment.part.name: Stage(self, executor) for executor in query.executors}
 
     @property
@@ -55,21 +55,16 @@ class Turn:
             self.targets = self.loop.targets(self.query)
         return self.targets[part]
 
-    def stream(self, name: str) -> Streams:
-        return self.streams.setdefault(name, Streams(self, name))
-
 
 class Stage:
     def __init__(self, turn: Turn, executor: Executor) -> None:
         self.turn = turn
         self.executor = executor
         self.fragment = executor.fragment
+        self.sources = Sources(self)
 
     @property
     def reader(self) -> Stage | None:
-        return self._reader()
-
-    def _reader(self) -> Stage | None:
         name = self.fragment.part.name
         stages = self.turn.stages.values()
         return next((stage for stage in stages if any(below.name == name for below in stage.fragment.part.parts)), None)
@@ -77,12 +72,10 @@ class Stage:
     def operators(self) -> Sequence[Stage]:
         return [self.turn.stages[below.name] for below in self.fragment.part.parts]
 
-    def origins(self) -> Sequence[Streams]:
+    def origins(self) -> Sequence[Sources]:
         """Nobody is asked unless something waits for the answer."""
-        waits = self.executor.waits(UNLIMITED) if self.by_arrival else self.executor.happens(UNLIMITED)
-        if self.turn.fixed is not None or not waits:
-            return []
-        return [self.turn.stream(name) for name in self.executor.wide.streams()]
+        idle = self.turn.fixed is not None or self.fragment.failed or not self.executor.happens(UNLIMITED)
+        return [] if idle else [self.sources]
 
     @property
     def by_arrival(self) -> bool:
