@@ -32,7 +32,7 @@ from headgate.plan.nodes import (
     part_name,
     sources,
 )  # fmt: skip
-from headgate.plan.tree import with_children
+from headgate.plan.tree import parents, with_children
 
 Cutting: TypeAlias = Literal["query", "operator", "memory-aware"]
 
@@ -56,7 +56,7 @@ class Part:
 
 def cut(plan: Node, how: Cutting) -> Part:
     """The fragment that gives the answer, with those it reads."""
-    return _Cutter().part(plan, None) if how != "query" else Part(None, plan, (), streams(plan))
+    return _Cutter(parents(plan)).part(plan, None) if how != "query" else Part(None, plan, (), streams(plan))
 
 
 def streams(node: Node) -> frozenset[str]:
@@ -78,7 +78,8 @@ def all_parts(root: Part) -> list[Part]:
 
 
 class _Cutter:
-    def __init__(self) -> None:
+    def __init__(self, above: Mapping[Node, set[Node]]) -> None:
+        self.above = above
         self.made: dict[Node, Part] = {}
 
     def part(self, plan: Node, log: str | None) -> Part:
@@ -92,13 +93,26 @@ class _Cutter:
         return with_children(
             node,
             tuple(
-                self.piped(cast(Relation, child), read) if several and self.pays(node, child) else self.below(child, read)
+                self.cut_off(child, read) if several and self.pays(node, child) else self.below(child, read)
                 for child in children(node)
             ),
         )
 
     def pays(self, node: Node, child: Node) -> bool:
+        """Whether the child has less to wait for than the node, and is not just a look at logs that are there."""
         return not _at_leaf(child) and frozenset() != streams(child) != streams(node)
+
+    def cut_off(self, node: Node, read: dict[str, Part]) -> Node:
+        """Cut here, or further down where others read the same: outer joins and the like read each side more than once."""
+        shared, here = node, node
+        while len(children(here)) == 1 and not _at_leaf(here):
+            shared = here if len(self.above[here]) > 1 else shared
+            (here,) = children(here)
+        return self.over(node, shared, self.piped(cast(Relation, shared), read))
+
+    def over(self, node: Node, old: Node, new: Node) -> Node:
+        """The chain from `node` down to `old`, over `new` instead."""
+        return new if node is old else with_children(node, (self.over(children(node)[0], old, new),))
 
     def piped(self, child: Relation, read: dict[str, Part]) -> Piped:
         if child not in self.made:
