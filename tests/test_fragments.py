@@ -176,8 +176,7 @@ def test_what_proliferates_does_not_run_ahead(spark: SparkSession) -> None:
         engine.push("s2", rows("b", *range(1, 80)))
         engine.step()
         part = engine.query("q").executors[0].fragment
-        assert part.selectivity() is not None
-        assert part.selectivity() > 1
+        assert (part.selectivity() or 0) > 1
         before = part.after
         engine.push("s1", rows("a", 90))
         engine.push("s2", rows("b", 90))
