@@ -521,7 +521,7 @@ class Engine:
             arrived, epochs = 0, []
             with self._trouble.waited_out(self._loop.tell):
                 arrived = self.poll()
-            with self._trouble.waited_out(self._loop.tell, self._others_go_on):
+            with self._trouble.waited_out(self._loop.tell, self._goes_on):
                 epochs = self.step()
             self._tell_status()
             if not epochs and not arrived and not self._stopping:
@@ -534,8 +534,12 @@ class Engine:
         next_us = self._asking.next_us
         return POLL_SECONDS if next_us is None else min(max((next_us - self.clock.now_us()) / 1e6, 0), POLL_SECONDS)
 
-    def _others_go_on(self) -> bool:
-        return any(not executor.fragment.failed for query in self.queries() for executor in query.executors)
+    def _goes_on(self) -> str:
+        """How, when a query has failed."""
+        failed = [query for query in self.queries() if query.failed]
+        if any(not query.given_up for query in failed):
+            return "It is restarted from where it was."
+        return "It stands still, the others go on." if len(failed) < len(self.queries()) else ""
 
     def _tell_status(self) -> None:
         """Leave word in the engine's directory, for `headgate why` to read from outside."""

@@ -30,6 +30,7 @@ from headgate.log.log import Log
 from headgate.runtime.fragment import Fragment, Taken
 from headgate.runtime.session import let_go, own, parallelism
 from headgate.runtime.staging import address, staged
+from headgate.sinks.retry import BackOff
 
 FEW_ROWS = 1_000
 """Up to here looking at every row at every instant costs less than the steps that would save it."""
@@ -38,6 +39,9 @@ SMALL_EPOCH_ROWS = 50_000
 """Up to here one task does the work: more would cost more than they save."""
 
 BROADCAST_BYTES = "1048576"
+
+RESTARTS = 3
+"""How often in a row a fragment that fails is restarted: what fails then as well will fail again."""
 
 Pieces: TypeAlias = list[tuple[list[Chunk], str]]
 """Chunks of a log, each list with the bounds within which its rows are wanted."""
@@ -82,6 +86,8 @@ class Executor:
         self.journal = journal or Journal()
         within = directory.name if output is None else f"{directory.parent.name}/{directory.name}"
         self.subject = f"fragment {within}"
+        self.back_off = BackOff()
+        """When it is restarted after it has failed."""
         self.taking: dict[str, Taken] = {}
         """While an epoch runs: how far it takes streams in order of arrival."""
         self.analyse()

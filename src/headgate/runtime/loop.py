@@ -18,14 +18,10 @@ from headgate.heartbeat.manager import LATE, Heartbeats
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.runtime.asking import Asking
-from headgate.runtime.executor import needed, positions
-from headgate.runtime.fragment import Fragment
+from headgate.runtime.executor import Executor, needed, positions
 from headgate.runtime.query import RunningQuery
 from headgate.runtime.selection import depth_first
 from headgate.runtime.stage import Turn
-
-RESTARTS = 3
-"""How often in a row a fragment that fails is restarted: what fails then as well will fail again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,9 @@ class Loop:
                 except UserError as error:
                     if error.code != "query-failed":
                         raise
-                    query.back_off.failed(self.clock.now_us())
+                    for executor in query.executors:
+                        if executor.fragment.failed:
+                            executor.back_off.failed(self.clock.now_us())
                     failed = failed or error
         finally:
             self.deliver()  # whatever one query has met with
@@ -100,12 +98,10 @@ class Loop:
 
     def restart(self, query: RunningQuery) -> None:
         """What has failed begins again from its last commit, after a while; if that fails time and again, it stands still."""
-        standing = [executor for executor in query.executors if executor.fragment.failed]
-        if not standing or query.back_off.failures > RESTARTS or not query.back_off.ready(self.clock.now_us()):
-            return
-        for executor in standing:
-            executor.restart()
-            self.tell(f"{executor.fragment.called} is restarted from where it was")
+        for executor in query.executors if not query.given_up else ():
+            if executor.fragment.failed and executor.back_off.ready(self.clock.now_us()):
+                executor.restart()
+                self.tell(f"{executor.fragment.called} is restarted from where it was")
 
     # what a turn asks of it
 
@@ -133,9 +129,10 @@ class Loop:
             for stream in streams:
                 self.heartbeats.give(stream, until)
 
-    def ran(self, query: RunningQuery, fragment: Fragment, after: Tick, until: Tick) -> None:
-        self._epochs.append(Epoch(query.name, after, until, fragment.part.name))
-        query.back_off.succeeded()
+    def ran(self, executor: Executor, after: Tick, until: Tick) -> None:
+        fragment = executor.fragment
+        self._epochs.append(Epoch(fragment.name, after, until, fragment.part.name))
+        executor.back_off.succeeded()
 
     # results and files
 

@@ -18,10 +18,9 @@ from headgate.plan.bounds import Growing
 from headgate.plan.ends import Span, ends
 from headgate.plan.explain import explained
 from headgate.plan.fragments import labels
-from headgate.runtime.executor import Executor, needed
+from headgate.runtime.executor import RESTARTS, Executor, needed
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.session import let_go
-from headgate.sinks.retry import BackOff
 from headgate.sinks.sink import Result, in_order
 
 
@@ -35,8 +34,6 @@ class RunningQuery:
         self.definition = definition
         self.executors = executors
         """Of its fragments, each behind those it reads; the last gives the answer."""
-        self.back_off = BackOff()
-        """When a fragment that failed is restarted."""
         self.outbox = outbox
         self._catalog = catalog
         self._reason = reason
@@ -64,7 +61,8 @@ class RunningQuery:
     def complete(self) -> Any:
         """The instant up to which the results are complete; None before the first epoch."""
         fragment = self.executor.fragment
-        return fragment.program.domain.moment(fragment.after) if fragment.epochs else None
+        domain = fragment.program.domain
+        return domain.moment(fragment.after) if fragment.epochs and fragment.after >= domain.origin else None
 
     @property
     def reached(self) -> Tick:
@@ -110,6 +108,15 @@ class RunningQuery:
             yield span.first(chunk.first_after(low), self.reached)
         if log.forgotten is not None and log.forgotten > low:
             yield span.first(low + 1, self.reached)
+
+    @property
+    def failed(self) -> bool:
+        return any(executor.fragment.failed for executor in self.executors)
+
+    @property
+    def given_up(self) -> bool:
+        """Whether a fragment has failed so often that it is not restarted any more."""
+        return any(executor.fragment.failed and executor.back_off.failures > RESTARTS for executor in self.executors)
 
     def why(self) -> Why:
         """Why it has come no further: which source holds it back, since when, by which bound, and what would release it."""

@@ -99,7 +99,7 @@ class Stage:
             return False
         if self.by_arrival:
             upto, complete = self.upto(), self.available()
-            if upto is not None and (not self.fragment.epochs or self.executor.waits(upto)):
+            if upto is not None and self.executor.waits(upto):
                 return True
             if complete is not None and complete > self.fragment.after:
                 return self._pass(complete)
@@ -133,7 +133,7 @@ class Stage:
             loop.give(fragment.part.streams, until)
             with loop.running:
                 self.turn.query.take(self.executor, until)
-        loop.ran(self.turn.query, fragment, after, until)
+        loop.ran(self.executor, after, until)
         return True
 
     def end(self, complete: Tick) -> Tick:
