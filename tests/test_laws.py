@@ -87,6 +87,13 @@ def test_incremental_is_reference_on_spark_nested(spark: SparkSession, case: Cas
 
 
 @pytest.mark.spark
+@settings(max_examples=4)
+@given(case=cases(depth=1, most=6), cutting=cuttings(most=2))
+def test_in_fragments_on_spark(spark: SparkSession, case: Case, cutting: Cutting) -> None:
+    judged(case, on_spark(case, cutting[0], spark, heartbeats="operator"), cutting[0])
+
+
+@pytest.mark.spark
 @settings(max_examples=5)
 @given(case=cases(depth=0), chance=st.integers(0, 1000))
 def test_any_arrival_order_within_the_bound(spark: SparkSession, case: Case, chance: int) -> None:
