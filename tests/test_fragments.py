@@ -160,8 +160,9 @@ def test_a_part_runs_ahead_of_the_stream_it_does_not_read(spark: SparkSession, t
         engine.push("s3", rows("c", 9))
         engine.push("s1", rows("a", 9))
         engine.push("s2", rows("b", 9))
-        assert [(epoch.part, epoch.until) for epoch in engine.step()] == [("answer", 7), ("part(1)", 8), ("answer", 8)][:1]
-        engine.step()
+        assert [(epoch.part, epoch.until) for _ in range(2) for epoch in engine.step()] == [
+            ("answer", 7), ("part(1)", 8), ("answer", 8)
+        ]  # fmt: skip
         assert shown(engine)[2:] == [(8, 1, 8, 8, 1), (8, 1, 8, 8, 6)]
         assert engine.push("s1", rows("a", 7)) == 0, "late, because part(1) was told that s1 is complete up to there"
 
@@ -183,7 +184,7 @@ def test_what_proliferates_does_not_run_ahead(spark: SparkSession) -> None:
         assert engine.step() == []
         assert part.after == before, "it waits for s3 as the answer does"
         engine.push("s3", rows("c", 88))
-        assert [epoch.part for epoch in engine.step()] == ["part(1)", "answer"]
+        assert [epoch.part for _ in range(2) for epoch in engine.step()] == ["answer", "part(1)", "answer"]
 
 
 @pytest.mark.spark

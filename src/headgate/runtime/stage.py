@@ -28,6 +28,8 @@ class Sources:
         """The answer has an instant that it waits for; a part is glad of any that takes it further."""
         stage, turn = self.stage, self.stage.turn
         due = turn.query.due() if stage is turn.root else None
+        if stage is turn.root and due is None:
+            return False
         moved = turn.loop.ask(stage.fragment.part.streams, due)
         turn.targets = None if moved else turn.targets
         return moved
