@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from headgate.cql.definitions import define
 from headgate.engine import Engine
 from headgate.errors import UserError
 from headgate.heartbeat.clock import ManualClock
+from headgate.log.log import Log
 from headgate.plan.fragments import Cutting, Part, all_parts, cut, labels, streams
 from headgate.plan.nodes import Node, Source, Unbounded, Window
 
@@ -129,6 +131,27 @@ def test_labels_hold_what_they_are_for(factors: list[float], places: list[int]) 
             check(child, [*way, here])
 
     check(root, [])
+
+
+# reading in order of arrival
+
+
+def test_chunks_before_and_behind_a_readers_position_are_not_merged(tmp_path: Path) -> None:
+    log = Log(tmp_path / "log")
+    for stamp in range(40):
+        log.append(pa.table({"_t": [stamp, stamp + 5], "_s": [stamp, stamp]}))
+    assert [chunk.arrived for chunk in log.chunks][:3] == [2, 4, 6]
+    log.compact(apart={50})
+    ends = [chunk.arrived for chunk in log.chunks]
+    assert 50 in ends
+    assert len(ends) < 40
+    assert sum(chunk.rows for chunk in log.chunks if chunk.arrived <= 50) == 50
+    log.forget(lambda chunk: chunk.arrived > 50)
+    again = Log(tmp_path / "again")
+    again.apply(log.state())
+    assert [chunk.arrived for chunk in again.chunks] == [chunk.arrived for chunk in log.chunks]
+    again.append(pa.table({"_t": [1], "_s": [1]}))
+    assert again.chunks[-1].arrived == 81
 
 
 # on Spark
