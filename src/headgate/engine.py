@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 from pyspark.util import PythonEvalType
 
 from headgate.catalog import UNLIMITED, Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View
+from headgate.cql import into
 from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked, defined
 from headgate.delta.lower import lower
 from headgate.errors import UserError
@@ -120,6 +121,7 @@ class Engine:
         for listener in self._listeners:
             listener.stop()
         self._inputs.close()
+        self._loop.finish()
         for query in self.queries():
             query.close()
         self._journal.checkpoint(self._facts)
@@ -349,7 +351,8 @@ class Engine:
                 self.spark, fragment, self._inputs.logs, self._inputs.schemas, directory, self._partitions, self._journal
             )
             sink = made(query, self.spark, directory, self._default_sink)
-            outbox = Outbox(query.name, program.domain, sink, directory, self._journal)
+            flush_rows = lambda: into.flush_rows(query.connector, self.catalog.settings.flush_rows)  # noqa: E731
+            outbox = Outbox(query.name, program.domain, sink, directory, self._journal, flush_rows)
             if not self.clock.standing:
                 outbox.continue_numbers()
         except Exception:
@@ -493,7 +496,7 @@ class Engine:
             with self._trouble.waited_out(self._loop.tell, self._others_go_on):
                 epochs = self.step()
             self._tell_status()
-            if not epochs and not arrived and not self._stopping:
+            if not epochs and not arrived and not self._loop.flushing() and not self._stopping:
                 self._wake.wait(POLL_SECONDS)
                 self._wake.clear()
         self._stopping = self._loop.stopping = False

@@ -47,7 +47,7 @@ class Loop:
 
     def step(self) -> list[Epoch]:
         """Take every query as far as its inputs are complete, or as far as one epoch goes."""
-        self.deliver()  # what a crash or a sink that was down left waiting goes before anything new
+        self.deliver(pieces=0)  # what a crash or a sink that was down left waiting goes before anything new
         with self.journal.turn:
             now_us = self.clock.now_us()
             self.heartbeats.set_date(self.clock.date_us(), now_us)
@@ -64,7 +64,7 @@ class Loop:
         try:
             self.run_epochs(heartbeats, epochs)
         finally:
-            self.deliver()  # whatever one query has met with
+            self.deliver(pieces=1)  # whatever one query has met with
         return epochs
 
     def run_epochs(self, heartbeats: Mapping[str, Tick], epochs: list[Epoch]) -> None:
@@ -82,10 +82,19 @@ class Loop:
                     query.take(until)
                 epochs.append(Epoch(name, after, until))
 
-    def deliver(self) -> None:
-        """Hand over what waits for the sinks."""
+    def deliver(self, pieces: int | None = None) -> None:
+        """Hand over what waits for the sinks; of a large epoch only so many pieces."""
         for query in list(self.queries.values()):
-            query.outbox.deliver(self.clock, self.tell)
+            query.outbox.deliver(self.clock, self.tell, pieces)
+
+    def flushing(self) -> bool:
+        """Whether some sink may take more of what waits in the next turn."""
+        return any(query.outbox.more(self.clock.now_us()) for query in list(self.queries.values()))
+
+    def finish(self) -> None:
+        """Hand over the rest of what is being flushed."""
+        for query in list(self.queries.values()):
+            query.outbox.finish(self.clock, self.tell)
 
     def take_all(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
         """Every query up to its heartbeat, in as many epochs as it needs."""

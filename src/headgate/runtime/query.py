@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pyspark.errors import PySparkException
+
 from headgate.catalog import Catalog, Query, Tick, TimeDomain
 from headgate.delta.program import Kept
 from headgate.errors import UserError
@@ -50,6 +52,12 @@ class RunningQuery:
         """The instant up to which the results are complete; None before the first epoch."""
         fragment = self.executor.fragment
         return fragment.program.domain.moment(fragment.after) if fragment.epochs else None
+
+    @property
+    def delivered(self) -> Any:
+        """The instant up to which its sink has everything, behind `complete` while results wait; None before the first."""
+        upto = self.outbox.delivered(self.reached)
+        return self.domain.moment(upto) if upto >= self.domain.origin else None
 
     @property
     def reached(self) -> Tick:
@@ -110,8 +118,12 @@ class RunningQuery:
         """One epoch. Its results and how far the query has come are committed in one."""
         after = self.reached
         files = self.executor.run(until)
+        try:
+            pieces = self.outbox.pieces(files, self.executor.session)
+        except PySparkException as error:
+            raise self.executor.failed(error, after, until) from error
         with self.outbox.journal.together():
-            kept = self.outbox.put(files, after, until)
+            kept = self.outbox.put(pieces, after, until)
             self.executor.reached(until)
         results = list(in_order(kept)) if self._listeners else []
         for listener in self._listeners if results else ():
