@@ -244,7 +244,8 @@ def test_a_large_close_reaches_the_folder_piece_by_piece_also_across_a_crash(spa
 def test_a_replay_hands_over_everything_and_a_flush_is_not_waited_for(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns, waits = iter(range(6)), []
+    turns = iter(range(6))
+    waits: list[float] = []
     with Engine(spark, clock=ManualClock()) as engine:
         engine.execute("SET flush_rows = 2; CREATE STREAM s (v INT)")
         engine.execute(f"CREATE QUERY q AS SELECT ISTREAM(v) FROM s [NOW] INTO json OPTIONS ('path' = '{tmp_path}/out')")
