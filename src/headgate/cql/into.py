@@ -233,7 +233,8 @@ def _with_key(
         raise UserError("bad-option", f"a key is of no use where {wanted} are delivered", place=places["key"],
                         hint="'deliver' = 'upserts'")  # fmt: skip
     if "flush_rows" in options and wanted != "changes":
-        raise UserError("bad-option", f'{wanted} cannot be cut into pieces', place=places["flush_rows"],
+        what = {"current": "current rows"}.get(wanted, wanted)
+        raise UserError("bad-option", f"{what} cannot be cut into pieces", place=places["flush_rows"],
                         detail="They are what the relation is at an instant: a part of them would be what it never was.",
                         hint="Leave 'flush_rows' out, or deliver changes.")  # fmt: skip
     for column in columns if sink == "csv" else ():
