@@ -87,6 +87,13 @@ def test_a_stream_that_was_moved_by_a_promise_or_by_asking_moved_when_that_was_s
     assert charged(traces.traces[0]) == {"a": (0, 0), LOOP: (10, 0)}, "and what is finished keeps nobody waiting"
 
 
+def test_a_silent_stream_was_waited_for_until_the_others_were_let_go() -> None:
+    traces = Traces(["a", "silent", "never"], ["q"])
+    traces.looked({"a": 7, "silent": 2, "never": None}, {}, 100)
+    traces.sent(7, 30_100)
+    assert charged(traces.traces[0]) == {"a": (0, 0), "silent": (30_000, 0), "never": (0, 0), LOOP: (0, 0)}
+
+
 def test_the_last_hundred_are_kept_and_survive_json() -> None:
     traces = traced()
     for instant in range(11, 11 + KEPT):

@@ -132,15 +132,20 @@ class Traces:
         self._looked_us = now_us
 
     def sent(self, instant: Tick, now_us: int) -> int:
-        """A heartbeat up to an instant was given; the number of its trace. One that says nothing new is the one before."""
+        """A heartbeat up to an instant was given; the number of its trace. One that says nothing new is the one before.
+
+        A stream that has not come so far was waited for until now: it is silent. One that is finished keeps nobody waiting.
+        """
         if self.traces and instant <= self.traces[-1].instant:
             return self.traces[-1].id
         trace = Trace(self.traces[-1].id + 1 if self.traces else 1, instant, now_us)
         for stream, moves in self._moves.items():
             while len(moves) > 1 and moves[0][0] < instant:
                 moves.popleft()
-            if moves and instant <= moves[0][0] < UNLIMITED:  # one that is finished keeps nobody waiting
-                trace.seen[stream] = Seen(moves[0][1], moves[0][1], 0)
+            if moves and moves[0][0] >= UNLIMITED:
+                continue
+            came_us = moves[0][1] if moves and moves[0][0] >= instant else now_us
+            trace.seen[stream] = Seen(came_us, came_us, 0)
         self.traces.append(trace)
         return trace.id
 
