@@ -61,6 +61,15 @@ def _reads(node: Node) -> list[frozenset[str]]:
             return []
 
 
+def opens(node: Node) -> bool:
+    """Whether there are rows before anything has come: of relations that never change, and of an aggregate over nothing."""
+    match node:
+        case Aggregate(row_when_empty=True) | Stored(domain=None):
+            return True
+        case _:
+            return any(map(opens, children(node)))
+
+
 def monotonic(node: Node) -> bool:
     """Rows are never taken away again (CQL's conservative test, for the defaults)."""
     match node:

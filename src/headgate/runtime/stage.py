@@ -120,22 +120,18 @@ class Stage:
         return False
 
     def run(self) -> bool:
-        fragment, loop = self.fragment, self.turn.loop
+        fragment, loop, query = self.fragment, self.turn.loop, self.turn.query
         after, complete = fragment.after, self.available()
-        if self.by_arrival:
-            upto = self.upto()
-            assert upto is not None
-            until = after if complete is None else max(after, complete)
-            loop.give(fragment.part.streams, until)
-            with loop.running:
-                until = self.turn.query.take_arrived(upto, until, loop.settings().epoch_rows)
-        else:
-            assert complete is not None
-            until = self.end(complete)
-            loop.give(fragment.part.streams, until)
-            with loop.running:
-                self.turn.query.take(self.executor, until)
-        loop.ran(self.executor, after, until)
+        upto = self.upto() if self.by_arrival else None
+        until = after if complete is None else max(after, complete) if self.by_arrival else self.end(complete)
+        loop.give(fragment.part.streams, until)
+        loop.sent(query, self.turn.target(self.turn.root.fragment.part.name))
+        with loop.running, loop.epoch(query, self.executor) as epoch:
+            if upto is not None:
+                epoch.rows, until = query.take_arrived(upto, until, loop.settings().epoch_rows)
+            else:
+                epoch.rows = query.take(self.executor, until)
+            epoch.after, epoch.until = after, until
         return True
 
     def end(self, complete: Tick) -> Tick:
