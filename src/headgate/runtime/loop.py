@@ -56,15 +56,18 @@ class Loop:
             self.heartbeats.set_date(self.clock.date_us(), now_us)
             self.asking.beat(now_us)
             for query in self.queries.values():
-                due = None if query.executor.fragment.failed else query.due()
-                if due is not None:
-                    self.ask(query.streams(), now_us, due)
+                if self.asking.worth_asking(query.streams()) and not query.executor.fragment.failed:
+                    due = query.due()
+                    if due is not None:
+                        self.ask(query.streams(), now_us, due)
             complete = {
                 name: until
                 for name, query in self.queries.items()
                 if (until := self.heartbeats.heartbeat(query.streams(), now_us)) is not None
             }
-        return self.take(complete)
+        epochs = self.take(complete)
+        self.asking.raise_failed()
+        return epochs
 
     def ask(self, streams: Iterable[str], now_us: int, due: Tick | None = None) -> bool:
         """Ask for enabling timestamps of streams that are read together; whether any of them moved.
