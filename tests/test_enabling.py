@@ -164,9 +164,12 @@ def test_what_is_paused_or_finished_is_not_asked() -> None:
 def test_a_stream_that_the_clock_speaks_for_is_waited_for_beyond_the_timeout() -> None:
     heartbeats = heartbeats_of(OUTSIDE + INSIDE + "HEARTBEAT OF outside ON DEMAND WITHIN 1 MINUTE; TIMEOUT 5 SECONDS;")
     heartbeats.set_date(DAY, now_us=0)
+    assert complete(heartbeats, "inside", "outside", now_us=0) is None
+    heartbeats.ask("inside", now_us=30 * SECOND)
+    assert complete(heartbeats, "inside", "outside", now_us=30 * SECOND) == DAY + 30 * SECOND, "nothing ever came"
     say(heartbeats, "outside", DAY, now_us=0)
-    for name in ("inside", "outside"):
-        heartbeats.ask(name, now_us=30 * SECOND)
+    assert complete(heartbeats, "inside", "outside", now_us=30 * SECOND) is None
+    heartbeats.ask("outside", now_us=30 * SECOND)
     assert heartbeats.silent("outside", 30 * SECOND)
     assert complete(heartbeats, "inside", "outside", now_us=30 * SECOND) == DAY - 30 * SECOND
 
@@ -270,6 +273,13 @@ def test_a_function_says_how_far_a_stream_is_once_what_was_there_has_been_read()
     reader.read_us = 4 * SECOND
     assert not asked.ask(["ticks"], 4 * SECOND), "a promise is not taken back"
     assert complete(heartbeats, "ticks", now_us=4 * SECOND) == 7
+    asked.functions["ticks"] = lambda: 1 // 0
+    assert not asked.ask(["ticks"], 5 * SECOND), "5 was under way"
+    assert not asked.ask(["ticks"], 6 * SECOND)
+    with pytest.raises(UserError, match="ticks") as failed:
+        asked.raise_failed()
+    assert "ZeroDivisionError" in failed.value.detail
+    asked.raise_failed()
     asked.forget("ticks")
     assert not asked.functions
 
@@ -396,6 +406,7 @@ def test_why_says_how_long_the_clock_will_take_and_that_a_reader_lags() -> None:
     heartbeats.set_date(DAY, now_us=0)
     say(heartbeats, "outside", DAY, now_us=0)
     say(heartbeats, "inside", DAY + 4 * SECOND, now_us=4 * SECOND)
+    assert "it is not known yet whether everything that it was sent has been read" in said(heartbeats, *BOTH)
     heartbeats.ask("outside", now_us=5 * SECOND, read_us=2 * SECOND)
     text = said(heartbeats, *BOTH)
     assert "held back by outside" in text

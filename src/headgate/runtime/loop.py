@@ -68,7 +68,9 @@ class Loop:
             self.heartbeats.set_date(self.clock.date_us(), now_us)
             self.asking.beat(now_us)
             self.look(now_us)
-        return self.take(dict.fromkeys(self.queries))
+        epochs = self.take(dict.fromkeys(self.queries))
+        self.asking.raise_failed()
+        return epochs
 
     def take(self, heartbeats: Mapping[str, Tick | None]) -> list[Epoch]:
         """One turn for each query, up to its heartbeat if one is given; then what waits is delivered.

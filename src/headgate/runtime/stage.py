@@ -30,6 +30,8 @@ class Sources:
         due = turn.query.due() if stage is turn.root else None
         if stage is turn.root and due is None:
             return False
+        if due is not None and stage.by_arrival:
+            due -= 1  # a tuple of the first open instant can be taken
         moved = turn.loop.ask(stage.fragment.part.streams, due)
         turn.targets = None if moved else turn.targets
         return moved
@@ -76,8 +78,10 @@ class Stage:
 
     def origins(self) -> Sequence[Sources]:
         """Nobody is asked unless something waits for the answer."""
-        idle = self.turn.fixed is not None or self.fragment.failed or not self.executor.happens(UNLIMITED)
-        return [] if idle else [self.sources]
+        if self.turn.fixed is not None or self.fragment.failed:
+            return []
+        worth = self.turn.loop.asking.worth_asking(self.fragment.part.streams) and self.executor.happens(UNLIMITED)
+        return [self.sources] if worth else []
 
     @property
     def by_arrival(self) -> bool:
