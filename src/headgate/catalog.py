@@ -27,6 +27,8 @@ Stamped: TypeAlias = Literal["external", "internal", "latent"]
 Late: TypeAlias = Literal["keep", "drop", "fail"]
 """What becomes of a late tuple: kept with the dead letters, dropped and counted, or the batch is refused."""
 
+Order: TypeAlias = Literal["increasing", "decreasing"]
+
 UNLIMITED: Tick = 2**62
 """As a limit on timestamps in the future: there is none."""
 
@@ -67,6 +69,8 @@ class TimeDomain(Enum):
 class Column:
     name: str
     type: str
+    order: Order | None = field(default=None, compare=False)
+    """Of a base stream's column: its values never fall, or never rise, from one timestamp to a later one."""
 
 
 @dataclass(frozen=True, slots=True)
