@@ -63,6 +63,12 @@ def test_parts_below_parts() -> None:
     assert described(query) == {"part(1)": "s1 s2", "part(2)": "s3", "answer": "s1 s2 s3"}
 
 
+def test_parts_of_parts_have_names_of_their_own() -> None:
+    inner = "(SELECT k, COUNT(*) AS n FROM s1 [RANGE 5] GROUP BY k)"
+    query = f"CREATE QUERY q AS SELECT x.k FROM (SELECT x.k FROM {inner} x, s2 [RANGE 5] WHERE x.k = s2.k) x, s3 [NOW] WHERE x.k = s3.k"
+    assert described(query) == {"part(1)": "s1", "part(2)": "s1 s2", "answer": "s1 s2 s3"}
+
+
 # for whom each waits: AssignLabels
 
 
