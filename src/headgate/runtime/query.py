@@ -64,10 +64,8 @@ class RunningQuery:
 
     @property
     def complete(self) -> Any:
-        """The instant up to which the results are complete; None before the first epoch."""
-        fragment = self.executor.fragment
-        domain = fragment.program.domain
-        return domain.moment(fragment.after) if fragment.epochs and fragment.after >= domain.origin else None
+        """The instant up to which the results are complete; None while there is none."""
+        return self.domain.moment(self.reached) if self.executor.fragment.begun else None
 
     @property
     def delivered(self) -> Any:
@@ -77,7 +75,7 @@ class RunningQuery:
 
     @property
     def reached(self) -> Tick:
-        """The same in ticks; before the first epoch, the instant before all."""
+        """The same in ticks; while there is none, the instant before all."""
         return self.executor.fragment.after
 
     def streams(self) -> list[str]:
