@@ -115,12 +115,13 @@ class Stage:
     def _passes(self, until: Tick) -> bool:
         """Whether nothing happens up to there, so that no epoch is needed to be complete; but a sink may want to hear of it.
 
-        What comes from now on is late, so whatever happens has come.
+        It is looked again after the heartbeat was given: what comes from then on is late.
         """
-        if self.turn.query.tells_empty(self.executor):
+        happens = self.executor.waits if self.by_arrival else self.executor.happens
+        if self.turn.query.tells_empty(self.executor) or happens(until):
             return False
         self.turn.loop.give(self.fragment.part.streams, until)
-        if self.executor.waits(until) if self.by_arrival else self.executor.happens(until):
+        if happens(until):
             return False
         self.executor.passed(until)
         return True
