@@ -452,13 +452,14 @@ def spans(query: str) -> dict[str, set[Span]]:
 
 
 def test_windows_let_go_at_known_instants() -> None:
-    assert spans("SELECT ISTREAM(v) FROM inside [RANGE 5 SECONDS]") == {"inside": {Span(), Span(5 * SECOND + 1, 5 * SECOND + 1)}}
+    assert spans("SELECT v FROM inside [RANGE 5 SECONDS]") == {"inside": {Span(), Span(5 * SECOND + 1, 5 * SECOND + 1)}}
+    assert spans("SELECT ISTREAM(v) FROM inside [RANGE 5 SECONDS]") == {"inside": {Span()}}
     assert spans("SELECT v FROM ticks [ROWS 5]") == {"ticks": {Span()}}
     assert spans("SELECT v FROM ticks [RANGE 9 SLIDE 10]") == {"ticks": {Span(0, 9, 10), Span(10, 19, 10)}}
     assert spans("SELECT RSTREAM(v) FROM inside [RANGE 5 SECONDS] EVERY 1 SECOND") == {
         "inside": {Span(0, 5 * SECOND + 1, SECOND)}
     }
-    inner = "SELECT ISTREAM(v) FROM ticks [RANGE 2]"
+    inner = "SELECT DSTREAM(v) FROM ticks [RANGE 2]"
     assert spans(f"SELECT v FROM ({inner}) [RANGE 5] AS x") == {"ticks": {Span(), Span(3, 3), Span(6, 6), Span(9, 9)}}
     assert Span(0, 9, 10).first(stamped=11, after=3) == 20
     assert Span(6, 6).first(stamped=11, after=30) == 31
