@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from duck import bound as plan_of
 from generator import cases
@@ -27,9 +29,11 @@ from headgate.heartbeat.in_force import all_rows
 from headgate.heartbeat.manager import Heartbeats, progress
 from headgate.heartbeat.saved import restore, saved
 from headgate.heartbeat.why import why
+from headgate.log.log import Log
 from headgate.plan.ends import Span, ends
 from headgate.plan.rewrites.driver import rewritten
 from headgate.runtime.asking import Asking
+from headgate.runtime.due import due
 from headgate.sources.streaming import caught_up
 from headgate.testing.cases import Case
 from headgate.testing.reference import evaluate
@@ -463,6 +467,25 @@ def test_windows_let_go_at_known_instants() -> None:
     assert spans(f"SELECT v FROM ({inner}) [RANGE 5] AS x") == {"ticks": {Span(), Span(3, 3), Span(6, 6), Span(9, 9)}}
     assert Span(0, 9, 10).first(stamped=11, after=3) == 20
     assert Span(6, 6).first(stamped=11, after=30) == 31
+
+
+def test_what_is_due_follows_from_the_tuples_in_the_log(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    logs = {"s": log}
+    leaves = {"s": frozenset([Span(), Span(6, 6)])}
+    assert due(leaves, logs, reached=-1) is None
+    log.append(pa.table({"_t": [10, 40, 41]}))
+    assert due(leaves, logs, reached=-1) == 10
+    assert due(leaves, logs, reached=10) == 16, "the window lets it go"
+    assert due(leaves, logs, reached=16) == 40
+    assert due(leaves, logs, reached=16, start=40) == 41, "what was there before is not seen"
+    assert due(leaves, logs, reached=16, start=40, whole=["s"]) == 40, "but of a relation"
+    assert due(leaves, logs, reached=46) == 47
+    assert due(leaves, logs, reached=47) is None
+    log.forget(lambda chunk: False)
+    assert due(leaves, logs, reached=41) == 42, "it may be in a synopsis"
+    assert due({"s": frozenset([Span(0, 60_000)])}, logs, reached=41) == 60, "for a long time it is looked for now and then"
+    assert due(leaves, logs, reached=47) is None
 
 
 @settings(max_examples=150)
