@@ -310,7 +310,7 @@ def _merged(node: Relation) -> bool:
 
 
 def attributes(node: Relation, value: Chain) -> list[Attribute] | None:
-    """What each window of the relation knows of the value; None if one knows nothing, or if it rises in one and falls in another."""
+    """What each window of the relation knows of the value; None if one knows nothing, or if it rises here and falls there."""
     found: list[Attribute] = []
 
     def noted(window: Window, values: tuple[Chain, ...]) -> Window | None:
