@@ -9,7 +9,7 @@ Conservative like `properties`: None means "not proved".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -126,6 +126,11 @@ def _rises(closers: frozenset[Closer]) -> bool:
     return all(rising(closer.steps) for closer in closers)
 
 
+def one_way(closers: Iterable[Closer]) -> bool:
+    """Whether values all rise, or all fall: of a merge of both nothing is known."""
+    return len({rising(closer.steps) for closer in closers}) == 1
+
+
 def _declared(stream: Stream, column: str) -> bool | None:
     """Whether a column was declared to rise (or, if false, to fall); also behind selections and projections of the stream."""
     if isinstance(stream, Source):
@@ -174,7 +179,9 @@ def beginning(node: Relation, value: Chain) -> frozenset[Closer] | None:
                 if rest is not None:
                     return frozenset(closer.later(rest, 1) for closer in closing.closers)
             return None
-        case Filter(child) | Exploded(child) | Weight(child) | Distinct(child) | Needed(child):
+        case Filter(child) | Exploded(child) | Weight(child) | Needed(child):
+            return beginning(child, value)
+        case Distinct(child) if endless(child) or instantaneous(child):  # elsewhere what ends is taken back later
             return beginning(child, value)
         case Project(child, items):
             inside = _computed(items, child, value)
@@ -183,7 +190,8 @@ def beginning(node: Relation, value: Chain) -> frozenset[Closer] | None:
             inside = _computed(keys, child, value)
             return beginning(child, inside) if inside is not None else None
         case Union(left, right):
-            return _both(beginning(left, value), beginning(right, _beside(node, value)))
+            merged = _both(beginning(left, value), beginning(right, _beside(node, value)))
+            return merged if merged is not None and one_way(merged) else None
         case Join(left, right):
             one, other = tied((left, right), _pairs(node), value)
             if instantaneous(left) and one is not None:
@@ -302,7 +310,7 @@ def _merged(node: Relation) -> bool:
 
 
 def attributes(node: Relation, value: Chain) -> list[Attribute] | None:
-    """What each window of the relation knows of the value; None if one knows nothing."""
+    """What each window of the relation knows of the value; None if one knows nothing, or if it rises here and falls there."""
     found: list[Attribute] = []
 
     def noted(window: Window, values: tuple[Chain, ...]) -> Window | None:
@@ -310,7 +318,8 @@ def attributes(node: Relation, value: Chain) -> list[Attribute] | None:
         found.extend([seen] if seen is not None else [])
         return window if seen is not None else None
 
-    return found if at_windows(node, (value,), noted) is not None else None
+    known = at_windows(node, (value,), noted) is not None
+    return found if known and len({seen.rises for seen in found}) == 1 else None
 
 
 def shown_when_final(node: Relation, values: tuple[Chain, ...], closers: tuple[frozenset[Closer], ...]) -> Relation:
