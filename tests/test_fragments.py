@@ -299,7 +299,7 @@ def test_an_epoch_that_hangs_is_interrupted_and_taken_again(spark: SparkSession,
 
     def tell(text: str) -> None:
         heard.append(text)
-        if "is interrupted" in text:
+        if "It is restarted" in text:
             hangs.unlink()
 
     with Engine(spark) as engine:
