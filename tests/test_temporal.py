@@ -164,6 +164,41 @@ def test_a_join_on_time_drops_what_finds_no_partner_any_more(cuts: list[int]) ->
     assert len(found) == len({change[2] for change in found})
 
 
+NUMBERED = """CREATE STREAM sent (t INT, nr BIGINT INCREASING, left_over INT DECREASING) TIMESTAMP BY t;
+CREATE STREAM heard (t INT, nr BIGINT INCREASING, left_over INT DECREASING) TIMESTAMP BY t;
+"""
+SCHEMAS |= {name: {"t": "int", "nr": "bigint", "left_over": "int"} for name in ("sent", "heard")}
+SENT = [(t, t * 2, 100 - t) for t in range(1, 30)]
+HEARD = [(3 * t + 2, t * 4, 99 - t) for t in range(1, 12)]
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+@pytest.mark.parametrize(
+    ("on", "paired"),
+    [
+        ("a.nr = b.nr", lambda a, b: a[1] == b[1]),
+        ("a.nr / 3 = b.nr + 1", lambda a, b: a[1] // 3 == b[1] + 1),
+        ("a.left_over = b.left_over", lambda a, b: a[2] == b[2]),
+        ("a.t = b.nr / 2", lambda a, b: a[0] == b[1] // 2),
+        ("-a.left_over = b.t - 100", lambda a, b: -a[2] == b[0] - 100),
+    ],
+)
+def test_a_join_on_declared_orders_keeps_what_is_open(on: str, paired: Any, cuts: list[int]) -> None:
+    text = f"{NUMBERED} SELECT a.t AS one, b.t AS other FROM sent a, heard b WHERE {on}"
+    assert not lower(query(text).plan).growing()
+    found = answered(text, {"sent": SENT, "heard": HEARD}, cuts)
+    wanted = [(max(a[0], b[0]), "+", (a[0], b[0])) for a in SENT for b in HEARD if paired(a, b)]
+    assert sorted(found) == sorted(wanted) != []
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+def test_a_tuple_whose_partners_may_be_gone_is_an_error(cuts: list[int]) -> None:
+    text = f"{NUMBERED} SELECT a.t AS one, b.t AS other FROM sent a, heard b WHERE a.nr = b.nr"
+    with pytest.raises(duckdb.Error, match=r'column "nr" of stream "heard" was declared .* 4 came after 44'):
+        answered(text, {"sent": SENT, "heard": [*HEARD, (40, 4, 1)]}, cuts)
+    answered(text, {"sent": SENT, "heard": [*HEARD, (35, 42, 1)]}, cuts)  # behind 44, but at the same timestamp
+
+
 def test_state_bounded_takes_joins_on_time_and_refuses_others() -> None:
     query("SET state = 'bounded'; SELECT a.len FROM main0 a, main1 b WHERE a.time = b.time / 2")
     query("SET state = 'bounded'; SELECT time / 60 AS tb, COUNT(*) AS n FROM main0 GROUP BY time / 60")

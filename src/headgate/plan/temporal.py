@@ -33,6 +33,7 @@ from headgate.plan.monotone import (
 from headgate.plan.nodes import (
     Aggregate,
     Closing,
+    Compared,
     Distinct,
     Exploded,
     Filter,
@@ -42,6 +43,7 @@ from headgate.plan.nodes import (
     Needed,
     Node,
     Now,
+    Ordered,
     Passed,
     Project,
     Range,
@@ -377,9 +379,39 @@ def partner_until(join: Join) -> tuple[Expression | None, Expression | None]:
         for found, side, value, known in ((left, join.right, other, equality.left), (right, join.left, one, equality.right)):
             closers = beginning(side, value)
             if closers is not None:
-                instant = closes(closers, as_number(f"({known.sql})" if known.column is None else known.sql, value.kind))
-                found.append(Expression(instant, "BIGINT", known.columns))
+                found.append(Expression(closes(closers, _number(known, value.kind).sql), "BIGINT", known.columns))
     return _earliest(left), _earliest(right)
+
+
+def partner_behind(join: Join) -> tuple[tuple[Compared | None, Compared | None], tuple[Compared | None, Compared | None]]:
+    """The same by declared orders: what rows of the left side are compared with, the right side's promise; and turned around."""
+    left: tuple[Compared | None, Compared | None] = (None, None)
+    right: tuple[Compared | None, Compared | None] = (None, None)
+    for equality in join.equalities:
+        one, other = of(equality.left, join.left), of(equality.right, join.right)
+        if one is None or other is None or one.kind != other.kind or equality.null_safe:
+            continue
+        mine, theirs = (_number(side, value.kind) for side, value in ((equality.left, one), (equality.right, other)))
+        order = _order(join.right, other)
+        left = left if order is None or left[0] else (Compared(mine, order), Compared(theirs, order))
+        order = _order(join.left, one)
+        right = right if order is None or right[0] else (Compared(theirs, order), Compared(mine, order))
+    return left, right
+
+
+def _number(value: Expression, kind: str) -> Expression:
+    return Expression(as_number(f"({value.sql})" if value.column is None else value.sql, kind), "BIGINT", value.columns)
+
+
+def _order(side: Relation, value: Chain) -> Ordered | None:
+    """The declared order of a value, if the side reads one base stream and has it from there."""
+    known = attributes(side, value)
+    reading = [window.child for window in windows(side)]
+    match known, reading:
+        case [Attribute(closers=closers) as seen], [Source() as source] if not closers:
+            return Ordered(source, seen.value.column, seen.sql(), seen.rises)
+        case _:
+            return None
 
 
 def _earliest(instants: list[Expression]) -> Expression | None:
