@@ -300,7 +300,7 @@ def test_an_epoch_that_hangs_is_interrupted_and_taken_again(spark: SparkSession,
     def tell(text: str) -> None:
         heard.append(text)
         if "It is restarted" in text:
-            hangs.unlink()
+            hangs.unlink(missing_ok=True)
 
     with Engine(spark) as engine:
         engine.register_function("check", check, "INT")
