@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import cast
 
 from headgate.catalog import Tick
+from headgate.plan.chains import chain
 from headgate.plan.expressions import Expression, Named
 from headgate.plan.frozen import frozen
 from headgate.plan.monotone import (
@@ -24,7 +25,6 @@ from headgate.plan.monotone import (
     Steps,
     applied,
     as_number,
-    chain,
     closes,
     kind_of,
     reach,
