@@ -44,7 +44,7 @@ class Asking:
         self.next_us = None
         for name in self.heartbeats.timelines:
             enabling = self.heartbeats.declarations.enabling(name)
-            if enabling.how != "every" or not self._known(name):
+            if enabling.how != "every" or not self.known(name):
                 continue
             self._expect(last_beat_us(now_us, enabling.every_us) + enabling.every_us)
             if self.heartbeats.beats(name, now_us) and (found := self._found_out(name, now_us)) is not None:
@@ -78,9 +78,9 @@ class Asking:
     def worth_asking(self, streams: Iterable[str]) -> bool:
         """Whether anybody can be asked, on demand, about any of them."""
         enabling = self.heartbeats.declarations.enabling
-        return any(enabling(name).how == "on demand" and self._known(name) for name in map(base, streams))
+        return any(enabling(name).how == "on demand" and self.known(name) for name in map(base, streams))
 
-    def _known(self, stream: str) -> bool:
+    def known(self, stream: str) -> bool:
         """Whether somebody can say something of a stream that says nothing."""
         timeline = self.heartbeats.timelines[stream]
         stamped = not timeline.external and timeline.stream.domain is TimeDomain.TIMESTAMP
@@ -94,7 +94,7 @@ class Asking:
 
     def _found_out(self, stream: str, now_us: int) -> tuple[int, Tick | None] | None:
         """As of when everything that was there has been read, and what its function says; None if nobody can say anything."""
-        if not self._known(stream):
+        if not self.known(stream):
             return None
         if not self.heartbeats.timelines[stream].external:
             return now_us, None

@@ -115,10 +115,11 @@ class Loop:
                 self.tell(f"{executor.fragment.called} is restarted from where it was")
 
     def look(self, now_us: int) -> None:
-        """Let it be seen whether streams that are read go on; one that is paused is not expected to."""
+        """Let it be seen whether streams that are read go on; one that is paused, or asked only on demand, is not expected to."""
         if self.settings().failed_after_us is not None:
             read = {stream for query in self.queries.values() for stream in query.traces.streams}
-            going_on = [name for name in sorted(read) if not self.heartbeats.timelines[name].paused]
+            lines = [self.heartbeats.timelines[name] for name in sorted(read)]
+            going_on = [line.name for line in lines if line.external and not line.paused and not self.asking.known(line.name)]
             self.watch.looked({name: self.heartbeats.standing(name, now_us).complete for name in going_on}, now_us)
 
     # what a turn asks of it
