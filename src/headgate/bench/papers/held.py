@@ -1,0 +1,48 @@
+"""How much an engine holds back: rows and bytes in logs that no epoch has taken yet, and what queries keep between epochs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    rows: int = 0
+    bytes: int = 0
+    """As they are on disk: compressed Parquet."""
+
+    def __add__(self, other: Held) -> Held:
+        return Held(self.rows + other.rows, self.bytes + other.bytes)
+
+    def larger(self, other: Held) -> Held:
+        return Held(max(self.rows, other.rows), max(self.bytes, other.bytes))
+
+
+def held(engine: Engine) -> Held:
+    """What waits in the logs of the streams, and what the queries keep.
+
+    Not counted: tuples of windows that are still open, which are the same whatever the heartbeats do, and results that are out.
+    """
+    total = Held()
+    for query in engine.queries():
+        executor = query.executor
+        for stream in query.streams():
+            for chunk in executor.logs[stream].overlapping(query.reached, None):
+                rows = chunk.rows if chunk.low > query.reached else chunk.rows_after(query.reached)
+                total += Held(rows, round(chunk.size * rows / chunk.rows))
+        sizes = [size for files in executor.synopsis_sizes.values() for size in files.values()]
+        total += Held(executor.fragment.synopsis_rows, sum(sizes))
+    return total
+
+
+class Peak:
+    """The most that an engine ever held, looked at again and again."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.most = Held()
+
+    def look(self) -> None:
+        self.most = self.most.larger(held(self.engine))
