@@ -40,6 +40,7 @@ from headgate.heartbeat.saved import restore, saved
 from headgate.heartbeat.why import Why, why
 from headgate.log.journal import Fact, Journal
 from headgate.runtime import status
+from headgate.runtime.asking import Asking
 from headgate.runtime.executor import Executor
 from headgate.runtime.fragment import Fragment
 from headgate.runtime.inputs import Inputs
@@ -95,7 +96,10 @@ class Engine:
         self._inputs = Inputs(
             self.spark, self._directory, self.catalog, self._heartbeats, self._journal, self.clock, self._wake.set
         )
-        self._loop = Loop(self.clock, self._heartbeats, self._inputs.logs, self._journal, lambda: self.catalog.settings)
+        self._asking = Asking(self.clock, self._heartbeats, self._inputs.sources)
+        self._loop = Loop(
+            self.clock, self._heartbeats, self._asking, self._inputs.logs, self._journal, lambda: self.catalog.settings
+        )
         self._trouble = Trouble()
         self._resuming: dict[str, tuple[Query, str | None]] = {}
         """While the journal is read: queries that were registered and not dropped so far, and where their files are."""
@@ -313,6 +317,7 @@ class Engine:
                 self._loop.queries.pop(dropped.name).close()
             case "stream" | "relation" if dropped.name:
                 self._inputs.drop(dropped.name)
+                self._asking.forget(dropped.name)
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
         """Make a Python function usable in CQL by name: a plain function with the SQL type it returns, or a Spark UDF,
@@ -494,9 +499,14 @@ class Engine:
                 epochs = self.step()
             self._tell_status()
             if not epochs and not arrived and not self._stopping:
-                self._wake.wait(POLL_SECONDS)
+                self._wake.wait(self._patience_s())
                 self._wake.clear()
         self._stopping = self._loop.stopping = False
+
+    def _patience_s(self) -> float:
+        """How long to wait for something to arrive: not beyond the instant at which the clock alone lets something go on."""
+        next_us = self._asking.next_us
+        return POLL_SECONDS if next_us is None else min(max((next_us - self.clock.now_us()) / 1e6, 0), POLL_SECONDS)
 
     def _others_go_on(self) -> bool:
         return any(not query.executor.fragment.failed for query in self.queries())
@@ -572,6 +582,21 @@ class Engine:
         """A heartbeat the source itself gives: it will send nothing stamped up to `to` any more."""
         upto = to if isinstance(to, int) else ticks(to)
         self._tell_heartbeats("punctuated", self.catalog.stream(stream).name, source, upto)
+
+    def ask(self, stream: str, function: Callable[[], Tick | datetime | str | None]) -> None:
+        """Let a function say, when something waits for the stream, up to when nothing will still come on it; None if it does
+        not know. It holds until the engine ends, and must answer at once.
+        """
+        found = self.catalog.stream(stream)
+        if found.stamped != "external":
+            raise UserError("needs-no-bounds", f'stream "{found.name}" is stamped by the engine, which knows how far it is')
+
+        def asked() -> Tick | None:
+            to = function()
+            return to if to is None or isinstance(to, int) else ticks(to)
+
+        with self._journal.turn:
+            self._asking.functions[found.name] = asked
 
     def _tell_heartbeats(self, method: str, *arguments: Any) -> None:
         now_us = self.clock.now_us()

@@ -295,8 +295,6 @@ class CqlParser(TimeParser):
             return self.expression(Why(this=self._parse_name()))
         if self._at_statement(*TIME_STATEMENTS):
             return self._parse_time_statement()
-        if self._match_text_seq("HEARTBEAT"):
-            return self._not_yet("HEARTBEAT")
         labelled = self._parse_label()
         if labelled is not None:
             return labelled
@@ -385,13 +383,6 @@ class CqlParser(TimeParser):
         self._misspelt(f"expected {', '.join(LISTED[:-1])} or {LISTED[-1]} after SHOW", LISTED)
         raise AssertionError
 
-    def _not_yet(self, word: str) -> exp.Command:
-        node = exp.Command(this=word)
-        node.meta.update(start=self._prev.start, end=self._prev.end + 1)
-        while self._curr:
-            self._advance()
-        return node
-
     def _parse_create_stream(self) -> Any:
         name = self._parse_name()
         if self._match_text_seq("AS"):
@@ -402,7 +393,7 @@ class CqlParser(TimeParser):
             if self._match_text_seq("FROM"):
                 self._parse_connector(node)
             elif not self._parse_payload(node) and not self._parse_time_clause(node):
-                self.raise_error("expected TIMESTAMP, SOURCE BY, HEARTBEAT BY, DISORDER, LATENCY, LATE, FUTURE, FROM or VALUE AS")
+                self.raise_error("expected TIMESTAMP, SOURCE BY, HEARTBEAT, DISORDER, LATENCY, LATE, FUTURE, FROM or VALUE AS")
         return node
 
     def _parse_create_relation(self) -> Any:

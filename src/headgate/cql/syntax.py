@@ -36,8 +36,8 @@ class CreateStream(exp.Expression):
     """`timestamp` is the name of a column, or the word `internal` or `latent`."""
 
     arg_types = {
-        "this": True, "columns": True, "timestamp": False, "source": False, "heartbeat": False, "disorder": False,
-        "latency": False, "late": False, "future": False, "format": False, "options": False, "payload": False,
+        "this": True, "columns": True, "timestamp": False, "source": False, "heartbeat": False, "enabling": False,
+        "disorder": False, "latency": False, "late": False, "future": False, "format": False, "options": False, "payload": False,
         "payload_options": False,
     }  # fmt: skip
 
@@ -170,6 +170,12 @@ class Late(TimeStatement):
 
 class Future(TimeStatement):
     arg_types = {"this": True, "length": True}
+
+
+class Heartbeat(TimeStatement):
+    """`how` is ON DEMAND, EVERY a length, or NONE; without a stream, of all that have none of their own."""
+
+    arg_types = {"this": False, "how": True, "every": False, "within": False}
 
 
 class Timeout(TimeStatement):

@@ -17,7 +17,7 @@ from headgate.catalog import MICROSECONDS_PER_UNIT, UNLIMITED, Catalog, Relation
 from headgate.cql import syntax
 from headgate.errors import Place, UserError, nearest, quoted
 from headgate.heartbeat.bounds import Bound, Bounds, problem
-from headgate.heartbeat.declared import Counter, Declarations, Estimation, Grouping, Party, Sensors
+from headgate.heartbeat.declared import Counter, Declarations, Enabling, Estimation, Grouping, Party, Sensors
 
 Places: TypeAlias = Callable[[exp.Expression], Place | None]
 Timed: TypeAlias = Stream | Relation
@@ -25,6 +25,9 @@ Timed: TypeAlias = Stream | Relation
 
 ENVIRONMENTS = {"sensors": ("DEVIATION", "RATE"), "global_counter": ("PROCESSING",)}
 """Each with its parameters; the first must be given."""
+
+CLOCK = "clock"
+"""In place of a stream behind SKEW FROM: the date on the engine's clock, unless there is a stream of that name."""
 
 ESTIMATION = ("HORIZON", "WINDOW", "WEIGHT", "FIXED", "CONFIDENCE")
 
@@ -36,22 +39,27 @@ class Promised:
     party: Party
     disorder: Bounds | None
     latency_us: int | None
+    enabling: Enabling | None = None
 
     def remember(self, declarations: Declarations) -> None:
         if self.disorder is not None:
             declarations.disorders[self.party] = self.disorder
         if self.latency_us is not None:
             declarations.latencies_us[self.party] = self.latency_us
+        if self.enabling is not None:
+            declarations.enablings[self.party.stream] = self.enabling
 
 
 def promised(tree: syntax.CreateStream, stream: Stream, catalog: Catalog, place: Places) -> Promised:
     reader, disorder, latency = _Reader(catalog, place), tree.args.get("disorder"), tree.args.get("latency")
+    enabling = tree.args.get("enabling")
     for given in (*(disorder or ()), *([latency] if latency else ())):
         reader.refuse_without_clock(stream, given)
     return Promised(
         Party(stream.name),
         reader.own_bounds(disorder, stream.domain) if disorder else None,
         reader.micros(latency, "LATENCY") if latency else None,
+        reader.enabling(enabling, stream, tree.this) if enabling else None,
     )
 
 
@@ -92,6 +100,8 @@ def declare(tree: syntax.TimeStatement, catalog: Catalog, place: Places) -> None
             stream = catalog.only_stream(tree.name, "FUTURE", place(tree.this))
             limit = ahead(tree.args["length"], stream, catalog, place)
             catalog.streams[stream.name.lower()] = replace(stream, ahead=limit)
+        case syntax.Heartbeat():
+            reader.heartbeat(tree)
         case syntax.Timeout():
             micros = reader.micros(tree.args["length"], "TIMEOUT")
             catalog.settings = replace(catalog.settings, timeout_us=micros)
@@ -158,6 +168,12 @@ class _Reader:
 
     def timed(self, identifier: exp.Identifier) -> Timed:
         """The stream or changing relation of that name, which has a clock that can be spoken of."""
+        found = self.known(identifier)
+        self.refuse_without_clock(found, identifier)
+        return found
+
+    def known(self, identifier: exp.Identifier) -> Timed:
+        """The stream or relation of that name, whoever stamps it."""
         catalog, name, place = self.catalog, identifier.name, self.place(identifier)
         if name.lower() in catalog.views:
             raise UserError(
@@ -167,7 +183,6 @@ class _Reader:
         found = catalog.streams.get(name.lower()) or catalog.relations.get(name.lower())
         if found is None:
             raise unknown("stream", name, (one.name for one in _all_timed(catalog)), place)
-        self.refuse_without_clock(found, identifier)
         return found
 
     def refuse_without_clock(self, found: Timed, tree: exp.Expression) -> None:
@@ -211,12 +226,56 @@ class _Reader:
 
     def skew(self, tree: syntax.Skew) -> None:
         start, target = tree.this, tree.args["to"]
+        if start.name.lower() == CLOCK and not start.args.get("sources") and not self.catalog.has_source(CLOCK):
+            self.skew_from_clock(tree)
+            return
         (first, (one,)), (second, (other,)) = self.parties(start), self.parties(target)
         bounds = self.bounds(tree.args["promises"], self.same_domain([(first, start.this), (second, target.this)]))
         if one == other and (one.source is not None or not _has_sources(first)):
             self.catalog.declarations.disorders[one] = bounds
         else:
             self.catalog.declarations.skews[one, other] = bounds
+
+    def skew_from_clock(self, tree: syntax.Skew) -> None:
+        target = tree.args["to"]
+        found, (party,) = self.parties(target)
+        if party.source is not None:
+            raise self.bad("the clock speaks of a stream, not of one source of it", target.args["sources"][0])
+        if found.domain is not TimeDomain.TIMESTAMP:
+            raise UserError(
+                "time-domains-differ", f'the clock shows TIMESTAMP time and "{found.name}" has {found.domain}',
+                place=self.place(target.this), detail="Which of its integers is now, the date does not say.",
+                hint=f"HEARTBEAT OF {found.name} ON DEMAND WITHIN ... counts from its last tuple, in units of SET time_unit.",
+            )  # fmt: skip
+        bounds = self.bounds(tree.args["promises"], found.domain)
+        for promise, bound in zip(tree.args["promises"], bounds, strict=True):
+            if bound.tuples:
+                raise self.bad("what the clock says waits for a time, not for tuples", promise)
+        self.catalog.declarations.calendar[found.name] = bounds
+
+    def heartbeat(self, tree: syntax.Heartbeat) -> None:
+        found = self.known(tree.this) if tree.this is not None else None
+        said = self.enabling(tree, found, tree.this)
+        self.catalog.declarations.enablings[None if found is None else found.name] = said
+
+    def enabling(self, tree: syntax.Heartbeat, found: Timed | None, named: exp.Identifier | None) -> Enabling:
+        how, every, within = (tree.args.get(part) for part in ("how", "every", "within"))
+        if found is not None and named is not None and found.domain in (None, TimeDomain.ARRIVAL):
+            kind, why = ("relation", "never changes") if found.domain is None else ("stream", "is taken in the order of arrival")
+            raise UserError("needs-no-bounds", f'{kind} "{found.name}" {why} and follows no clock', place=self.place(named))
+        every_us = self.micros(every, "EVERY") if every is not None else 0
+        if every is not None and not every_us:
+            raise self.bad("EVERY must be longer than nothing", every)
+        if within is None:
+            return Enabling(how, every_us)
+        if found is None:
+            raise self.bad("WITHIN is said of one stream", within, "HEARTBEAT OF stream ... WITHIN ...")
+        if how == "none":
+            raise self.bad("HEARTBEAT NONE takes nothing from the clock, so it has no WITHIN", within)
+        self.refuse_without_clock(found, within)
+        in_time = found.domain is TimeDomain.TIMESTAMP
+        tick_us = Fraction(1) if in_time else self.catalog.settings.unit_seconds * 1_000_000
+        return Enabling(how, every_us, self.ticks(within, "WITHIN", self.domain(found)), tick_us)
 
     def own_bounds(self, promises: Sequence[syntax.Length | syntax.Promise], domain: TimeDomain) -> Bounds:
         """Of a source with itself. `DISORDER d` lets a tuple come d behind the largest: later than d and a tick behind it."""

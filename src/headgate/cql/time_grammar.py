@@ -19,6 +19,7 @@ from headgate.cql.syntax import (
     Estimate,
     Future,
     Groups,
+    Heartbeat,
     Late,
     Latency,
     Length,
@@ -31,7 +32,7 @@ from headgate.cql.syntax import (
 )
 from headgate.errors import nearest
 
-TIME_STATEMENTS = ("SKEW", "DISORDER", "LATENCY", "ENVIRONMENT", "ESTIMATE", "GROUPS", "LATE", "FUTURE", "TIMEOUT")
+TIME_STATEMENTS = ("SKEW", "DISORDER", "LATENCY", "ENVIRONMENT", "ESTIMATE", "GROUPS", "LATE", "FUTURE", "HEARTBEAT", "TIMEOUT")
 UNITS = ("TICK", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 BEHIND_A_NUMBER = (
     "SLIDE", "ON", "FROM", "INTO", "RANGE", "WITHIN", "TO", "PER", "OF", "SOURCE", "HEARTBEAT", "DISORDER", "LATENCY", "LATE",
@@ -188,6 +189,7 @@ class TimeParser(Spark.Parser):
             "GROUPS": self._parse_groups,
             "LATE": lambda: Late(this=self._parse_of_name(), policy=self._parse_policy()),
             "FUTURE": lambda: Future(this=self._parse_of_name(), length=self._parse_length("FUTURE OF needs a length of time")),
+            "HEARTBEAT": self._parse_heartbeat,
             "TIMEOUT": lambda: Timeout(length=self._parse_length("TIMEOUT needs a length of time")),
         }
         word = self._curr.text.upper()
@@ -229,6 +231,27 @@ class TimeParser(Spark.Parser):
     def _parse_source_group(self) -> exp.Tuple:
         return exp.Tuple(expressions=self._parse_wrapped(lambda: self._parse_csv(self._parse_source)))
 
+    def _parse_heartbeat(self) -> Heartbeat:
+        stream = self._parse_name() if self._match_text_seq("OF") else None
+        node = self._parse_enabling()
+        node.set("this", stream)
+        return node
+
+    def _parse_enabling(self) -> Heartbeat:
+        """When the clock is asked: the same words in a statement and in CREATE STREAM."""
+        node = self.expression(Heartbeat(how="none"))
+        if self._match_text_seq("ON"):
+            self._expect("DEMAND")
+            node.set("how", "on demand")
+        elif self._match_text_seq("EVERY"):
+            node.set("how", "every")
+            node.set("every", self._parse_length("EVERY needs a length of time"))
+        elif not self._match_text_seq("NONE"):
+            self._misspelt("expected ON DEMAND, EVERY and a length of time, or NONE behind HEARTBEAT", ("ON", "EVERY", "NONE"))
+        if self._match_text_seq("WITHIN"):
+            node.set("within", self._parse_length("WITHIN needs a length of time"))
+        return node
+
     def _parse_time_clause(self, node: CreateStream) -> bool:
         """A clause of CREATE STREAM about its time; whether there was one."""
         parsers: dict[str, Callable[[], Any]] = {
@@ -239,14 +262,17 @@ class TimeParser(Spark.Parser):
             "LATENCY": lambda: self._parse_length("LATENCY needs a length of time"),
             "LATE": self._parse_policy,
             "FUTURE": lambda: self._parse_length("FUTURE needs a length of time"),
+            "ENABLING": self._parse_enabling,
         }
-        word = self._curr.text.upper()
-        if word not in parsers:
+        word = part = self._curr.text.upper()
+        if word == "HEARTBEAT" and self._next and self._next.text.upper() != "BY":
+            part = "ENABLING"
+        if word not in parsers or word == "ENABLING":
             return False
-        if node.args.get(word.lower()) is not None:
+        if node.args.get(part.lower()) is not None:
             self.raise_error(f"{word} stands twice")
         self._advance()
-        node.set(word.lower(), parsers[word]())
+        node.set(part.lower(), parsers[part]())
         return True
 
     def _parse_by(self) -> exp.Identifier:

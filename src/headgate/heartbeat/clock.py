@@ -18,7 +18,7 @@ class SystemClock:
     def now_us(self) -> int:
         return time.monotonic_ns() // 1_000
 
-    def date_us(self) -> int | None:
+    def date_us(self) -> int:
         return time.time_ns() // 1_000
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from headgate.heartbeat.bounds import Bound, Bounds, strongest
 
@@ -103,6 +103,19 @@ class Grouping:
     sets: tuple[tuple[str, ...], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Enabling:
+    """When the clock is asked how far a stream is, and how far behind the clock its source may be: see `enabling`."""
+
+    how: Literal["on demand", "every", "none"] = "on demand"
+    every_us: int = 0
+    within: Tick | None = None
+    """If its source stamps it: how far behind its largest timestamp, and the time since that came, a tuple may be."""
+
+    tick_us: Fraction = Fraction(1)
+    """How long a tick of the stream's time is on the engine's clock."""
+
+
 @dataclass(slots=True)
 class Declarations:
     skews: dict[tuple[Party, Party], Bounds] = field(default_factory=dict)
@@ -116,11 +129,23 @@ class Declarations:
     counters: dict[Party, Counter] = field(default_factory=dict)
     estimations: dict[str, Estimation] = field(default_factory=dict)
     groupings: dict[str, Grouping] = field(default_factory=dict)
+    enablings: dict[str | None, Enabling] = field(default_factory=dict)
+    """By stream; None: of all that have none of their own."""
+
+    calendar: dict[str, Bounds] = field(default_factory=dict)
+    """What the date on the engine's clock says about the timestamps of a stream, as if the clock were a source."""
 
     def about(self, stream: str) -> bool:
         """Whether anything was declared from which heartbeats of the stream follow; if not, its bounds are estimated."""
         targets = [*self.disorders, *self.sensors, *self.counters, *(second for _, second in self.skews)]
-        return any(party.stream == stream for party in targets)
+        return self.by_clock(stream) or any(party.stream == stream for party in targets)
+
+    def enabling(self, stream: str) -> Enabling:
+        return self.enablings.get(stream) or self.enablings.get(None) or Enabling()
+
+    def by_clock(self, stream: str) -> bool:
+        """Whether it was said how far behind the clock a stream is that its source stamps."""
+        return stream in self.calendar or self.enabling(stream).within is not None
 
     def singled_out(self, stream: str) -> list[str]:
         """The sources of the stream of which something is said in particular, other than parameters of an environment."""
@@ -152,6 +177,8 @@ class Declarations:
                 del known[party]
         self.estimations.pop(stream, None)
         self.groupings.pop(stream, None)
+        self.enablings.pop(stream, None)
+        self.calendar.pop(stream, None)
 
 
 def levels(party: Party) -> tuple[Party, ...]:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from headgate.catalog import MICROSECONDS_PER_UNIT, Tick, TimeDomain
 from headgate.delta.sql import name
 from headgate.heartbeat.bounds import Bound, Bounds
-from headgate.heartbeat.declared import Party
+from headgate.heartbeat.declared import Enabling, Party
 from headgate.heartbeat.estimate import STEADY, STEADY_BATCHES
 from headgate.heartbeat.groups import Kind
 from headgate.heartbeat.manager import Heartbeats
 from headgate.heartbeat.timeline import Timeline
 
+CLOCK = "the clock"
 HEADINGS = ("from", "to", "bounds", "because", "declared by")
 
 
@@ -61,6 +62,34 @@ def in_force(heartbeats: Heartbeats) -> Iterator[InForce]:
 def latencies(heartbeats: Heartbeats) -> Iterator[tuple[str, ...]]:
     for party, us in heartbeats.declarations.latencies_us.items():
         yield "", str(party), f"latency up to {span(us, TimeDomain.TIMESTAMP).lower()}", "declared", _latency(party, us)
+
+
+def clocks(heartbeats: Heartbeats) -> Iterator[tuple[str, ...]]:
+    """Of which streams the clock says how far they are, and when."""
+    for line in heartbeats.timelines.values():
+        domain, enabling = line.stream.domain, heartbeats.declarations.enabling(line.name)
+        because = "declared" if {line.name, None} & heartbeats.declarations.enablings.keys() else "default"
+        if domain is TimeDomain.TIMESTAMP and not line.external:
+            yield CLOCK, line.name, when(enabling), because, beating(line.name, enabling, domain)
+        elif domain is not None and enabling.within is not None:
+            bounds = (
+                f"{when(enabling)}, within {span(enabling.within, domain).lower()} of its largest timestamp and the time since"
+            )
+            yield CLOCK, line.name, bounds, because, beating(line.name, enabling, domain)
+        if domain is not None and (known := heartbeats.declarations.calendar.get(line.name)):
+            bounds = f"{when(enabling)}, {', '.join(written(bound, domain).lower() for bound in known)}"
+            yield CLOCK, line.name, bounds, "declared", f"SKEW FROM CLOCK TO {name(line.name)} {pairs(known, domain)};"
+
+
+def when(enabling: Enabling) -> str:
+    """When the clock says how far a stream is."""
+    return f"every {span(enabling.every_us, TimeDomain.TIMESTAMP).lower()}" if enabling.how == "every" else enabling.how
+
+
+def beating(stream: str, enabling: Enabling, domain: TimeDomain) -> str:
+    """The line of CQL that says so."""
+    within = "" if enabling.within is None else f" WITHIN {span(enabling.within, domain)}"
+    return f"HEARTBEAT OF {name(stream)} {when(enabling).upper()}{within};"
 
 
 def _latency(party: Party, us: int) -> str:
@@ -160,4 +189,4 @@ def all_rows(heartbeats: Heartbeats) -> tuple[tuple[str, ...], ...]:
         if line.partition is not None and (asked := heartbeats.declarations.groupings[line.name].count)
     ]
     known = [one.row() for one in in_force(heartbeats)]
-    return (*known, *latencies(heartbeats), *grouped)
+    return (*known, *clocks(heartbeats), *latencies(heartbeats), *grouped)

@@ -10,7 +10,7 @@ Numbers in, numbers out: every method that needs the time of the engine's clock 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from headgate.catalog import UNLIMITED, Catalog, Relation, Stream, Tick, TimeDom
 from headgate.heartbeat.arrivals import NEVER, Arrivals
 from headgate.heartbeat.bounds import Bound, Bounds, strongest, without_progress
 from headgate.heartbeat.declared import Declarations, Estimation
+from headgate.heartbeat.enabling import by_date, last_beat_us, since_largest
 from headgate.heartbeat.estimate import Estimator, following
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, arriving
@@ -59,6 +60,8 @@ class Heartbeats:
         """Whether bounds are learnt where nothing is declared."""
         self.date_offset_us = 0
         """What to add to the engine's clock to get the time that internal timestamps are in."""
+        self.calendar_us: int | None = None
+        """The same to get the date, as it was last shown: unlike timestamps it can be put back. None if there is none."""
         self.asked_us: int | None = None
         """When a heartbeat was first asked for: streams that have not spoken by then are waited for from then on."""
         self._arrivals = 0
@@ -182,7 +185,8 @@ class Heartbeats:
         if timeline.external and not timeline.finished:
             self._take(timeline, arrivals, now_us)
         largest = int(arrivals.largest.max())
-        timeline.largest = largest if timeline.largest is None else max(timeline.largest, largest)
+        if timeline.largest is None or largest > timeline.largest:
+            timeline.largest, timeline.came_us = largest, now_us
         if timeline.tuples >= timeline.regroup_at:
             timeline.regroup_at = 4 * timeline.tuples
             if stream in self.declarations.groupings:
@@ -254,7 +258,7 @@ class Heartbeats:
     def resume(self, stream: str, now_us: int) -> None:
         """It is read again, and what was held back has been: its silence counts from now."""
         timeline = self.timelines[stream]
-        timeline.paused, timeline.since_us = False, now_us
+        timeline.paused, timeline.since_us, timeline.came_us = False, now_us, now_us
         for number in timeline.cohorts.values():
             self.generator.cohorts[number].heard_us[np.flatnonzero(self._heard(number))] = now_us
 
@@ -272,26 +276,92 @@ class Heartbeats:
     def set_date(self, date_us: int | None, now_us: int) -> None:
         """The calendar may have run ahead of the engine's clock, which stands still while the computer sleeps."""
         if date_us is not None:
-            self.date_offset_us = max(self.date_offset_us, date_us - now_us)
+            self.calendar_us = date_us - now_us
+            self.date_offset_us = max(self.date_offset_us, self.calendar_us)
 
     def stamp(self, now_us: int) -> Tick:
         """The timestamp of a tuple that the engine itself stamps now."""
         return now_us + self.date_offset_us
 
-    # heartbeats
+    # what the clock says
 
-    def standing(self, stream: str, now_us: int, among: Collection[str] = ()) -> Standing:
-        """How far a stream is complete by what its sources sent and promised. Silent sources do not count.
+    def answer(self, stream: str, now_us: int, read_us: int | None = None) -> Tick | None:
+        """Up to when nothing will still come on a stream, as the clock says it; None if it says nothing.
 
-        What was learnt about it from another stream counts only `among` those that are read together: who reads it alone
-        gains nothing by running ahead of what it has sent.
+        `read_us` is the instant as of which everything that was there has been read; None: now.
         """
         timeline = self.timelines[stream]
-        senders = self.heeded(stream, among)
+        if timeline.finished or timeline.paused:
+            return None
         if not timeline.external:
-            return Standing(self.stamp(now_us) - 1 if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
+            return self.stamp(now_us) if timeline.stream.domain is TimeDomain.TIMESTAMP else None
+        read_us = now_us if read_us is None else min(read_us, now_us)
+        enabling, bounds = self.declarations.enabling(stream), self.declarations.calendar.get(stream)
+        found = []
+        if enabling.within is not None and timeline.largest is not None:
+            came_us = timeline.since_us if timeline.came_us is None else timeline.came_us
+            found.append(since_largest(timeline.largest, came_us, read_us, enabling.within, enabling.tick_us))
+        if bounds and self.calendar_us is not None:
+            latency_us = max((kind.latency_us(self.declarations) for kind in timeline.all_kinds()), default=0)
+            found.append(by_date(read_us + self.calendar_us, bounds, latency_us))
+        return max(found, default=None)
+
+    def ask(self, stream: str, now_us: int, read_us: int | None = None, said: Tick | None = None) -> bool:
+        """An enabling timestamp, on demand; whether the heartbeat of the stream moved. Where it is not on demand, it does not.
+
+        `said` is what somebody else says who was asked: up to when nothing will still come.
+        """
+        name = base(stream)
+        if self.declarations.enabling(name).how != "on demand":
+            return False
+        return self._enable(name, now_us, _larger(self.answer(name, now_us, read_us), said), read_us)
+
+    def beats(self, stream: str, now_us: int) -> bool:
+        """Whether the clock is to speak of a stream of its own accord, and has not since it should have."""
+        enabling, beat_us = self.declarations.enabling(stream), self.timelines[stream].beat_us
+        return enabling.how == "every" and (beat_us is None or last_beat_us(now_us, enabling.every_us) > beat_us)
+
+    def beat(self, stream: str, now_us: int, read_us: int | None = None, said: Tick | None = None) -> bool:
+        """An enabling timestamp where one comes every so often: as the clock would have said it then."""
+        if not self.beats(stream, now_us):
+            return False
+        at_us = self.timelines[stream].beat_us = last_beat_us(now_us, self.declarations.enabling(stream).every_us)
+        return self._enable(stream, now_us, _larger(self.answer(stream, at_us, read_us), said), read_us)
+
+    def _enable(self, stream: str, now_us: int, upto: Tick | None, read_us: int | None) -> bool:
+        timeline, before = self.timelines[stream], self.standing(stream, now_us).complete
+        timeline.read_us = now_us if read_us is None else read_us
+        timeline.enabled = _larger(timeline.enabled, upto)
+        return upto is not None and (before is None or upto > before) and not timeline.paused
+
+    def follows_clock(self, stream: str) -> bool:
+        """Whether the clock says how far a stream is that its source stamps."""
+        return self.declarations.by_clock(stream) and self.declarations.enabling(stream).how != "none"
+
+    # heartbeats
+
+    def standing(self, stream: str, now_us: int, among: Collection[str] = (), answer: Tick | None = None) -> Standing:
+        """How far a stream is complete by what its sources sent and promised, and by what the clock was asked.
+
+        Silent sources do not count. `answer` is what the clock would say, if it were asked.
+        """
+        timeline = self.timelines[stream]
+        enabled = _larger(timeline.enabled, answer)
+        if not timeline.external:
+            spoken = None if timeline.largest is None else timeline.largest - 1
+            return Standing(_larger(spoken, enabled) if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
         if timeline.paused:
             return Standing(timeline.frozen, heard_us=timeline.since_us)
+        found = self._by_sources(timeline, now_us, among)
+        return found if enabled is None else replace(found, complete=_larger(found.complete, enabled))
+
+    def _by_sources(self, timeline: Timeline, now_us: int, among: Collection[str]) -> Standing:
+        """The same without the clock.
+
+        What was learnt about a stream from another counts only `among` those that are read together: who reads it alone gains
+        nothing by running ahead of what it has sent.
+        """
+        senders = self.heeded(timeline.name, among)
         if timeline.many and not any(self._heard(number).any() for number in timeline.cohorts.values()):
             silent = self.timeout_us is not None and now_us - timeline.since_us >= self.timeout_us
             return Standing(self._said_of_unheard(timeline, now_us), silent, heard_us=timeline.since_us)
@@ -364,18 +434,21 @@ class Heartbeats:
         """Whether nothing came from any source of the stream for the timeout."""
         return self.standing(stream, now_us).silent
 
-    def heartbeat(self, streams: Iterable[str], now_us: int) -> Tick | None:
+    def heartbeat(self, streams: Iterable[str], now_us: int, answers: Mapping[str, Tick] | None = None) -> Tick | None:
         """The instant up to which all of these streams are complete; None while that is unknown.
 
-        Silent streams follow the slowest that is not; if one of those is declared to say how far they are, no further than that.
-        If all are silent or finished, everything that came is complete.
+        Silent streams follow the slowest that is not; if one of those, or the clock, is declared to say how far they are, no
+        further than that. If all are silent or finished, everything that came is complete. `answers` are what the clock would say
+        of some of them, if it were asked.
         """
+        answers = answers or {}
         if self.asked_us is None:
             self.asked_us = now_us
             for timeline in self.timelines.values():
                 self._never_spoke(timeline, now_us)
         inputs = {name: self.timelines[name] for name in map(base, streams)}
-        standings = {name: self.standing(name, now_us, inputs) for name, line in inputs.items() if not line.finished}
+        going_on = [name for name, line in inputs.items() if not line.finished]
+        standings = {name: self.standing(name, now_us, inputs, answers.get(name)) for name in going_on}
         standings = {name: standing for name, standing in standings.items() if standing.complete != UNLIMITED}
         speaking = [standings[name].complete for name in self.counting(standings)]
         if speaking:
@@ -394,9 +467,10 @@ class Heartbeats:
         return [name for name in standings if name in going_on or self._spoken_for(name, going_on, standings[name])]
 
     def _spoken_for(self, stream: str, others: Iterable[str], standing: Standing) -> bool:
-        """Whether others that speak were declared to say how far a silent stream is: that is true, and silence only a guess."""
+        """Whether others that speak, or the clock, were declared to say how far a silent stream is: that is true, and silence
+        only a guess."""
         told = standing.complete is not None and not self.estimated(stream)
-        return told and any(self.between_streams(other, stream) for other in others)
+        return told and (self.follows_clock(stream) or any(self.between_streams(other, stream) for other in others))
 
     def _never_spoke(self, timeline: Timeline, now_us: int) -> None:
         """The timeout of a stream that has sent nothing begins now."""
@@ -450,9 +524,10 @@ class Heartbeats:
         """
         inputs = [self.timelines[name] for name in dict.fromkeys(map(base, streams))]
         found = [(line, kind) for line in inputs if line.external and not line.finished for kind in line.all_kinds()]
-        entries: dict[tuple[Kind, Kind | None], Bounds] = {(kind, None): kind.own(self.declarations) for _, kind in found}
+        waited_for = [(line, kind) for line, kind in found if not self.follows_clock(line.name)]
+        entries: dict[tuple[Kind, Kind | None], Bounds] = {(kind, None): kind.own(self.declarations) for _, kind in waited_for}
         for _, sender in found:
-            for line, kind in found:
+            for line, kind in waited_for:
                 if kind != sender or (line.many and kind.group is None and not kind.alone):
                     entries[kind, sender] = kind.after(sender, self.declarations)
         pair = without_progress(entries)
@@ -470,9 +545,11 @@ def progress(catalog: Catalog, streams: Iterable[str]) -> str:
     known: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
     for stream in known:
         heartbeats.add(stream, now_us=0)
-    missing = heartbeats.without_progress(streams)
+    read = list(map(base, streams))
+    missing = heartbeats.without_progress(read)
     if missing is None:
-        return "needs no timeout: every source's tuples say in the end how far each source is"
+        clock = ", or the clock does" if any(map(heartbeats.follows_clock, read)) else ""
+        return f"needs no timeout: every source's tuples say in the end how far each source is{clock}"
     timeout_us = catalog.settings.timeout_us
     length = f"{timeout_us / 1e6:g} s" if timeout_us is not None else "none is set"
     return f"needs a timeout ({length}) once all sources pause: no bound within 0 is declared from {missing}"

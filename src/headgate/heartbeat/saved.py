@@ -12,6 +12,7 @@ import base64
 import zlib
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -119,9 +120,15 @@ def _made(kind: type, attributes: dict[str, Any]) -> Any:
     if kind is Top:
         return Top(**attributes)
     made: Any = object.__new__(kind)
-    for name, value in attributes.items():
+    for name, value in {**_defaults(kind), **attributes}.items():
         object.__setattr__(made, name, value)  # also of those that are frozen
     return made
+
+
+def _defaults(kind: type) -> dict[str, Any]:
+    """What attributes are that were not known yet when the state was saved."""
+    known = fields(kind) if is_dataclass(kind) else ()
+    return {field.name: field.default for field in known if field.default is not MISSING}
 
 
 def _attributes(value: Any) -> Iterator[str]:

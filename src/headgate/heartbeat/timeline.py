@@ -36,7 +36,19 @@ class Timeline:
     frozen: Tick | None = None
     """While it is not read: how far it was complete before."""
 
+    enabled: Tick | None = None
+    """Up to when the clock, or whoever was asked, has said that nothing will still come."""
+
+    beat_us: int | None = None
+    """When the clock last spoke of its own accord."""
+
+    read_us: int | None = None
+    """As of when everything that was there had been read, when the clock was last asked."""
+
     largest: Tick | None = None
+    came_us: int | None = None
+    """When the largest timestamp came."""
+
     tuples: int = 0
     sources: dict[Any, int] = field(default_factory=dict)
     """The number of each source."""

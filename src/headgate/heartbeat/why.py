@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from headgate.catalog import UNLIMITED, Tick, TimeDomain
 from headgate.heartbeat.arrivals import NEVER
 from headgate.heartbeat.bounds import Bound
-from headgate.heartbeat.in_force import span
+from headgate.heartbeat.enabling import last_beat_us
+from headgate.heartbeat.in_force import span, when
 from headgate.heartbeat.manager import Heartbeats, Standing, base
 from headgate.heartbeat.timeline import Timeline
+
+UNREAD_US = 1_000_000
+"""A source that lags by more than this is told of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ def why(
     lines = [heartbeats.timelines[name] for name in names]
     domain = next((line.stream.domain for line in lines if line.stream.domain is not None), TimeDomain.INTEGER)
     standings = {line.name: heartbeats.standing(line.name, now_us, names) for line in lines}
-    inputs = tuple(_input(line, standings[line.name], waiting.get(line.name, 0), domain) for line in lines)
+    inputs = tuple(_input(heartbeats, line, standings[line.name], waiting.get(line.name, 0), domain) for line in lines)
     holder = _holder(heartbeats, standings)
     complete = instant(reached, domain)
     if holder is None or not any(waiting.values()):
@@ -97,7 +101,7 @@ def _called(line: Timeline, standing: Standing) -> str:
     return f"{line.name} SOURCE '{source}' ({among})"
 
 
-def _input(line: Timeline, standing: Standing, waiting: int, domain: TimeDomain) -> Input:
+def _input(heartbeats: Heartbeats, line: Timeline, standing: Standing, waiting: int, domain: TimeDomain) -> Input:
     if line.finished:
         state = "finished" if line.stream.domain is not None else "fixed"
     elif line.paused:
@@ -112,9 +116,17 @@ def _input(line: Timeline, standing: Standing, waiting: int, domain: TimeDomain)
             state += f" ({len(line.sources)} sources in {len(line.cohorts)} groups)"
         elif line.many:
             state += f" ({standing.speaking} of {len(line.sources)} sources)"
+    if not line.finished and _by_clock(heartbeats, line):
+        state += f", heartbeat from the clock {when(heartbeats.declarations.enabling(line.name))}"
     known = [tick for tick in (standing.complete, line.given) if tick is not None]
     complete = "the end" if line.finished else instant(max(known, default=None), domain)
     return Input(line.name, complete, state, waiting)
+
+
+def _by_clock(heartbeats: Heartbeats, line: Timeline) -> bool:
+    """Whether the clock says how far the stream is, unless HEARTBEAT NONE forbids it."""
+    stamped = not line.external and line.stream.domain is TimeDomain.TIMESTAMP
+    return stamped or heartbeats.declarations.by_clock(line.name)
 
 
 def _cause(
@@ -122,6 +134,8 @@ def _cause(
 ) -> str:
     if line.paused:
         return "it is paused: what it sends meanwhile is not read, and must not be late"
+    if by_clock := _cause_by_clock(heartbeats, line, standing, domain, now_us):
+        return by_clock
     if standing.silent:
         others = [name for name in names if name != line.name and not heartbeats.timelines[name].finished]
         if any(not heartbeats.silent(name, now_us) for name in others):
@@ -149,6 +163,30 @@ def _cause(
     stamped = instant((standing.complete or 0) + bound.within, domain)
     who = "its" if sender is None else f"{sender}'s"
     return f"{who} last tuple that counts is stamped {stamped}, and {_still(bound, sender, domain)} ({origin}{_delay(bound)})"
+
+
+def _cause_by_clock(heartbeats: Heartbeats, line: Timeline, standing: Standing, domain: TimeDomain, now_us: int) -> str:
+    """Why the clock has not said more of a stream; nothing if more was known without it."""
+    if not _by_clock(heartbeats, line):
+        return ""
+    enabling = heartbeats.declarations.enabling(line.name)
+    stamped = "" if line.external else "the engine stamps it, and "
+    if enabling.how == "none":
+        more = "a later tuple of it says" if not line.external else "its tuples and others' say"
+        return f"{stamped}with HEARTBEAT NONE the clock says nothing of it: only {more} how far it is"
+    if not line.external:
+        asked = f"was last asked at {instant(line.enabled, domain)}" if line.enabled is not None else "has not been asked yet"
+        return f"{stamped}its heartbeat comes from the clock {when(enabling)}, which {asked}"
+    if line.enabled is None or (standing.complete or 0) > line.enabled:
+        return ""
+    far = []
+    if enabling.within is not None:
+        far.append(f"within {span(enabling.within, domain).lower()} of its largest timestamp and the time since")
+    if line.name in heartbeats.declarations.calendar:
+        far.append("behind the date by what SKEW FROM CLOCK says")
+    unread_us = now_us - (line.read_us if line.read_us is not None else now_us)
+    lag = f", and what it was sent in the last {unread_us / 1e6:.1f} s is not known to be read" if unread_us > UNREAD_US else ""
+    return f"its heartbeat comes from the clock {when(enabling)}, {' or '.join(far)}{lag}"
 
 
 def _still(bound: Bound, sender: str | None, domain: TimeDomain) -> str:
@@ -189,9 +227,24 @@ def _releases(
 ) -> tuple[str, ...]:
     if holder.paused:
         return ("reading it again",)
+    enabling = heartbeats.declarations.enabling(holder.name)
+    if not holder.external and enabling.how == "none":
+        return f"a later tuple of {holder.name}", f"the clock: HEARTBEAT OF {holder.name} ON DEMAND;"
+    next_us = last_beat_us(now_us, enabling.every_us) + enabling.every_us if enabling.how == "every" else now_us
+    beat = f"its next heartbeat, in {(next_us - now_us) / 1e6:.1f} s"
     if not holder.external:
-        return ("the next step",)
+        return (beat if enabling.how == "every" else "the next step",)
     found = []
+    if heartbeats.follows_clock(holder.name):
+        goal = max((line.largest for line in lines if line.largest is not None), default=None)
+        if enabling.how == "every":
+            found.append(beat)
+        elif goal is not None and standing.complete is not None:
+            found.append(
+                f"the clock, in {max(float((goal - standing.complete) * enabling.tick_us), 0) / 1e6:.1f} s at the latest"
+            )
+    elif heartbeats.declarations.by_clock(holder.name):
+        found.append(f"the clock: HEARTBEAT OF {holder.name} ON DEMAND ...;")
     if not standing.silent:
         own = heartbeats.generator.cohorts[standing.cohort].own if standing.cohort is not None else ()
         smallest = min((bound.within for bound in own if not bound.delay), default=None)

@@ -46,6 +46,13 @@ class Chunk:
         """How many of its rows have timestamps behind `low`, by reading them."""
         return int(pc.sum(pc.greater(pq.read_table(self.path, columns=["_t"])["_t"], low)).as_py())
 
+    def first_after(self, low: Tick) -> Tick:
+        """The least of its timestamps behind `low`, of which there is one; by reading them, unless all are."""
+        if self.low > low:
+            return self.low
+        stamps = pq.read_table(self.path, columns=["_t"])["_t"]
+        return int(pc.min(pc.filter(stamps, pc.greater(stamps, low))).as_py())
+
 
 def described(path: Path) -> Chunk | None:
     """The chunk in a Parquet file, from its footer alone; None if it holds no rows."""

@@ -8,7 +8,7 @@ heartbeats that were given, and so behind the epoch.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from headgate.catalog import Settings, Tick
@@ -17,6 +17,7 @@ from headgate.heartbeat.manager import LATE, Heartbeats
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
+from headgate.runtime.asking import Asking
 from headgate.runtime.cut import cut
 from headgate.runtime.query import RunningQuery
 
@@ -32,10 +33,12 @@ class Epoch:
 
 class Loop:
     def __init__(
-        self, clock: Clock, heartbeats: Heartbeats, logs: Mapping[str, Log], journal: Journal, settings: Callable[[], Settings]
-    ) -> None:
+        self, clock: Clock, heartbeats: Heartbeats, asking: Asking, logs: Mapping[str, Log], journal: Journal,
+        settings: Callable[[], Settings],
+    ) -> None:  # fmt: skip
         self.clock = clock
         self.heartbeats = heartbeats
+        self.asking = asking
         self.logs = logs
         self.journal = journal
         self.settings = settings
@@ -51,12 +54,24 @@ class Loop:
         with self.journal.turn:
             now_us = self.clock.now_us()
             self.heartbeats.set_date(self.clock.date_us(), now_us)
+            self.asking.beat(now_us)
+            for query in self.queries.values():
+                due = None if query.executor.fragment.failed else query.due()
+                if due is not None:
+                    self.ask(query.streams(), now_us, due)
             complete = {
                 name: until
                 for name, query in self.queries.items()
                 if (until := self.heartbeats.heartbeat(query.streams(), now_us)) is not None
             }
         return self.take(complete)
+
+    def ask(self, streams: Iterable[str], now_us: int, due: Tick | None = None) -> bool:
+        """Ask for enabling timestamps of streams that are read together; whether any of them moved.
+
+        With `due`, the instant that waits to be complete: only if their answers make it so, since otherwise they are of no use.
+        """
+        return self.asking.ask(streams, now_us, due)
 
     def take(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
         """One epoch for each query whose heartbeat is further than the query is; then what waits is delivered."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from headgate.catalog import Catalog, Query, Tick, TimeDomain
@@ -12,6 +13,7 @@ from headgate.heartbeat.manager import progress
 from headgate.heartbeat.why import Why
 from headgate.log.journal import Fact
 from headgate.plan.bounds import Growing
+from headgate.plan.ends import Span, ends
 from headgate.plan.explain import explained
 from headgate.runtime.executor import Executor
 from headgate.runtime.outbox import Outbox
@@ -59,6 +61,27 @@ class RunningQuery:
     def streams(self) -> list[str]:
         """The streams and relations it reads."""
         return sorted(self.executor.fragment.program.streams())
+
+    @cached_property
+    def _ends(self) -> list[tuple[str, Span]]:
+        return [(stream, span) for stream, spans in ends(self.definition.plan).items() for span in spans]
+
+    def due(self) -> Tick | None:
+        """The first instant at which it may have something to say by what has come: of a tuple that waits, or because time
+        goes on; None if there is none.
+        """
+        return min((instant for stream, span in self._ends for instant in self._due(stream, span)), default=None)
+
+    def _due(self, stream: str, span: Span) -> Iterator[Tick]:
+        """By the tuples of each chunk of the log that may still matter, and by those it no longer has."""
+        log, fragment = self.executor.logs[stream], self.executor.fragment
+        low = self.reached - span.most
+        if fragment.start is not None and stream not in fragment.whole:
+            low = max(low, fragment.start)  # what was there before is not seen
+        for chunk in log.overlapping(low, None):
+            yield span.first(chunk.first_after(low), self.reached)
+        if log.forgotten is not None and log.forgotten > low:
+            yield span.first(low + 1, self.reached)
 
     def why(self) -> Why:
         """Why it has come no further: which source holds it back, since when, by which bound, and what would release it."""

@@ -45,6 +45,8 @@ class FileSource:
         """The files that have been read and are still there."""
         self.read_before = 0
         """How many files have been read, all in all."""
+        self.looked_us: int | None = None
+        """When the folder was last looked at, if all that was there has been read."""
         self.subject = f"files {inlet.folder}"
         inlet.journal.introduce(self.subject, self.apply)
         if not self.path:
@@ -63,6 +65,7 @@ class FileSource:
 
     def poll(self, clock: Clock) -> int:
         """Read the files that are new; returns how many tuples went to the log."""
+        began_us, self.looked_us = clock.now_us(), None
         there = self.listed()
         gone = sorted(self.seen.difference(there))
         if gone and there:  # a folder that is empty all at once is more likely not mounted
@@ -72,7 +75,11 @@ class FileSource:
         while new:
             batch, new = new[:FILES_A_JOB], new[FILES_A_JOB:]
             taken += self.ingest(batch, clock)
+        self.looked_us = began_us
         return taken
+
+    def progress(self, clock: Clock) -> int | None:
+        return self.looked_us
 
     def drain(self, clock: Clock) -> int:
         return self.poll(clock)

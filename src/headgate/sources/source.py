@@ -27,5 +27,12 @@ class Source(Protocol):
     def drain(self, clock: Clock) -> int:
         """Take all that is there now, before returning."""
 
+    def progress(self, clock: Clock) -> int | None:
+        """The instant of the engine's clock as of which everything that was there to be read is in the log, and all that is in
+        the log was there by about then; None if that is not known.
+
+        If it says a later one than is true, tuples become late that were only unread.
+        """
+
     def stop(self) -> None:
         """Let go of threads and connections. What was not taken yet is taken the next time."""

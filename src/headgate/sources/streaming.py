@@ -11,11 +11,13 @@ number, and a batch whose number the inlet's position has reached is passed over
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ from headgate.catalog import Connector
 from headgate.cql.readers import SOURCES
 from headgate.delta.sql import name
 from headgate.errors import UserError, nearest
-from headgate.heartbeat.clock import Clock
+from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.log.journal import synced
 from headgate.runtime import connectors
 from headgate.runtime.session import over_connect, own
@@ -135,6 +137,7 @@ class StreamingSource:
             )  # fmt: skip
         self.session = own(session)
         self.session.conf.set("spark.sql.streaming.stopTimeout", f"{STOP_SECONDS}s")
+        self.session.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")  # it says whenever it found nothing
         self.inlet = inlet
         self.connector = connector
         self.checkpoint = checkpoint_directory / inlet.folder
@@ -207,6 +210,14 @@ class StreamingSource:
     def starting(self) -> bool:
         """Spark has not looked for rows yet."""
         return self._query is None or not (self._query.lastProgress or self._handover.batch >= 0)
+
+    def progress(self, clock: Clock) -> int | None:
+        """When Spark last began to look for rows, if it found none or the log has all it found."""
+        said = self._query.lastProgress if self._query is not None and not self._handover.there.is_set() else None
+        if said is None or not caught_up(json.loads(said.json), self.inlet.position.get("batch", -1)):
+            return None
+        began_us = int(datetime.fromisoformat(said.timestamp).timestamp() * 1_000_000)
+        return clock.now_us() - max(SystemClock().date_us() - began_us, 0)
 
     def reshape(self) -> None:
         """Read the columns that the stream has now, from where it was."""
@@ -288,6 +299,20 @@ class StreamingSource:
             detail=_said(error), hint="It is tried again, from where it was.",
         )  # fmt: skip
         return self._error
+
+
+def caught_up(said: Mapping[str, Any], taken: int) -> bool:
+    """Whether all that was there when Spark looked is in the log, by what Spark says of that and the last batch that was taken.
+
+    A source may say up to where it could have been read. If it does not, that there was nothing to read says it.
+    """
+    ran = "addBatch" in said["durationMs"]
+    if said["batchId"] != (taken if ran else taken + 1):
+        return False
+    known = [source for source in said["sources"] if source.get("latestOffset") is not None]
+    if any(source["latestOffset"] != (source["endOffset"] or source["startOffset"]) for source in known):
+        return False
+    return not ran or len(known) == len(said["sources"])
 
 
 def _numbers(folder: Path) -> set[int]:

@@ -38,6 +38,9 @@ class TableSource:
 
     starting = False
 
+    def progress(self, clock: Clock) -> int | None:
+        return clock.now_us() if self.read else None
+
     def reshape(self) -> None:
         """The columns are asked for at each poll."""
 

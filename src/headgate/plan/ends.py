@@ -1,0 +1,116 @@
+"""When a plan may still have something to say because of a tuple that came, although no other comes.
+
+A tuple takes effect at its timestamp or at the next slide, leaves its windows later, and is repeated by Rstream meanwhile. As the
+engine knows from this at which instant something can happen next, it asks for heartbeats, and runs epochs, only when something
+can. Conservative: at every instant at which something does happen something may; the reverse need not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from headgate.catalog import UNLIMITED, Tick
+from headgate.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Dstream,
+    Exploded,
+    Filter,
+    Frame,
+    Istream,
+    Join,
+    Node,
+    Now,
+    Project,
+    Range,
+    Ranked,
+    Rows,
+    Rstream,
+    Source,
+    Stored,
+    Unbounded,
+    Union,
+    Values,
+    Weight,
+    Window,
+    children,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something may happen so long after a tuple: at the multiples of `grid` between `least` and `most` ticks behind it."""
+
+    least: Tick = 0
+    most: Tick = 0
+    grid: Tick = 1
+
+    def then(self, after: Span) -> Span:
+        """Something may happen so long after that, in turn."""
+        moved = after.least or after.most
+        most = UNLIMITED if UNLIMITED in (self.most, after.most) else self.most + after.most
+        return Span(self.least + after.least, most, after.grid if moved or after.grid > 1 else self.grid)
+
+    def first(self, stamped: Tick, after: Tick) -> Tick:
+        """The first instant behind `after` at which something may happen because of tuples from `stamped` on."""
+        return -(-max(stamped + self.least, after + 1) // self.grid) * self.grid
+
+
+def ends(node: Node) -> Mapping[str, frozenset[Span]]:
+    """Of each stream and changing relation that a plan reads."""
+    match node:
+        case Source(stream):
+            return {stream: frozenset([Span()])}
+        case Stored(relation, domain=domain):
+            return {} if domain is None else {relation: frozenset([Span()])}
+        case Window(child, frame):
+            later = _of_frame(frame)
+            return {stream: frozenset(one.then(two) for one in spans for two in later) for stream, spans in ends(child).items()}
+        case Rstream(child, every):
+            return {stream: frozenset([_repeated(spans, every, _lasts(child))]) for stream, spans in ends(child).items()}
+        case Join(left, right) | Union(left, right):
+            one, two = ends(left), ends(right)
+            return {stream: one.get(stream, frozenset()) | two.get(stream, frozenset()) for stream in {**one, **two}}
+        case (
+            Istream(child) | Dstream(child) | Filter(child) | Project(child) | Weight(child) | Exploded(child) | Ranked(child)
+            | Aggregate(child) | Distinct(child)
+        ):  # fmt: skip
+            return ends(child)
+        case _:
+            assert_never(node)
+
+
+def _of_frame(frame: Frame) -> tuple[Span, ...]:
+    """From the tuple to when it begins to count, and to when it stops."""
+    match frame:
+        case Now():
+            return Span(), Span(1, 1)
+        case Unbounded() | Values():
+            return (Span(),)
+        case Range(slide=slide) | Rows(slide=slide):
+            grid, length = slide or 1, frame.span
+            begins = Span(0, grid - 1, grid)
+            return (begins,) if length is None else (begins, Span(length, length + grid - 1, grid))
+        case _:
+            assert_never(frame)
+
+
+def _repeated(spans: frozenset[Span], every: Tick | None, lasts: bool) -> Span:
+    """From when a row first takes effect until it is gone."""
+    most = UNLIMITED if lasts else max(span.most for span in spans)
+    return Span(min(span.least for span in spans), most, every or 1)
+
+
+def _lasts(node: Node) -> bool:
+    """Whether rows may stay for ever."""
+    match node:
+        case Stored() | Aggregate(keys=(), row_when_empty=True):
+            return True
+        case Window(_, Unbounded() | Values() | Rows(span=None)):
+            return True
+        case Window():
+            return False
+        case _:
+            return any(map(_lasts, children(node)))
