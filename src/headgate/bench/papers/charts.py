@@ -83,7 +83,7 @@ def line_chart(title: str, across: Axis, up: Axis, series: Mapping[str, Sequence
 
 
 def bar_chart(title: str, up: Axis, groups: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
-    """For each group one bar a name, with its value above; nothing is drawn where there is no number."""
+    """For each group, whose name may have two lines, one bar a name, with its value above; "none" where there is no number."""
     values = [value for bars in series.values() for value in bars if isfinite(value) and (value > 0 or not up.log)]
     y = _scale(up, values, HEIGHT - BOTTOM, TOP)
     parts = [*_frame(title, up, y), *_legend(list(series))]
@@ -91,7 +91,7 @@ def bar_chart(title: str, up: Axis, groups: Sequence[str], series: Mapping[str, 
     wide = min(room * 0.8 / max(len(series), 1), 90)
     for place, group in enumerate(groups):
         middle = LEFT + room * (place + 0.5)
-        parts.append(_text(middle, HEIGHT - BOTTOM + 22, group, "middle"))
+        parts += [_text(middle, HEIGHT - BOTTOM + 20 + 17 * row, words, "middle") for row, words in enumerate(group.split("\n"))]
         for number, bars in enumerate(series.values()):
             left = middle + (number - len(series) / 2) * wide
             value = bars[place]

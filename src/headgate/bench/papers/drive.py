@@ -18,6 +18,7 @@ from headgate.bench.papers.account import Account, Span, account
 from headgate.bench.papers.arrivals import SECOND_US, Arrival
 from headgate.engine import Engine
 from headgate.heartbeat.clock import ManualClock
+from headgate.runtime.loop import Epoch
 from headgate.sinks.sink import Result
 
 NUMBER = "n"
@@ -37,8 +38,10 @@ class Answers:
     def heard(self, results: Sequence[Result]) -> None:
         self.out.extend(result.row[NUMBER] for result in results)
 
-    def ran(self, begun: float, ended: float) -> None:
-        self.running.append((begun, ended))
+    def ran(self, begun: float, ended: float, epochs: Sequence[Epoch]) -> None:
+        """A step that found nothing to do is no running: what waits goes on waiting."""
+        if epochs:
+            self.running.append((begun, ended))
         for number in self.out:
             self.answered.setdefault(number, ended)
         self.out.clear()
@@ -53,15 +56,12 @@ class Simulated:
     """An engine on a clock moved by hand. It can be driven in several turns, so that others get theirs in between."""
 
     def __init__(
-        self, engine: Engine, clock: ManualClock, arrivals: Iterator[Arrival], every_us: int | None = None,
+        self, engine: Engine, clock: ManualClock, arrivals: Iterator[Arrival],
         wanted: Callable[[Arrival], Sequence[int]] = lambda arrival: (), look: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        """`every_us`: how often the engine has to look although nothing came. `wanted`: the numbers of the tuples that will be
-        answered. `look` is called before every step, when most is waiting.
-        """
+        """`wanted`: the numbers of the tuples that will be answered. `look` is called before every step, when most is waiting."""
         self.engine, self.clock = engine, clock
         self.start_us = clock.now_us()
-        self.every_us = every_us
         self.wanted = wanted
         self.look = look
         self.answers = Answers()
@@ -89,9 +89,10 @@ class Simulated:
             self.step()
 
     def next_event(self) -> int | None:
-        timer = None if self.every_us is None else (self.clock.now_us() // self.every_us + 1) * self.every_us - self.start_us
-        arrival = None if self.next is None else self.next.at_us
-        return min((instant for instant in (timer, arrival) if instant is not None), default=None)
+        """When something arrives, or the engine wants to look again although nothing has."""
+        timer_us, arrival_us = self.engine._asking.next_us, None if self.next is None else self.next.at_us
+        timer_us = None if timer_us is None else max(timer_us - self.start_us, self.now_us)
+        return min((instant for instant in (timer_us, arrival_us) if instant is not None), default=None)
 
     def push_due(self) -> int:
         """Everything that has come by now, each at its own instant; how many pushes that were."""
@@ -118,7 +119,7 @@ class Simulated:
             self.move_to(self.next.at_us)
             came += self.push_due()
         self.move_to(ended_us)
-        self.answers.ran(begun_us, ended_us)
+        self.answers.ran(begun_us, ended_us, epochs)
         self.idle = not epochs and not came
 
     def move_to(self, instant_us: int) -> None:
@@ -138,13 +139,13 @@ def live(
 
     step = engine.step
 
-    def timed() -> object:
+    def timed() -> list[Epoch]:
         begun = now_us()
         epochs = step()
-        answers.ran(begun, now_us())
+        answers.ran(begun, now_us(), epochs)
         return epochs
 
-    engine.step = timed  # type: ignore[method-assign, assignment]
+    engine.step = timed  # type: ignore[method-assign]
     for query in engine.queries():
         query.on_change(answers.heard)
     ended = threading.Event()

@@ -42,6 +42,7 @@ WARM_UP_TURNS = 8
 
 COLUMNS = "protocol INT, srcip INT, destip INT, srcport INT, destport INT"
 FLOW = "protocol, srcip, destip, srcport, destport"
+BUCKET_US = 10 * SECOND_US
 BUCKET = "[RANGE 10 SECONDS SLIDE 10 SECONDS]"
 
 
@@ -109,8 +110,8 @@ def memory(spark: SparkSession, query: str, seconds: float, done: Callable[[], N
             declared(engine, heartbeat, query)
             first = [Arrival(1, SILENT, packet_rows(np.random.default_rng(0), 1))]
             arriving = in_order(first, *(packets(name, length, seed) for seed, name in enumerate(BUSY)))
-            peak = Peak(engine)
-            drive = Simulated(engine, clock, arriving, interval and interval * SECOND_US, look=peak.look)
+            peak = Peak(engine, BUCKET_US)
+            drive = Simulated(engine, clock, arriving, look=peak.look)
             drive.drive(round(length * SECOND_US))
             found[interval] = peak.most
         done()
@@ -149,10 +150,9 @@ def overhead(spark: SparkSession, done: Callable[[], None]) -> dict[str, list[fl
 def _watched(engine: Engine) -> list[float]:
     """The seconds that the engine spends on finding out how far its streams are complete, added up as it runs."""
     spent = [0.0]
-    heartbeats = engine._heartbeats
 
-    def timed(name: str) -> None:
-        method = getattr(heartbeats, name)
+    def timed(part: object, name: str) -> None:
+        method = getattr(part, name)
 
         def watched(*arguments: object) -> object:
             begun = perf_counter()
@@ -161,9 +161,10 @@ def _watched(engine: Engine) -> list[float]:
             finally:
                 spent[0] += perf_counter() - begun
 
-        setattr(heartbeats, name, watched)
+        setattr(part, name, watched)
 
-    timed("heartbeat")
+    timed(engine._heartbeats, "heartbeat")
+    timed(engine._asking, "beat")
     return spent
 
 

@@ -20,17 +20,19 @@ class Held:
         return Held(max(self.rows, other.rows), max(self.bytes, other.bytes))
 
 
-def held(engine: Engine) -> Held:
-    """What waits in the logs of the streams, and what the queries keep.
+def held(engine: Engine, slide: int = 1) -> Held:
+    """The tuples that no result tells of yet, and what the queries keep in synopses.
 
-    Not counted: tuples of windows that are still open, which are the same whatever the heartbeats do, and results that are out.
+    Results come out at the multiples of `slide`: tuples behind the last one that was reached still wait. Not counted: tuples that
+    are only kept because a window looks back at them, and results that are out.
     """
     total = Held()
     for query in engine.queries():
         executor = query.executor
         for stream in query.streams():
-            for chunk in executor.logs[stream].overlapping(query.reached, None):
-                rows = chunk.rows if chunk.low > query.reached else chunk.rows_after(query.reached)
+            answered = query.reached if slide == 1 else query.reached // slide * slide - 1
+            for chunk in executor.logs[stream].overlapping(answered, None):
+                rows = chunk.rows if chunk.low > answered else chunk.rows_after(answered)
                 total += Held(rows, round(chunk.size * rows / chunk.rows))
         sizes = [size for files in executor.synopsis_sizes.values() for size in files.values()]
         total += Held(executor.fragment.synopsis_rows, sum(sizes))
@@ -40,9 +42,10 @@ def held(engine: Engine) -> Held:
 class Peak:
     """The most that an engine ever held, looked at again and again."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, slide: int = 1) -> None:
         self.engine = engine
+        self.slide = slide
         self.most = Held()
 
     def look(self) -> None:
-        self.most = self.most.larger(held(self.engine))
+        self.most = self.most.larger(held(self.engine, self.slide))

@@ -80,7 +80,7 @@ def measure(spark: SparkSession, folder: Path, seconds: float, done: Callable[[]
         done()
     unions = {way: run for way, run in runs.items() if not way.counts}
     counts = {way: run for way, run in runs.items() if way.counts}
-    names = [way.name.replace(", ", " ") for way in counts]
+    names = [way.name.replace(", ", "\n") for way in counts]
     latencies = {"mean latency": [window_latency(run)[0] for run in counts.values()]}
     chart = bar_chart("Count in windows of a second, one stream silent", Axis("seconds, log scale", log=True), names, latencies)
     return Finding("native", [union_grid(unions), count_grid(counts)], {"native": chart}, [])

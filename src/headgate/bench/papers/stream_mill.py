@@ -49,7 +49,6 @@ class Way:
     name: str
     timestamp: str
     heartbeat: str
-    every_us: int | None = None
     idle: str = ""
     """The share of time idle-waiting that the paper gives, and the peak queue as its text has it."""
 
@@ -58,12 +57,12 @@ class Way:
 
 def periodic(times: int, idle: str = "") -> Way:
     every_ms = 1_000 // times
-    return Way("B", f"B: periodic, {times} /s", "INTERNAL", f"HEARTBEAT EVERY {every_ms} MILLISECONDS;", every_ms * 1_000, idle)
+    return Way("B", f"B: periodic, {times} /s", "INTERNAL", f"HEARTBEAT EVERY {every_ms} MILLISECONDS;", idle)
 
 
-NONE = Way("A", "A: no heartbeats", "INTERNAL", "HEARTBEAT NONE;", None, "99 %", "thousands")
+NONE = Way("A", "A: no heartbeats", "INTERNAL", "HEARTBEAT NONE;", "99 %", "thousands")
 PERIODIC = {1: periodic(1), 10: periodic(10), 100: periodic(100, "15 %")}
-ON_DEMAND = Way("C", "C: on demand", "INTERNAL", "HEARTBEAT ON DEMAND;", None, "< 0.1 %", "> 100 x below A")
+ON_DEMAND = Way("C", "C: on demand", "INTERNAL", "HEARTBEAT ON DEMAND;", "< 0.1 %", "> 100 x below A")
 LATENT = Way("D", "D: latent", "LATENT", "")
 WAYS = (NONE, *PERIODIC.values(), ON_DEMAND, LATENT)
 
@@ -135,7 +134,7 @@ def by_hand(
         for way in WAYS:
             clock = ManualClock(SECOND_US)
             engine = prepared(stack.enter_context(Engine(spark, clock=clock)), way)
-            drives[way] = Simulated(engine, clock, arrivals(alone), way.every_us, passing)
+            drives[way] = Simulated(engine, clock, arrivals(alone), passing)
             engine.query("merged").on_change(drives[way].answers.heard)
         ends = range(TURN_SECONDS, int(seconds) + WARM_UP_SECONDS + TURN_SECONDS, TURN_SECONDS)
         for turn, end in enumerate(ends):

@@ -1,0 +1,158 @@
+"""What the papers' experiments are measured with, on numbers worked out by hand. Starts no JVM; no test depends on speed."""
+
+from __future__ import annotations
+
+import re
+from math import inf, isnan
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from headgate.bench.papers.account import account
+from headgate.bench.papers.arrivals import SECOND_US, Arrival, in_order, poisson
+from headgate.bench.papers.charts import Axis, Scale, bar_chart, line_chart, marks, shown
+from headgate.bench.papers.finding import Finding, Grid, replaced
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+# arrivals
+
+
+def test_poisson_arrivals_have_the_rate_and_its_spread() -> None:
+    instants = poisson(50, 2_000, seed=1)
+    gaps = np.diff(instants)
+    assert len(instants) / 2_000 == pytest.approx(50, rel=0.02)
+    assert (gaps >= 0).all()
+    assert instants[-1] < 2_000 * SECOND_US
+    assert gaps.std() / gaps.mean() == pytest.approx(1, rel=0.03)  # as long as they are, so different they are
+
+
+def test_poisson_arrivals_follow_from_the_seed() -> None:
+    assert poisson(5, 100, seed=1).tolist() == poisson(5, 100, seed=1).tolist() != poisson(5, 100, seed=2).tolist()
+
+
+def test_arrivals_of_several_streams_come_in_order() -> None:
+    one, two = ([Arrival(at, name, [(at,)]) for at in instants] for name, instants in (("a", (1, 5)), ("b", (2, 3, 9))))
+    assert [(arrival.at_us, arrival.stream) for arrival in in_order(one, two)] == [
+        (1, "a"),
+        (2, "b"),
+        (3, "b"),
+        (5, "a"),
+        (9, "b"),
+    ]
+
+
+# the account
+
+
+def test_latency_queue_and_idle_waiting() -> None:
+    """Two tuples wait from 10 and 20 on; something runs from 30 to 40 and answers both: 20 of 100 was spent idle-waiting."""
+    found = account([10, 20], [40, 40], [(30, 40)], 0, 100)
+    assert (found.mean_latency, found.answered, found.unanswered, found.peak) == (25, 2, 0, 2)
+    assert found.idle_share == pytest.approx(0.2)
+
+
+def test_time_without_tuples_is_not_spent_waiting() -> None:
+    assert account([10], [20], [(10, 20)], 0, 100).idle_share == 0
+
+
+def test_running_without_end_is_no_idle_waiting_although_tuples_wait() -> None:
+    found = account([10, 15], [60, 90], [(5, 40), (40, 60), (60, 90)], 0, 100)
+    assert found.idle_share == 0
+    assert found.peak == 2
+
+
+def test_what_is_never_answered_waits_until_the_end() -> None:
+    found = account([10, 50], [inf, 60], [(55, 60)], 0, 100)
+    assert (found.answered, found.unanswered, found.peak) == (1, 1, 2)
+    assert found.idle_share == pytest.approx(0.85)  # from 10 to 55, and from 60 to 100
+
+
+def test_only_the_span_that_was_asked_for_counts() -> None:
+    found = account([10, 50], [30, 60], [(55, 60)], 20, 70)
+    assert (found.mean_latency, found.answered) == (10, 1)
+    assert found.idle_share == pytest.approx((10 + 5) / 50)  # the first still waits from 20 to 30, the second from 50 to 55
+
+
+def test_leaving_and_coming_at_one_instant_is_no_longer_queue() -> None:
+    assert account([10, 20], [20, 30], [(10, 30)], 0, 40).peak == 1
+
+
+def test_no_tuple_at_all() -> None:
+    found = account([], [], [], 0, 10)
+    assert isnan(found.mean_latency)
+    assert (found.answered, found.idle_share, found.peak) == (0, 0, 0)
+
+
+# charts
+
+
+def test_marks_are_round_and_span_the_values() -> None:
+    assert marks(0, 23, log=False) == [0, 5, 10, 15, 20, 25]
+    assert marks(0.4, 2_300, log=True) == [0.1, 1, 10, 100, 1_000, 10_000]
+    assert marks(7, 7, log=True) == [1, 10]
+
+
+def test_numbers_are_short() -> None:
+    assert [shown(value) for value in (0, 0.05, 7.5, 120, 12_000, 3_000_000)] == ["0", "0.05", "7.5", "120", "12,000", "3M"]
+
+
+def test_a_logarithmic_scale_gives_every_power_the_same_room() -> None:
+    scale = Scale(1, 1_000, True, 400, 100)
+    assert [scale.at(value) for value in (1, 10, 100, 1_000)] == [400, 300, 200, 100]
+
+
+def test_a_line_chart_draws_its_points_where_they_belong() -> None:
+    drawn = ElementTree.fromstring(
+        line_chart("T & t", Axis("x"), Axis("y", log=True), {"one": [(0, 1), (10, 100)], "gap": [(0, 0), (5, float("nan"))]})
+    )
+    points = [(float(point.get("cx", "")), float(point.get("cy", ""))) for point in drawn.iter(f"{SVG}circle")]
+    texts = [text.text for text in drawn.iter(f"{SVG}text")]
+    assert len(points) == 2  # neither nothing on a logarithmic axis nor what is no number
+    assert points[0][0] < points[1][0]
+    assert points[0][1] > points[1][1]
+    assert {"T & t", "x", "y", "one", "gap", "1", "10", "100"} <= set(texts)
+
+
+def test_bars_are_as_high_as_their_values_and_carry_them() -> None:
+    drawn = ElementTree.fromstring(bar_chart("T", Axis("y"), ["a", "b"], {"one": [10, 20], "two": [5, float("nan")]}))
+    bars = [bar for bar in drawn.iter(f"{SVG}rect") if bar.get("x")]
+    heights = [float(bar.get("height", "")) for bar in bars]
+    assert heights[0] / heights[1] == pytest.approx(2, rel=0.01)
+    assert heights[2] / heights[0] == pytest.approx(2, rel=0.01)
+    assert len(bars) == 3
+    assert {"10", "20", "5", "none"} <= {text.text for text in drawn.iter(f"{SVG}text")}
+
+
+# what is written
+
+
+def test_figures_are_written_between_their_markers(tmp_path: Path) -> None:
+    page = tmp_path / "papers.md"
+    page.write_text("before\n<!-- figures: one -->\nold\n<!-- end of figures: one -->\nafter\n", encoding="utf-8")
+    Finding("one", [Grid("T", ("", "n"), [("a", "1")])], {"c": "<svg/>"}, ["Said \\1."]).write(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    assert "| a | 1 |" in text
+    assert "Said \\1." in text
+    assert "old" not in text
+    assert text.startswith("before\n<!-- figures: one -->")
+    assert text.endswith("<!-- end of figures: one -->\nafter\n")
+    assert (tmp_path / "images" / "papers-c.svg").read_text(encoding="utf-8") == "<svg/>"
+
+
+def test_a_page_without_the_place_is_refused() -> None:
+    with pytest.raises(ValueError, match="no place"):
+        replaced("nothing", "one", "text")
+
+
+def test_the_page_has_a_place_for_every_experiment_and_shows_every_plot() -> None:
+    from headgate.bench.papers.report import EXPERIMENTS
+
+    docs = Path(__file__).parents[1] / "docs"
+    page = (docs / "papers.md").read_text(encoding="utf-8")
+    assert [name for name in EXPERIMENTS if f"<!-- figures: {name} -->" not in page] == []
+    plots = re.findall(r"\]\(images/(papers-[a-z-]+\.svg)\)", page)
+    assert sorted(plots) == sorted(file.name for file in (docs / "images").glob("papers-*.svg"))
