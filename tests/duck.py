@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 
 import duckdb
+import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
@@ -14,7 +16,8 @@ from headgate.cql.binder import bind
 from headgate.cql.dialect import parse
 from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
-from headgate.plan.nodes import Node
+from headgate.plan.fragments import all_parts, cut
+from headgate.plan.nodes import Node, is_part
 from headgate.plan.rewrites.driver import rewritten
 from headgate.testing.cases import FUNCTIONS, Case, Change, sql_type
 from headgate.testing.reference import table_of
@@ -97,6 +100,25 @@ def _list(call: exp.Expression, condition: exp.Expression) -> exp.Expression:
     return exp.Coalesce(this=rows, expressions=[exp.Array(expressions=[])])
 
 
+class Fragments:
+    """Executes a query in fragments, each with cuts of its own; one gets no further than those it reads."""
+
+    def __init__(self, case: Case, plan: Node) -> None:
+        self.case = case
+        self.parts = all_parts(cut(plan, "operator"))
+        self.logs: dict[str, pa.Table] = {}
+
+    def run(self, cuttings: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> list[Change]:
+        changes: list[Change] = []
+        for part, (cuts, moves) in zip(self.parts, itertools.cycle(cuttings)):
+            programs = [lower(part.plan, few, piped=part.log is not None) for few in (False, True)]
+            duck = Duck(self.case, programs, self.logs)
+            changes = duck.run(cuts, moves)
+            if part.log is not None:
+                self.logs[part.log] = pa.concat_tables(duck.elements)
+        return changes
+
+
 class Duck:
     """Executes a query; `moves` says after which epochs the state is moved forward.
 
@@ -105,8 +127,10 @@ class Duck:
     that needs it.
     """
 
-    def __init__(self, case: Case, programs: Sequence[Program]) -> None:
+    def __init__(self, case: Case, programs: Sequence[Program], logs: Mapping[str, pa.Table] | None = None) -> None:
         self.case = case
+        self.logs = logs or {}
+        self.elements: list[pa.Table] = []
         self.programs = programs
         assert len({tuple(synopsis.name for synopsis in program.synopses) for program in programs}) == 1
         self.database = shared().cursor()
@@ -127,8 +151,10 @@ class Duck:
             if after < self.program.domain.origin:
                 self.lay_synopses(since, until)
             self.compute(self.program.result, since, until)
-            output = self.database.execute(f"FROM {self.program.result} WHERE _t > {after}").fetchall()
-            for *values, ts, count in output:
+            output = self.database.sql(f"FROM {self.program.result} WHERE _t > {after}")
+            if self.program.kind == "elements":
+                self.elements.append(output.to_arrow_table())
+            for *values, ts, count in output.fetchall() if self.program.kind != "elements" else ():
                 assert after < ts <= until, f"an epoch ({after}, {until}] put out something at {ts}"
                 changes.append((ts, "+" if count > 0 else "-", tuple(values)))
             if move:
@@ -163,6 +189,9 @@ class Duck:
             self.lay(source, *source.range(since, until))
 
     def lay(self, source: Input, low: int | None, high: int | None) -> None:
+        if is_part(source.stream):
+            self.lay_part(source, low, high)
+            return
         schema = {**self.case.streams, **self.case.relations}[source.stream]
         columns = [*((name, sql_type(kind)) for name, kind in schema.items()), *((name, "BIGINT") for name in ("_t", "_s", "_n"))]
         rows = [
@@ -171,6 +200,12 @@ class Duck:
             if (low is None or ts > low) and (high is None or ts <= high)
         ]
         self.create(source.name, table_of(columns, rows))
+
+    def lay_part(self, source: Input, low: int | None, high: int | None) -> None:
+        """What another fragment put out: the columns, `_t`, `_x` and `_n`."""
+        self.database.register("elements", self.logs[source.stream])
+        within = [f"_t > {low}" if low is not None else "", f"_t <= {high}" if high is not None else ""]
+        self.create(source.name, f"FROM elements WHERE {' AND '.join(filter(None, within)) or 'TRUE'}")
 
     def lay_synopses(self, since: int, until: int) -> None:
         """Before the first epoch they are empty: what is computed to know their columns is what the first epoch computes."""

@@ -10,13 +10,14 @@ import random
 
 import pytest
 from coverage_of import EXPECTED, features
-from duck import Duck, compiled
+from duck import Duck, Fragments, bound, compiled
 from generator import cases, cuttings, described
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from headgate.engine import Engine
+from headgate.plan.rewrites.driver import rewritten
 from headgate.testing.cases import Case, Change, difference
 from headgate.testing.reference import evaluate
 from headgate.testing.runner import on_spark, script
@@ -45,6 +46,12 @@ def test_incremental_is_reference_nested(case: Case, cutting: Cutting) -> None:
 @given(cases(depth=2), cuttings())
 def test_incremental_is_reference_nested_deeper(case: Case, cutting: Cutting) -> None:
     judged(case, Duck(case, compiled(case)).run(*cutting), cutting)
+
+
+@settings(max_examples=500)
+@given(cases(depth=1), st.lists(cuttings(), min_size=1, max_size=3))
+def test_in_fragments_each_with_its_own_epochs(case: Case, cuttings: list[Cutting]) -> None:
+    judged(case, Fragments(case, rewritten(bound(case)).plan).run(cuttings), cuttings)
 
 
 def test_every_operator_is_drawn() -> None:
@@ -77,6 +84,13 @@ def test_incremental_is_reference_on_spark(spark: SparkSession, case: Case, cutt
 @given(case=cases(depth=1, most=6), cutting=cuttings(most=2))
 def test_incremental_is_reference_on_spark_nested(spark: SparkSession, case: Case, cutting: Cutting) -> None:
     judged(case, on_spark(case, cutting[0], spark), cutting[0])
+
+
+@pytest.mark.spark
+@settings(max_examples=4)
+@given(case=cases(depth=1, most=6), cutting=cuttings(most=2))
+def test_in_fragments_on_spark(spark: SparkSession, case: Case, cutting: Cutting) -> None:
+    judged(case, on_spark(case, cutting[0], spark, heartbeats="operator"), cutting[0])
 
 
 @pytest.mark.spark

@@ -148,6 +148,10 @@ class Query:
     """The rules that led from the one to the other."""
 
     connector: Connector | None = None
+    heartbeats: Literal["query", "operator", "memory-aware"] = "query"
+    """Where its plan is cut, and how far the parts run ahead of one another."""
+
+    ordering: Literal["needed", "always"] = "needed"
     from_beginning: bool = False
     """It sees all that its streams still keep; otherwise what comes from when it is registered."""
 
@@ -175,6 +179,10 @@ class Settings:
     """Whether bounds are estimated where nothing is declared."""
     clock_unit_us: int = 1_000
     """How finely delays on the engine's clock are told apart."""
+    heartbeats: Literal["query", "operator", "memory-aware"] = "query"
+    """Where the plans of queries that are registered from now on are cut."""
+    ordering: Literal["needed", "always"] = "needed"
+    """Whether tuples of a query that needs no order are answered as they come."""
     epoch_rows: int = 1_000_000
     """About how many tuples an epoch takes at once."""
 
@@ -185,6 +193,8 @@ CHOICES = {
     "empty_aggregate": ("row", "no-row"),
     "state": ("any", "bounded"),
     "estimation": ("on", "off"),
+    "heartbeats": ("query", "operator", "memory-aware"),
+    "ordering": ("needed", "always"),
 }
 
 

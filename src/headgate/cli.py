@@ -172,12 +172,13 @@ def explain(
 
 def told(query: Query, catalog: Catalog) -> str:
     """What is known of a query without running it."""
-    from headgate.delta.lower import lower
+    from headgate.delta.lower import in_parts
     from headgate.heartbeat.manager import progress
     from headgate.plan.explain import explained
 
-    program = lower(query.plan)
-    return explained(query, program, progress(catalog, program.streams()))
+    parts = in_parts(query.plan, query.heartbeats)
+    streams = {stream for _, program in parts for stream in program.streams()}
+    return explained(query, parts, progress(catalog, sorted(streams)))
 
 
 @app.command()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from copy import deepcopy
@@ -25,6 +26,7 @@ from typing import Any, Literal
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
 from headgate.catalog import UNLIMITED, Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View
@@ -39,10 +41,14 @@ from headgate.heartbeat.manager import Heartbeats, base
 from headgate.heartbeat.saved import restore, saved
 from headgate.heartbeat.why import Why, why
 from headgate.log.journal import Fact, Journal
+from headgate.log.log import Log
+from headgate.plan.fragments import Part, all_parts, cut
+from headgate.plan.nodes import domain, sources
+from headgate.plan.properties import flowing
 from headgate.runtime import status
 from headgate.runtime.asking import Asking
 from headgate.runtime.executor import Executor
-from headgate.runtime.fragment import Fragment
+from headgate.runtime.fragment import Ahead, Fragment
 from headgate.runtime.inputs import Inputs
 from headgate.runtime.lock import Lock
 from headgate.runtime.loop import Epoch, Loop
@@ -149,8 +155,9 @@ class Engine:
         self._inputs.check_files()
         for query in self.queries():
             query.check_files()
-            for stream in query.streams() if query.epochs else ():  # one that never ran has given no heartbeat
-                self._heartbeats.give(stream, query.reached)
+            for fragment in (executor.fragment for executor in query.executors):
+                for stream in fragment.part.streams if fragment.epochs else ():  # one that never ran has given no heartbeat
+                    self._heartbeats.give(stream, fragment.after)
         for timeline in self._heartbeats.timelines.values():
             if timeline.external and not timeline.paused:  # nobody was silent because we did not listen
                 self._heartbeats.resume(timeline.name, self.clock.now_us())
@@ -261,8 +268,9 @@ class Engine:
         undo = lambda: self._take_back(definition)  # noqa: E731
         self._journal.record("engine", {"statement": asdict(statement)}, then=done, undo=undo)
         if isinstance(made, Query):
-            executor, outbox = self.query(made.name).executor, self.query(made.name).outbox
-            self._journal.record(executor.subject, executor.state())
+            outbox = self.query(made.name).outbox
+            for executor in self.query(made.name).executors:
+                self._journal.record(executor.subject, executor.state())
             self._journal.record(outbox.subject, {"number": outbox.number})
 
     def _take_back(self, definition: Definition) -> None:
@@ -341,26 +349,44 @@ class Engine:
         old.close()
 
     def _add_query(self, query: Query, folder: str | None = None) -> None:
-        program, brief = lower(query.plan), lower(query.plan, few=True)
         relations = {relation.name for relation in self.catalog.relations.values()}
-        whole = frozenset(relations.intersection(program.streams()))
-        start = self._start(query, [stream for stream in program.streams() if stream not in whole])
-        fragment = Fragment(query.name, query.text, program, brief, start, whole)
+        read = {source.name for source in sources(query.plan)}
+        whole = frozenset(relations & read)
+        start = self._start(query, sorted(read - whole))
         directory = self._directory / "queries" / (folder or fresh_folder(self._directory / "queries", query.name))
         directory.mkdir(parents=True, exist_ok=True)
         try:
             self._refuse_partial(whole)
-            executor = Executor(
-                self.spark, fragment, self._inputs.logs, self._inputs.schemas, directory, self._partitions, self._journal
-            )
+            executors = self._executors(query, start, whole, directory)
             sink = made(query, self.spark, directory, self._default_sink)
-            outbox = Outbox(query.name, program.domain, sink, directory, self._journal)
+            outbox = Outbox(query.name, domain(query.plan), sink, directory, self._journal)
             if not self.clock.standing:
                 outbox.continue_numbers()
         except Exception:
             del self.catalog.queries[query.name.lower()]
             raise
-        self._loop.queries[query.name] = RunningQuery(query, executor, outbox, self.catalog, self._why)
+        self._loop.queries[query.name] = RunningQuery(query, executors, outbox, self.catalog, self._why)
+
+    def _executors(self, query: Query, start: Tick | None, whole: frozenset[str], directory: Path) -> list[Executor]:
+        """Of its fragments, each behind those it reads."""
+        executors: list[Executor] = []
+        made: dict[str, Log] = {}
+        shapes: dict[str, StructType] = {}
+        for number, part in enumerate(all_parts(cut(query.plan, query.heartbeats)), 1):
+            piped = part.log is not None
+            programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
+            fragment = Fragment(query.name, query.text, part, *programs, start, whole, _ahead(query, part))
+            folder = directory / f"part-{number}" if piped else directory
+            folder.mkdir(exist_ok=True)
+            output = Log(folder / "elements", self._journal, f"log queries/{directory.name}/part-{number}") if piped else None
+            executor = Executor(
+                self.spark, fragment, ChainMap(made, self._inputs.logs), ChainMap(shapes, self._inputs.schemas), folder,
+                self._partitions, self._journal, output,
+            )  # fmt: skip
+            if part.log is not None and output is not None:
+                made[part.log], shapes[part.log] = output, executor.result_schema
+            executors.append(executor)
+        return executors
 
     def _refuse_partial(self, relations: Iterable[str]) -> None:
         """A relation of which rows are gone that other queries no longer needed cannot be read by a new one."""
@@ -495,7 +521,7 @@ class Engine:
             arrived, epochs = 0, []
             with self._trouble.waited_out(self._loop.tell):
                 arrived = self.poll()
-            with self._trouble.waited_out(self._loop.tell, self._others_go_on):
+            with self._trouble.waited_out(self._loop.tell, self._goes_on):
                 epochs = self.step()
             self._tell_status()
             if not epochs and not arrived and not self._stopping:
@@ -508,8 +534,12 @@ class Engine:
         next_us = self._asking.next_us
         return POLL_SECONDS if next_us is None else min(max((next_us - self.clock.now_us()) / 1e6, 0), POLL_SECONDS)
 
-    def _others_go_on(self) -> bool:
-        return any(not query.executor.fragment.failed for query in self.queries())
+    def _goes_on(self) -> str:
+        """How, when a query has failed."""
+        failed = [query for query in self.queries() if query.failed]
+        if any(not query.given_up for query in failed):
+            return "It is restarted from where it was."
+        return "It stands still, the others go on." if len(failed) < len(self.queries()) else ""
 
     def _tell_status(self) -> None:
         """Leave word in the engine's directory, for `headgate why` to read from outside."""
@@ -648,6 +678,15 @@ class Engine:
         inlet = self._inputs.inlet(stream)
         columns = inlet.dead_schema.names
         return [row for chunk in inlet.dead.chunks for row in pq.ParquetFile(chunk.path).read(columns).to_pylist()]
+
+
+def _ahead(query: Query, part: Part) -> Ahead:
+    """What a fragment takes of its streams before they are complete."""
+    if part.log is not None or not flowing(part.plan):
+        return "nothing"
+    if len(part.streams) > 1:
+        return "an instant"
+    return "everything" if query.ordering == "needed" else "nothing"
 
 
 def _written(party: str | Party) -> str:

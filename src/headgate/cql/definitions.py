@@ -329,7 +329,11 @@ def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin:
     """The query with the plan its text says and the one to run. Views stay as bound: they are rewritten with what reads them."""
     bound = bind(tree, text, catalog, origin)
     better = rewritten(bound.plan)
-    return Query(name, _span(tree, text), bound.resolved, bound.plan, better.plan, better.fired)
+    settings = catalog.settings
+    return Query(
+        name, _span(tree, text), bound.resolved, bound.plan, better.plan, better.fired,
+        heartbeats=settings.heartbeats, ordering=settings.ordering,
+    )  # fmt: skip
 
 
 def _relation(tree: syntax.CreateRelation, place: _Places) -> Relation:

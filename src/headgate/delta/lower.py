@@ -22,6 +22,7 @@ from headgate.delta import aggregate, distinct, join, linear, netting, ranked, s
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, read_names
 from headgate.delta.sql import listed, union
 from headgate.plan import bounds
+from headgate.plan.fragments import Cutting, Part, all_parts, cut
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
@@ -32,6 +33,7 @@ from headgate.plan.nodes import (
     Join,
     Node,
     Now,
+    Piped,
     Project,
     Range,
     Ranked,
@@ -55,24 +57,35 @@ Form: TypeAlias = str | None
 F = TypeVar("F", str, Form)
 
 
-def lower(plan: Node, few: bool = False) -> Program:
-    """The program that keeps the plan's result up to date; with `few`, one for epochs of a few rows, on the same synopses."""
+def lower(plan: Node, few: bool = False, piped: bool = False) -> Program:
+    """The program that keeps the plan's result up to date; with `few`, one for epochs of a few rows, on the same synopses.
+
+    With `piped` it puts out elements, for another fragment to read.
+    """
     lowering = Lowering(domain(plan).origin, parents(plan), few)
-    if is_stream(plan):
+    if piped:
+        result = netting.elements(lowering, plan)  # type: ignore[arg-type]
+    elif is_stream(plan):
         tuples = lowering.tuples(plan)
         result = lowering.step("result", f"SELECT {listed(names(plan))}, _t, CAST(1 AS BIGINT) AS _n FROM {tuples}")
     else:
         result = netting.changes(lowering, plan)  # type: ignore[arg-type]
     return Program(
         columns=plan.columns,
-        kind="stream" if is_stream(plan) else "relation",
+        kind="elements" if piped else "stream" if is_stream(plan) else "relation",
         domain=domain(plan),
         inputs=tuple(lowering.inputs.values()),
         synopses=tuple(lowering.synopses),
         steps=lowering.steps,
         result=result,
         fallbacks=tuple(lowering.fallbacks),
+        timed=lowering.timed,
     )
+
+
+def in_parts(plan: Node, how: Cutting = "query") -> list[tuple[Part, Program]]:
+    """The programs of the fragments that the plan is cut into, each behind those it reads."""
+    return [(part, lower(part.plan, piped=part.log is not None)) for part in all_parts(cut(plan, how))]
 
 
 class Lowering:
@@ -86,6 +99,8 @@ class Lowering:
         self.inputs: dict[tuple[str, Edge, tuple[Edge, ...]], Input] = {}
         self.synopses: list[Synopsis] = []
         self.fallbacks: list[str] = []
+        self.timed = False
+        """Something may happen by the passing of time alone that no range of a log tells of."""
         self._made: dict[tuple[str, Node], Form] = {}
         self._making: list[tuple[str, Node]] = []
         self._taken: set[str] = set()
@@ -164,6 +179,8 @@ class Lowering:
                 return ranked.born(self, node)
             case Stored():
                 return stored.born(self, node)
+            case Piped(log=log):
+                return self.input(log, Edge("since"), Edge("until"))
             case _:
                 assert_never(node)
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta import sweep
-from headgate.delta.sql import listed, union
+from headgate.delta.sql import NEVER, listed, union
 from headgate.plan.nodes import Relation, names
-from headgate.plan.properties import endless, group_key, retracts, stamped_by
+from headgate.plan.properties import endless, group_key, open_ended, retracts, stamped_by
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -27,6 +27,17 @@ def changes(lowering: Lowering, node: Relation) -> str:
     if go is not None:
         parts.append(f"SELECT {columns}, _t, CAST(-1 AS BIGINT) AS _n FROM {go}")
     return lowering.step("result", union(*parts))
+
+
+def elements(lowering: Lowering, node: Relation) -> str:
+    """The relation for another fragment to read, such that any cut of time gives the same elements.
+
+    Where nothing is taken back, an element and its end follow from the input alone. Elsewhere the end of a row is known or not
+    depending on where the epoch ends, so the rows are put out as they come and go.
+    """
+    if not retracts(node):
+        return lowering.step("result", f"SELECT {listed(names(node))}, _t, _x, _n FROM {lowering.born(node)}")
+    return lowering.step("result", f"SELECT {listed(names(node))}, _t, {NEVER} AS _x, _n FROM {changes(lowering, node)}")
 
 
 def inserts(lowering: Lowering, node: Relation) -> str:
@@ -92,6 +103,7 @@ def kept(lowering: Lowering, node: Relation) -> str:
     columns = listed(names(node))
     born = lowering.born(node)
     name = lowering.fresh("kept")
+    lowering.timed |= not open_ended(node)
     outlives = "_x IS NULL OR _x > :until"
     both = union(
         f"SELECT {columns}, _x, _n FROM {name} WHERE {outlives}",

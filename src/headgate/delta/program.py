@@ -16,6 +16,7 @@ from typing import Literal
 from headgate.catalog import Column, Tick, TimeDomain
 from headgate.delta.sql import indented
 from headgate.plan.bounds import Bound, Growing
+from headgate.plan.nodes import is_part
 
 LONGEST = 150
 """How many steps a statement may have, written out, before it is cut."""
@@ -59,6 +60,10 @@ class Input:
         highs = [instant for edge in self.high if (instant := edge.at(since, until)) is not None]
         return self.low.at(since, until), min(highs)
 
+    def moves(self) -> bool:
+        """Whether it holds what happens in the epoch, and not only what was there before."""
+        return any(edge.anchor == "until" for edge in self.high)
+
     def __str__(self) -> str:
         high = " or ".join(map(str, self.high))
         return f"{self.name}: {self.stream} in ({self.low}, {high}]"
@@ -98,7 +103,7 @@ class Kept:
 @dataclass(frozen=True, slots=True)
 class Program:
     columns: tuple[Column, ...]
-    kind: Literal["stream", "relation"]
+    kind: Literal["stream", "relation", "elements"]
     domain: TimeDomain
     inputs: tuple[Input, ...]
     synopses: tuple[Synopsis, ...]
@@ -106,6 +111,9 @@ class Program:
     result: str
     fallbacks: tuple[str, ...]
     """The operators that run by the universal rule."""
+
+    timed: bool = False
+    """Something may happen by the passing of time alone that no range of a log tells of."""
 
     computed: frozenset[str] = frozenset()
     """Steps that have been computed for themselves and lie under their names like inputs."""
@@ -187,8 +195,13 @@ class Program:
         """Why some of it grows for as long as the query runs; nothing if it does not."""
         return tuple(dict.fromkeys(kept.bound for kept in self.state() if isinstance(kept.bound, Growing)))
 
-    def streams(self) -> tuple[str, ...]:
+    def logs(self) -> tuple[str, ...]:
+        """What it reads: streams, relations, and what other fragments put out."""
         return tuple(dict.fromkeys(source.stream for source in self.inputs))
+
+    def streams(self) -> tuple[str, ...]:
+        """The base streams and relations among them."""
+        return tuple(name for name in self.logs() if not is_part(name))
 
 
 def _union_within(sql: str) -> tuple[str, str, str]:

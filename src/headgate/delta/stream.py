@@ -57,6 +57,7 @@ def _everything(lowering: Lowering, node: Relation, every: Tick) -> str:
         rows = f"SELECT {columns}, _t, _n FROM {lowering.born(node)}"
         rows += f" WHERE PMOD(_t, {every}) = 0" if every > 1 else ""
     else:
+        lowering.timed = True
         first, last = "GREATEST(_t, :since + 1)", f"LEAST(COALESCE(_x, {FOREVER}) - 1, :until)"
         spans = union(*(f"SELECT * FROM {form}" for form in (lowering.live(node), lowering.born(node)) if form))
         if domain(node) is TimeDomain.TIMESTAMP:

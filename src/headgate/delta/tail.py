@@ -100,6 +100,7 @@ def _displaced(lowering: Lowering, node: Window, frame: Rows | Values) -> str:
             found = _overtaken(joined, columns, frame)
         displaced = lowering.step("displaced", found)
         gone, end = _slid("_x", frame), _expiry(frame)
+        lowering.timed |= end != NEVER or gone != "_x"
         staying = conjunction(f"({gone} IS NULL OR {gone} > :until)", f"{end} > :until" if end != NEVER else "")
         contents = lowering.step("last", f"SELECT {columns} FROM {displaced} WHERE {staying}")
         lowering.synopsis(held, contents, lowering.step("arriving", f"SELECT {columns} FROM {tuples}"))

@@ -63,6 +63,7 @@ def born(lowering: Lowering, node: Window) -> str:
     # A tuple of a derived stream may begin to count in a later epoch than its own: it waits in a synopsis.
     stamped = _stamped(lowering, node, tuples, "")
     waiting = lowering.fresh("waiting")
+    lowering.timed = True
     columns = listed((*names(node), "_t", "_x", "_n"))
     every = lowering.step("stamped", union(f"SELECT {columns} FROM {waiting}", f"SELECT {columns} FROM {stamped}"))
     later = lowering.step("later", f"SELECT {columns} FROM {every} WHERE _t > :until")

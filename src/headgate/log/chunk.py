@@ -31,6 +31,9 @@ class Chunk:
     size: int = 0
     """Of its file, in bytes."""
 
+    arrived: int = 0
+    """How many rows of its log had come when it had: who reads in order of arrival remembers that, and not a time."""
+
     def problem(self) -> str | None:
         """Why it cannot be read, as far as a glance at its file tells."""
         try:

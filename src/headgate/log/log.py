@@ -10,7 +10,8 @@ the order in which they came, or named after the batch they are:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,19 +50,23 @@ class Log:
         gone = set(change.get("drop", ()))
         if "merged" in change:
             position = next(place for place, chunk in enumerate(self.chunks) if chunk.path.name in gone)
+            last = max(chunk.arrived for chunk in self.chunks if chunk.path.name in gone)
+            added = [replace(chunk, arrived=last) for chunk in added]
             kept = [chunk for chunk in self.chunks if chunk.path.name not in gone]
             self.chunks = [*kept[:position], *added, *kept[position:]]
         elif gone:
             self.chunks = [chunk for chunk in self.chunks if chunk.path.name not in gone]
         else:
-            self.chunks.extend(added)
-            self.rows += sum(chunk.rows for chunk in added)
+            for chunk in added:
+                self.rows += chunk.rows
+                self.chunks.append(replace(chunk, arrived=chunk.arrived or self.rows))
         self.rows = change.get("rows", self.rows)
         self.forgotten = change.get("forgotten", self.forgotten)
         self._next = max(self._next, *(int(chunk.path.stem) for chunk in added if chunk.path.stem.isdigit()), 0)
 
     def state(self) -> dict[str, Any]:
-        return {"add": list(map(_listed, self.chunks)), "rows": self.rows, "forgotten": self.forgotten}
+        known = [[*_listed(chunk), chunk.arrived] for chunk in self.chunks]
+        return {"add": known, "rows": self.rows, "forgotten": self.forgotten}
 
     def check(self) -> None:
         """Raise an error that names the first chunk that is missing or torn."""
@@ -155,13 +160,13 @@ class Log:
         forgotten = largest if self.forgotten is None or largest is None else max(self.forgotten, largest)
         return self.subject, {"drop": [chunk.path.name for chunk in chunks], "forgotten": forgotten}
 
-    def compact(self) -> None:
-        """Merge runs of small chunks, oldest first."""
+    def compact(self, apart: Collection[int] = ()) -> None:
+        """Merge runs of small chunks, oldest first; those up to each of these arrivals not with those behind it."""
         run: list[Chunk] = []
         for chunk in [*self.chunks, None]:
             if chunk is not None and chunk.rows < SMALL_ROWS:
                 run.append(chunk)
-                if len(run) < MERGE_AT:
+                if len(run) < MERGE_AT and chunk.arrived not in apart:
                     continue
             if len(run) >= MERGE_AT:
                 self._merge(run)

@@ -26,6 +26,7 @@ from headgate.plan.nodes import (
     Join,
     Node,
     Now,
+    Piped,
     Project,
     Range,
     Ranked,
@@ -70,7 +71,7 @@ def rows(node: Relation) -> Bound:
     match node:
         case Window():
             return _window(node)
-        case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Ranked(child):
+        case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Ranked(child) | Piped(child):
             return rows(child)  # a row becomes as many as a function of it says
         case Union(left, right):
             return _both(rows(left), rows(right), "{}, and {}")
@@ -147,7 +148,7 @@ def flow(node: Node) -> Bound:
             return rows(child)
         case Istream(child) | Dstream(child):
             return flow(child)
-        case Window(child) | Filter(child) | Project(child) | Weight(child) | Exploded(child):
+        case Window(child) | Filter(child) | Project(child) | Weight(child) | Exploded(child) | Piped(child):
             return flow(child)
         case Aggregate(child) | Distinct(child):
             return flow(child)  # each row that comes or goes changes one group

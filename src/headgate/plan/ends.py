@@ -23,6 +23,7 @@ from headgate.plan.nodes import (
     Join,
     Node,
     Now,
+    Piped,
     Project,
     Range,
     Ranked,
@@ -75,7 +76,7 @@ def ends(node: Node) -> Mapping[str, frozenset[Span]]:
             return {stream: one.get(stream, frozenset()) | two.get(stream, frozenset()) for stream in {**one, **two}}
         case (
             Istream(child) | Dstream(child) | Filter(child) | Project(child) | Weight(child) | Exploded(child) | Ranked(child)
-            | Aggregate(child) | Distinct(child)
+            | Aggregate(child) | Distinct(child) | Piped(child)
         ):  # fmt: skip
             return ends(child)
         case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from headgate.catalog import Query, Tick, TimeDomain
@@ -17,6 +18,7 @@ from headgate.plan.nodes import (
     Join,
     Node,
     Now,
+    Piped,
     Project,
     Range,
     Ranked,
@@ -32,33 +34,59 @@ from headgate.plan.nodes import (
     children,
     domain,
 )  # fmt: skip
+from headgate.plan.properties import flowing
 
 if TYPE_CHECKING:
     from headgate.delta.program import Program
+    from headgate.plan.fragments import Part
 
 
-def explained(query: Query, program: Program, time: str = "") -> str:
-    """Everything `headgate explain` says of a query; `time` is what is known of its progress."""
-    parts = [
-        f"query {query.name} ({program.kind})",
+def explained(
+    query: Query, parts: Sequence[tuple[Part, Program]], time: str = "", waits: Mapping[str, frozenset[str]] | None = None
+) -> str:
+    """Everything `headgate explain` says of a query that runs in these parts, the last of which gives the answer.
+
+    `time` is what is known of its progress, `waits` for which streams each part waits.
+    """
+    said = [
+        f"query {query.name} ({parts[-1][1].kind})",
         _section("with all defaults", query.resolved),
         _section("plan", tree(query.bound)),
     ]
     if query.rules:
-        parts.append(_section(f"plan rewritten: {', '.join(query.rules)}", tree(query.plan)))
+        said.append(_section(f"plan rewritten: {', '.join(query.rules)}", tree(query.plan)))
     if query.connector is not None:
-        parts.append(_section("goes", into.described(query.connector)))
-    if program.inputs:
-        parts.append(_section("reads", "\n".join(map(str, program.inputs))))
-    parts.append(_section("keeps", "\n".join(map(str, program.state())) or "nothing"))
+        said.append(_section("goes", into.described(query.connector)))
+    if len(parts) > 1:
+        waits = waits or {part.name: part.streams for part, _ in parts}
+        cuts = [f"{part.name}: waits for {', '.join(sorted(waits[part.name]))}\n{tree(part.plan, '  ')}" for part, _ in parts]
+        said.append(_section(f"cut into fragments, heartbeats by {query.heartbeats}", "\n".join(cuts)))
     if time:
-        parts.append(_section("time", time))
+        said.append(_section("time", time))
+    if query.ordering == "needed" and flowing(query.plan):
+        said.append(_section("order", _order(parts[-1][0])))
+    for part, program in parts:
+        said += _program(program, f"{part.name}: " if len(parts) > 1 else "")
+    return "\n\n".join(said)
+
+
+def _order(part: Part) -> str:
+    if len(part.streams) == 1:
+        return "each tuple is answered as it comes, in whatever order they come"
+    return "timestamps in order; the tuples of an instant do not wait for one another"
+
+
+def _program(program: Program, whose: str) -> list[str]:
+    parts = []
+    if program.inputs:
+        parts.append(_section(f"{whose}reads", "\n".join(map(str, program.inputs))))
+    parts.append(_section(f"{whose}keeps", "\n".join(map(str, program.state())) or "nothing"))
     if program.fallbacks:
-        parts.append(_section("runs by the universal rule", "\n".join(program.fallbacks)))
-    parts.append(_section("an epoch (since, until]", program.output()))
+        parts.append(_section(f"{whose}runs by the universal rule", "\n".join(program.fallbacks)))
+    parts.append(_section(f"{whose}an epoch (since, until]", program.output()))
     for synopsis in program.synopses:
-        parts.append(_section(f"{synopsis.name} as of until", program.contents(synopsis)))
-    return "\n\n".join(parts)
+        parts.append(_section(f"{whose}{synopsis.name} as of until", program.contents(synopsis)))
+    return parts
 
 
 def _section(title: str, body: str) -> str:
@@ -112,6 +140,8 @@ def label(node: Node) -> str:
             return f"ranked {', '.join(f'{item.expression.sql} AS {item.name}' for item in items)}"
         case Stored(relation):
             return f"relation {relation}"
+        case Piped(log=log):
+            return f"what {log} puts out"
         case _:
             assert_never(node)
 

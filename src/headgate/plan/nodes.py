@@ -276,9 +276,35 @@ class Stored:
         return self.relation
 
 
+@frozen
+class Piped:
+    """A relation that another fragment computes: its elements are read from the log that one writes.
+
+    What is proved of `child` holds here too, except that what is taken back comes as changes that have no end.
+    """
+
+    child: Relation
+    log: str
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
 Stream: TypeAlias = Source | Istream | Dstream | Rstream
-Relation: TypeAlias = Window | Filter | Project | Join | Union | Weight | Exploded | Ranked | Aggregate | Distinct | Stored
+Relation: TypeAlias = (
+    Window | Filter | Project | Join | Union | Weight | Exploded | Ranked | Aggregate | Distinct | Stored | Piped
+)
 Node: TypeAlias = Stream | Relation
+
+
+def part_name(number: int) -> str:
+    """What the log of a query's part is called."""
+    return f"part({number})"
+
+
+def is_part(log: str) -> bool:
+    return log.startswith("part(")
 
 
 def is_stream(node: Node) -> TypeGuard[Stream]:
@@ -291,7 +317,7 @@ def names(node: Node) -> tuple[str, ...]:
 
 def children(node: Node) -> tuple[Node, ...]:
     match node:
-        case Source() | Stored():
+        case Source() | Stored() | Piped():
             return ()
         case Join(left, right) | Union(left, right):
             return (left, right)
@@ -300,9 +326,11 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def sources(node: Node) -> list[Source | Stored]:
-    """The base streams and relations the node reads, each occurrence."""
+    """The base streams and relations the node reads, through other fragments too, each occurrence."""
     if isinstance(node, Source | Stored):
         return [node]
+    if isinstance(node, Piped):
+        return sources(node.child)
     return [source for child in children(node) for source in sources(child)]
 
 

@@ -17,6 +17,7 @@ from headgate.plan.nodes import (
     Join,
     Node,
     Now,
+    Piped,
     Project,
     Range,
     Ranked,
@@ -67,7 +68,7 @@ def monotonic(node: Node) -> bool:
             return True
         case Stored(growing=growing):
             return growing
-        case Filter(child) | Project(child) | Exploded(child) | Distinct(child):
+        case Filter(child) | Project(child) | Exploded(child) | Distinct(child) | Piped(child):
             return monotonic(child)
         case Join(left, right) | Union(left, right):
             return monotonic(left) and monotonic(right)
@@ -80,7 +81,7 @@ def endless(node: Relation) -> bool:
     match node:
         case Window(_, Unbounded()):
             return True
-        case Filter(child) | Project(child) | Exploded(child):
+        case Filter(child) | Project(child) | Exploded(child) | Piped(child):
             return endless(child)
         case Join(left, right) | Union(left, right):
             return endless(left) and endless(right)
@@ -99,7 +100,7 @@ def retracts(node: Relation) -> bool:
             return False
         case Stored(growing=growing):
             return not growing
-        case Filter(child) | Project(child) | Exploded(child):
+        case Filter(child) | Project(child) | Exploded(child) | Piped(child):
             return retracts(child)
         case Join(left, right) | Union(left, right):
             return retracts(left) or retracts(right)
@@ -120,6 +121,8 @@ def instantaneous(node: Relation) -> bool:
             return instantaneous(left) and instantaneous(right)
         case Weight(child):
             return instantaneous(child)
+        case Piped(child):
+            return instantaneous(child) and not retracts(child)
         case Window() | Aggregate() | Distinct() | Ranked() | Stored():
             return False
 
@@ -133,7 +136,7 @@ def stamped_by(node: Relation) -> frozenset[str] | None:
     match node:
         case Window(stamp=str(column)) | Window(Source(timestamp=str(column))) if not isinstance(node.frame, Rows | Values):
             return frozenset({column.lower()})
-        case Filter(child) | Exploded(child):
+        case Filter(child) | Exploded(child) | Piped(child):
             return stamped_by(child)
         case Project(child, items):
             below = stamped_by(child)
@@ -157,6 +160,8 @@ def fixed_span(node: Relation) -> Tick | None:
             return fixed_span(child)
         case Union(left, right):
             return fixed_span(left) if fixed_span(left) == fixed_span(right) else None
+        case Piped(child):
+            return fixed_span(child) if not retracts(child) else None
         case _:
             return None
 
@@ -170,6 +175,8 @@ def coarse(node: Relation) -> bool:
             return coarse(child)
         case Union(left, right):
             return coarse(left) and coarse(right)
+        case Piped(child):
+            return coarse(child) and not retracts(child)
         case _:
             return False
 
@@ -220,6 +227,35 @@ def _stream_below(node: Relation, frame: Unbounded | Now) -> Stream | None:
             return None
 
 
+def flowing(node: Node) -> bool:
+    """Whether answers are tuples of base streams, each selected, projected and put out by itself, from leaf to root.
+
+    Such a query can take tuples in any order (the order of its answers is that of its tuples), and the tuples of an instant
+    need not wait for one another.
+    """
+    match node:
+        case Source(stream):
+            return not stream.startswith("late(")
+        case Istream(child):
+            return _flowing(child, Unbounded())
+        case Rstream(child, None):
+            return _flowing(child, Now())
+        case _:
+            return False
+
+
+def _flowing(node: Relation, frame: Unbounded | Now) -> bool:
+    match node:
+        case Filter(child) | Project(child) | Exploded(child):
+            return _flowing(child, frame)
+        case Union(left, right):
+            return _flowing(left, frame) and _flowing(right, frame)
+        case Window(child, found):
+            return found == frame and flowing(child)
+        case _:
+            return False
+
+
 def arrival_ordered(node: Stream) -> bool:
     """Whether the tuples have an order of arrival; other streams order ties by their values."""
     if isinstance(node, Source):
@@ -265,5 +301,7 @@ def open_ended(node: Relation) -> bool:
             return open_ended(child)
         case Join(left, right) | Union(left, right):
             return open_ended(left) and open_ended(right)
+        case Piped(child):
+            return retracts(child) or open_ended(child)
         case Window():
             return False

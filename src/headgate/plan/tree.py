@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-from headgate.plan.nodes import Join, Node, Relation, Source, Stored, Union, children
+from headgate.plan.nodes import Join, Node, Piped, Relation, Source, Stored, Union, children
 
 
 def with_children(node: Node, below: tuple[Node, ...]) -> Node:
@@ -14,7 +14,7 @@ def with_children(node: Node, below: tuple[Node, ...]) -> Node:
     if all(one is other for one, other in zip(children(node), below, strict=True)):
         return node
     match node:
-        case Source() | Stored():
+        case Source() | Stored() | Piped():
             return node
         case Join() | Union():
             left, right = cast("tuple[Relation, Relation]", below)

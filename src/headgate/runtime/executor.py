@@ -9,25 +9,28 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import reduce
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from headgate.catalog import Tick, TimeDomain
+from headgate.catalog import UNLIMITED, Tick, TimeDomain
 from headgate.delta.program import Input, Program
 from headgate.delta.sql import listed
 from headgate.errors import Place, UserError
 from headgate.log.chunk import Chunk, count
 from headgate.log.journal import Journal, full_or_broken, synced, torn
 from headgate.log.log import Log
-from headgate.runtime.fragment import Fragment
-from headgate.runtime.session import own, parallelism
+from headgate.runtime.fragment import Fragment, Taken
+from headgate.runtime.session import let_go, own, parallelism
 from headgate.runtime.staging import address, staged
+from headgate.sinks.retry import BackOff
 
 FEW_ROWS = 1_000
 """Up to here looking at every row at every instant costs less than the steps that would save it."""
@@ -37,22 +40,32 @@ SMALL_EPOCH_ROWS = 50_000
 
 BROADCAST_BYTES = "1048576"
 
+RESTARTS = 3
+"""How often in a row a fragment that fails is restarted: what fails then as well will fail again."""
+
+Pieces: TypeAlias = list[tuple[list[Chunk], str]]
+"""Chunks of a log, each list with the bounds within which its rows are wanted."""
+
 
 def result_columns(program: Program) -> str:
-    """A result as sinks get it: `_time`, for a relation `_change` (+ or -), then the row."""
+    """A result as sinks get it: `_time`, for a relation `_change` (+ or -), then the row. Other fragments get elements."""
+    if program.kind == "elements":
+        return f"{listed(column.name for column in program.columns)}, _t, _x, _n"
     time = "TIMESTAMP_MICROS(_t)" if program.domain is TimeDomain.TIMESTAMP else "_t"
     change = ", CASE WHEN _n > 0 THEN '+' ELSE '-' END AS _change" if program.kind == "relation" else ""
     return f"{time} AS _time{change}, {listed(column.name for column in program.columns)}"
 
 
 class Executor:
-    """One query's program in a Spark session of its own."""
+    """One fragment's program in a Spark session of its own. What it puts out goes to `output`, if others read it."""
 
     def __init__(
         self, session: SparkSession, fragment: Fragment, logs: Mapping[str, Log], schemas: Mapping[str, StructType],
-        directory: Path, partitions: int | None = None, journal: Journal | None = None,
+        directory: Path, partitions: int | None = None, journal: Journal | None = None, output: Log | None = None,
     ) -> None:  # fmt: skip
+        self.origin = session
         self.session = own(session, partitions)
+        self.output = output
         self.partitions = partitions
         self.fragment = fragment
         self.logs = logs
@@ -71,18 +84,23 @@ class Executor:
         self.one_partition = False
         self.version = 0
         self.journal = journal or Journal()
-        self.subject = f"fragment {directory.name}"
-        self.check()
+        within = directory.name if output is None else f"{directory.parent.name}/{directory.name}"
+        self.subject = f"fragment {within}"
+        self.back_off = BackOff()
+        """When it is restarted after it has failed."""
+        self.taking: dict[str, Taken] = {}
+        """While an epoch runs: how far it takes streams in order of arrival."""
+        self.analyse()
         self.journal.introduce(self.subject, self.apply)
 
-    def check(self) -> None:
+    def analyse(self) -> None:
         """Let Spark analyse the program over empty inputs: types and functions are checked before anything runs."""
         origin = self.program.domain.origin
         for source in self.program.inputs:
             self.lay(source.name, [], self.schemas[source.stream])
         try:
             self.shape(self.program.result, set())
-            self.results(origin, origin)
+            self.result_schema = _nullable(self.results(origin, origin).schema)
         except PySparkException as error:
             raise translated(error, self.fragment) from error
 
@@ -113,6 +131,8 @@ class Executor:
         fragment.after = what.get("after", fragment.after)
         fragment.since = what.get("since", fragment.since)
         fragment.epochs = what.get("epochs", fragment.epochs)
+        if "taken" in what:
+            fragment.taken = {stream: Taken(*position) for stream, position in what["taken"].items()}
         if "synopses" in what:
             self._compare_shapes(what["shapes"])
             self.version, self.synopsis_sizes, fragment.reread = what["version"], what["synopses"], 0
@@ -122,7 +142,13 @@ class Executor:
 
     def state(self) -> dict[str, Any]:
         fragment = self.fragment
-        progress = {"start": fragment.start, "after": fragment.after, "since": fragment.since, "epochs": fragment.epochs}
+        progress: dict[str, Any] = {
+            "start": fragment.start,
+            "after": fragment.after,
+            "since": fragment.since,
+            "epochs": fragment.epochs,
+        }
+        progress |= {"taken": dict(fragment.taken)} if fragment.taken else {}
         return progress | (self._synopses_state() if self.version else {})
 
     def _synopses_state(self) -> dict[str, Any]:
@@ -141,7 +167,7 @@ class Executor:
                 hint="DROP the query with that version, or begin with a new directory.",
             )  # fmt: skip
 
-    def check_files(self) -> None:
+    def check(self) -> None:
         """Raise an error that names the first file of the synopses that is missing or torn."""
         for name, sizes in self.synopsis_sizes.items():
             for path, size in zip(self.synopsis_files[name], sizes.values(), strict=True):
@@ -166,9 +192,18 @@ class Executor:
 
     # one epoch
 
+    def happens(self, until: Tick) -> bool:
+        """Whether anything can happen behind what was put out and up to `until`: tuples that wait, or elements that end."""
+        fragment = self.fragment
+        if not fragment.epochs or self.wide.timed:
+            return True
+        moving = [source for source in self.wide.inputs if source.moves()]
+        return any(self.logs[source.stream].overlapping(*source.range(fragment.after, until)) for source in moving)
+
     def run(self, until: Tick) -> list[Path]:
         """One epoch, from where the fragment is up to `until`; the files of its results, which count when it is `reached`."""
         fragment = self.fragment
+        fragment.rows_in += sum(self.logs[log].rows_within(fragment.after, until) for log in self.wide.logs())
         try:
             self.prepare(until)
             self.compute_shared(until, self.program.needed(self.program.result))
@@ -179,9 +214,67 @@ class Executor:
     def reached(self, until: Tick) -> None:
         """The results up to there are kept."""
         fragment = self.fragment
-        fragment.reread += sum(self.logs[stream].rows_within(fragment.since, until) for stream in self.wide.streams())
+        fragment.reread += sum(self.logs[log].rows_within(fragment.since, until) for log in self.wide.logs())
         since = {} if fragment.program.synopses else {"since": until}
         self.journal.record(self.subject, {"after": until, "epochs": fragment.epochs + 1, **since})
+
+    def passed(self, until: Tick) -> None:
+        """Nothing happens up to there: it is complete without an epoch. After a crash it is found to be so once more."""
+        fragment = self.fragment
+        fragment.after = until
+        if not fragment.program.synopses:
+            fragment.since = until
+
+    # tuples in order of arrival
+
+    def taken(self, stream: str) -> Taken:
+        return self.fragment.taken.get(stream, Taken(0, self.wide.domain.origin - 1))
+
+    def waited(self, stream: str, upto: Tick) -> list[Chunk]:
+        """Chunks of which only a part was taken, with more that is stamped up to there."""
+        taken = self.taken(stream)
+        known = [chunk for chunk in self.logs[stream].chunks if chunk.arrived <= taken.arrived]
+        return [chunk for chunk in known if taken.upto < chunk.high and chunk.low <= upto]
+
+    def arriving(self, stream: str) -> list[Chunk]:
+        """Chunks that have come since."""
+        return [chunk for chunk in self.logs[stream].chunks if chunk.arrived > self.taken(stream).arrived]
+
+    def waits(self, upto: Tick) -> bool:
+        """Whether there is anything stamped up to there that was not taken yet."""
+        streams = self.wide.streams()
+        return any(self.waited(stream, upto) or any(c.low <= upto for c in self.arriving(stream)) for stream in streams)
+
+    def run_arrived(self, upto: Tick, most: int) -> tuple[list[Path], bool]:
+        """Take what has arrived, stamped up to there, tuple by tuple: the files of the results, and whether that was all.
+
+        Of what came since the last time it is as much as makes about `most` rows.
+        """
+        fragment, before = self.fragment, self.wide.domain.origin - 1
+        streams, pieces, everything = self.wide.streams(), dict[str, Pieces](), True
+        begin = f" AND _t > {fragment.start}" if fragment.start is not None else ""
+        for stream in streams:
+            taken, new = self.taken(stream), self.arriving(stream)
+            some = _first(new, most // len(streams))
+            everything &= len(some) == len(new)
+            reached = Taken(max((chunk.arrived for chunk in some), default=taken.arrived), max(upto, taken.upto))
+            pieces[stream] = [
+                (self.waited(stream, upto), f"_t > {taken.upto} AND _t <= {upto}{begin}"),
+                (some, f"_t <= {reached.upto}{begin}"),
+            ]
+            self.taking[stream] = reached
+            fragment.rows_in += sum(chunk.rows for chunk in some)
+        try:
+            self.prepare(upto, {source.name: pieces[source.stream] for source in self.wide.inputs})
+            results = self.sql(self.program.output(result_columns(self.program)), before, UNLIMITED, before)
+            return self.write(results, "results"), everything
+        except PySparkException as error:
+            raise self.failed(error, fragment.after, upto) from error
+
+    def reached_arrived(self, until: Tick) -> None:
+        """What was taken is kept, and everything up to `until` is among it."""
+        what = {"after": until, "since": until, "epochs": self.fragment.epochs + 1, "taken": dict(self.taking)}
+        self.journal.record(self.subject, what)
 
     def move(self) -> None:
         """Move the synopses forward to what has been put out: one job for all of them."""
@@ -209,8 +302,18 @@ class Executor:
         self.journal.record(self.subject, {**what, "shapes": self.shapes()})
         self.drop_old_synopses()
 
+    def restart(self) -> None:
+        """Begin anew from what was last committed, in a new session."""
+        self.check()
+        let_go(self.session)
+        self.session = own(self.origin, self.partitions)
+        self.empty.clear()
+        self.program = self.wide
+        self.analyse()
+        self.fragment.failed = False
+
     def failed(self, error: PySparkException, after: Tick, until: Tick) -> UserError:
-        """What went wrong, in our words. Only if the same input must fail again does the query stand still from now on."""
+        """What went wrong, in our words. If it was not the disk, the fragment stands still until it is restarted."""
         for source in self.program.inputs:
             for chunk in self.logs[source.stream].chunks:
                 if problem := chunk.problem():
@@ -237,24 +340,26 @@ class Executor:
         shutil.rmtree(target, ignore_errors=True)  # of a version that never came to count
         staged(tagged, self.directory / ".synopses", "_synopsis").rename(target)
 
-    def sql(self, text: str, since: Tick, until: Tick) -> DataFrame:
-        return self.session.sql(text, args={"since": since, "until": until, "after": self.fragment.after})
+    def sql(self, text: str, since: Tick, until: Tick, after: Tick | None = None) -> DataFrame:
+        cut_off = self.fragment.after if after is None else after
+        return self.session.sql(text, args={"since": since, "until": until, "after": cut_off})
 
     def results(self, since: Tick, until: Tick) -> DataFrame:
         return self.sql(self.program.output(result_columns(self.program)), since, until)
 
-    def prepare(self, until: Tick) -> None:
+    def prepare(self, until: Tick, pieces: Mapping[str, Pieces] | None = None) -> None:
         """Put the ranges of the logs and the synopses under their names, as one partition each if the epoch is small.
 
         A small epoch then runs in one task and interpreted: shuffling and compiling would cost more than they save.
         """
         self.program = self.wide
-        ranges = {source.name: self.chunks(source, until) for source in self.wide.inputs}
-        rows = self.fragment.synopsis_rows + sum(chunk.rows for chunks, _ in ranges.values() for chunk in chunks)
+        ranges = pieces or {source.name: self.chunks(source, until) for source in self.wide.inputs}
+        read = sum(chunk.rows for parts in ranges.values() for chunks, _ in parts for chunk in chunks)
+        rows = self.fragment.synopsis_rows + read
         small = rows <= SMALL_EPOCH_ROWS and self.partitions is None
         if small:
-            self.program = self.brief if rows <= FEW_ROWS else self.narrow
-            ranges = {source.name: self.chunks(source, until) for source in self.program.inputs}
+            self.program = self.brief if rows <= FEW_ROWS and pieces is None else self.narrow
+            ranges = pieces or {source.name: self.chunks(source, until) for source in self.program.inputs}
         settings = self.session.conf
         width = "1" if small else str(self.partitions or parallelism(self.session))
         settings.set("spark.sql.shuffle.partitions", width)
@@ -263,10 +368,13 @@ class Executor:
         settings.set("spark.sql.autoBroadcastJoinThreshold", "-1" if small else BROADCAST_BYTES)
         self.one_partition = small
         for source in self.program.inputs:
-            chunks, bounds = ranges[source.name]
-            self.lay(source.name, [chunk.path for chunk in chunks], self.schemas[source.stream], bounds)
+            self.lay(
+                source.name,
+                [([c.path for c in chunks], bounds) for chunks, bounds in ranges[source.name]],
+                self.schemas[source.stream],
+            )
         for name, files in self.synopsis_files.items():
-            self.lay(name, files, self.synopsis_schemas[name])
+            self.lay(name, [(files, "")], self.synopsis_schemas[name])
 
     def compute_shared(self, until: Tick, needed: set[str]) -> None:
         """Compute the steps that a long statement reads more than once, each by a job of its own."""
@@ -275,19 +383,20 @@ class Executor:
                 continue
             frame = self.sql(self.program.step_statement(name), self.fragment.since, until)
             files = self.write(frame, name)
-            self.lay(name, files, frame.schema)
+            self.lay(name, [(files, "")], frame.schema)
             self.program = replace(self.program, computed=self.program.computed | {name})
 
-    def chunks(self, source: Input, until: Tick) -> tuple[list[Chunk], str]:
+    def chunks(self, source: Input, until: Tick) -> Pieces:
         """The chunks that hold an input, and the exact bounds within them."""
         low, high = source.range(self.fragment.since, until)
         if self.fragment.start is not None and source.stream not in self.fragment.whole:
             low = self.fragment.start if low is None else max(low, self.fragment.start)
         bounds = f"_t <= {high}" if low is None else f"_t > {low} AND _t <= {high}"
-        return (self.logs[source.stream].overlapping(low, high) if low is None or low < high else []), bounds
+        return [(self.logs[source.stream].overlapping(low, high) if low is None or low < high else [], bounds)]
 
-    def lay(self, name: str, files: list[Path], schema: StructType, bounds: str = "") -> None:
-        if not files:
+    def lay(self, name: str, pieces: list[tuple[list[Path], str]], schema: StructType) -> None:
+        """Put files under a name, those of each piece within its bounds."""
+        if not any(files for files, _ in pieces):
             if name in self.empty:
                 return
             nothing = ", ".join(f"CAST(NULL AS {field.dataType.simpleString()}) AS {_quoted(field.name)}" for field in schema)
@@ -297,14 +406,45 @@ class Executor:
         self.empty.discard(name)
         nested = name in self.synopsis_schemas
         wanted = StructType().add(name, schema) if nested else schema
-        frame = self.session.read.schema(wanted).parquet(*map(address, files))
-        frame = frame.select(f"{name}.*") if nested else frame
-        frame = frame.where(bounds) if bounds else frame
+        parts = []
+        for files, bounds in pieces:
+            if files:
+                part = self.session.read.schema(wanted).parquet(*map(address, files))
+                part = part.select(f"{name}.*") if nested else part
+                parts.append(part.where(bounds) if bounds else part)
+        frame = reduce(lambda one, other: one.unionAll(other), parts)
         frame = frame.coalesce(1) if self.one_partition else frame
         frame.createOrReplaceTempView(name)
 
     def write(self, frame: DataFrame, name: str) -> list[Path]:
         return sorted(staged(frame, self.directory / f".{name}").glob("*.parquet"))
+
+
+def needed(readers: Iterable[Executor], log: str, chunk: Chunk) -> bool:
+    """Whether any of the fragments may still read the chunk."""
+    for executor in readers:
+        fragment = executor.fragment
+        if fragment.ahead != "nothing":
+            taken = executor.taken(log)
+            if chunk.arrived > taken.arrived or chunk.high > min(taken.upto, fragment.after):
+                return True
+            continue
+        for source in fragment.program.inputs:
+            low = source.low.at(fragment.since, fragment.since)
+            if source.stream == log and (low is None or chunk.high > low):
+                return True
+    return False
+
+
+def positions(readers: Iterable[Executor], log: str) -> set[int]:
+    """Up to where they have read, in order of arrival: chunks before and behind must not be merged."""
+    return {executor.taken(log).arrived for executor in readers if executor.fragment.ahead != "nothing"}
+
+
+def _first(chunks: list[Chunk], most: int) -> list[Chunk]:
+    """The first of the chunks, as many as hold no more rows than that, but at least one."""
+    rows = list(accumulate(chunk.rows for chunk in chunks))
+    return [chunk for chunk, total in zip(chunks, rows, strict=True) if total <= most] or chunks[:1]
 
 
 def _quoted(column: str) -> str:

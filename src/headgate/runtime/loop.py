@@ -1,4 +1,4 @@
-"""The driver-side loop: heartbeats, then for each query whose input is complete further than before, one epoch.
+"""The driver-side loop: heartbeats, then for each query the fragments whose input is complete further than before.
 
 It reads like the description of the system; all the work is done elsewhere. One thread at a time runs epochs. It takes the turn
 of the journal only to give heartbeats and to commit, so rows go on arriving while Spark computes: they lie behind the
@@ -12,23 +12,26 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from headgate.catalog import Settings, Tick
+from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.manager import LATE, Heartbeats
-from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.runtime.asking import Asking
-from headgate.runtime.cut import cut
+from headgate.runtime.executor import Executor, needed, positions
 from headgate.runtime.query import RunningQuery
+from headgate.runtime.selection import depth_first
+from headgate.runtime.stage import Turn
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What one run of a query did."""
+    """What one run of a fragment did."""
 
     query: str
     after: Tick
     until: Tick
+    part: str = "answer"
 
 
 class Loop:
@@ -47,6 +50,7 @@ class Loop:
         self.stopping = False
         self.running = threading.Lock()
         """Held while an epoch runs."""
+        self._epochs: list[Epoch] = []
 
     def step(self) -> list[Epoch]:
         """Take every query as far as its inputs are complete, or as far as one epoch goes."""
@@ -55,52 +59,34 @@ class Loop:
             now_us = self.clock.now_us()
             self.heartbeats.set_date(self.clock.date_us(), now_us)
             self.asking.beat(now_us)
-            for query in self.queries.values():
-                due = None if query.executor.fragment.failed else query.due()
-                if due is not None:
-                    self.ask(query.streams(), now_us, due)
-            complete = {
-                name: until
-                for name, query in self.queries.items()
-                if (until := self.heartbeats.heartbeat(query.streams(), now_us)) is not None
-            }
-        return self.take(complete)
+        return self.take(dict.fromkeys(self.queries))
 
-    def ask(self, streams: Iterable[str], now_us: int, due: Tick | None = None) -> bool:
-        """Ask for enabling timestamps of streams that are read together; whether any of them moved.
+    def take(self, heartbeats: Mapping[str, Tick | None]) -> list[Epoch]:
+        """One turn for each query, up to its heartbeat if one is given; then what waits is delivered.
 
-        With `due`, the instant that waits to be complete: only if their answers make it so, since otherwise they are of no use.
+        A query that fails holds up no other: its error comes last.
         """
-        return self.asking.ask(streams, now_us, due)
-
-    def take(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
-        """One epoch for each query whose heartbeat is further than the query is; then what waits is delivered."""
-        epochs: list[Epoch] = []
+        self._epochs, failed = [], None
         try:
-            self.run_epochs(heartbeats, epochs)
+            for name, fixed in heartbeats.items():
+                query = self.queries.get(name)
+                if query is None:  # dropped by another thread
+                    continue
+                self.restart(query)
+                try:
+                    depth_first(Turn(self, query, fixed).root)
+                except UserError as error:
+                    if error.code != "query-failed":
+                        raise
+                    for executor in query.executors:
+                        if executor.fragment.failed:
+                            executor.back_off.failed(self.clock.now_us())
+                    failed = failed or error
         finally:
             self.deliver()  # whatever one query has met with
-        return epochs
-
-    def run_epochs(self, heartbeats: Mapping[str, Tick], epochs: list[Epoch]) -> None:
-        for name, complete in heartbeats.items():
-            query = self.queries.get(name)
-            if query is None:  # dropped by another thread
-                continue
-            after = query.reached
-            until = self.next_end(query, complete)
-            with self.journal.turn:
-                for stream in query.streams():
-                    self.heartbeats.give(stream, until)
-            if until > after and not query.executor.fragment.failed:
-                with self.running:
-                    query.take(until)
-                epochs.append(Epoch(name, after, until))
-
-    def deliver(self) -> None:
-        """Hand over what waits for the sinks."""
-        for query in list(self.queries.values()):
-            query.outbox.deliver(self.clock, self.tell)
+        if failed is not None:
+            raise failed
+        return self._epochs
 
     def take_all(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
         """Every query up to its heartbeat, in as many epochs as it needs."""
@@ -110,12 +96,50 @@ class Loop:
             self.tidy()
         return epochs
 
-    def next_end(self, query: RunningQuery, complete: Tick) -> Tick:
-        """Where the next epoch of a query ends: at the heartbeat, or where there are enough rows before it."""
-        after, start = query.reached, query.executor.fragment.start
-        after = after if start is None else max(after, min(start, complete))  # nothing of before is read
-        waiting = [chunk for stream in query.streams() for chunk in self.logs[stream].overlapping(after, complete)]
-        return cut(waiting, after, complete, self.settings().epoch_rows)
+    def restart(self, query: RunningQuery) -> None:
+        """What has failed begins again from its last commit, after a while; if that fails time and again, it stands still."""
+        for executor in query.executors if not query.given_up else ():
+            if executor.fragment.failed and executor.back_off.ready(self.clock.now_us()):
+                executor.restart()
+                self.tell(f"{executor.fragment.called} is restarted from where it was")
+
+    # what a turn asks of it
+
+    def targets(self, query: RunningQuery) -> dict[str, Tick | None]:
+        """How far each part may go: as far as the streams of its label are complete, and no less than who reads it."""
+        with self.journal.turn:
+            now_us = self.clock.now_us()
+            found: dict[str, Tick | None] = {}
+            for part, streams in query.labels().items():  # the answer first
+                reading = [found[reader] for reader in query.readers(part)]
+                known = [tick for tick in (self.heartbeats.heartbeat(streams, now_us), *reading) if tick is not None]
+                found[part] = max(known, default=None)
+        return found
+
+    def ask(self, streams: Iterable[str], due: Tick | None = None) -> bool:
+        """Ask for enabling timestamps of streams that are read together; whether any of them moved.
+
+        With `due`, the instant that waits to be complete: only if their answers make it so, since otherwise they are of no use.
+        """
+        with self.journal.turn:
+            return self.asking.ask(streams, self.clock.now_us(), due)
+
+    def give(self, streams: Iterable[str], until: Tick) -> None:
+        with self.journal.turn:
+            for stream in streams:
+                self.heartbeats.give(stream, until)
+
+    def ran(self, executor: Executor, after: Tick, until: Tick) -> None:
+        fragment = executor.fragment
+        self._epochs.append(Epoch(fragment.name, after, until, fragment.part.name))
+        executor.back_off.succeeded()
+
+    # results and files
+
+    def deliver(self) -> None:
+        """Hand over what waits for the sinks."""
+        for query in list(self.queries.values()):
+            query.outbox.deliver(self.clock, self.tell)
 
     def tidy(self) -> None:
         """Move synopses that lag far behind, drop what no query will read again, merge small files."""
@@ -123,18 +147,7 @@ class Loop:
             for query in list(self.queries.values()):
                 query.tidy()
             for name, log in list(self.logs.items()):
-                if not name.startswith(LATE):  # dead letters stay, read or not
-                    log.forget(lambda chunk, name=name: self.needed(name, chunk))  # type: ignore[misc]
-                log.compact()
-
-    def needed(self, stream: str, chunk: Chunk) -> bool:
-        """Whether any query may still read the chunk. A stream without readers keeps everything for those to come."""
-        readers = [query.executor.fragment for query in list(self.queries.values()) if stream in query.streams()]
-        if not readers:
-            return True
-        for fragment in readers:
-            for source in fragment.program.inputs:
-                low = source.low.at(fragment.since, fragment.since)
-                if source.stream == stream and (low is None or chunk.high > low):
-                    return True
-        return False
+                readers = [executor for query in list(self.queries.values()) for executor in query.reading(name)]
+                if not name.startswith(LATE) and readers:  # dead letters stay, and so does what nobody reads yet
+                    log.forget(lambda chunk, name=name, readers=readers: needed(readers, name, chunk))  # type: ignore[misc]
+                log.compact(positions(readers, name))

@@ -47,7 +47,7 @@ class Outbox:
         self.number = what.get("number", self.number)
         for number, after, until, files, rows in what.get("waiting", ()):
             paths = tuple(self.log.directory / file for file in files)
-            self.waiting.append(Delivery(self.query, number, after, until, self.domain.moment(until), paths, rows))
+            self.waiting.append(Delivery(self.query, number, after, until, self._moment(until), paths, rows))
         while self.waiting and self.waiting[0].number <= what.get("delivered", 0):
             self.waiting.popleft()
 
@@ -69,9 +69,13 @@ class Outbox:
             if not self.kept and (chunks or self.sink.wants_empty):
                 rows = sum(chunk.rows for chunk in chunks)
                 number = self.number + 1
-                delivery = Delivery(self.query, number, after, until, self.domain.moment(until), tuple(paths), rows)
+                delivery = Delivery(self.query, number, after, until, self._moment(until), tuple(paths), rows)
                 self.journal.record(self.subject, {"number": number, "waiting": [_listed(delivery)]})
         return paths
+
+    def _moment(self, until: Tick) -> Any:
+        """The instant up to which everything is out; before anything is complete, the first there is."""
+        return self.domain.moment(max(until, self.domain.origin))
 
     # out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from headgate.catalog import Catalog, Query, Tick, TimeDomain
@@ -12,10 +13,12 @@ from headgate.errors import UserError
 from headgate.heartbeat.manager import progress
 from headgate.heartbeat.why import Why
 from headgate.log.journal import Fact
+from headgate.log.log import Log
 from headgate.plan.bounds import Growing
 from headgate.plan.ends import Span, ends
 from headgate.plan.explain import explained
-from headgate.runtime.executor import Executor
+from headgate.plan.fragments import labels
+from headgate.runtime.executor import RESTARTS, Executor, needed
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.session import let_go
 from headgate.sinks.sink import Result, in_order
@@ -25,14 +28,21 @@ class RunningQuery:
     """A registered query: its results so far, and how far they are complete."""
 
     def __init__(
-        self, definition: Query, executor: Executor, outbox: Outbox, catalog: Catalog, reason: Callable[[RunningQuery], Why]
-    ) -> None:
+        self, definition: Query, executors: Sequence[Executor], outbox: Outbox, catalog: Catalog,
+        reason: Callable[[RunningQuery], Why],
+    ) -> None:  # fmt: skip
         self.definition = definition
-        self.executor = executor
+        self.executors = executors
+        """Of its fragments, each behind those it reads; the last gives the answer."""
         self.outbox = outbox
         self._catalog = catalog
         self._reason = reason
         self._listeners: list[Callable[[Sequence[Result]], None]] = []
+
+    @property
+    def executor(self) -> Executor:
+        """Of the fragment that gives the answer."""
+        return self.executors[-1]
 
     @property
     def name(self) -> str:
@@ -51,7 +61,8 @@ class RunningQuery:
     def complete(self) -> Any:
         """The instant up to which the results are complete; None before the first epoch."""
         fragment = self.executor.fragment
-        return fragment.program.domain.moment(fragment.after) if fragment.epochs else None
+        domain = fragment.program.domain
+        return domain.moment(fragment.after) if fragment.epochs and fragment.after >= domain.origin else None
 
     @property
     def reached(self) -> Tick:
@@ -60,7 +71,22 @@ class RunningQuery:
 
     def streams(self) -> list[str]:
         """The streams and relations it reads."""
-        return sorted(self.executor.fragment.program.streams())
+        return sorted({stream for executor in self.executors for stream in executor.fragment.program.streams()})
+
+    def reading(self, log: str) -> list[Executor]:
+        """Of the fragments that read a log."""
+        return [executor for executor in self.executors if log in executor.wide.logs()]
+
+    def readers(self, part: str) -> list[str]:
+        """The parts that read this one."""
+        parts = [executor.fragment.part for executor in self.executors]
+        return [above.name for above in parts if any(below.name == part for below in above.parts)]
+
+    def labels(self) -> dict[str, frozenset[str]]:
+        """The streams whose heartbeats each part waits for, by what was measured of them; the answer's first."""
+        parts = [executor.fragment for executor in self.executors]
+        measured = {one.part.name: known for one in parts if (known := one.selectivity()) is not None}
+        return labels(self.executor.fragment.part, self.definition.heartbeats, measured)
 
     @cached_property
     def _ends(self) -> list[tuple[str, Span]]:
@@ -82,6 +108,15 @@ class RunningQuery:
             yield span.first(chunk.first_after(low), self.reached)
         if log.forgotten is not None and log.forgotten > low:
             yield span.first(low + 1, self.reached)
+
+    @property
+    def failed(self) -> bool:
+        return any(executor.fragment.failed for executor in self.executors)
+
+    @property
+    def given_up(self) -> bool:
+        """Whether a fragment has failed so often that it is not restarted any more."""
+        return any(executor.fragment.failed and executor.back_off.failures > RESTARTS for executor in self.executors)
 
     def why(self) -> Why:
         """Why it has come no further: which source holds it back, since when, by which bound, and what would release it."""
@@ -114,14 +149,15 @@ class RunningQuery:
 
     def state(self) -> tuple[Kept, ...]:
         """What the query keeps between epochs, each part with what limits it or why it grows."""
-        return self.executor.fragment.program.state()
+        return tuple(dict.fromkeys(kept for executor in self.executors for kept in executor.fragment.program.state()))
 
     def growing(self) -> tuple[Growing, ...]:
         """Why its state grows for as long as it runs; nothing if it does not."""
-        return self.executor.fragment.program.growing()
+        return tuple(dict.fromkeys(found for executor in self.executors for found in executor.fragment.program.growing()))
 
     def explain(self) -> str:
-        return explained(self.definition, self.executor.fragment.program, self.progress())
+        parts = [(executor.fragment.part, executor.fragment.program) for executor in self.executors]
+        return explained(self.definition, parts, self.progress(), self.labels())
 
     def progress(self) -> str:
         """Whether the bounds that were declared keep it going when all sources pause, or a timeout must."""
@@ -129,35 +165,80 @@ class RunningQuery:
 
     # running
 
-    def take(self, until: Tick) -> None:
-        """One epoch. Its results and how far the query has come are committed in one."""
-        after = self.reached
-        files = self.executor.run(until)
+    def take(self, executor: Executor, until: Tick) -> None:
+        """One epoch of a fragment. What it puts out and how far it has come are committed in one."""
+        after = executor.fragment.after
+        files = executor.run(until)
         with self.outbox.journal.together():
-            kept = self.outbox.put(files, after, until)
-            self.executor.reached(until)
+            kept = self._put(executor, files, after, until)
+            executor.reached(until)
+        self._tell(kept)
+
+    def take_arrived(self, upto: Tick, until: Tick, most: int) -> Tick:
+        """Take what has arrived, stamped up to there, which completes everything up to `until` if it is all there is.
+
+        How far it is complete then.
+        """
+        executor = self.executor
+        after = executor.fragment.after
+        files, everything = executor.run_arrived(upto, most)
+        until = until if everything else after
+        with self.outbox.journal.together():
+            kept = self._put(executor, files, after, until)
+            executor.reached_arrived(until)
+        self._tell(kept)
+        return until
+
+    def _put(self, executor: Executor, files: list[Path], after: Tick, until: Tick) -> list[Path]:
+        """Where results go: to whoever reads them, or out."""
+        chunks = executor.output.adopt(files) if executor.output is not None else []
+        kept = self.outbox.put(files, after, until) if executor.output is None else []
+        executor.fragment.rows_out += sum(chunk.rows for chunk in chunks)
+        return kept
+
+    def _tell(self, kept: list[Path]) -> None:
         results = list(in_order(kept)) if self._listeners else []
         for listener in self._listeners if results else ():
             listener(results)
 
+    def tells_empty(self, executor: Executor) -> bool:
+        """Whether an epoch without results is of use: the sink wants to know up to when there are none."""
+        return executor is self.executor and not self.outbox.kept and self.outbox.sink.wants_empty
+
     def tidy(self) -> None:
-        """Move synopses that lag far behind, and merge small files of results."""
-        if self.executor.fragment.due() and not self.executor.fragment.failed:
-            self.executor.move()
+        """Move synopses that lag far behind, drop what other fragments have read, and merge small files of results."""
+        for executor in self.executors:
+            if executor.fragment.due() and not executor.fragment.failed:
+                executor.move()
+            if executor.output is not None:
+                log = executor.fragment.part.name
+                readers = self.reading(log)
+                executor.output.forget(lambda chunk, log=log, readers=readers: needed(readers, log, chunk))  # type: ignore[misc]
+                executor.output.compact()
         self.outbox.tidy()
 
     def close(self) -> None:
-        """Let go of its sink and of its session."""
+        """Let go of its sink and of its sessions."""
         self.outbox.close()
-        let_go(self.executor.session)
+        for executor in self.executors:
+            let_go(executor.session)
+
+    def parts(self) -> list[Log | Outbox | Executor]:
+        """What the journal knows of it."""
+        logs = [executor.output for executor in self.executors if executor.output is not None]
+        return [self.outbox.log, self.outbox, *logs, *self.executors]
 
     def facts(self) -> list[Fact]:
         """How far it has come, for a checkpoint."""
-        return [(part.subject, part.state()) for part in (self.outbox.log, self.outbox, self.executor)]
+        return [(part.subject, part.state()) for part in self.parts()]
 
     def check_files(self) -> None:
         """Raise an error that names the first of its files that is missing or torn; delete what never came to count."""
-        self.outbox.log.check()
-        self.executor.check_files()
-        self.outbox.log.sweep()
-        self.executor.sweep()
+        logs = [self.outbox.log, *(executor.output for executor in self.executors if executor.output is not None)]
+        for log in logs:
+            log.check()
+        for executor in self.executors:
+            executor.check()
+            executor.sweep()
+        for log in logs:
+            log.sweep()

@@ -18,13 +18,16 @@ class Trouble:
         """Whether things have worked before: what never did is a mistake and not a trouble."""
 
     @contextmanager
-    def waited_out(self, tell: Callable[[str], None], others_go_on: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """Let an error be told and not raised, if it may pass and things have worked before, or if it is of one query alone."""
+    def waited_out(self, tell: Callable[[str], None], goes_on: Callable[[], str] = lambda: "") -> Iterator[None]:
+        """Let an error be told and not raised, if it may pass and things have worked before, or if it is of one query alone.
+
+        `goes_on` says how things go on after one of a query; nothing if they do not.
+        """
         try:
             yield
         except UserError as error:
-            if error.code == OF_ONE and others_go_on():
-                tell(f"{error.render()}\nIt stands still, the others go on.")
+            if error.code == OF_ONE and (how := goes_on()):
+                tell(f"{error.render()}\n{how}")
                 return
             if error.code not in PASSING or not self.well:
                 raise

@@ -15,12 +15,13 @@ from typing import Any, assert_never
 
 from headgate.catalog import Column, Function, Query, Relation, Stream, TimeDomain, View
 from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked
-from headgate.delta.lower import lower
+from headgate.delta.lower import in_parts
 from headgate.engine import Engine
 from headgate.errors import Broken, Place, UserError
 from headgate.heartbeat.manager import progress
 from headgate.heartbeat.why import Why
 from headgate.plan.explain import explained
+from headgate.plan.nodes import sources
 from headgate.shell.commands import Advance, Command, Explain, Push, command, summary
 from headgate.shell.entries import Entry
 from headgate.sinks.sink import Result
@@ -103,8 +104,9 @@ class Interpreter:
             case Setting(name):
                 self.say(f"{name} is set")
             case Explanation(query=asked):
-                program = lower(asked.plan)
-                self.say(explained(asked, program, progress(self.engine.catalog, program.streams())))
+                streams = sorted({source.name for source in sources(asked.plan)})
+                parts = in_parts(asked.plan, asked.heartbeats)
+                self.say(explained(asked, parts, progress(self.engine.catalog, streams)))
             case Altered():
                 self.say(f"{definition.name} is altered")
             case Dropped(kind, name):

@@ -62,11 +62,14 @@ def script(case: Case) -> str:
     return ";\n".join(lines)
 
 
-def on_spark(case: Case, epochs: str | Sequence[int], spark: SparkSession, partitions: int | None = None) -> list[Change]:
-    """What Spark gives; `epochs` says how time is cut, or where."""
+def on_spark(
+    case: Case, epochs: str | Sequence[int], spark: SparkSession, partitions: int | None = None, heartbeats: str = "query"
+) -> list[Change]:
+    """What Spark gives; `epochs` says how time is cut, or where, and `heartbeats` where the plan is."""
     from headgate.engine import Engine
 
     with Engine(spark, partitions=partitions) as engine:
+        engine.execute(f"SET heartbeats = '{heartbeats}'")
         engine.execute(script(case))
         for stream in case.streams:
             engine.push(stream, [(ts, row) for ts, row, _ in case.input.get(stream, [])])

@@ -33,6 +33,7 @@ from headgate.plan.nodes import (
     Join,
     Node,
     Now,
+    Piped,
     Project,
     Range,
     Ranked,
@@ -92,7 +93,7 @@ def every(node: Node) -> set[str]:
 def _read_below(node: Node, needed: set[str]) -> tuple[set[str], ...]:
     """The columns of each child that are read if these of the node are needed."""
     match node:
-        case Source() | Stored():
+        case Source() | Stored() | Piped():
             return ()
         case Project(_, items):
             return (set[str]().union(*(item.expression.columns for item in _items(items, needed))),)

@@ -35,6 +35,7 @@ from headgate.plan.nodes import (
     Join,
     Node,
     Now,
+    Piped,
     Project,
     Range,
     Ranked,
@@ -104,7 +105,7 @@ def _pushed(node: Filter) -> Relation | None:
             return _split(node, _within(by), lambda down: replace(ranked, child=Filter(child, down)))
         case Window() as window:
             return _below_window(node, window)
-        case Stored():
+        case Stored() | Piped():
             return None
 
 

@@ -1,0 +1,178 @@
+"""Where a plan is cut into fragments, and how far each of them may run ahead.
+
+A fragment runs as far as its own inputs are complete. So a cut pays below an operator with several inputs, on a side that does
+not read all that the operator reads: that side need not wait for the others. Reading a base stream through selections and
+projections needs no cut, because the stream's log is one.
+
+    query-level heartbeats      no cut: the whole plan waits for all of its streams
+    operator-level heartbeats   a cut wherever one pays
+    memory-aware heartbeats     the same cuts; what makes more tuples than it takes does not run ahead of who can consume them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from headgate.plan.nodes import (
+    Exploded,
+    Filter,
+    Join,
+    Node,
+    Piped,
+    Project,
+    Relation,
+    Source,
+    Stored,
+    Union,
+    Weight,
+    Window,
+    children,
+    part_name,
+    sources,
+)  # fmt: skip
+from headgate.plan.tree import parents, with_children
+
+Cutting: TypeAlias = Literal["query", "operator", "memory-aware"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The plan of one fragment; the parts it reads stand in it as `Piped`."""
+
+    log: str | None
+    """Where it puts its elements; None for the one that gives the answer."""
+
+    plan: Node
+    parts: tuple[Part, ...]
+    streams: frozenset[str]
+    """The base streams and changing relations below it, through all its parts."""
+
+    @property
+    def name(self) -> str:
+        return self.log or "answer"
+
+
+def cut(plan: Node, how: Cutting) -> Part:
+    """The fragment that gives the answer, with those it reads."""
+    return _Cutter(parents(plan)).part(plan, None) if how != "query" else Part(None, plan, (), streams(plan))
+
+
+def streams(node: Node) -> frozenset[str]:
+    """What the node waits for: relations that never change are complete from the start."""
+    return frozenset(source.name for source in sources(node) if source.domain is not None)
+
+
+def all_parts(root: Part) -> list[Part]:
+    """Every part once, each behind those it reads."""
+    found: dict[str, Part] = {}
+
+    def visit(part: Part) -> None:
+        for below in part.parts:
+            visit(below)
+        found.setdefault(part.name, part)
+
+    visit(root)
+    return list(found.values())
+
+
+class _Cutter:
+    def __init__(self, above: Mapping[Node, set[Node]]) -> None:
+        self.above = above
+        self.made: dict[Node, Part] = {}
+
+    def part(self, plan: Node, log: str | None) -> Part:
+        read: dict[str, Part] = {}
+        over = self.below(plan, read)
+        return Part(log, over, tuple(read.values()), streams(plan))
+
+    def below(self, node: Node, read: dict[str, Part]) -> Node:
+        """The node over its children, of which those that are cut off are read from their logs."""
+        several = isinstance(node, Join | Union)
+        return with_children(
+            node,
+            tuple(
+                self.cut_off(child, read) if several and self.pays(node, child) else self.below(child, read)
+                for child in children(node)
+            ),
+        )
+
+    def pays(self, node: Node, child: Node) -> bool:
+        """Whether the child has less to wait for than the node, and is not just a look at logs that are there."""
+        return not _at_leaf(child) and frozenset() != streams(child) != streams(node)
+
+    def cut_off(self, node: Node, read: dict[str, Part]) -> Node:
+        """Cut here, or further down where others read the same: outer joins and the like read each side more than once."""
+        shared, here = node, node
+        while len(children(here)) == 1 and not _at_leaf(here):
+            shared = here if len(self.above[here]) > 1 else shared
+            (here,) = children(here)
+        return self.over(node, shared, self.piped(cast(Relation, shared), read))
+
+    def over(self, node: Node, old: Node, new: Node) -> Node:
+        """The chain from `node` down to `old`, over `new` instead."""
+        return new if node is old else with_children(node, (self.over(children(node)[0], old, new),))
+
+    def piped(self, child: Relation, read: dict[str, Part]) -> Piped:
+        if child not in self.made:
+            self.made[child] = self.part(child, part_name(len(self.made) + 1))
+        part = self.made[child]
+        assert part.log is not None
+        read.setdefault(part.log, part)
+        return Piped(child, part.log)
+
+
+def _at_leaf(node: Node) -> bool:
+    """Whether it only selects from base streams and relations, whose logs are there to be read."""
+    match node:
+        case Stored() | Window(Source()):
+            return True
+        case Filter(child) | Project(child) | Weight(child) | Exploded(child):
+            return _at_leaf(child)
+        case Union(left, right):
+            return _at_leaf(left) and _at_leaf(right)
+        case _:
+            return False
+
+
+# how far each may run ahead
+
+
+def labels(root: Part, how: Cutting, selectivity: Mapping[str, float]) -> dict[str, frozenset[str]]:
+    """For each part the streams whose heartbeats it waits for: its own, or those of the part above it (AssignLabels).
+
+    `selectivity` is how many tuples a part puts out for each it takes, as measured; what was not is taken to be selective.
+    A part is tied to the lowest one above it such that all between them together are selective; the answer always is. Whatever
+    has a tie that leads out of it waits as its reader does, so that all on the way have the same heartbeat.
+    """
+    above = _readers(root)
+    if how == "query":
+        return {part.name: root.streams for part in all_parts(root)}
+    tied = {part.name: _tied_to(part, above, selectivity) if how == "memory-aware" else part for part in all_parts(root)}
+    result: dict[str, frozenset[str]] = {}
+    for part in reversed(all_parts(root)):
+        inside = {below.name for below in all_parts(part)}
+        leads_out = any(tied[name].name not in inside for name in inside)
+        waits = frozenset[str]().union(*(result[reader.name] for reader in above[part.name])) if leads_out else part.streams
+        result[part.name] = waits
+    return result
+
+
+def _readers(root: Part) -> dict[str, list[Part]]:
+    above: dict[str, list[Part]] = {part.name: [] for part in all_parts(root)}
+    for part in all_parts(root):
+        for below in part.parts:
+            above[below.name].append(part)
+    return above
+
+
+def _tied_to(part: Part, above: Mapping[str, list[Part]], selectivity: Mapping[str, float]) -> Part:
+    """The lowest part from this one upwards with which the way from here is selective, all in all."""
+    factor, here = 1.0, part
+    while above[here.name]:
+        factor *= selectivity.get(here.name, 1.0)
+        if factor <= 1.0:
+            return here
+        here = above[here.name][0]
+    return here

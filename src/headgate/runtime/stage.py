@@ -1,0 +1,145 @@
+"""The fragments of one query for one turn of the loop: what each can take by the heartbeats of now, and what taking it does.
+
+A fragment waits for the streams of its label: its own, or those of the fragment above it where it would otherwise run ahead for
+nothing. It gets no further than the fragments it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from headgate.catalog import UNLIMITED, Tick
+from headgate.runtime.cut import cut
+from headgate.runtime.executor import Executor
+
+if TYPE_CHECKING:
+    from headgate.runtime.loop import Loop
+    from headgate.runtime.query import RunningQuery
+
+
+class Sources:
+    """What the streams of a fragment come from."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+    def ask(self) -> bool:
+        """The answer has an instant that it waits for; a part is glad of any that takes it further."""
+        stage, turn = self.stage, self.stage.turn
+        due = turn.query.due() if stage is turn.root else None
+        moved = turn.loop.ask(stage.fragment.part.streams, due)
+        turn.targets = None if moved else turn.targets
+        return moved
+
+
+class Turn:
+    """What holds for all fragments of the query in this turn; with `fixed`, that instant instead of the heartbeats."""
+
+    def __init__(self, loop: Loop, query: RunningQuery, fixed: Tick | None = None) -> None:
+        self.loop = loop
+        self.query = query
+        self.fixed = fixed
+        self.targets: Mapping[str, Tick | None] | None = None
+        self.stages = {executor.fragment.part.name: Stage(self, executor) for executor in query.executors}
+
+    @property
+    def root(self) -> Stage:
+        return self.stages[self.query.executor.fragment.part.name]
+
+    def target(self, part: str) -> Tick | None:
+        """How far a part may go by the heartbeats: no less far than whoever reads it."""
+        if self.fixed is not None:
+            return self.fixed
+        if self.targets is None:
+            self.targets = self.loop.targets(self.query)
+        return self.targets[part]
+
+
+class Stage:
+    def __init__(self, turn: Turn, executor: Executor) -> None:
+        self.turn = turn
+        self.executor = executor
+        self.fragment = executor.fragment
+        self.sources = Sources(self)
+
+    @property
+    def reader(self) -> Stage | None:
+        name = self.fragment.part.name
+        stages = self.turn.stages.values()
+        return next((stage for stage in stages if any(below.name == name for below in stage.fragment.part.parts)), None)
+
+    def operators(self) -> Sequence[Stage]:
+        return [self.turn.stages[below.name] for below in self.fragment.part.parts]
+
+    def origins(self) -> Sequence[Sources]:
+        """Nobody is asked unless something waits for the answer."""
+        idle = self.turn.fixed is not None or self.fragment.failed or not self.executor.happens(UNLIMITED)
+        return [] if idle else [self.sources]
+
+    @property
+    def by_arrival(self) -> bool:
+        return self.fragment.ahead != "nothing"
+
+    def available(self) -> Tick | None:
+        """Up to where its inputs are complete."""
+        target = self.turn.target(self.fragment.part.name)
+        below = [stage.fragment.after for stage in self.operators()]
+        return None if target is None else min([target, *below])
+
+    def upto(self) -> Tick | None:
+        """By arrival: what is stamped up to here can be taken."""
+        complete = self.available()
+        if self.turn.fixed is not None or complete is None:
+            return UNLIMITED if self.fragment.ahead == "everything" and self.turn.fixed is None else complete
+        return UNLIMITED if self.fragment.ahead == "everything" else complete + 1
+
+    def more(self) -> bool:
+        if self.fragment.failed:
+            return False
+        if self.by_arrival:
+            upto, complete = self.upto(), self.available()
+            if upto is not None and self.executor.waits(upto):
+                return True
+            if complete is not None and complete > self.fragment.after:
+                return self._pass(complete)
+            return False
+        until = self.available()
+        if until is None or until <= self.fragment.after:
+            return False
+        return True if self.executor.happens(until) else self._pass(until)
+
+    def _pass(self, until: Tick) -> bool:
+        """Nothing happens up to there, so no epoch is needed, unless the sink wants to hear of it; whether one is."""
+        if self.turn.query.tells_empty(self.executor):
+            return True
+        self.turn.loop.give(self.fragment.part.streams, until)
+        self.executor.passed(until)
+        return False
+
+    def run(self) -> bool:
+        fragment, loop = self.fragment, self.turn.loop
+        after, complete = fragment.after, self.available()
+        if self.by_arrival:
+            upto = self.upto()
+            assert upto is not None
+            until = after if complete is None else max(after, complete)
+            loop.give(fragment.part.streams, until)
+            with loop.running:
+                until = self.turn.query.take_arrived(upto, until, loop.settings().epoch_rows)
+        else:
+            assert complete is not None
+            until = self.end(complete)
+            loop.give(fragment.part.streams, until)
+            with loop.running:
+                self.turn.query.take(self.executor, until)
+        loop.ran(self.executor, after, until)
+        return True
+
+    def end(self, complete: Tick) -> Tick:
+        """Where its next epoch ends: at the heartbeat, or where there are enough rows before it."""
+        after, start = self.fragment.after, self.fragment.start
+        after = after if start is None else max(after, min(start, complete))  # nothing of before is read
+        logs = self.executor.logs
+        waiting = [chunk for log in self.executor.wide.logs() for chunk in logs[log].overlapping(after, complete)]
+        return cut(waiting, after, complete, self.turn.loop.settings().epoch_rows)
