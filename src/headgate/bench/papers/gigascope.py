@@ -54,7 +54,8 @@ def flows(*interfaces: str) -> str:
 
 MERGE = f"SET range = 'half-open'; CREATE QUERY flows AS SELECT ISTREAM(*) FROM ({flows(*BUSY, SILENT)});"
 JOIN = (
-    f"SET range = 'half-open'; CREATE VIEW flow1 AS {flows('main1', SILENT)}; CREATE VIEW flow2 AS {flows('main2')}; "
+    "SET heartbeats = 'operator'; SET range = 'half-open'; "
+    f"CREATE VIEW flow1 AS {flows('main1', SILENT)}; CREATE VIEW flow2 AS {flows('main2')}; "
     f"CREATE QUERY full_flow AS SELECT ISTREAM({FLOW}, flow1.cnt AS cnt1, flow2.cnt AS cnt2) "
     f"FROM flow1 FULL JOIN flow2 USING ({FLOW});"
 )

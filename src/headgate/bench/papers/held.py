@@ -21,21 +21,22 @@ class Held:
 
 
 def held(engine: Engine, slide: int = 1) -> Held:
-    """The tuples that no result tells of yet, and what the queries keep in synopses.
+    """The tuples that no result tells of yet, what fragments have put out and nobody has taken, and what they keep in synopses.
 
-    Results come out at the multiples of `slide`: tuples behind the last one that was reached still wait. Not counted: tuples that
-    are only kept because a window looks back at them, and results that are out.
+    Results come out at the multiples of `slide`: a stream's tuples behind the last one that was reached still wait. Not counted:
+    tuples that are only kept because a window looks back at them, and results that are out.
     """
     total = Held()
     for query in engine.queries():
-        executor = query.executor
-        for stream in query.streams():
-            answered = query.reached if slide == 1 else query.reached // slide * slide - 1
-            for chunk in executor.logs[stream].overlapping(answered, None):
-                rows = chunk.rows if chunk.low > answered else chunk.rows_after(answered)
-                total += Held(rows, round(chunk.size * rows / chunk.rows))
-        sizes = [size for files in executor.synopsis_sizes.values() for size in files.values()]
-        total += Held(executor.fragment.synopsis_rows, sum(sizes))
+        for executor in query.executors:
+            fragment, streams = executor.fragment, executor.fragment.program.streams()
+            for name in executor.wide.logs():
+                taken = fragment.after if slide == 1 or name not in streams else fragment.after // slide * slide - 1
+                for chunk in executor.logs[name].overlapping(taken, None):
+                    rows = chunk.rows if chunk.low > taken else chunk.rows_after(taken)
+                    total += Held(rows, round(chunk.size * rows / chunk.rows))
+            sizes = [size for files in executor.synopsis_sizes.values() for size in files.values()]
+            total += Held(fragment.synopsis_rows, sum(sizes))
     return total
 
 

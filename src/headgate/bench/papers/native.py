@@ -214,10 +214,7 @@ NATIVE_COUNT = (
     f"SELECT COUNT(*) AS c, COUNT_IF(n >= {QUIET_FIRST}) AS q, UNIX_MICROS(window.end) AS us FROM merged "
     "GROUP BY window(at, '1 second')"
 )
-UNION = (
-    "CREATE QUERY answers AS SELECT ISTREAM(n, UNIX_MICROS(at) AS us) FROM busy [NOW] "
-    "UNION ALL SELECT ISTREAM(n, UNIX_MICROS(at) AS us) FROM quiet [NOW];"
-)
+UNION = "CREATE QUERY answers AS SELECT n, UNIX_MICROS(at) AS us FROM busy UNION ALL SELECT n, UNIX_MICROS(at) AS us FROM quiet;"
 COUNT = (
     "SET range = 'half-open'; CREATE QUERY answers AS "
     f"SELECT ISTREAM(COUNT(*) AS c, COUNT_IF(n >= {QUIET_FIRST}) AS q, MAX(n) AS m) "
