@@ -67,7 +67,7 @@ def shared() -> duckdb.DuckDBPyConnection:
     """One database for all: starting one takes longer than most programs. Each program has temporary tables of its own."""
     database = duckdb.connect(":memory:")
     database.execute("SET threads = 1; CREATE MACRO pmod(a, b) AS ((a % b) + b) % b")
-    database.execute("CREATE MACRO raise_error(said) AS error(said)")
+    database.execute("CREATE MACRO raise_error(said) AS error(said); CREATE MACRO timestamp_micros(x) AS make_timestamp(x)")
     return database
 
 

@@ -86,8 +86,12 @@ def windows(draw: st.DrawFn, columns: Columns) -> str:
 @st.composite
 def tables(draw: st.DrawFn, depth: int, views: Views = ()) -> tuple[str, Columns]:
     """An entry of FROM and its columns."""
-    kinds = ["S", "S", "T", "R", "K", *(["view", "view"] if views else []), *(["query", "query", "stream"] if depth > 0 else [])]
+    deeper = ["query", "query", "stream", "final"] if depth > 0 else []
+    kinds = ["S", "S", "T", "R", "K", *(["view", "view"] if views else []), *deeper]
     kind = draw(st.sampled_from(kinds))
+    if kind == "final":
+        text, columns = draw(finals(depth - 1))
+        return f"({text}){draw(windows(columns))}", columns
     if kind in RELATIONS:
         return kind, SHAPES[kind]
     if kind in STREAMS:
@@ -275,6 +279,72 @@ def analytics(draw: st.DrawFn, depth: int, views: Views) -> tuple[str, Columns]:
     return text, Columns(("p", "q", "r"))
 
 
+RISING = ["{0}", "{0} / 2", "{0} / 4", "{0} + 3", "{0} * 2", "({0} + 1) / 3", "{0} - {0} % 4", "-{0}", "10 - {0} / 2", "{0} / -3"]
+"""What grows or falls with time."""
+
+
+@st.composite
+def timed(draw: st.DrawFn, alias: str) -> tuple[str, str, Columns]:
+    """An entry of FROM whose first column follows from time: a stream, selections of it, a merge, or what is final itself."""
+    name, other = draw(st.sampled_from([("S", "T"), ("T", "S")]))
+    shape, last = SHAPES[name], SHAPES[other].last
+    kind = draw(st.sampled_from(["stream", "stream", "stream", "query", "merge", "derived", "final"]))
+    if kind == "stream":
+        return f"{name} {alias}", f"{alias}.ELEMENT_TIME", shape
+    value = draw(st.sampled_from(RISING)).format("i.ELEMENT_TIME")
+    rows = f"Select {value} As m, i.{shape.first} As a, i.{shape.last} As b From {name} i"
+    if kind == "merge":
+        again = draw(st.sampled_from([value, draw(st.sampled_from(RISING)).format("i.ELEMENT_TIME")]))
+        rows = f"{rows} Union All Select {again} As m, i.A As a, i.{last} As b From {other} i"
+    if kind == "derived":
+        rows = f"Istream({rows} Where i.{shape.last} > 0)"
+    if kind == "final":
+        rows = (
+            f"Select {value} As m, i.{shape.first} As a, Count(*) As b From {name} i Group By {value}, i.{shape.first} Emit Final"
+        )
+    return f"({rows}) {alias}", f"{alias}.m", Columns(("a", "b"))
+
+
+@st.composite
+def finals(draw: st.DrawFn, depth: int) -> tuple[str, Columns]:
+    """A query that puts out what is final, and so a stream."""
+    table, time, columns = draw(timed("x"))
+    where = f" Where {draw(conditions(columns, 0, ()))}" if draw(seldom(3)) else ""
+    value = draw(st.sampled_from(RISING)).format(time)
+    if draw(st.booleans()):
+        calls = draw(aggregates(columns))
+        names = tuple(f"v{i}" for i in range(len(calls)))
+        chosen = ", ".join(f"{call} As {name}" for call, name in zip(calls, names, strict=True))
+        keys = draw(st.sampled_from(["", f", x.{columns.first}", ", " + draw(st.sampled_from(RISING)).format(time)]))
+        having = draw(st.sampled_from(["", "", " Having Count(*) > 1", f" Having Max(x.{columns.last}) > 1"]))
+        text = f"Select {value} As k, {chosen} From {table}{where} Group By {value}{keys}{having} Emit Final"
+        return text, Columns(("k", *names))
+    other, their_time, others = draw(timed("y"))
+    theirs = draw(st.sampled_from(RISING)).format(their_time)
+    on = f"{value} = {theirs}" + draw(st.sampled_from(["", f" And x.{columns.first} = y.{others.first}"]))
+    side = draw(st.sampled_from(["Join", "Left Join", "Right Join", "Full Join"]))
+    if draw(seldom(3)):
+        key = draw(st.sampled_from(["{0}", "({0}) / 2", "-({0})"])).format(value)
+        where = where if side in ("Join", "Left Join") else ""
+        side = side if side in ("Join", "Left Join") else "Join"
+        text = f"Select {key} As k, Count(*) As n, Max(y.{others.last}) As l From {table} {side} {other} On {on}{where} Group By {key} Emit Final"
+        return text, Columns(("k", "n", "l"))
+    text = f"Select {value} As k, x.{columns.last} As p, y.{others.last} As q From {table} {side} {other} On {on} Emit Final"
+    return text, Columns(("k", "p", "q"))
+
+
+@st.composite
+def temporal_joins(draw: st.DrawFn) -> str:
+    """An inner join of streams by what follows from their timestamps, all of it kept as long as it can find a partner."""
+    (table, time, columns), (other, their_time, others) = draw(timed("x")), draw(timed("y"))
+    value, theirs = (draw(st.sampled_from(RISING)).format(one) for one in (time, their_time))
+    more = draw(st.sampled_from(["", f" And x.{columns.first} = y.{others.first}", f" And x.{columns.last} < y.{others.last}"]))
+    chosen = f"{value} As k, x.{columns.last} As p, y.{others.last} As q"
+    text = f"Select {chosen} From {table}, {other} Where {value} = {theirs}{more}"
+    counted = f"Select {value} As k, Count(*) As n, Max(x.{columns.last}) As l From {table}, {other} Where {value} = {theirs}{more} Group By {value}"
+    return draw(st.sampled_from([text, text, f"Istream({text})", f"Dstream({text})", counted, f"Istream({counted})"]))
+
+
 @st.composite
 def selects(draw: st.DrawFn, depth: int, views: Views = ()) -> tuple[str, Columns]:
     """A relational query and its columns."""
@@ -337,6 +407,8 @@ def queries(draw: st.DrawFn, depth: int = 2, views: Views = ()) -> str:
         table, columns = draw(tables(depth, views))
         chosen = ", ".join(f"{call}(x.{columns.last})" for call in ("Stddev", "Variance", "Var_Pop"))
         return f"Select x.{columns.first} As k, {chosen} From {table} x Group By x.{columns.first}"
+    if draw(seldom(9)):
+        return draw(st.one_of(finals(depth).map(lambda drawn: drawn[0]), temporal_joins()))
     text, _ = draw(selects(depth, views))
     if draw(st.booleans()):
         return text

@@ -70,7 +70,7 @@ def test_a_silent_stream_does_not_stop_the_answers(spark: SparkSession) -> None:
         engine.push("a", [(8, (8,))])
         engine.step()
         assert engine.query("merged").complete == 7
-        assert [result.at for result in engine.query("merged").results()] == [1, 2, 5]
+        assert [result.at for result in engine.query("merged").results()] == [1, 2, 5, 8]
         assert engine.push("b", [(4, (4,)), (8, (80,))]) == 1
         assert engine.counts("b")["late"] == 1
         (letter,) = engine.dead_letters("b")

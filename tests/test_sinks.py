@@ -8,6 +8,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -340,10 +341,12 @@ def test_postgres_takes_a_delivery_whole_or_not_at_all(
     assert postgres.ask("SELECT number, complete FROM headgate_deliveries WHERE target = 'log'") == [
         ["2", second.complete.isoformat()]
     ]
+    table.deliver(replace(deliveries(), complete=None))  # a piece that ends within the first instant
+    assert postgres.ask("SELECT number, complete IS NULL FROM headgate_deliveries WHERE target = 'log'") == [["3", "t"]]
     with pytest.raises(UserError, match="sink-taken"):
         sink(spark, tmp_path / "other", f"jdbc OPTIONS ({options})")
     appending = sink(spark, tmp_path / "other", f"jdbc OPTIONS ({options}, 'existing' = 'append')")
-    assert appending.delivered() == 2
+    assert appending.delivered() == 3
     sink(spark, tmp_path / "third", f"jdbc OPTIONS ({options}, 'existing' = 'replace')")
     with pytest.raises(UserError, match="sink-taken"):
         table.deliver(deliveries(*SECOND))

@@ -27,6 +27,8 @@ Stamped: TypeAlias = Literal["external", "internal", "latent"]
 Late: TypeAlias = Literal["keep", "drop", "fail"]
 """What becomes of a late tuple: kept with the dead letters, dropped and counted, or the batch is refused."""
 
+Order: TypeAlias = Literal["increasing", "decreasing"]
+
 UNLIMITED: Tick = 2**62
 """As a limit on timestamps in the future: there is none."""
 
@@ -67,6 +69,8 @@ class TimeDomain(Enum):
 class Column:
     name: str
     type: str
+    order: Order | None = field(default=None, compare=False)
+    """Of a base stream's column: its values never fall, or never rise, from one timestamp to a later one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +189,10 @@ class Settings:
     """Whether tuples of a query that needs no order are answered as they come."""
     epoch_rows: int = 1_000_000
     """About how many tuples an epoch takes at once."""
+    flush_rows: int | None = None
+    """How many results go to a sink at once; None: all of an epoch."""
+    failed_after_us: int | None = None
+    """How long an epoch may take, or a stream stand still while others go on, before it counts as failed; None: for ever."""
 
 
 CHOICES = {
@@ -232,14 +240,15 @@ class Catalog:
     def listed_settings(self) -> list[tuple[str, str, str]]:
         """Each setting with its value and the values it can have."""
         chosen = [(key, str(getattr(self.settings, key)), ", ".join(values)) for key, values in CHOICES.items()]
-        timeout = "none" if self.settings.timeout_us is None else f"{self.settings.timeout_us / 1_000_000:g} seconds"
         clock_unit = f"{self.settings.clock_unit_us / 1_000_000:g} seconds"
         unit = f"{self.settings.unit_seconds} seconds"
         rest = [
             ("time_unit", unit),
             ("clock_unit", clock_unit),
-            ("timeout", timeout),
+            ("timeout", _seconds(self.settings.timeout_us)),
             ("epoch_rows", str(self.settings.epoch_rows)),
+            ("flush_rows", str(self.settings.flush_rows or "none")),
+            ("failed_after", _seconds(self.settings.failed_after_us)),
         ]
         return [*chosen, *((key, value, "") for key, value in rest)]
 
@@ -315,14 +324,18 @@ class Catalog:
             self.settings = replace(self.settings, clock_unit_us=int(micros))
             return
         if key == "epoch_rows":
-            if not value.isdigit() or not int(value):
-                raise UserError(
-                    "bad-setting", f'"{value}" is not a number of tuples', place=place, hint="SET epoch_rows = 1000000"
-                )
-            self.settings = replace(self.settings, epoch_rows=int(value))
+            self.settings = replace(self.settings, epoch_rows=_count(value, "tuples", "SET epoch_rows = 1000000", place))
+            return
+        if key == "flush_rows":
+            most = None if value.lower() == "none" else _count(value, "results", "SET flush_rows = 100000, or 'none'", place)
+            self.settings = replace(self.settings, flush_rows=most)
+            return
+        if key == "failed_after":
+            length = None if value.lower() == "none" else max(int(_unit_us(value, place)), 1)
+            self.settings = replace(self.settings, failed_after_us=length)
             return
         if key not in CHOICES:
-            known = (*CHOICES, "time_unit", "clock_unit", "epoch_rows")
+            known = (*CHOICES, "time_unit", "clock_unit", "epoch_rows", "flush_rows", "failed_after")
             raise unknown("setting", name, known, place)
         if value.lower() not in CHOICES[key]:
             detail = f"Values are {quoted(CHOICES[key])}."
@@ -369,6 +382,16 @@ def _unit_us(value: str, place: Place | None) -> Fraction:
     if micros is None or not amount.replace(".", "", 1).isdigit() or not Fraction(amount):
         raise UserError("bad-setting", f'"{value}" is not a length of time', place=place, hint="Write '1 minute'.")
     return Fraction(amount) * micros
+
+
+def _count(value: str, what: str, hint: str, place: Place | None) -> int:
+    if not value.isdigit() or not int(value):
+        raise UserError("bad-setting", f'"{value}" is not a number of {what}', place=place, hint=hint)
+    return int(value)
+
+
+def _seconds(length_us: int | None) -> str:
+    return "none" if length_us is None else f"{length_us / 1_000_000:g} seconds"
 
 
 def unknown(kind: str, name: str, known: Iterable[str], place: Place | None = None) -> UserError:

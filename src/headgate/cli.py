@@ -31,6 +31,8 @@ out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
 USER_MISTAKE = 2
+TABLE_WIDTH = 160
+"""Where a line of a table would not fit, a terminal wraps it, and a file need not."""
 
 
 class EngineKind(Enum):
@@ -197,6 +199,30 @@ def why(
         out.print_json(data=found)
     else:
         out.print(text, markup=False)
+    told_long_ago(ago_s)
+
+
+@app.command()
+def trace(
+    query: Annotated[str, typer.Argument(help="The name of a running query.")],
+    directory: Annotated[Path, typer.Option(help="The directory of the engine that runs it.", envvar="HEADGATE_DIRECTORY")],
+    last: Annotated[int, typer.Option(help="How many of the last heartbeats are listed.", min=1)] = 20,
+    json: Annotated[bool, typer.Option("--json", help="All that are remembered, for programs.")] = False,
+    debug: Debug = False,
+) -> None:
+    """When each stop on the way from the streams to the sink saw the last heartbeats, and where time goes. Starts no JVM."""
+    from headgate.runtime import status
+    from headgate.runtime.trace_table import shown
+
+    traces, ago_s = status.read_traces(directory, query)
+    if json:
+        out.print_json(data=traces.rows())
+    else:
+        Console(width=max(out.width, TABLE_WIDTH), highlight=False).print(shown(traces, last))
+    told_long_ago(ago_s)
+
+
+def told_long_ago(ago_s: float) -> None:
     if ago_s > 10:
         err.print(f"note: the engine said so {ago_s:.0f} s ago, and nothing since", markup=False)
 

@@ -30,6 +30,7 @@ from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
 from headgate.catalog import UNLIMITED, Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View
+from headgate.cql import into
 from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked, defined
 from headgate.delta.lower import lower
 from headgate.errors import UserError
@@ -58,6 +59,7 @@ from headgate.runtime.session import started
 from headgate.runtime.staging import fresh_folder, on_files
 from headgate.runtime.statements import Statement, Statements
 from headgate.runtime.trouble import Trouble
+from headgate.runtime.watch import watching
 from headgate.server.listener import Listener, listening
 from headgate.sinks.made import made
 from headgate.sources.inlet import ticks
@@ -130,6 +132,7 @@ class Engine:
         for listener in self._listeners:
             listener.stop()
         self._inputs.close()
+        self._loop.finish()
         for query in self.queries():
             query.close()
         self._journal.checkpoint(self._facts)
@@ -359,7 +362,8 @@ class Engine:
             self._refuse_partial(whole)
             executors = self._executors(query, start, whole, directory)
             sink = made(query, self.spark, directory, self._default_sink)
-            outbox = Outbox(query.name, domain(query.plan), sink, directory, self._journal)
+            flush_rows = lambda: into.flush_rows(query.connector, self.catalog.settings.flush_rows)  # noqa: E731
+            outbox = Outbox(query.name, domain(query.plan), sink, directory, self._journal, flush_rows)
             if not self.clock.standing:
                 outbox.continue_numbers()
         except Exception:
@@ -512,21 +516,23 @@ class Engine:
         """Go on until `stop()` is called, or until the given condition holds.
 
         What passes is waited for: a source that was read before and cannot be now, a disk that is full, a sink that is down. A
-        query that failed stands still while others go on. `tell` hears of it.
+        query that fails is restarted from where it was; if it fails again and again, it stands still while others go on. `tell`
+        hears of it.
         """
         self._loop.tell = tell or self._loop.tell
         self._trouble.well = self.resumed
         self._tell_status()
-        while not self._stopping and not (until is not None and until()):
-            arrived, epochs = 0, []
-            with self._trouble.waited_out(self._loop.tell):
-                arrived = self.poll()
-            with self._trouble.waited_out(self._loop.tell, self._goes_on):
-                epochs = self.step()
-            self._tell_status()
-            if not epochs and not arrived and not self._stopping:
-                self._wake.wait(self._patience_s())
-                self._wake.clear()
+        with watching(self._loop.watch, self.clock):
+            while not self._stopping and not (until is not None and until()):
+                arrived, epochs = 0, []
+                with self._trouble.waited_out(self._loop.tell):
+                    arrived = self.poll()
+                with self._trouble.waited_out(self._loop.tell, self._goes_on):
+                    epochs = self.step()
+                self._tell_status()
+                if not epochs and not arrived and not self._loop.flushing() and not self._stopping:
+                    self._wake.wait(self._patience_s())
+                    self._wake.clear()
         self._stopping = self._loop.stopping = False
 
     def _patience_s(self) -> float:
@@ -550,7 +556,7 @@ class Engine:
         with self._journal.turn:
             reasons = {query.name: query.why() for query in self.queries()}
         with suppress(OSError):  # a full disk is told of elsewhere
-            status.write(self._directory, reasons)
+            status.write(self._directory, reasons, {query.name: query.traces for query in self.queries()})
 
     def stop(self) -> None:
         """Let what runs end after the epoch it is in."""

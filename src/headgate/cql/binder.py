@@ -14,9 +14,10 @@ from typing import TypeVar
 from sqlglot import exp, parse_one
 
 from headgate.catalog import Catalog, TimeDomain, View
+from headgate.cql import final
 from headgate.cql.dialect import Cql
-from headgate.cql.grouping import grouped, of_groups, with_aliases
-from headgate.cql.inputs import Scope, check_conditions, from_clause, windowed
+from headgate.cql.grouping import common_keys, grouped, named_keys, of_groups, with_aliases, with_keys_named
+from headgate.cql.inputs import From, Scope, check_conditions, from_clause, windowed
 from headgate.cql.ranking import first_rows, ranked, with_windows_named
 from headgate.cql.subqueries import inputs, lift, scalar
 from headgate.cql.syntax import StreamOf, StreamWindow, WindowedQuery
@@ -274,16 +275,24 @@ class _Binder:
         operator, projections, distinct = self.select_list(tree)
         with_windows_named(self, tree)
         if tree.args.get("from_") is None:
+            if tree.args.get("final"):
+                raise UserError("nothing-final", "EMIT FINAL needs FROM", place=final.where_written(self, tree))
             node, scope, projections = self.without_from(tree, projections)
         else:
             source = from_clause(self, tree)
             scope, where = source.scope, tree.args.get("where")
-            node = inputs(self, source, [self.with_names_read(part) for part in conjuncts(where.this)] if where else [])
-        projected = self.expand(projections, scope)
+            conditions = [self.with_names_read(part) for part in conjuncts(where.this)] if where else []
+            if tree.args.get("final"):
+                source = self.shown_when_final(tree, source, conditions, projections)
+            node = inputs(self, source, conditions)
+        key_names = named_keys(tree.args.get("group"), scope)
+        projected = [with_keys_named(item, key_names) for item in self.expand(projections, scope)]
         keys = self.hidden_keys(tree, projected, distinct)
+        keys = [with_keys_named(key, key_names) for key in keys]
         qualify = [with_aliases(tree.args["qualify"].this, projected, scope)] if tree.args.get("qualify") else []
         chosen = [*projected, *keys, *qualify]
         group, having = tree.args.get("group"), tree.args.get("having")
+        having = with_keys_named(having, key_names) if having else None
         if group or having or any(aggregates(item) for item in chosen):
             node, trees = grouped(self, node, scope, chosen, group, having)
             node, trees = lift(self, node, of_groups(scope, node), trees)
@@ -307,7 +316,18 @@ class _Binder:
             order = self.sort_keys(tree.args.get("order"), outputs, expanded)
             shown = tuple(outputs[: len(projected)])
             result = first_rows(self, result, order, tree.args.get("limit"), tree.args.get("offset"), shown)
+        if tree.args.get("final"):
+            operator = operator or StreamOf(kind="RSTREAM")
         return self.operator(operator, result, tree) if operator is not None else result
+
+    def shown_when_final(
+        self, tree: exp.Select, source: From, conditions: list[exp.Expression], projections: list[exp.Expression]
+    ) -> From:
+        group, key_names = tree.args.get("group"), named_keys(tree.args.get("group"), source.scope)
+        projected = [with_keys_named(item, key_names) for item in self.expand(projections, source.scope)]
+        if group is None and not any(aggregates(item) for item in projected):
+            return final.shown(self, tree, source, conditions, None)
+        return final.shown(self, tree, source, conditions, common_keys(self, group, projected, source.scope))
 
     def hidden_keys(self, tree: exp.Select, projected: list[exp.Expression], distinct: bool) -> list[exp.Expression]:
         """Expressions of ORDER BY that are not in the select list: computed beside it, where LIMIT needs them."""

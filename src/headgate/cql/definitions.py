@@ -29,6 +29,7 @@ from headgate.cql.binder import bind
 from headgate.delta.lower import lower
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.expressions import INTEGRAL
+from headgate.plan.monotone import kind_of
 from headgate.plan.nodes import is_stream, sources
 from headgate.plan.rewrites.driver import rewritten
 
@@ -219,7 +220,7 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
     named = tree.this if isinstance(tree.this, exp.Identifier) else tree.this.this
     if tree.args.get("column") is not None:
         stream = catalog.only_stream(named.name, "ALTER STREAM", place(named))
-        (column,) = _columns(exp.Expression(columns=[tree.args["column"]]), place)
+        (column,) = _columns(syntax.Alter(columns=[tree.args["column"]]), place)
         if column.name.lower() in {known.lower() for known in stream.row_columns()}:
             at = place(tree.args["column"].this)
             raise UserError("name-taken", f'stream "{stream.name}" has a column "{column.name}" already', place=at)
@@ -267,6 +268,7 @@ def described(name: str, catalog: Catalog, place: Place | None) -> Listing:
     if isinstance(found, Stream | Relation) and found.timestamp is not None:
         notes[found.timestamp.lower()] = "timestamp"
     if isinstance(found, Stream):
+        notes = {column.name.lower(): column.order for column in found.columns if column.order} | notes
         notes |= {name.lower(): note for name, note in ((found.source, "source"), (found.heartbeat, "heartbeat")) if name}
     if isinstance(found, Relation):
         notes |= {key.lower(): "key" for key in found.key} | ({found.change.lower(): "change"} if found.change else {})
@@ -354,7 +356,10 @@ def _relation(tree: syntax.CreateRelation, place: _Places) -> Relation:
 
 
 def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
-    columns = tuple(Column(column.name, column.args["kind"].sql("spark")) for column in tree.args["columns"])
+    columns = tuple(
+        Column(column.name, column.args["kind"].sql("spark"), column.args.get("order")) for column in tree.args["columns"]
+    )
+    _check_order(tree, columns, place)
     for position, column in enumerate(tree.args["columns"]):
         if column.name.startswith("_"):
             raise UserError("bad-name", f'column "{column.name}" begins with an underscore', place=place(column.this),
@@ -362,6 +367,23 @@ def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
         if column.name.lower() in {other.name.lower() for other in columns[:position]}:
             raise UserError("name-taken", f'column "{column.name}" stands twice', place=place(column.this))
     return columns
+
+
+def _check_order(tree: exp.Expression, columns: tuple[Column, ...], place: _Places) -> None:
+    """INCREASING and DECREASING belong to columns of a stream whose values are counted or timed."""
+    for written, column in zip(tree.args["columns"], columns, strict=True):
+        if column.order is None or (isinstance(tree, syntax.CreateStream | syntax.Alter) and kind_of(column.type) is not None):
+            continue
+        start, end = written.meta["order"]
+        at, word = Place(place.text, start, end, place.origin), column.order.upper()
+        if not isinstance(tree, syntax.CreateStream | syntax.Alter):
+            raise UserError(
+                "wrong-kind", f"{word} belongs to a column of a stream: tuples come in an order, rows do not", place=at
+            )
+        raise UserError(
+            "wrong-type", f'column "{column.name}" is {column.type} and cannot be {word}', place=at,
+            detail="An ordered column is of an integer type, TIMESTAMP or DATE.",
+        )  # fmt: skip
 
 
 def _stream(tree: syntax.CreateStream, catalog: Catalog, place: _Places) -> Stream:

@@ -202,6 +202,10 @@ class CqlParser(TimeParser):
     def _parse_emission(self, operator: Any) -> None:
         if not self._at_emission():
             return
+        if self._next.text.upper() == "FINAL":
+            self.raise_error(
+                "EMIT FINAL belongs to a SELECT that groups or joins: write it inside, or without the operator around it"
+            )
         if not isinstance(operator, StreamOf) or operator.args["kind"] != "RSTREAM":
             self.raise_error(f"{self._curr.text.upper()} belongs to RSTREAM: ISTREAM and DSTREAM speak when something changes")
         if self._match_text_seq("EVERY"):
@@ -217,8 +221,31 @@ class CqlParser(TimeParser):
     def _parse_query_modifiers(self, this: Any) -> Any:
         query = super()._parse_query_modifiers(this)
         if isinstance(query, exp.Select) and query.expressions:
+            if self._at_emission() and self._next.text.upper() == "FINAL":
+                self._parse_final(query)
             self._parse_emission(query.expressions[0])
         return query
+
+    def _parse_final(self, query: exp.Select) -> None:
+        opening, operator = self._curr, query.expressions[0]
+        if isinstance(operator, StreamOf) and operator.args["kind"] != "RSTREAM":
+            self.raise_error(f"EMIT FINAL puts each row out once by itself: leave {operator.args['kind']} out")
+        self._advance(2)
+        query.set("final", True)
+        query.meta["final"] = (opening.start, self._prev.end + 1)
+
+    def _parse_group(self, skip_group_by_token: bool = False) -> Any:
+        """`GROUP BY time / 60 AS tb`, as in GSQL, names what is grouped by."""
+        group = super()._parse_group(skip_group_by_token)
+        while group is not None and self._at(TokenType.ALIAS):
+            self._advance()
+            key = group.expressions[-1]
+            group.expressions[-1].replace(self.expression(exp.Alias(this=key.copy(), alias=self._parse_name())))
+            if self._match(TokenType.COMMA):
+                more = super()._parse_group(skip_group_by_token=True)
+                for part in more.expressions:
+                    group.append("expressions", part)
+        return group
 
     def _at_operator(self) -> bool:
         return bool(self._curr) and self._curr.text.upper() in STREAM_OPERATORS and bool(self._next)
@@ -349,6 +376,8 @@ class CqlParser(TimeParser):
                 if not self._match_text_seq("REGISTER"):
                     self.raise_error("expected REGISTER behind vtable :")
                 registered = self._parse_register()
+                if any(column.args.get("order") for column in registered.args["columns"]):
+                    self.raise_error("the order of a query's columns follows from the query: leave INCREASING and DECREASING out")
                 kind = "STREAM" if isinstance(registered, CreateStream) else "RELATION"
                 return self.expression(NamePendingView(this=registered.this, columns=registered.args["columns"], kind=kind))
             case "source" | "dest" if columns is None:
@@ -372,7 +401,7 @@ class CqlParser(TimeParser):
             name = self._parse_name()
             if not self._match_text_seq("ADD", "COLUMN"):
                 self.raise_error("expected ADD COLUMN and the column's name and type")
-            return self.expression(Alter(this=name, column=self._parse_column_definition()))
+            return self.expression(Alter(this=name, column=self._parse_ordered_column()))
         self.raise_error("expected QUERY, VIEW or STREAM after ALTER")
         raise AssertionError
 
@@ -387,7 +416,7 @@ class CqlParser(TimeParser):
         name = self._parse_name()
         if self._match_text_seq("AS"):
             return self.expression(CreateView(this=name, query=self._parse_query(), kind="STREAM"))
-        columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_column_definition))
+        columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_ordered_column))
         node = self.expression(CreateStream(this=name, columns=columns))
         while self._curr:
             if self._match_text_seq("FROM"):
@@ -400,7 +429,7 @@ class CqlParser(TimeParser):
         name = self._parse_name()
         if self._match_text_seq("AS"):
             return self.expression(CreateView(this=name, query=self._parse_query(), kind="RELATION"))
-        columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_column_definition))
+        columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_ordered_column))
         node = self.expression(CreateRelation(this=name, columns=columns))
         while self._curr:
             if self._match_text_seq("TIMESTAMP", "BY"):
@@ -427,6 +456,13 @@ class CqlParser(TimeParser):
             self.raise_error(f'unknown type "{token.text if token else ""}" of column "{name.name}". {hint}'.strip())
         kind.meta.update(start=token.start, end=self._prev.end + 1)
         return self.expression(exp.ColumnDef(this=name, kind=kind))
+
+    def _parse_ordered_column(self) -> exp.ColumnDef:
+        column = self._parse_column_definition()
+        if self._match_texts(("INCREASING", "DECREASING")):
+            column.set("order", self._prev.text.lower())
+            column.meta["order"] = (self._prev.start, self._prev.end + 1)
+        return column
 
     def _parse_create_view(self) -> CreateView:
         name = self._parse_name()

@@ -105,6 +105,34 @@ def of_groups(scope: Scope, node: Relation) -> Scope:
     return Scope(items, types_of(node), scope.outer, copies=scope.copies)
 
 
+def named_keys(group: exp.Expression | None, scope: Scope) -> dict[str, exp.Expression]:
+    """`GROUP BY time / 60 AS tb`: what the names stand for, where no column has them."""
+    visible = {name for item in scope.items for name in item.inner}
+    keys = group.expressions if group is not None else []
+    return {key.alias.lower(): key.this for key in keys if isinstance(key, exp.Alias) and key.alias.lower() not in visible}
+
+
+def with_keys_named(tree: exp.Expression, keys: dict[str, exp.Expression]) -> exp.Expression:
+    """The tree with the names that GROUP BY gave replaced by what they stand for."""
+
+    def replaced(node: exp.Expression) -> exp.Expression | None:
+        known = isinstance(node, exp.Column) and not node.table and node.name.lower() in keys
+        return exp.paren(keys[node.name.lower()].copy(), copy=False) if known else None
+
+    if isinstance(tree, exp.Column) and not tree.table and tree.name.lower() in keys:
+        return exp.Alias(this=keys[tree.name.lower()].copy(), alias=tree.this.copy())
+    return replaced_by(tree.copy(), replaced) if keys else tree
+
+
+def common_keys(
+    binder: _Binder, group: exp.Expression | None, projections: list[exp.Expression], scope: Scope
+) -> list[exp.Expression]:
+    """The keys that every set of GROUP BY has."""
+    written, sets = _grouping(binder, group)
+    keys = [binder.resolve(tree, scope) for tree in _keys(binder, written, group, projections, scope)]
+    return [key for position, key in enumerate(keys) if all(position in some for some in sets)]
+
+
 def _grouping(binder: _Binder, group: exp.Expression | None) -> tuple[list[exp.Expression], list[frozenset[int]]]:
     """The expressions of GROUP BY, each once, and the sets of them by which is grouped."""
     if group is None:
@@ -114,7 +142,7 @@ def _grouping(binder: _Binder, group: exp.Expression | None) -> tuple[list[exp.E
     keys: list[exp.Expression] = []
 
     def position(tree: exp.Expression) -> int:
-        tree = tree.unnest()
+        tree = unaliased(tree).unnest()
         if tree not in keys:
             keys.append(tree)
         return keys.index(tree)

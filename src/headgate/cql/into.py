@@ -1,9 +1,10 @@
 """INTO: which sinks there are, what each promises, and which options make sense of a query's columns.
 
-Options reach a sink checked and spelled as here. Two mean the same everywhere:
+Options reach a sink checked and spelled as here. Three mean the same everywhere:
 
     'deliver' = 'changes' | 'upserts' | 'current'     what of a relation goes out; a stream has only additions
     'key' = 'a, b'                                    the columns that tell the rows of the relation apart
+    'flush_rows' = '10000'                            how many results go out at once; of changes only
 """
 
 from __future__ import annotations
@@ -36,12 +37,15 @@ class SinkKind:
     keyed: bool = False
     """Whether a key is of use although every change is delivered."""
 
+    flushes: bool = True
+    """Whether what it gets can be cut into pieces; what stays where it is need not be."""
+
     example: str = ""
     options: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         own = ("deliver", "key") if len(self.modes) > 1 else ()
-        object.__setattr__(self, "options", (*self.needs, *own, *self.takes))
+        object.__setattr__(self, "options", (*self.needs, *own, *self.takes, *(("flush_rows",) if self.flushes else ())))
 
 
 TEXTUAL = ("compression", "dateFormat", "timestampFormat", "lineSep", "encoding")
@@ -57,7 +61,7 @@ EXACT = ("parquet", "orc")
 """Formats that give back what was written, so that current rows can be kept in them."""
 
 SINKS = {
-    "memory": SinkKind("exactly once"),
+    "memory": SinkKind("exactly once", flushes=False),
     "console": SinkKind("at least once: what was printed just before a crash is printed again"),
     **{
         name: SinkKind(
@@ -101,6 +105,16 @@ def mode(connector: Connector) -> str:
 
 def key(connector: Connector) -> tuple[str, ...]:
     return tuple(name for part in connector.options.get("key", "").split(",") if (name := part.strip()))
+
+
+def flush_rows(connector: Connector | None, default: int | None) -> int | None:
+    """How many results a sink gets at once; None: all of an epoch.
+
+    Upserts and current rows are what a relation is at an instant. Half of them would be what it never was, so they stay whole.
+    """
+    if connector is None:
+        return default
+    return int(connector.options.get("flush_rows", 0)) or default if mode(connector) == "changes" else None
 
 
 def described(connector: Connector) -> str:
@@ -162,7 +176,7 @@ def _check_values(sink: str, options: dict[str, str], places: dict[str, Place | 
                 "bad-option", f'option "{option}" of the {sink} sink cannot be "{options[option]}"', place=places[option],
                 detail=f"It is one of {quoted(values)}.", hint=nearest(options[option], values),
             )  # fmt: skip
-    for option in ("rows", "timeout", "batchsize", "queryTimeout"):
+    for option in ("rows", "timeout", "batchsize", "queryTimeout", "flush_rows"):
         if option in options and not (options[option].isdigit() and int(options[option])):
             raise UserError(
                 "bad-option", f'option "{option}" of the {sink} sink is a number of 1 or more', place=places[option.lower()],
@@ -218,6 +232,11 @@ def _with_key(
     if "key" in options and ((wanted == "changes" and not SINKS[sink].keyed) or (wanted == "current" and sink in FILES)):
         raise UserError("bad-option", f"a key is of no use where {wanted} are delivered", place=places["key"],
                         hint="'deliver' = 'upserts'")  # fmt: skip
+    if "flush_rows" in options and wanted != "changes":
+        what = {"current": "current rows"}.get(wanted, wanted)
+        raise UserError("bad-option", f"{what} cannot be cut into pieces", place=places["flush_rows"],
+                        detail="They are what the relation is at an instant: a part of them would be what it never was.",
+                        hint="Leave 'flush_rows' out, or deliver changes.")  # fmt: skip
     for column in columns if sink == "csv" else ():
         if column.type.upper().startswith(("ARRAY", "MAP", "STRUCT", "BINARY", "VARIANT")):
             raise UserError("wrong-type", f'column "{column.name}" is {column.type} and cannot be written to csv', place=whole,

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeVar, assert_never
 
 from headgate.catalog import Tick
-from headgate.delta import aggregate, distinct, join, linear, netting, ranked, stored, stream, sweep, window
+from headgate.delta import aggregate, distinct, join, linear, moment, netting, ranked, stored, stream, sweep, window
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, read_names
 from headgate.delta.sql import listed, union
 from headgate.plan import bounds
@@ -29,8 +29,10 @@ from headgate.plan.nodes import (
     Dstream,
     Exploded,
     Filter,
+    Final,
     Istream,
     Join,
+    Needed,
     Node,
     Now,
     Piped,
@@ -50,7 +52,7 @@ from headgate.plan.nodes import (
     is_stream,
     names,
 )  # fmt: skip
-from headgate.plan.properties import in_logs, open_ended, picks, renames
+from headgate.plan.properties import in_logs, momentary, open_ended, picks, renames
 from headgate.plan.tree import parents
 
 Form: TypeAlias = str | None
@@ -133,6 +135,8 @@ class Lowering:
         assert not is_stream(node)
         if form == "born" and isinstance(node, Window):
             self.synopses.append(Synopsis(name, contents, shape, bounds.waiting(node)))
+        elif form == "timeline" and isinstance(node, Aggregate):
+            self.synopses.append(Synopsis(name, contents, shape, bounds.accumulators(node)))
         else:
             self.synopses.append(Synopsis(name, contents, shape, bounds.rows(node)))  # type: ignore[arg-type]
 
@@ -173,10 +177,14 @@ class Lowering:
                 return linear.both(self, node, self.born(left), self.born(right))
             case Join():
                 return join.born(self, node)
+            case Aggregate() | Distinct() | Ranked() if momentary(node):
+                return moment.born(self, node)
             case Aggregate() | Distinct():
                 return sweep.born(self, node)
             case Ranked():
                 return ranked.born(self, node)
+            case Needed():
+                return self.born(node.child)
             case Stored():
                 return stored.born(self, node)
             case Piped(log=log):
@@ -200,6 +208,8 @@ class Lowering:
                 return linear.either(self, node, self.live(left), self.live(right))
             case Stored():
                 return stored.live(self, node)
+            case Needed():
+                return netting.kept(self, node, f"{node.until.sql} > :until")
             case _:
                 raise AssertionError(node)
 
@@ -210,7 +220,7 @@ class Lowering:
         if open_ended(node):
             return None
         match node:
-            case Window(Source(), Now() | Unbounded() | Range()):
+            case Window(Source(), Now() | Unbounded() | Range() | Final(delay=int())):
                 return window.ends(self, node)
             case Filter() | Project() | Weight() | Exploded() if in_logs(node) or self.served(node):
                 child = self.ends(node.child)

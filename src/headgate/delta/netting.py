@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta import sweep
-from headgate.delta.sql import NEVER, listed, union
+from headgate.delta.sql import NEVER, conjunction, listed, union
 from headgate.plan.nodes import Relation, names
 from headgate.plan.properties import endless, group_key, open_ended, retracts, stamped_by
 
@@ -98,13 +98,16 @@ def repeated(lowering: Lowering, node: Relation, counted: str) -> str:
     )
 
 
-def kept(lowering: Lowering, node: Relation) -> str:
-    """The live elements of a relation that no log holds: a synopsis of what outlives the epoch, net of what is taken back."""
+def kept(lowering: Lowering, node: Relation, needed: str = "") -> str:
+    """The live elements of a relation that no log holds: a synopsis of what outlives the epoch, net of what is taken back.
+
+    With a condition, only those that are still needed after the epoch.
+    """
     columns = listed(names(node))
     born = lowering.born(node)
     name = lowering.fresh("kept")
     lowering.timed |= not open_ended(node)
-    outlives = "_x IS NULL OR _x > :until"
+    outlives = conjunction("(_x IS NULL OR _x > :until)", needed)
     both = union(
         f"SELECT {columns}, _x, _n FROM {name} WHERE {outlives}",
         f"SELECT {columns}, _x, _n FROM {born} WHERE {outlives}",

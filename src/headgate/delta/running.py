@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headgate.delta import sweep
-from headgate.delta.sql import comma, listed, name, union
+from headgate.delta.sql import comma, conjunction, listed, name, union
 from headgate.plan.expressions import INTEGRAL, NUMERIC, Call
 from headgate.plan.nodes import Aggregate, domain
 from headgate.plan.properties import coarse, endless
+from headgate.plan.temporal import groups_until
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -173,7 +174,9 @@ def timeline(lowering: Lowering, node: Aggregate) -> str:
     moves = lowering.step("moves", union(held, f"SELECT {columns} FROM {events}"))
     totals = _combined(every)
     if hidden:
-        grouped = f"SELECT {listed(hidden)}, {totals} FROM {moves} GROUP BY {listed(hidden)} HAVING SUM(_rows) <> 0"
+        until = groups_until(node, hidden)
+        there = conjunction("SUM(_rows) <> 0", f"COALESCE({until}, :until + 1) > :until" if until is not None else "")
+        grouped = f"SELECT {listed(hidden)}, {totals} FROM {moves} GROUP BY {listed(hidden)} HAVING {there}"
         shape = f"SELECT {listed(hidden)}, {totals} FROM {events} GROUP BY {listed(hidden)}"
     else:
         grouped = f"SELECT {totals} FROM {moves} HAVING COUNT(*) > 0"

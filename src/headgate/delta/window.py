@@ -2,7 +2,7 @@
 
 A time window over a base stream keeps nothing: what comes into it in an epoch is one range of the log, what leaves it another.
 A row window or a window over values keeps its tail (see `tail`). A time window over a derived stream keeps what still lives, and
-what has yet to begin.
+what has yet to begin; so does a window that shows its tuples when they are final, where nobody knows how long that takes.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from headgate.catalog import Tick
-from headgate.delta import tail
+from headgate.delta import passing, tail
 from headgate.delta.instants import ceiling, floor, stamp
 from headgate.delta.program import Edge
 from headgate.delta.sql import NEVER, ONE, comma, conjunction, listed, union
-from headgate.plan.nodes import Now, Range, Rows, Source, Unbounded, Values, Window, names
+from headgate.plan.nodes import Final, Now, Passed, Range, Rows, Source, Unbounded, Values, Window, names
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def interval(frame: Now | Unbounded | Range) -> tuple[str, str]:
+def interval(frame: Now | Unbounded | Range | Final) -> tuple[str, str]:
     """From when until when a tuple at `_t` counts."""
     match frame:
         case Now():
@@ -33,34 +33,48 @@ def interval(frame: Now | Unbounded | Range) -> tuple[str, str]:
             if closed:
                 return ceiling("_t", slide), f"{floor(f'(_t + {length})', slide)} + {slide}"
             return ceiling("_t", slide), ceiling(f"(_t + {length})", slide)
+        case Final():
+            return frame.closes, f"{frame.closes} + 1"
         case _:
             assert_never(frame)
 
 
-def delay(frame: Now | Unbounded | Range) -> Tick:
-    """By how much at most a tuple's interval begins after the tuple."""
-    return frame.slide - 1 if isinstance(frame, Range) and frame.slide else 0
+def delay(frame: Now | Unbounded | Range | Final) -> Tick | None:
+    """By how much at most a tuple's interval begins after the tuple; None if that is not known."""
+    match frame:
+        case Final():
+            return frame.delay
+        case Range(slide=int(slide)):
+            return slide - 1
+        case _:
+            return 0
 
 
-def reach(frame: Now | Range) -> tuple[Tick, Tick]:
+def reach(frame: Now | Range | Final) -> tuple[Tick, Tick]:
     """How long after the tuple its interval ends, at least and at most."""
     match frame:
         case Now():
             return 1, 1
         case Range():
             return frame.span, frame.span + (frame.slide or 1) - 1
+        case Final():
+            assert frame.delay is not None
+            return 1, frame.delay + 1
 
 
 def born(lowering: Lowering, node: Window) -> str:
     if isinstance(node.frame, Rows | Values):
         return tail.born(lowering, node, node.frame)
-    if isinstance(node.child, Source):
-        low = Edge("since", -delay(node.frame))
+    if isinstance(node.frame, Passed):
+        return passing.born(lowering, node, node.frame)
+    longest = delay(node.frame)
+    if isinstance(node.child, Source) and longest is not None:
+        low = Edge("since", -longest)
         return _stamped(lowering, node, lowering.input(node.child.stream, low, Edge("until")), "_t > :since AND _t <= :until")
     tuples = lowering.tuples(node.child)
-    if not delay(node.frame):
+    if longest == 0:
         return _stamped(lowering, node, tuples, "")
-    # A tuple of a derived stream may begin to count in a later epoch than its own: it waits in a synopsis.
+    # A tuple may begin to count in a later epoch than its own: it waits in a synopsis.
     stamped = _stamped(lowering, node, tuples, "")
     waiting = lowering.fresh("waiting")
     lowering.timed = True
@@ -78,8 +92,10 @@ def live(lowering: Lowering, node: Window) -> str | None:
             return tail.live(lowering, node, node.frame)
         case Unbounded():
             low = Edge(None)
-        case Now() | Range():
+        case Now() | Range() | Final():
             low = Edge("since", -reach(node.frame)[1])
+        case Passed():
+            raise AssertionError(node)
     assert isinstance(node.child, Source)
     return _stamped(lowering, node, lowering.input(node.child.stream, low, Edge("since")), "_t <= :since AND _x > :since")
 
@@ -87,9 +103,9 @@ def live(lowering: Lowering, node: Window) -> str | None:
 def ends(lowering: Lowering, node: Window) -> str | None:
     """What a window over a base stream held at `since` and lets go by `until`: a range of the log, one window earlier."""
     match node.frame:
-        case Rows() | Values() | Unbounded():
+        case Rows() | Values() | Unbounded() | Passed():
             return None
-        case Now() | Range():
+        case Now() | Range() | Final():
             least, most = reach(node.frame)
     assert isinstance(node.child, Source)
     log = lowering.input(node.child.stream, Edge("since", -most), Edge("until", -least), Edge("since"))
@@ -97,7 +113,7 @@ def ends(lowering: Lowering, node: Window) -> str | None:
 
 
 def _stamped(lowering: Lowering, node: Window, tuples: str, condition: str) -> str:
-    assert not isinstance(node.frame, Rows | Values)
+    assert not isinstance(node.frame, Rows | Values | Passed)
     begin, end = interval(node.frame)
     own = comma(listed(names(node.child)), stamp(node))
     inner = f"SELECT {comma(own, f'{begin} AS _t', f'{end} AS _x', f'{ONE} AS _n')} FROM {tuples}"

@@ -469,8 +469,16 @@ class Heartbeats:
     def _spoken_for(self, stream: str, others: Iterable[str], standing: Standing) -> bool:
         """Whether others that speak, or the clock, were declared to say how far a silent stream is: that is true, and silence
         only a guess."""
+        if self._clock_speaks_of(stream):
+            return True
         told = standing.complete is not None and not self.estimated(stream)
-        return told and (self.follows_clock(stream) or any(self.between_streams(other, stream) for other in others))
+        return told and any(self.between_streams(other, stream) for other in others)
+
+    def _clock_speaks_of(self, stream: str) -> bool:
+        """Whether the clock would say how far a stream is that its source stamps, if it were asked now."""
+        by_date = stream in self.declarations.calendar and self.calendar_us is not None
+        by_tuples = self.declarations.enabling(stream).within is not None and self.timelines[stream].largest is not None
+        return self.follows_clock(stream) and (by_date or by_tuples)
 
     def _never_spoke(self, timeline: Timeline, now_us: int) -> None:
         """The timeout of a stream that has sent nothing begins now."""

@@ -43,7 +43,7 @@ class Timeline:
     """When the clock last spoke of its own accord."""
 
     read_us: int | None = None
-    """As of when everything that was there had been read, when the clock was last asked."""
+    """As of when everything that was there had been read, as far as was known when the clock was last to be asked."""
 
     largest: Tick | None = None
     came_us: int | None = None

@@ -177,15 +177,17 @@ def _cause_by_clock(heartbeats: Heartbeats, line: Timeline, standing: Standing, 
     if not line.external:
         asked = f"was last asked at {instant(line.enabled, domain)}" if line.enabled is not None else "has not been asked yet"
         return f"{stamped}its heartbeat comes from the clock {when(enabling)}, which {asked}"
-    if line.enabled is None or (standing.complete or 0) > line.enabled:
+    answer = heartbeats.answer(line.name, now_us, line.read_us)
+    if answer is None or (standing.complete is not None and standing.complete > answer):
         return ""
     far = []
     if enabling.within is not None:
         far.append(f"within {span(enabling.within, domain).lower()} of its largest timestamp and the time since")
     if line.name in heartbeats.declarations.calendar:
         far.append("behind the date by what SKEW FROM CLOCK says")
-    unread_us = now_us - (line.read_us if line.read_us is not None else now_us)
-    lag = f", and what it was sent in the last {unread_us / 1e6:.1f} s is not known to be read" if unread_us > UNREAD_US else ""
+    lag = ", and it is not known yet whether everything that it was sent has been read" if line.read_us is None else ""
+    if line.read_us is not None and now_us - line.read_us > UNREAD_US:
+        lag = f", and what it was sent in the last {(now_us - line.read_us) / 1e6:.1f} s is not known to be read"
     return f"its heartbeat comes from the clock {when(enabling)}, {' or '.join(far)}{lag}"
 
 
@@ -239,10 +241,9 @@ def _releases(
         goal = max((line.largest for line in lines if line.largest is not None), default=None)
         if enabling.how == "every":
             found.append(beat)
-        elif goal is not None and standing.complete is not None:
-            found.append(
-                f"the clock, in {max(float((goal - standing.complete) * enabling.tick_us), 0) / 1e6:.1f} s at the latest"
-            )
+        elif goal is not None and (answer := heartbeats.answer(holder.name, now_us, holder.read_us)) is not None:
+            wait_s = float((goal - answer) * enabling.tick_us) / 1e6
+            found.append(f"the clock, in {max(wait_s, 0):.1f} s at the latest")
     elif heartbeats.declarations.by_clock(holder.name):
         found.append(f"the clock: HEARTBEAT OF {holder.name} ON DEMAND ...;")
     if not standing.silent:

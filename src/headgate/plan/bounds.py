@@ -22,10 +22,13 @@ from headgate.plan.nodes import (
     Dstream,
     Exploded,
     Filter,
+    Final,
     Istream,
     Join,
+    Needed,
     Node,
     Now,
+    Passed,
     Piped,
     Project,
     Range,
@@ -43,6 +46,7 @@ from headgate.plan.nodes import (
     domain,
     names,
 )  # fmt: skip
+from headgate.plan.temporal import groups_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,8 @@ def rows(node: Relation) -> Bound:
             operator = "IN" if names(child) and names(child)[0] in ("m0", "m1") else "DISTINCT"
             word = "IN, EXISTS or an outer join" if operator == "IN" else operator
             return _because(operator, f"{word} keeps every row ever seen", _of("the different rows of", rows(child)))
+        case Needed(child, because=because):
+            return _unless_growing(f"what can still find a partner by {because}", flow(child))
         case Stored(relation, domain=None):
             return Limited(f"the rows of relation {relation}, which never change")
         case Stored(relation, growing=True):
@@ -132,6 +138,10 @@ def _window(node: Window) -> Bound:
                 return Growing("PARTITION BY", f"PARTITION BY {each} ROWS {count} keeps {many} for each {each} ever seen")
             span = lasting(span_ticks, domain(node))
             return _unless_growing(f"{last} for each {each} that {arrived} in the last {span}", flow(node.child))
+        case Final():
+            return _unless_growing(f"what {arrived} and is not final yet", flow(node.child))
+        case Passed(column):
+            return _unless_growing(f"what {arrived} since {column} last changed enough to close something", flow(node.child))
         case Values(column, _, length):
             return Growing(
                 f"ON {column}", f"[RANGE {length} ON {column}] keeps every tuple near the largest {column}, however many come"
@@ -148,7 +158,7 @@ def flow(node: Node) -> Bound:
             return rows(child)
         case Istream(child) | Dstream(child):
             return flow(child)
-        case Window(child) | Filter(child) | Project(child) | Weight(child) | Exploded(child) | Piped(child):
+        case Window(child) | Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child) | Piped(child):
             return flow(child)
         case Aggregate(child) | Distinct(child):
             return flow(child)  # each row that comes or goes changes one group
@@ -188,7 +198,7 @@ def _key(node: Relation) -> frozenset[str] | None:
             return frozenset(key.name.lower() for key in keys)
         case Distinct():
             return frozenset(name.lower() for name in names(node))
-        case Filter(child):
+        case Filter(child) | Needed(child):
             return _key(child)
         case Project(child, items):
             below = _key(child)
@@ -198,7 +208,18 @@ def _key(node: Relation) -> frozenset[str] | None:
             return None
 
 
+def accumulators(node: Aggregate) -> Bound:
+    """What is kept of groups to add to: not of those whose key says that nothing will come any more."""
+    kept = rows(node)
+    if isinstance(kept, Growing) and groups_until(node, [key.name for key in node.keys]) is not None:
+        by = ", ".join(key.expression.sql for key in node.keys)
+        return _unless_growing(f"one row for each {by} that can still change", flow(node.child))
+    return kept
+
+
 def waiting(node: Window) -> Bound:
+    if isinstance(node.frame, Final | Passed):
+        return _window(node)
     slide = node.frame.slide if isinstance(node.frame, Range) and node.frame.slide else 0
     return _unless_growing(f"what came in the last {lasting(slide, domain(node))}", flow(node.child))
 

@@ -18,11 +18,14 @@ from headgate.plan.nodes import (
     Dstream,
     Exploded,
     Filter,
+    Final,
     Frame,
     Istream,
     Join,
+    Needed,
     Node,
     Now,
+    Passed,
     Piped,
     Project,
     Range,
@@ -76,7 +79,7 @@ def ends(node: Node) -> Mapping[str, frozenset[Span]]:
             return {stream: one.get(stream, frozenset()) | two.get(stream, frozenset()) for stream in {**one, **two}}
         case (
             Istream(child) | Dstream(child) | Filter(child) | Project(child) | Weight(child) | Exploded(child) | Ranked(child)
-            | Aggregate(child) | Distinct(child) | Piped(child)
+            | Aggregate(child) | Distinct(child) | Needed(child) | Piped(child)
         ):  # fmt: skip
             return ends(child)
         case _:
@@ -86,8 +89,10 @@ def ends(node: Node) -> Mapping[str, frozenset[Span]]:
 def _of_frame(frame: Frame) -> tuple[Span, ...]:
     """From the tuple to when it begins to count, and to when it stops."""
     match frame:
-        case Now():
+        case Now() | Passed():
             return Span(), Span(1, 1)
+        case Final(delay=delay):
+            return Span(0, UNLIMITED if delay is None else delay), Span(1, UNLIMITED if delay is None else delay + 1)
         case Unbounded() | Values():
             return (Span(),)
         case Range(slide=slide) | Rows(slide=slide):

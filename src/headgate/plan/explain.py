@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING, assert_never
 
 from headgate.catalog import Query, Tick, TimeDomain
 from headgate.cql import into
+from headgate.plan.monotone import applied
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
     Dstream,
     Exploded,
     Filter,
+    Final,
     Frame,
     Istream,
     Join,
+    Needed,
     Node,
     Now,
+    Passed,
     Piped,
     Project,
     Range,
@@ -138,6 +142,8 @@ def label(node: Node) -> str:
             return f"lateral view {'outer ' if outer else ''}{generator.sql} as {', '.join(made)}"
         case Ranked(items=items):
             return f"ranked {', '.join(f'{item.expression.sql} AS {item.name}' for item in items)}"
+        case Needed(because=because):
+            return f"needed while there can be a partner by {because}"
         case Stored(relation):
             return f"relation {relation}"
         case Piped(log=log):
@@ -160,6 +166,10 @@ def frame_label(frame: Frame, time: TimeDomain) -> str:
             spanned = f" for {span(lasting, time)}" if lasting is not None else ""
             sliding = f" slide {span(slide, time) if slide else f'{step} rows'}" if slide or step else ""
             return f"[{partition}rows {count}{spanned}{sliding}]"
+        case Final(values):
+            return f"[final when {' or '.join(applied(one.value.steps, one.value.column) for one in values)} has passed]"
+        case Passed(value=value, rises=rises):
+            return f"[final when {value} {'rises' if rises else 'falls'}]"
         case Values(column, _, length, closed):
             return f"[range {length} on {column}{'' if closed else ', half-open'}]"
         case _:

@@ -19,6 +19,7 @@ from headgate.plan.nodes import (
     Exploded,
     Filter,
     Join,
+    Needed,
     Node,
     Piped,
     Project,
@@ -128,7 +129,7 @@ def _at_leaf(node: Node) -> bool:
     match node:
         case Stored() | Window(Source()):
             return True
-        case Filter(child) | Project(child) | Weight(child) | Exploded(child):
+        case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child):
             return _at_leaf(child)
         case Union(left, right):
             return _at_leaf(left) and _at_leaf(right)

@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeGuard
 from headgate.catalog import Column, Tick, TimeDomain
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.frozen import frozen
+from headgate.plan.monotone import Chain, Closer
 
 
 @frozen
@@ -67,7 +68,40 @@ class Values:
     closed: bool
 
 
-Frame: TypeAlias = Now | Unbounded | Range | Rows | Values
+@frozen
+class Closing:
+    """A value of each tuple that stops to occur, a function of its timestamp (`_t`) or of a column, and the clocks for it."""
+
+    value: Chain
+    closers: frozenset[Closer]
+
+
+@frozen
+class Final:
+    """Each tuple for one instant: the first at which no tuple can have its value any more. Of several values the earliest counts.
+
+    `closes` is that instant in SQL, over `_t` and the columns in `reads`. It is at most `delay` behind the tuple, if one knows.
+    """
+
+    values: tuple[Closing, ...]
+    closes: str
+    reads: frozenset[str]
+    delay: Tick | None
+
+
+@frozen
+class Passed:
+    """Each tuple for one instant: the timestamp of the first one whose `value`, a number in SQL, is larger; smaller if it falls.
+
+    The column it is computed from was declared to be ordered; a tuple that is behind what has passed is an error.
+    """
+
+    column: str
+    value: str
+    rises: bool
+
+
+Frame: TypeAlias = Now | Unbounded | Range | Rows | Values | Final | Passed
 
 
 @frozen
@@ -257,6 +291,22 @@ class Distinct:
 
 
 @frozen
+class Needed:
+    """The same relation as one side of a join, of which a row is needed no longer than `until`, an instant as a number.
+
+    After that no row can begin on the other side that it could be joined with. `because` says which values those would have.
+    """
+
+    child: Relation
+    until: Expression
+    because: str
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@frozen
 class Stored:
     """A base relation: rows that were put in and taken out at known instants."""
 
@@ -293,7 +343,7 @@ class Piped:
 
 Stream: TypeAlias = Source | Istream | Dstream | Rstream
 Relation: TypeAlias = (
-    Window | Filter | Project | Join | Union | Weight | Exploded | Ranked | Aggregate | Distinct | Stored | Piped
+    Window | Filter | Project | Join | Union | Weight | Exploded | Ranked | Aggregate | Distinct | Needed | Stored | Piped
 )
 Node: TypeAlias = Stream | Relation
 

@@ -13,10 +13,13 @@ from headgate.plan.nodes import (
     Dstream,
     Exploded,
     Filter,
+    Final,
     Istream,
     Join,
+    Needed,
     Node,
     Now,
+    Passed,
     Piped,
     Project,
     Range,
@@ -61,6 +64,15 @@ def _reads(node: Node) -> list[frozenset[str]]:
             return []
 
 
+def opens(node: Node) -> bool:
+    """Whether there are rows before anything has come: of relations that never change, and of an aggregate over nothing."""
+    match node:
+        case Aggregate(row_when_empty=True) | Stored(domain=None):
+            return True
+        case _:
+            return any(map(opens, children(node)))
+
+
 def monotonic(node: Node) -> bool:
     """Rows are never taken away again (CQL's conservative test, for the defaults)."""
     match node:
@@ -68,7 +80,7 @@ def monotonic(node: Node) -> bool:
             return True
         case Stored(growing=growing):
             return growing
-        case Filter(child) | Project(child) | Exploded(child) | Distinct(child) | Piped(child):
+        case Filter(child) | Project(child) | Exploded(child) | Distinct(child) | Needed(child) | Piped(child):
             return monotonic(child)
         case Join(left, right) | Union(left, right):
             return monotonic(left) and monotonic(right)
@@ -81,7 +93,7 @@ def endless(node: Relation) -> bool:
     match node:
         case Window(_, Unbounded()):
             return True
-        case Filter(child) | Project(child) | Exploded(child) | Piped(child):
+        case Filter(child) | Project(child) | Exploded(child) | Needed(child) | Piped(child):
             return endless(child)
         case Join(left, right) | Union(left, right):
             return endless(left) and endless(right)
@@ -94,13 +106,15 @@ def endless(node: Relation) -> bool:
 def retracts(node: Relation) -> bool:
     """Some element may be taken back by one with a negative count; otherwise every count is 1."""
     match node:
-        case Window(_, Rows() | Values()) | Aggregate() | Distinct() | Weight() | Ranked():
+        case Window(_, Rows() | Values()) | Weight():
             return True
+        case Aggregate() | Distinct() | Ranked():
+            return not momentary(node)
         case Window():
             return False
         case Stored(growing=growing):
             return not growing
-        case Filter(child) | Project(child) | Exploded(child) | Piped(child):
+        case Filter(child) | Project(child) | Exploded(child) | Needed(child) | Piped(child):
             return retracts(child)
         case Join(left, right) | Union(left, right):
             return retracts(left) or retracts(right)
@@ -109,12 +123,14 @@ def retracts(node: Relation) -> bool:
 def instantaneous(node: Relation) -> bool:
     """Every element lives for one instant. A join's pair lives no longer than either of its sides."""
     match node:
-        case Window(_, Now()):
+        case Window(_, Now() | Final() | Passed()):
             return True
         case Window(_, Range(length, None, closed)):
             return length == (0 if closed else 1)
-        case Filter(child) | Project(child) | Exploded(child):
+        case Filter(child) | Project(child) | Exploded(child) | Needed(child):
             return instantaneous(child)
+        case Aggregate() | Distinct() | Ranked():
+            return momentary(node)
         case Join(left, right):
             return instantaneous(left) or instantaneous(right)
         case Union(left, right):
@@ -123,8 +139,20 @@ def instantaneous(node: Relation) -> bool:
             return instantaneous(child)
         case Piped(child):
             return instantaneous(child) and not retracts(child)
-        case Window() | Aggregate() | Distinct() | Ranked() | Stored():
+        case Window() | Stored():
             return False
+
+
+def momentary(node: Aggregate | Distinct | Ranked) -> bool:
+    """What is computed of rows that live for one instant lives for that instant: SQL with the instant as one more key does it.
+
+    Not of an aggregate without keys, which has a row where there are none; nor of one in Python, which stands alone.
+    """
+    match node:
+        case Aggregate(child, keys, calls):
+            return bool(keys) and not any(call.outside for call in calls) and instantaneous(child)
+        case Distinct(child) | Ranked(child):
+            return instantaneous(child)
 
 
 def stamped_by(node: Relation) -> frozenset[str] | None:
@@ -134,9 +162,11 @@ def stamped_by(node: Relation) -> frozenset[str] | None:
     rows have equal intervals: none ends at the instant at which another begins. A pair of such rows determines both.
     """
     match node:
-        case Window(stamp=str(column)) | Window(Source(timestamp=str(column))) if not isinstance(node.frame, Rows | Values):
+        case Window(stamp=str(column)) | Window(Source(timestamp=str(column))) if not isinstance(
+            node.frame, Rows | Values | Final | Passed
+        ):
             return frozenset({column.lower()})
-        case Filter(child) | Exploded(child) | Piped(child):
+        case Filter(child) | Exploded(child) | Needed(child) | Piped(child):
             return stamped_by(child)
         case Project(child, items):
             below = stamped_by(child)
@@ -152,11 +182,11 @@ def stamped_by(node: Relation) -> frozenset[str] | None:
 def fixed_span(node: Relation) -> Tick | None:
     """For how many instants every element lives, if that is the same for all and nothing is taken back."""
     match node:
-        case Window(_, Now()):
+        case Window(_, Now() | Final() | Passed()):
             return 1
         case Window(_, Range(slide=None) as frame):
             return frame.span or None
-        case Filter(child) | Project(child) | Exploded(child):
+        case Filter(child) | Project(child) | Exploded(child) | Needed(child):
             return fixed_span(child)
         case Union(left, right):
             return fixed_span(left) if fixed_span(left) == fixed_span(right) else None
@@ -169,9 +199,9 @@ def fixed_span(node: Relation) -> Tick | None:
 def coarse(node: Relation) -> bool:
     """Many elements share both ends of their interval: grouping by them first makes a sweep cheap."""
     match node:
-        case Window(_, Range(slide=int())):
+        case Window(_, Range(slide=int()) | Final() | Passed()):
             return True
-        case Filter(child) | Project(child) | Exploded(child):
+        case Filter(child) | Project(child) | Exploded(child) | Needed(child):
             return coarse(child)
         case Union(left, right):
             return coarse(left) and coarse(right)
@@ -267,7 +297,11 @@ def arrival_ordered(node: Stream) -> bool:
 def in_logs(node: Relation) -> bool:
     """Whether the live elements can be read back from logs or a row window's tail, so that no synopsis is needed."""
     match node:
-        case Window(Source()) | Window(_, Rows() | Values()):
+        case Window(_, Rows() | Values()) | Needed():
+            return True
+        case Window(_, Passed() | Final(delay=None)):
+            return False
+        case Window(Source()):
             return True
         case Stored(key=key):
             return bool(key)
@@ -295,9 +329,11 @@ def renames(node: Relation) -> bool:
 def open_ended(node: Relation) -> bool:
     """No element that outlives its epoch has an end: it is taken back when that comes. A pair ends with one of its sides."""
     match node:
-        case Aggregate() | Distinct() | Ranked() | Stored() | Window(_, Unbounded() | Rows(span=None) | Values()):
+        case Aggregate() | Distinct() | Ranked():
+            return not momentary(node)
+        case Stored() | Window(_, Unbounded() | Rows(span=None) | Values()):
             return True
-        case Filter(child) | Project(child) | Weight(child) | Exploded(child):
+        case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child):
             return open_ended(child)
         case Join(left, right) | Union(left, right):
             return open_ended(left) and open_ended(right)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from headgate.catalog import Tick
+from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.enabling import last_beat_us
 from headgate.heartbeat.manager import Heartbeats, base
@@ -32,6 +33,7 @@ class Asking:
         """What a function said, and when: it holds as soon as everything that was there then has been read."""
         self._said: dict[str, Tick] = {}
         """What functions said that holds."""
+        self._failed: UserError | None = None
 
     def forget(self, stream: str) -> None:
         for known in (self.functions, self._under_way, self._said):
@@ -73,13 +75,29 @@ class Asking:
     def _expect(self, at_us: int) -> None:
         self.next_us = at_us if self.next_us is None else min(self.next_us, at_us)
 
+    def worth_asking(self, streams: Iterable[str]) -> bool:
+        """Whether anybody can be asked, on demand, about any of them."""
+        enabling = self.heartbeats.declarations.enabling
+        return any(enabling(name).how == "on demand" and self._known(name) for name in map(base, streams))
+
+    def _known(self, stream: str) -> bool:
+        """Whether somebody can say something of a stream that says nothing."""
+        stamped = not self.heartbeats.timelines[stream].external
+        return stamped or self.heartbeats.declarations.by_clock(stream) or stream in self.functions
+
+    def raise_failed(self) -> None:
+        """The error of a function that failed, if one has: it holds up nobody, so it comes when all is done."""
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+
     def _found_out(self, stream: str, now_us: int) -> tuple[int, Tick | None] | None:
         """As of when everything that was there has been read, and what its function says; None if nobody can say anything."""
+        if not self._known(stream):
+            return None
         if not self.heartbeats.timelines[stream].external:
             return now_us, None
-        if not self.heartbeats.declarations.by_clock(stream) and stream not in self.functions:
-            return None
-        read_us = self._read_us(stream, now_us)
+        read_us = self.heartbeats.timelines[stream].read_us = self._read_us(stream, now_us)
         return None if read_us is None else (read_us, self._by_function(stream, now_us, read_us))
 
     def _read_us(self, stream: str, now_us: int) -> int | None:
@@ -89,7 +107,7 @@ class Asking:
 
     def _by_function(self, stream: str, now_us: int, read_us: int) -> Tick | None:
         if stream in self.functions and stream not in self._under_way:
-            said = self.functions[stream]()
+            said = self._called(stream)
             if said is not None:
                 self._under_way[stream] = now_us, said
         at_us, said = self._under_way.get(stream, (now_us, None))
@@ -97,3 +115,13 @@ class Asking:
             del self._under_way[stream]
             self._said[stream] = max(said, self._said.get(stream, said))
         return self._said.get(stream)
+
+    def _called(self, stream: str) -> Tick | None:
+        try:
+            return self.functions[stream]()
+        except Exception as error:
+            self._failed = UserError(
+                "source-failed", f'the function that was asked how far stream "{stream}" is has failed',
+                detail=f"{type(error).__name__}: {error}", hint="It is asked again.",
+            )  # fmt: skip
+            return None

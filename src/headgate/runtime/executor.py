@@ -27,6 +27,7 @@ from headgate.errors import Place, UserError
 from headgate.log.chunk import Chunk, count
 from headgate.log.journal import Journal, full_or_broken, synced, torn
 from headgate.log.log import Log
+from headgate.plan.properties import opens
 from headgate.runtime.fragment import Fragment, Taken
 from headgate.runtime.session import let_go, own, parallelism
 from headgate.runtime.staging import address, staged
@@ -195,7 +196,7 @@ class Executor:
     def happens(self, until: Tick) -> bool:
         """Whether anything can happen behind what was put out and up to `until`: tuples that wait, or elements that end."""
         fragment = self.fragment
-        if not fragment.epochs or self.wide.timed:
+        if self.wide.timed or (not fragment.epochs and opens(fragment.part.plan)):
             return True
         moving = [source for source in self.wide.inputs if source.moves()]
         return any(self.logs[source.stream].overlapping(*source.range(fragment.after, until)) for source in moving)

@@ -83,6 +83,11 @@ class Fragment:
         """As errors and traces name it."""
         return self.name if self.part.log is None else f"{self.part.log} of {self.name}"
 
+    @property
+    def stop(self) -> str:
+        """What it is called on the way of a heartbeat."""
+        return self.part.log or self.name
+
     def due(self) -> bool:
         """Whether re-reading the tuples behind `since` has by now cost as much as moving the synopses would."""
         return bool(self.program.synopses) and self.reread > MOVE_COST_ROWS + self.synopsis_rows

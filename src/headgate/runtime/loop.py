@@ -8,7 +8,8 @@ heartbeats that were given, and so behind the epoch.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from headgate.catalog import Settings, Tick
@@ -22,9 +23,13 @@ from headgate.runtime.executor import Executor, needed, positions
 from headgate.runtime.query import RunningQuery
 from headgate.runtime.selection import depth_first
 from headgate.runtime.stage import Turn
+from headgate.runtime.trace import SINK
+from headgate.runtime.watch import Watch
+
+FAILURES = ("query-failed", "epoch-hung")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Epoch:
     """What one run of a fragment did."""
 
@@ -32,6 +37,8 @@ class Epoch:
     after: Tick
     until: Tick
     part: str = "answer"
+    rows: int = 0
+    """How many it has put out."""
 
 
 class Loop:
@@ -50,16 +57,20 @@ class Loop:
         self.stopping = False
         self.running = threading.Lock()
         """Held while an epoch runs."""
+        self.watch = Watch(lambda: self.settings().failed_after_us, lambda finding: self.tell(str(finding)))
         self._epochs: list[Epoch] = []
 
     def step(self) -> list[Epoch]:
         """Take every query as far as its inputs are complete, or as far as one epoch goes."""
-        self.deliver()  # what a crash or a sink that was down left waiting goes before anything new
+        self.deliver(pieces=0)  # what a crash or a sink that was down left waiting goes before anything new
         with self.journal.turn:
             now_us = self.clock.now_us()
             self.heartbeats.set_date(self.clock.date_us(), now_us)
             self.asking.beat(now_us)
-        return self.take(dict.fromkeys(self.queries))
+            self.look(now_us)
+        epochs = self.take(dict.fromkeys(self.queries))
+        self.asking.raise_failed()
+        return epochs
 
     def take(self, heartbeats: Mapping[str, Tick | None]) -> list[Epoch]:
         """One turn for each query, up to its heartbeat if one is given; then what waits is delivered.
@@ -76,14 +87,14 @@ class Loop:
                 try:
                     depth_first(Turn(self, query, fixed).root)
                 except UserError as error:
-                    if error.code != "query-failed":
+                    if error.code not in FAILURES:
                         raise
                     for executor in query.executors:
                         if executor.fragment.failed:
                             executor.back_off.failed(self.clock.now_us())
                     failed = failed or error
         finally:
-            self.deliver()  # whatever one query has met with
+            self.deliver(pieces=1)  # whatever one query has met with
         if failed is not None:
             raise failed
         return self._epochs
@@ -102,6 +113,13 @@ class Loop:
             if executor.fragment.failed and executor.back_off.ready(self.clock.now_us()):
                 executor.restart()
                 self.tell(f"{executor.fragment.called} is restarted from where it was")
+
+    def look(self, now_us: int) -> None:
+        """Let it be seen whether streams that are read go on; one that is paused is not expected to."""
+        if self.settings().failed_after_us is not None:
+            read = {stream for query in self.queries.values() for stream in query.traces.streams}
+            going_on = [name for name in sorted(read) if not self.heartbeats.timelines[name].paused]
+            self.watch.looked({name: self.heartbeats.standing(name, now_us).complete for name in going_on}, now_us)
 
     # what a turn asks of it
 
@@ -129,17 +147,54 @@ class Loop:
             for stream in streams:
                 self.heartbeats.give(stream, until)
 
-    def ran(self, executor: Executor, after: Tick, until: Tick) -> None:
+    def sent(self, query: RunningQuery, heartbeat: Tick | None) -> None:
+        """A heartbeat sets out on its way through the query: whatever runs now runs because of it."""
+        if heartbeat is None:
+            return
+        now_us = self.clock.now_us()
+        with self.journal.turn:
+            lines = {name: self.heartbeats.timelines[name] for name in query.traces.streams}
+            standings = {name: self.heartbeats.standing(name, now_us, lines) for name in lines}
+            heard_us = {name: line.came_us for name, line in lines.items()}
+        query.traces.looked({name: one.complete for name, one in standings.items()}, heard_us, now_us)
+        query.traces.sent(heartbeat, now_us)
+        for executor in query.executors:  # some have been so far for long
+            if executor.fragment.after >= heartbeat:
+                query.traces.seen(executor.fragment.stop, executor.fragment.after, now_us, now_us)
+
+    @contextmanager
+    def epoch(self, query: RunningQuery, executor: Executor) -> Iterator[Epoch]:
+        """An epoch of a fragment, watched, traced and noted."""
         fragment = executor.fragment
-        self._epochs.append(Epoch(fragment.name, after, until, fragment.part.name))
+        epoch = Epoch(query.name, fragment.after, fragment.after, fragment.part.name)
+        began_us = self.clock.now_us()
+        try:
+            with self.watch.over(fragment.called, executor.session, self.clock):
+                yield epoch
+        except UserError as error:
+            fragment.failed |= error.code in FAILURES
+            raise
+        query.traces.seen(fragment.stop, epoch.until, began_us, self.clock.now_us(), epoch.rows)
+        self._epochs.append(epoch)
         executor.back_off.succeeded()
 
     # results and files
 
-    def deliver(self) -> None:
-        """Hand over what waits for the sinks."""
+    def deliver(self, pieces: int | None = None) -> None:
+        """Hand over what waits for the sinks; of a large epoch only so many pieces."""
         for query in list(self.queries.values()):
-            query.outbox.deliver(self.clock, self.tell)
+            began_us = self.clock.now_us()
+            query.outbox.deliver(self.clock, self.tell, pieces)
+            query.traces.seen(SINK, query.outbox.delivered(query.reached), began_us, self.clock.now_us())
+
+    def flushing(self) -> bool:
+        """Whether some sink may take more of what waits in the next turn."""
+        return any(query.outbox.more(self.clock.now_us()) for query in list(self.queries.values()))
+
+    def finish(self) -> None:
+        """Hand over the rest of what is being flushed."""
+        for query in list(self.queries.values()):
+            query.outbox.finish(self.clock, self.tell)
 
     def tidy(self) -> None:
         """Move synopses that lag far behind, drop what no query will read again, merge small files."""

@@ -3,37 +3,56 @@
 An epoch's results come in by the same line of the journal as the query's progress, so they are there exactly when the query has
 got so far. They are delivered from here, in order, each again until the sink has taken it, and stay on disk until then. Results
 without a sink of their own stay for good, for `query.results()`.
+
+An epoch with more results than may go out at once (`flush_rows`) is cut into pieces before it comes in. A piece is a delivery
+like any other, with a number of its own, so a sink keeps the same promise for it, and a crash between two pieces is one between
+two deliveries. One goes out in a turn of the loop. The instant up to which everything is out moves no further than to before the
+first result that is still here. If another large epoch comes before the last one is out, what is left of the old one goes at
+once, piece by piece: a sink that can keep up is never more than one behind.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from headgate.catalog import Tick, TimeDomain
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
+from headgate.log.chunk import Chunk, count, span
 from headgate.log.journal import Journal
 from headgate.log.log import Log
+from headgate.runtime import flush
 from headgate.sinks.memory import MemorySink
 from headgate.sinks.retry import BackOff
 from headgate.sinks.sink import Delivery, Sink
 
 
 class Outbox:
-    def __init__(self, query: str, domain: TimeDomain, sink: Sink, directory: Path, journal: Journal) -> None:
+    def __init__(
+        self, query: str, domain: TimeDomain, sink: Sink, directory: Path, journal: Journal,
+        flush_rows: Callable[[], int | None] = lambda: None,
+    ) -> None:  # fmt: skip
         self.query = query
         self.domain = domain
         self.sink = sink
+        self.directory = directory
         self.journal = journal
+        self.flush_rows = flush_rows
+        """How many results may go out at once."""
         folder = directory.name
         self.log = Log(directory / "results", journal, f"log queries/{folder}/results")
         self.subject = f"outbox {folder}"
         self.kept = isinstance(sink, MemorySink)
         self.number = 0
-        """Of the last epoch that had results, or whose end the sink wants to know."""
+        """Of the last delivery: an epoch that had results, or whose end the sink wants to know, or a piece of one."""
         self.waiting: deque[Delivery] = deque()
         self.back_off = BackOff()
         self.trouble: Exception | None = None
@@ -45,9 +64,9 @@ class Outbox:
 
     def apply(self, what: dict[str, Any]) -> None:
         self.number = what.get("number", self.number)
-        for number, after, until, files, rows in what.get("waiting", ()):
+        for number, after, until, files, rows, *left in what.get("waiting", ()):
             paths = tuple(self.log.directory / file for file in files)
-            self.waiting.append(Delivery(self.query, number, after, until, self._moment(until), paths, rows))
+            self.waiting.append(Delivery(self.query, number, after, until, self._moment(until), paths, rows, *left))
         while self.waiting and self.waiting[0].number <= what.get("delivered", 0):
             self.waiting.popleft()
 
@@ -61,27 +80,48 @@ class Outbox:
         self.number = self.sink.delivered() or 0
         self._compared = True
 
-    def put(self, files: list[Path], after: Tick, until: Tick) -> list[Path]:
+    def pieces(self, files: list[Path], session: SparkSession) -> list[list[Path]]:
+        """The files of an epoch's results, as they are to go out: all at once, or cut so that each piece is one file."""
+        most = None if self.kept else self.flush_rows()
+        if most is None or sum(map(count, files)) <= most:
+            return [files]
+        return [[piece] for piece in flush.pieces(session, files, most, self.directory / ".pieces")]
+
+    def put(self, pieces: Sequence[Sequence[Path]], after: Tick, until: Tick) -> list[Path]:
         """Take the files of an epoch's results; where they are now."""
         with self.journal.together():
-            chunks = self.log.adopt_all(files)
-            paths = [chunk.path for chunk in chunks]
+            chunks = self.log.adopt_all(file for files in pieces for file in files)
             if not self.kept and (chunks or self.sink.wants_empty):
-                rows = sum(chunk.rows for chunk in chunks)
-                number = self.number + 1
-                delivery = Delivery(self.query, number, after, until, self._moment(until), tuple(paths), rows)
-                self.journal.record(self.subject, {"number": number, "waiting": [_listed(delivery)]})
-        return paths
+                cut = [[chunk] for chunk in chunks] if len(pieces) > 1 else [chunks]
+                deliveries = self._numbered(cut, after, until)
+                self.journal.record(self.subject, {"number": deliveries[-1].number, "waiting": list(map(_listed, deliveries))})
+        return [chunk.path for chunk in chunks]
 
-    def _moment(self, until: Tick) -> Any:
-        """The instant up to which everything is out; before anything is complete, the first there is."""
-        return self.domain.moment(max(until, self.domain.origin))
+    def _numbered(self, pieces: Sequence[Sequence[Chunk]], after: Tick, until: Tick) -> list[Delivery]:
+        """A delivery for each piece. With all but the last, everything is out that lies before the first result of the next."""
+        ends = [*(max(after, min(until, _first(chunks) - 1)) for chunks in pieces[1:]), until]
+        deliveries = []
+        for position, (chunks, end) in enumerate(zip(pieces, ends, strict=True)):
+            files, rows = tuple(chunk.path for chunk in chunks), sum(chunk.rows for chunk in chunks)
+            number, left = self.number + 1 + position, len(pieces) - 1 - position
+            deliveries.append(Delivery(self.query, number, after, end, self._moment(end), files, rows, left))
+            after = end
+        return deliveries
+
+    def _moment(self, tick: Tick) -> Any:
+        return self.domain.moment(tick) if tick >= self.domain.origin else None
 
     # out
 
-    def deliver(self, clock: Clock, tell: Callable[[str], None]) -> None:
-        """Hand over what waits, as far as the sink takes it. One that fails is asked again later; others wait for the attempt."""
+    def deliver(self, clock: Clock, tell: Callable[[str], None], pieces: int | None = None) -> None:
+        """Hand over what waits, as far as the sink takes it. One that fails is asked again later; others wait for the attempt.
+
+        Of an epoch that is flushed, no more than so many pieces go, and then nothing more; None: all.
+        """
         while self.waiting and self.back_off.ready(clock.now_us()):
+            piece = pieces is not None and self._piece()
+            if piece and not pieces:
+                return
             try:
                 if not self._compared:
                     self._compare()
@@ -99,6 +139,28 @@ class Outbox:
                 self.back_off.succeeded()
                 self.trouble = None
                 self._delivered(self.waiting[0].number)
+                if piece and pieces == 1:
+                    return
+                pieces = pieces - 1 if piece and pieces else pieces
+
+    def _piece(self) -> bool:
+        """Whether what waits first is a piece to pause behind: more of its epoch comes, and no other large epoch after that."""
+        left = self.waiting[0].left
+        return left > 0 and not any(later.left for later in islice(self.waiting, left + 1, None))
+
+    def more(self, now_us: int) -> bool:
+        """Whether something waits that the sink may take in the next turn."""
+        return bool(self.waiting) and self.back_off.ready(now_us)
+
+    def finish(self, clock: Clock, tell: Callable[[str], None]) -> None:
+        """Hand over the rest of a flush. A sink that takes nothing is not waited for, nor asked if it was not in this run."""
+        if self._compared and self.trouble is None:
+            with suppress(UserError):
+                self.deliver(clock, tell)
+
+    def delivered(self, reached: Tick) -> Tick:
+        """The instant up to which the sink has everything, of a query that has come so far."""
+        return self.waiting[0].after if self.waiting else reached
 
     def _failed(self, error: Exception, now_us: int, tell: Callable[[str], None]) -> None:
         if self.trouble is None:
@@ -138,4 +200,11 @@ class Outbox:
 
 
 def _listed(delivery: Delivery) -> list[Any]:
-    return [delivery.number, delivery.after, delivery.until, [path.name for path in delivery.files], delivery.rows]
+    files = [path.name for path in delivery.files]
+    return [delivery.number, delivery.after, delivery.until, files, delivery.rows, delivery.left]
+
+
+def _first(chunks: Sequence[Chunk]) -> Tick:
+    """The least timestamp of results."""
+    spans = [span(pq.read_metadata(chunk.path), "_time") for chunk in chunks]
+    return min(low for low, _ in filter(None, spans))

@@ -7,10 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
+
 from headgate.catalog import Catalog, Query, Tick, TimeDomain
 from headgate.delta.program import Kept
 from headgate.errors import UserError
-from headgate.heartbeat.manager import progress
+from headgate.heartbeat.manager import base, progress
 from headgate.heartbeat.why import Why
 from headgate.log.journal import Fact
 from headgate.log.log import Log
@@ -21,6 +23,7 @@ from headgate.plan.fragments import labels
 from headgate.runtime.executor import RESTARTS, Executor, needed
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.session import let_go
+from headgate.runtime.trace import Traces
 from headgate.sinks.sink import Result, in_order
 
 
@@ -35,6 +38,8 @@ class RunningQuery:
         self.executors = executors
         """Of its fragments, each behind those it reads; the last gives the answer."""
         self.outbox = outbox
+        streams = sorted(set(map(base, self.executor.fragment.part.streams)))
+        self.traces = Traces(streams, [executor.fragment.stop for executor in executors], self.domain)
         self._catalog = catalog
         self._reason = reason
         self._listeners: list[Callable[[Sequence[Result]], None]] = []
@@ -63,6 +68,12 @@ class RunningQuery:
         fragment = self.executor.fragment
         domain = fragment.program.domain
         return domain.moment(fragment.after) if fragment.epochs and fragment.after >= domain.origin else None
+
+    @property
+    def delivered(self) -> Any:
+        """The instant up to which its sink has everything, behind `complete` while results wait; None before the first."""
+        upto = self.outbox.delivered(self.reached)
+        return self.domain.moment(upto) if upto >= self.domain.origin else None
 
     @property
     def reached(self) -> Tick:
@@ -165,36 +176,39 @@ class RunningQuery:
 
     # running
 
-    def take(self, executor: Executor, until: Tick) -> None:
-        """One epoch of a fragment. What it puts out and how far it has come are committed in one."""
-        after = executor.fragment.after
-        files = executor.run(until)
-        with self.outbox.journal.together():
-            kept = self._put(executor, files, after, until)
-            executor.reached(until)
-        self._tell(kept)
+    def take(self, executor: Executor, until: Tick) -> int:
+        """One epoch of a fragment; how many rows it has put out."""
+        return self._commit(executor, executor.run(until), until, executor.reached)
 
-    def take_arrived(self, upto: Tick, until: Tick, most: int) -> Tick:
+    def take_arrived(self, upto: Tick, until: Tick, most: int) -> tuple[int, Tick]:
         """Take what has arrived, stamped up to there, which completes everything up to `until` if it is all there is.
 
-        How far it is complete then.
+        How many rows were put out, and how far they are complete then.
         """
         executor = self.executor
-        after = executor.fragment.after
         files, everything = executor.run_arrived(upto, most)
-        until = until if everything else after
-        with self.outbox.journal.together():
-            kept = self._put(executor, files, after, until)
-            executor.reached_arrived(until)
-        self._tell(kept)
-        return until
+        until = until if everything else executor.fragment.after
+        return self._commit(executor, files, until, executor.reached_arrived), until
 
-    def _put(self, executor: Executor, files: list[Path], after: Tick, until: Tick) -> list[Path]:
-        """Where results go: to whoever reads them, or out."""
-        chunks = executor.output.adopt(files) if executor.output is not None else []
-        kept = self.outbox.put(files, after, until) if executor.output is None else []
-        executor.fragment.rows_out += sum(chunk.rows for chunk in chunks)
-        return kept
+    def _commit(self, executor: Executor, files: list[Path], until: Tick, reached: Callable[[Tick], None]) -> int:
+        """What a fragment puts out goes to whoever reads it, or out, and is committed in one with how far it has come."""
+        after, output = executor.fragment.after, executor.output
+        try:
+            pieces = self.outbox.pieces(files, executor.session) if output is None else []
+        except PySparkException as error:
+            raise executor.failed(error, after, until) from error
+        before = (output or self.outbox.log).rows
+        kept: list[Path] = []
+        with self.outbox.journal.together():
+            if output is None:
+                kept = self.outbox.put(pieces, after, until)
+            else:
+                output.adopt(files)
+            reached(until)
+        rows = (output or self.outbox.log).rows - before
+        executor.fragment.rows_out += rows
+        self._tell(kept)
+        return rows
 
     def _tell(self, kept: list[Path]) -> None:
         results = list(in_order(kept)) if self._listeners else []

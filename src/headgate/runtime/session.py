@@ -13,7 +13,8 @@ import socket
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import resources
 from typing import cast
 
@@ -32,6 +33,10 @@ REMEMBERED: dict[str, bool | float | int | str | None] = {
     "spark.sql.ui.retainedExecutions": "10",
 }
 """How much Spark keeps to show in its web interface. It does so with the interface off, too: of each statement the whole plan."""
+
+
+INTERRUPT = "spark.job.interruptOnCancel"
+"""Whether the tasks of a job that is interrupted are, too; otherwise they keep their core until they look by themselves."""
 
 
 def java_version() -> int | None:
@@ -175,6 +180,22 @@ def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
     }.items():
         mine.conf.set(key, value)
     return mine
+
+
+@contextmanager
+def tagged(session: SparkSession, tag: str) -> Iterator[None]:
+    """In here, jobs that this thread starts in the session can be interrupted by the tag, also if their tasks hang in the JVM."""
+    context = None if over_connect(session) else session.sparkContext
+    before = context and context.getLocalProperty(INTERRUPT)
+    session.addTag(tag)
+    if context is not None:
+        context.setLocalProperty(INTERRUPT, "true")
+    try:
+        yield
+    finally:
+        session.removeTag(tag)
+        if context is not None:
+            context.setLocalProperty(INTERRUPT, before)  # type: ignore[arg-type]
 
 
 def let_go(mine: SparkSession) -> None:

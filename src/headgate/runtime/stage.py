@@ -28,6 +28,10 @@ class Sources:
         """The answer has an instant that it waits for; a part is glad of any that takes it further."""
         stage, turn = self.stage, self.stage.turn
         due = turn.query.due() if stage is turn.root else None
+        if stage is turn.root and due is None:
+            return False
+        if due is not None and stage.by_arrival:
+            due -= 1  # a tuple of the first open instant can be taken
         moved = turn.loop.ask(stage.fragment.part.streams, due)
         turn.targets = None if moved else turn.targets
         return moved
@@ -74,8 +78,10 @@ class Stage:
 
     def origins(self) -> Sequence[Sources]:
         """Nobody is asked unless something waits for the answer."""
-        idle = self.turn.fixed is not None or self.fragment.failed or not self.executor.happens(UNLIMITED)
-        return [] if idle else [self.sources]
+        if self.turn.fixed is not None or self.fragment.failed:
+            return []
+        worth = self.turn.loop.asking.worth_asking(self.fragment.part.streams) and self.executor.happens(UNLIMITED)
+        return [self.sources] if worth else []
 
     @property
     def by_arrival(self) -> bool:
@@ -118,22 +124,18 @@ class Stage:
         return False
 
     def run(self) -> bool:
-        fragment, loop = self.fragment, self.turn.loop
+        fragment, loop, query = self.fragment, self.turn.loop, self.turn.query
         after, complete = fragment.after, self.available()
-        if self.by_arrival:
-            upto = self.upto()
-            assert upto is not None
-            until = after if complete is None else max(after, complete)
-            loop.give(fragment.part.streams, until)
-            with loop.running:
-                until = self.turn.query.take_arrived(upto, until, loop.settings().epoch_rows)
-        else:
-            assert complete is not None
-            until = self.end(complete)
-            loop.give(fragment.part.streams, until)
-            with loop.running:
-                self.turn.query.take(self.executor, until)
-        loop.ran(self.executor, after, until)
+        upto = self.upto() if self.by_arrival else None
+        until = after if complete is None else max(after, complete) if self.by_arrival else self.end(complete)
+        loop.give(fragment.part.streams, until)
+        loop.sent(query, self.turn.target(self.turn.root.fragment.part.name))
+        with loop.running, loop.epoch(query, self.executor) as epoch:
+            if upto is not None:
+                epoch.rows, until = query.take_arrived(upto, until, loop.settings().epoch_rows)
+            else:
+                epoch.rows = query.take(self.executor, until)
+            epoch.after, epoch.until = after, until
         return True
 
     def end(self, complete: Tick) -> Tick:

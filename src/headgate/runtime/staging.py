@@ -34,14 +34,16 @@ OPTIONS = {
 }
 
 
-def staged(frame: DataFrame, staging: Path, *by: str) -> Path:
-    """Write a frame as Parquet, in folders by the values of columns if wanted; the folder below `staging` that holds it."""
+def staged(frame: DataFrame, staging: Path, *by: str, most_rows: int = 0) -> Path:
+    """Write a frame as Parquet, in folders by the values of columns and in files of at most so many rows if wanted; the folder
+    below `staging` that holds it.
+    """
     shutil.rmtree(staging, ignore_errors=True)
     unfinished, sealed = staging / uuid4().hex, staging / "sealed"
     seen = Observation() if elsewhere(frame.sparkSession) else None
     if seen is not None:
         frame = frame.observe(seen, count(lit(1)).alias("rows"))
-    writer = frame.write.options(**OPTIONS)
+    writer = frame.write.options(**OPTIONS, maxRecordsPerFile=most_rows)
     (writer.partitionBy(*by) if by else writer).parquet(address(unfinished))
     unfinished.rename(sealed)
     if seen is not None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from headgate.errors import UserError
 
 PASSING = ("source-failed", "no-such-file", "disk-failed")
-OF_ONE = "query-failed"
+OF_ONE = ("query-failed", "epoch-hung")
 
 
 class Trouble:
@@ -26,7 +26,7 @@ class Trouble:
         try:
             yield
         except UserError as error:
-            if error.code == OF_ONE and (how := goes_on()):
+            if error.code in OF_ONE and (how := goes_on()):
                 tell(f"{error.render()}\n{how}")
                 return
             if error.code not in PASSING or not self.well:

@@ -177,6 +177,8 @@ def in_definition(past: Sequence[Word], kind: str) -> list[Candidate]:
             return [Candidate(name, "value") for name in SOURCES]
         case "TIMESTAMP" if kind == "STREAM":
             return keywords(["BY", "INTERNAL", "LATENT"])
+        case "HEARTBEAT" if kind == "STREAM":
+            return keywords(["BY", "ON DEMAND", "EVERY", "NONE"])
         case "TIMESTAMP" | "CHANGE" | "SOURCE" | "HEARTBEAT":
             return keywords(["BY"])
         case "BY":
@@ -186,12 +188,12 @@ def in_definition(past: Sequence[Word], kind: str) -> list[Candidate]:
         case _ if past[-1].kind == "number":
             return keywords(SPANS)
         case _:
-            own = ["DISORDER", "LATENCY", "SOURCE BY", "HEARTBEAT BY", "LATE", "FUTURE"] if kind == "STREAM" else ["CHANGE BY"]
+            own = ["DISORDER", "LATENCY", "SOURCE BY", "HEARTBEAT", "LATE", "FUTURE"] if kind == "STREAM" else ["CHANGE BY"]
             return keywords(["TIMESTAMP BY", *own, "FROM", "OPTIONS"])
 
 
 ABOUT_TIME = {
-    "SKEW": ("FROM", "TO", "SOURCE", "AFTER", "WITHIN"),
+    "SKEW": ("FROM", "CLOCK", "TO", "SOURCE", "AFTER", "WITHIN"),
     "DISORDER": ("OF", "SOURCE", "AFTER", "WITHIN"),
     "LATENCY": ("OF", "SOURCE"),
     "ENVIRONMENT": ("SENSORS", "GLOBAL_COUNTER", "DEVIATION", "RATE", "PROCESSING", "TO", "PER", "OF", "SOURCE"),
@@ -199,6 +201,7 @@ ABOUT_TIME = {
     "GROUPS": ("OF",),
     "LATE": ("OF", "KEEP", "DROP", "FAIL"),
     "FUTURE": ("OF", "UNLIMITED"),
+    "HEARTBEAT": ("OF", "ON DEMAND", "EVERY", "NONE", "WITHIN"),
     "TIMEOUT": (),
 }
 """The statements about time, each with the words that can stand in it."""
@@ -209,7 +212,7 @@ def in_time(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Cand
         return keywords([*SPANS, "TUPLES"] if statement in ("SKEW", "DISORDER", "ESTIMATE") else SPANS)
     if (past[-1].upper in ("OF", "FROM", "TO") and statement != "ENVIRONMENT") or past[-1].upper == "OF":
         return [*things("stream", catalog.streams.values()), *things("relation", catalog.relations.values())]
-    if len(past) == 1 and "OF" in ABOUT_TIME[statement] and statement != "ENVIRONMENT":
+    if len(past) == 1 and "OF" in ABOUT_TIME[statement] and statement not in ("ENVIRONMENT", "HEARTBEAT"):
         return keywords(["OF"])
     return keywords(ABOUT_TIME[statement])
 

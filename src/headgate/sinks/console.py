@@ -31,7 +31,8 @@ class ConsoleSink:
             self.console.print(f"{delivery.query} {result}", markup=False)
         if delivery.rows > SHOWN:
             self.console.print(f"{delivery.query} ... and {delivery.rows - SHOWN} more", markup=False)
-        self.console.print(f"{delivery.query} complete up to {delivery.complete}", markup=False)
+        if delivery.complete is not None:
+            self.console.print(f"{delivery.query} complete up to {delivery.complete}", markup=False)
 
     def delivered(self) -> int | None:
         return None

@@ -143,14 +143,13 @@ class JdbcSink:
         frame = self._shaped(delivery) if delivery.rows else None
         if frame is not None:
             self._write(frame)
-        complete = delivery.complete.isoformat() if isinstance(delivery.complete, datetime) else str(delivery.complete)
         with self.database.transaction() as run:
             if frame is not None:
                 self._merge(run, frame, delivery)
             changed = run(
                 f"UPDATE {self.deliveries} SET number = {delivery.number}, complete = ? "
                 f"WHERE target = ? AND writer = ? AND number < {delivery.number}",
-                complete, self.target, self.writer,
+                _text(delivery.complete), self.target, self.writer,
             )  # fmt: skip
             if not changed:
                 raise taken(f'table "{self.target}"', "another")
@@ -222,13 +221,17 @@ class JdbcSink:
         )
 
 
+def _text(instant: Any) -> str | None:
+    return instant.isoformat() if isinstance(instant, datetime) else None if instant is None else str(instant)
+
+
 class Database:
     """Where a database is, and transactions on it."""
 
     def __init__(self, session: SparkSession, connector: Connector) -> None:
         url = connector.options["url"]
         kind = url.split(":")[1].lower()
-        own_options = ("deliver", "key", "existing")
+        own_options = ("deliver", "key", "existing", "flush_rows")
         self.options = {name: value for name, value in connector.options.items() if name not in own_options}
         if kind in DRIVERS:
             self.options.setdefault("driver", DRIVERS[kind])
@@ -286,12 +289,12 @@ class Transaction:
         self.database = database
         self.connection = connection
 
-    def __call__(self, sql: str, *values: str) -> int:
+    def __call__(self, sql: str, *values: str | None) -> int:
         """How many rows changed."""
         with self._prepared(sql, values) as statement:
             return int(statement.executeUpdate())
 
-    def row(self, sql: str, *values: str) -> list[Any] | None:
+    def row(self, sql: str, *values: str | None) -> list[Any] | None:
         """The first row of an answer."""
         with self._prepared(sql, values) as statement:
             statement.setMaxRows(1)
@@ -301,7 +304,7 @@ class Transaction:
             return [answer.getObject(position + 1) for position in range(answer.getMetaData().getColumnCount())]
 
     @contextmanager
-    def _prepared(self, sql: str, values: Sequence[str]) -> Iterator[Any]:
+    def _prepared(self, sql: str, values: Sequence[str | None]) -> Iterator[Any]:
         statement = self.connection.prepareStatement(sql)
         try:
             for position, value in enumerate(values):

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows it by
 from pyspark.sql.types import StructType
 
@@ -38,13 +38,18 @@ MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 def changes(session: SparkSession, delivery: Delivery) -> DataFrame:
     """The rows of a delivery, in any order."""
-    return session.read.schema(_schema(session, delivery)).parquet(*map(address, delivery.files))
+    return rows_of(session, delivery.files)
 
 
-def _schema(session: SparkSession, delivery: Delivery) -> StructType:
+def rows_of(session: SparkSession, files: Sequence[Path]) -> DataFrame:
+    """The rows of files that hold results, in any order."""
+    return session.read.schema(_schema(session, files[0])).parquet(*map(address, files))
+
+
+def _schema(session: SparkSession, file: Path) -> StructType:
     """As Spark noted it in the file, without a job that looks for it."""
-    noted = (pq.read_metadata(delivery.files[0]).metadata or {}).get(b"org.apache.spark.sql.parquet.row.metadata")
-    return StructType.fromJson(json.loads(noted)) if noted else session.read.parquet(address(delivery.files[0])).schema
+    noted = (pq.read_metadata(file).metadata or {}).get(b"org.apache.spark.sql.parquet.row.metadata")
+    return StructType.fromJson(json.loads(noted)) if noted else session.read.parquet(address(file)).schema
 
 
 def shaped(session: SparkSession, delivery: Delivery, connector: Connector) -> DataFrame:
@@ -93,9 +98,13 @@ def row_columns(frame: DataFrame) -> list[str]:
 def ordered(frame: DataFrame, rows: int) -> DataFrame:
     """In order of time within each part and from part to part; deletions before insertions."""
     parts = -(-rows // PART_ROWS)
-    by = [F.desc(column) if way == "descending" else F.asc(column) for column, way in order(frame.columns)]
     cut = frame.coalesce(1) if parts <= 1 else frame.repartitionByRange(parts, "_time")
-    return cut.sortWithinPartitions(*by)
+    return cut.sortWithinPartitions(*by_time(frame))
+
+
+def by_time(frame: DataFrame) -> list[Column]:
+    """What results are ordered by."""
+    return [F.desc(column) if way == "descending" else F.asc(column) for column, way in order(frame.columns)]
 
 
 def write_parts(

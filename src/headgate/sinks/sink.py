@@ -33,7 +33,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The results of one epoch of a query."""
+    """The results of one epoch of a query, or, of an epoch with very many, a piece of them."""
 
     query: str
     number: int
@@ -41,15 +41,18 @@ class Delivery:
 
     after: Tick
     until: Tick
-    """Results have timestamps in (after, until]."""
+    """With this delivery everything up to there is out. Results have timestamps in (after, until]; a piece that ends in the
+    middle of an instant also has some of the instant behind `until`."""
 
     complete: Any
-    """`until` as the user knows it."""
+    """`until` as the user knows it; None if it is before the first instant there is."""
 
     files: tuple[Path, ...]
     """Parquet; none if the epoch had no results. They stay until the delivery has succeeded."""
 
     rows: int
+    left: int = 0
+    """How many pieces of the same epoch come behind it."""
 
 
 class Sink(Protocol):

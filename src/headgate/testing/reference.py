@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from sqlglot import exp
 
@@ -30,12 +30,20 @@ ORDERED = (
 SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800}
 
 
+Possible: TypeAlias = dict[str, dict[Any, int]]
+"""Columns that follow from time, by name in lower case: the last instant at which each value can occur. ELEMENT_TIME is one."""
+
+FURTHEST = 20
+"""How far beyond the horizon time is looked at for that."""
+
+
 @dataclass(frozen=True)
 class TupleStream:
     """All tuples up to the horizon, ordered by timestamp, ties in the order of arrival."""
 
     columns: list[tuple[str, str]]
     tuples: list[tuple[int, Row]]
+    possible: Possible = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,7 @@ class VaryingRelation:
     columns: list[tuple[str, str]]
     bags: list[list[Row]]
     stamps: list[list[tuple[int, int]]] | None = None
+    possible: Possible = field(default_factory=dict)
 
 
 def evaluate(case: Case) -> tuple[Literal["stream", "relation"], list[Change]]:
@@ -128,6 +137,8 @@ class _Reference:
                 return self.window(self.stream(tree.this), tree.args["window"])
             case exp.Subquery() if not tree.args.get("joins"):
                 return self.query(tree.this)
+            case exp.Select() if tree.args.get("final"):
+                return self.final(tree)
             case exp.Select():
                 operator, plain_query = _without_operator(tree)
                 return self.operator(operator, plain_query) if operator is not None else self.relational(tree)
@@ -154,7 +165,7 @@ class _Reference:
         in_order = self.in_order_of_arrival(kind, tree)
         if in_order is not None:
             every = self.every(written, tree)
-            return TupleStream(in_order.columns, [(ts, row) for ts, row in in_order.tuples if ts % every == 0])
+            return TupleStream(in_order.columns, [(ts, row) for ts, row in in_order.tuples if ts % every == 0], in_order.possible)
         relation = self.relation(tree)
         match kind:
             case "ISTREAM":
@@ -184,7 +195,8 @@ class _Reference:
         return found.union(*(self.slides(child) for child in tree.iter_expressions()))
 
     def istream(self, relation: VaryingRelation) -> TupleStream:
-        return self.streamed(relation, lambda before, now: now - before)
+        found = self.streamed(relation, lambda before, now: now - before)
+        return TupleStream(found.columns, found.tuples, relation.possible)
 
     def streamed(
         self, relation: VaryingRelation, chosen: Callable[[Counter[Row], Counter[Row]], Counter[Row]], every: int = 1
@@ -206,7 +218,8 @@ class _Reference:
         """The tuples at the places that a window holds at each instant, or held at the last multiple of its slide."""
         chosen = [places(instant // slide * slide) for instant in range(self.case.horizon + 1)]
         bags = [[stream.tuples[place][1] for place in some] for some in chosen]
-        return VaryingRelation(stream.columns, bags, [[(stream.tuples[place][0], place) for place in some] for some in chosen])
+        stamps = [[(stream.tuples[place][0], place) for place in some] for some in chosen]
+        return VaryingRelation(stream.columns, bags, stamps, self.occurring(stream))
 
     def until(self, stream: TupleStream, instant: int) -> list[int]:
         return [place for place, (ts, _) in enumerate(stream.tuples) if ts <= instant]
@@ -299,7 +312,7 @@ class _Reference:
                 self.fill(name, relation.columns, rows)
             columns, rows = self.run(sql)
             bags.append(self.without_empty_aggregate(tree, rows, contents))
-        return VaryingRelation(columns, bags)
+        return VaryingRelation(columns, bags, possible=self.projected(tree, [name for name, _ in columns]))
 
     def without_empty_aggregate(self, tree: exp.Expression, rows: list[Row], contents: tuple[list[Row], ...]) -> list[Row]:
         if self.case.empty_aggregate == "no-row" and isinstance(tree, exp.Select) and not tree.args.get("group"):
@@ -408,7 +421,99 @@ class _Reference:
         self.fill(name, columns, [(*row, ts, position) for position, (ts, row) in enumerate(stream.tuples)])
         found, rows = self.run(copy.sql("duckdb"))
         ordered = sorted(rows, key=lambda row: row[-1])
-        return TupleStream(found[:-1], [(stream.tuples[row[-1]][0], row[:-1]) for row in ordered])
+        possible = self.projected(tree, [name for name, _ in found[:-1]])
+        return TupleStream(found[:-1], [(stream.tuples[row[-1]][0], row[:-1]) for row in ordered], possible)
+
+    # EMIT FINAL
+
+    def occurring(self, stream: TupleStream) -> Possible:
+        return {**stream.possible, "element_time": {instant: instant for instant in range(self.case.horizon + FURTHEST)}}
+
+    def final(self, tree: exp.Select) -> TupleStream:
+        """Each row of the relation at the first instant at which all its inputs are beyond one of the values that close it."""
+        operator, plain = _without_operator(tree)
+        plain = plain.copy()
+        plain.set("final", None)
+        entries = {alias: possible for alias, possible in self.entries(tree) if possible}
+        ways = []
+        for values in _closing(tree):
+            found = [self.values(value, entries) for value in values]
+            reached = {alias for alias, _ in (one for one in found if one is not None)}
+            if None not in found and reached == entries.keys():
+                ways.append((values, [one[1] for one in found if one is not None]))
+        if not ways:
+            raise UserError("not-final", "EMIT FINAL needs values that grow with time")
+        hidden = [exp.Coalesce(this=values[0].copy(), expressions=[one.copy() for one in values[1:]]) for values, _ in ways]
+        grouped = tree.args.get("group") is not None
+        for number, value in enumerate(hidden):
+            plain.append("expressions", exp.alias_(value.this if grouped else value, f"hidden_{number}"))
+        relation = self.relational(plain)
+        width = len(relation.columns) - len(ways)
+        tuples = []
+        for instant, bag in enumerate(relation.bags):
+            final = [row for row in bag if min(_closed(maps, row[width + i]) for i, (_, maps) in enumerate(ways)) == instant]
+            tuples += [(instant, row[:width]) for row in sorted(final, key=_by_value)]
+        names = [name for name, _ in relation.columns[:width]]
+        shown = [_bare(item) for item in (operator or tree).expressions]
+        possible = {}
+        for values, maps in ways:
+            every = {value for one in maps for value in one}
+            place = next((i for i, item in enumerate(shown) if item == _bare(values[0])), None)
+            if place is not None and len(shown) == len(names) and not _outer(tree):
+                possible[names[place].lower()] = {value: _closed(maps, value) for value in every}
+        return TupleStream(relation.columns[:width], tuples, possible)
+
+    def entries(self, tree: exp.Select) -> list[tuple[str, Possible]]:
+        """What stands behind FROM, by its name there, and what of it follows from time."""
+        tables = [tree.args["from_"].this] if tree.args.get("from_") is not None else []
+        result = []
+        for table in [*tables, *(join.this for join in tree.args.get("joins") or ())]:
+            found = self.named.get(table.name.lower()) if isinstance(table, exp.Table) else None
+            if isinstance(table, exp.Subquery):
+                found = self.query(table.this)
+            possible = self.occurring(found) if isinstance(found, TupleStream) else found.possible if found is not None else {}
+            result.append((table.alias_or_name, possible))
+        return result
+
+    def values(self, tree: exp.Expression, entries: dict[str, Possible]) -> tuple[str, dict[Any, int]] | None:
+        """Of an expression over one column that follows from time: whose it is, and the last instant of each of its values."""
+        read = {(column.table, column.name.lower()) for column in tree.find_all(exp.Column)}
+        owners = [
+            (alias, possible[name]) for table, name in read for alias, possible in entries.items()
+            if name in possible and table in ("", alias)
+        ]  # fmt: skip
+        if len(read) != 1 or len(owners) != 1:
+            return None
+        alias, known = owners[0]
+        copy = tree.copy()
+        for column in list(copy.find_all(exp.Column)):
+            new = exp.column("v")
+            copy = new if column is copy else copy
+            column.replace(new)
+        listed = ", ".join(f"({_literal(value)}, {last})" for value, last in known.items())
+        sql = f"SELECT {copy.sql('duckdb')}, MAX(last) FROM (VALUES {listed}) AS known(v, last) GROUP BY 1"
+        return alias, dict(self.database.execute(sql).fetchall()) if known else {}
+
+    def projected(self, tree: exp.Expression, names: list[str]) -> Possible:
+        """What of a selection, a projection or a union of such follows from time."""
+        if isinstance(tree, exp.Subquery):
+            return self.projected(tree.this, names)
+        if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
+            one, other = (self.projected(side, names) for side in (tree.this, tree.expression))
+            values = {name: {*one[name], *other[name]} for name in one.keys() & other.keys()}
+            return {
+                name: {value: max(one[name].get(value, -1), other[name].get(value, -1)) for value in some}
+                for name, some in values.items()
+            }
+        shape = {part for part, value in tree.args.items() if value} - {"expressions", "from_", "where"}
+        if not isinstance(tree, exp.Select) or shape or tree.args.get("from_") is None or len(tree.expressions) != len(names):
+            return {}
+        window = tree.args["from_"].this.args.get("window") or _alias_window(tree.args["from_"].this)
+        if window is not None and window.args["kind"] != "UNBOUNDED":
+            return {}
+        entries = dict(self.entries(tree))
+        found = [(name, self.values(_bare(item), entries)) for name, item in zip(names, tree.expressions, strict=True)]
+        return {name.lower(): values[1] for name, values in found if values is not None}
 
     def monotonic(self, tree: exp.Expression) -> bool:
         """Rows never go away, by the look of it."""
@@ -515,8 +620,62 @@ def _renamed(found: TupleStream | VaryingRelation, alias: exp.TableAlias) -> Tup
     names = [column.name for column in alias.args.get("columns") or ()] or [name for name, _ in found.columns]
     columns = [(name, kind) for name, (_, kind) in zip(names, found.columns, strict=True)]
     if isinstance(found, TupleStream):
-        return TupleStream(columns, found.tuples)
-    return VaryingRelation(columns, found.bags)
+        return TupleStream(columns, found.tuples, _again(found.possible, found.columns, names))
+    return VaryingRelation(columns, found.bags, possible=_again(found.possible, found.columns, names))
+
+
+def _again(possible: Possible, columns: list[tuple[str, str]], names: list[str]) -> Possible:
+    return {new.lower(): possible[old.lower()] for (old, _), new in zip(columns, names, strict=True) if old.lower() in possible}
+
+
+def _bare(item: exp.Expression) -> exp.Expression:
+    inner = item.this if isinstance(item, exp.Alias) else item
+    return inner.unnest()
+
+
+def _outer(tree: exp.Select) -> bool:
+    return any(join.args.get("side") for join in tree.args.get("joins") or ())
+
+
+def _closing(tree: exp.Select) -> list[list[exp.Expression]]:
+    """The values that may close a row, each as the entries of FROM have it: keys of GROUP BY, or what a join equates."""
+    conditions = [join.args["on"] for join in tree.args.get("joins") or () if join.args.get("on")]
+    conditions += [tree.args["where"].this] if tree.args.get("where") else []
+    parts = [
+        part.unnest()
+        for condition in conditions
+        for part in (condition.flatten() if isinstance(condition, exp.And) else [condition])
+    ]
+    pairs = [(part.this.unnest(), part.expression.unnest()) for part in parts if isinstance(part, exp.EQ)]
+    pairs = [pair for one, two in pairs for pair in ((one, two), (two, one))]
+    if tree.args.get("group") is None:
+        return [[one, two] for one, two in pairs[::2]]
+    result = []
+    for key in tree.args["group"].expressions:
+        value = _bare(key)
+        result.append([value])
+        for one, two in pairs:
+            around = value.copy()
+            places = [node for node in around.walk() if node == one]
+            for place in places:
+                place.replace(two.copy())
+            if places:
+                result.append([value, two.copy() if value == one else around])
+    return result
+
+
+def _closed(maps: list[dict[Any, int]], value: Any) -> int:
+    """The first instant at which all are beyond a value; a row without one is never final."""
+    if value is None:
+        return -1
+    return max(1 + max(_not_beyond(known, value), default=-1) for known in maps)
+
+
+def _not_beyond(known: dict[Any, int], value: Any) -> list[int]:
+    """The instants of the values that are no larger, or, if they fall, no smaller."""
+    by_time = sorted(known, key=lambda entry: known[entry])
+    falling = bool(known) and by_time[-1] < by_time[0]
+    return [last for one, last in known.items() if (one >= value if falling else one <= value)]
 
 
 def _places(stream: TupleStream, columns: list[exp.Expression]) -> list[int]:

@@ -29,10 +29,13 @@ from headgate.plan.nodes import (
     Dstream,
     Exploded,
     Filter,
+    Final,
     Istream,
     Join,
+    Needed,
     Node,
     Now,
+    Passed,
     Piped,
     Project,
     Range,
@@ -125,12 +128,16 @@ def _read_below(node: Node, needed: set[str]) -> tuple[set[str], ...]:
                     return (needed & every(child),)
                 case Rows(by=by) if arrival_ordered(child):
                     return (needed & every(child) | {name.lower() for name in by},)
-                case Values(column=column):
+                case Values(column=column) | Passed(column=column):
                     return (needed & every(child) | {column.lower()},)
+                case Final(reads=reads):
+                    return (needed & every(child) | reads,)
                 case Rows():
                     return (every(child),)
         case Exploded(child, generator):
             return (needed & every(child) | generator.columns,)
+        case Needed(_, until):
+            return (needed | until.columns,)
         case Distinct(child) | Istream(child) | Dstream(child):
             return (every(child),)
 
@@ -150,6 +157,8 @@ def _over(node: Node, below: tuple[Node, ...], needs: Needs) -> Node:
         case Union(left, right):
             places = _places(node, needed)
             return replace(node, left=_at(places, left, below[0]), right=_at(places, right, below[1]))
+        case Needed(child):
+            return replace(node, child=_exact(cast(Relation, below[0]), needs[child]))
         case Istream(child) | Rstream(child):
             return replace(node, child=_exact(cast(Relation, below[0]), needs[child]))
         case Window(Source() as source, Rows() | Values()) if (read := _read_below(node, needed)[0]) < every(source):

@@ -18,9 +18,12 @@ from headgate.plan.nodes import (
     Equality,
     Exploded,
     Filter,
+    Final,
     Join,
+    Needed,
     Node,
     Now,
+    Passed,
     Project,
     Range,
     Ranked,
@@ -102,6 +105,8 @@ def _over(node: Node, below: tuple[Node, ...]) -> Node:
             again = tuple(fresh(f"e{i}", taken) for i in range(len(made)))
             read = _read(generator, _places(child, below[0]))
             return replace(node, child=below[0], generator=read, made=again)  # type: ignore[arg-type]
+        case Needed(child, until):
+            return replace(node, child=below[0], until=_read(until, _places(child, below[0])))  # type: ignore[arg-type]
         case Window(child):
             return _window(node, cast(Stream, below[0]), _places(child, below[0]))
         case _:
@@ -118,7 +123,11 @@ def _window(node: Window, child: Stream, values: _Values) -> Relation:
             frame = replace(frame, by=_columns(by, values))
         case Values(column=column) if column.lower() in values:  # its text reads the column under its name
             raise _Opaque
-        case Now() | Unbounded() | Range() | Values():
+        case Passed(column=column) if column in values:
+            raise _Opaque
+        case Final(reads=reads) if reads & values.keys():
+            raise _Opaque
+        case Now() | Unbounded() | Range() | Values() | Final() | Passed():
             pass
     return replace(node, child=child, frame=frame, stamp=stamp, arrival=arrival)
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from headgate.errors import Broken
 from headgate.plan.nodes import Node
-from headgate.plan.rewrites import columns, common, filters, projections, trivial
+from headgate.plan.rewrites import columns, common, filters, partners, projections, trivial
 
 Rule: TypeAlias = Callable[[Node], Node]
 
@@ -21,6 +21,7 @@ RULES: dict[str, Rule] = {
     "filters pushed down": filters.pushed_down,
     "trivial parts dropped": trivial.dropped,
     "projections merged": projections.merged,
+    "partners by time": partners.limited,
     "columns narrowed": columns.narrowed,
 }
 """Common parts come first: they are recognized before anything is moved into one of them and not into the other."""

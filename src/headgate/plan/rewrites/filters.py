@@ -12,6 +12,7 @@ A condition moves part by part (what stands between its ANDs), each as far as it
     σ ρ R       = ρ σ R               if it reads only columns by which every analytic function partitions
     σ W Istream R = W Istream σ R     for time windows, and Dstream, Rstream: how often a row comes or goes at an instant
                                       follows from how often it is there, and a time window looks at no other tuple
+    σ N R       = N σ R               which of two sides' rows are still needed follows from each row alone
     σ W S       = W σ S               for a row window only if it reads nothing but the partition: other parts decide which tuples
                                       are among the last, or how large the largest value is
 
@@ -31,10 +32,13 @@ from headgate.plan.nodes import (
     Equality,
     Exploded,
     Filter,
+    Final,
     Istream,
     Join,
+    Needed,
     Node,
     Now,
+    Passed,
     Piped,
     Project,
     Range,
@@ -92,7 +96,7 @@ def _pushed(node: Filter) -> Relation | None:
                 return replace(union, left=Filter(left, down), right=Filter(right, other))
 
             return _split(node, _within(theirs), to_both)
-        case Weight(child) | Distinct(child) | Exploded(child) as single:
+        case Weight(child) | Distinct(child) | Exploded(child) | Needed(child) as single:
             return _split(node, _within(names(child)), lambda down: replace(single, child=Filter(child, down)))
         case Aggregate(child, keys) as aggregate:
             values = _values(keys)
@@ -111,11 +115,11 @@ def _pushed(node: Filter) -> Relation | None:
 
 def _below_window(node: Filter, window: Window) -> Relation | None:
     match window.frame:
-        case Now() | Unbounded() | Range():
+        case Now() | Unbounded() | Range() | Final():
             allowed = _within(names(window.child))
         case Rows(by=by):  # what slides by rows counts them in each partition
             allowed = _within(by)
-        case Values():
+        case Values() | Passed():
             return None
 
     def below(down: Expression) -> Relation:

@@ -1,0 +1,428 @@
+"""Monotone functions of whole numbers, step by step, and how far one must go for their value to change: pure text and numbers.
+
+A function such as `time / 60` or `DATE_TRUNC('minute', at)` is a chain of steps over one column. All values are whole numbers
+here: a TIMESTAMP is counted in microseconds, a DATE in days, both in UTC. Each step never falls, or never rises, so it can be
+undone as far as is needed: where its result lies beyond a value, its argument lies beyond another one.
+
+    y > v, y = x DIV 60    ⇔    x > (v + 1) * 60 - 1      (v >= 0)
+    y > v, y = -x          ⇔    x < -v
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import cache
+from typing import TypeAlias, assert_never
+
+import sqlglot
+from sqlglot import exp
+
+from headgate.catalog import MICROSECONDS_PER_UNIT
+from headgate.plan.expressions import INTEGRAL
+from headgate.plan.frozen import frozen
+
+DAY = MICROSECONDS_PER_UNIT["DAY"]
+MONDAY = 4 * DAY
+"""The first Monday since 1970."""
+
+
+@frozen
+class Shift:
+    """x + by"""
+
+    by: int
+
+
+@frozen
+class Scale:
+    """x * by"""
+
+    by: int
+
+
+@frozen
+class Divided:
+    """x DIV by: what is left over is dropped, towards zero."""
+
+    by: int
+
+
+@frozen
+class Floored:
+    """The whole number at or below x / by, for by > 0."""
+
+    by: int
+
+
+@frozen
+class Truncated:
+    """The last multiple of `by` at or below x, for by > 0."""
+
+    by: int
+
+
+@frozen
+class Calendar:
+    """The first instant of the month, quarter or year in which x lies, in microseconds."""
+
+    unit: str
+
+    @property
+    def longest(self) -> int:
+        return {"MONTH": 31, "QUARTER": 92, "YEAR": 366}[self.unit] * DAY
+
+
+Step: TypeAlias = Shift | Scale | Divided | Floored | Truncated | Calendar
+Steps: TypeAlias = tuple[Step, ...]
+
+
+@frozen
+class Chain:
+    """A function of one column; `kind` is what its values are: a whole number, a TIMESTAMP or a DATE."""
+
+    column: str
+    steps: Steps
+    kind: str
+
+    def behind(self, earlier: Chain) -> Steps | None:
+        """The steps that lead from an earlier function of the same column to this one; None if it is not on the way."""
+        count = len(earlier.steps)
+        return self.steps[count:] if self.column == earlier.column and self.steps[:count] == earlier.steps else None
+
+
+@frozen
+class Closer:
+    """When a value stops to occur: `lag` instants after time, by these steps, has gone beyond it."""
+
+    steps: Steps
+    lag: int = 0
+
+    def later(self, steps: Steps, lag: int = 0) -> Closer:
+        return Closer((*self.steps, *steps), self.lag + lag)
+
+
+def closes(closers: Iterable[Closer], value: str) -> str:
+    """The first instant at which none of them lets the value occur any more."""
+    instants = sorted({_plus(passed(closer.steps, value), closer.lag) for closer in closers})
+    return instants[0] if len(instants) == 1 else f"GREATEST({', '.join(instants)})"
+
+
+# there and back, in SQL
+
+
+def applied(steps: Steps, value: str) -> str:
+    """The value of the function."""
+    for step in steps:
+        value = _forward(step, value)
+    return value
+
+
+def _forward(step: Step, x: str) -> str:
+    match step:
+        case Shift(by):
+            return _plus(x, by)
+        case Scale(by):
+            return f"({x} * {by})"
+        case Divided(by):
+            return f"({x} DIV {by})"
+        case Floored(by):
+            return f"(({x} - PMOD({x}, {by})) DIV {by})"
+        case Truncated(by):
+            return f"({x} - PMOD({x}, {by}))"
+        case Calendar(unit):
+            return f"UNIX_MICROS(DATE_TRUNC('{unit}', TIMESTAMP_MICROS({x})))"
+        case _:
+            assert_never(step)
+
+
+def passed(steps: Steps, value: str) -> str:
+    """The smallest x at which the function is beyond the value: larger, or smaller if it falls. From there on it stays so."""
+    beyond, rises = _beyond(steps, value, rising(steps))
+    assert rises
+    return _plus(beyond, 1)
+
+
+def _beyond(steps: Steps, value: str, rises: bool) -> tuple[str, bool]:
+    """What x must exceed (or, if the second is false, fall below) for the function to exceed (or fall below) the value."""
+    for step in reversed(steps):
+        value = _back(step, value, rises)
+        rises = rises == _rising(step)
+    return value, rises
+
+
+def _back(step: Step, v: str, rises: bool) -> str:
+    match step:
+        case Shift(by):
+            return _plus(v, -by)
+        case Scale(by):
+            v = v if by > 0 else f"(-{v})"
+            return _floor(v, abs(by)) if rises == (by > 0) else _ceiling(v, abs(by))
+        case Divided(by):
+            c = abs(by)
+            v = v if by > 0 else f"(-{v})"
+            if rises == (by > 0):
+                return f"(CASE WHEN {v} < 0 THEN {v} * {c} ELSE ({v} + 1) * {c} - 1 END)"
+            return f"(CASE WHEN {v} > 0 THEN {v} * {c} ELSE ({v} - 1) * {c} + 1 END)"
+        case Floored(by):
+            return f"(({v} + 1) * {by} - 1)" if rises else f"({v} * {by})"
+        case Truncated(by):
+            return f"({v} - PMOD({v}, {by}) + {by - 1})" if rises else f"({v} + PMOD(-{v}, {by}))"
+        case Calendar(unit):
+            begin = f"DATE_TRUNC('{unit}', TIMESTAMP_MICROS({v}))"
+            length = {"MONTH": "'1' MONTH", "QUARTER": "'3' MONTH", "YEAR": "'1' YEAR"}[unit]
+            following = f"UNIX_MICROS({begin} + INTERVAL {length})"
+            return f"({following} - 1)" if rises else f"(CASE WHEN UNIX_MICROS({begin}) = {v} THEN {v} ELSE {following} END)"
+        case _:
+            assert_never(step)
+
+
+def _plus(x: str, by: int) -> str:
+    return x if not by else f"({x} {'+' if by > 0 else '-'} {abs(by)})"
+
+
+def _floor(v: str, by: int) -> str:
+    return v if by == 1 else f"(({v} - PMOD({v}, {by})) DIV {by})"
+
+
+def _ceiling(v: str, by: int) -> str:
+    return v if by == 1 else f"(({v} + PMOD(-{v}, {by})) DIV {by})"
+
+
+# which way, and how far
+
+
+def rising(steps: Steps) -> bool:
+    """Whether the function never falls while its argument rises; otherwise it never rises."""
+    return sum(not _rising(step) for step in steps) % 2 == 0
+
+
+def _rising(step: Step) -> bool:
+    return not isinstance(step, Scale | Divided) or step.by > 0
+
+
+def reach(there: Steps, back: Steps) -> int | None:
+    """By how much at most `passed(back, applied(there, x))` exceeds x; None if that grows with x."""
+    slope, low, high = Fraction(1), Fraction(0), Fraction(0)
+    for step in there:
+        factor, least, most = _forward_bounds(step)
+        ends = (low * factor, high * factor)
+        slope, low, high = slope * factor, min(ends) + least, max(ends) + most
+    for step in reversed(back):
+        factor, least, most = _back_bounds(step)
+        ends = (low * factor, high * factor)
+        slope, low, high = slope * factor, min(ends) + least, max(ends) + most
+    return -int(-high // 1) + 1 if slope == 1 else None
+
+
+def _forward_bounds(step: Step) -> tuple[Fraction, Fraction, Fraction]:
+    """By what a step multiplies, and between which numbers lies what it adds to that."""
+    one, none = Fraction(1), Fraction(0)
+    match step:
+        case Shift(by):
+            return one, Fraction(by), Fraction(by)
+        case Scale(by):
+            return Fraction(by), none, none
+        case Divided(by):
+            rest = Fraction(abs(by) - 1, abs(by))
+            return Fraction(1, by), -rest, rest
+        case Floored(by):
+            return Fraction(1, by), -Fraction(by - 1, by), none
+        case Truncated(by):
+            return one, Fraction(1 - by), none
+        case Calendar():
+            return one, Fraction(1 - step.longest), none
+        case _:
+            assert_never(step)
+
+
+def _back_bounds(step: Step) -> tuple[Fraction, Fraction, Fraction]:
+    one, none = Fraction(1), Fraction(0)
+    match step:
+        case Shift(by):
+            return one, Fraction(-by), Fraction(-by)
+        case Scale(by):
+            rest = Fraction(abs(by) - 1, abs(by))
+            return Fraction(1, by), -rest, rest
+        case Divided(by):
+            return Fraction(by), Fraction(1 - abs(by)), Fraction(abs(by) - 1)
+        case Floored(by):
+            return Fraction(by), none, Fraction(by - 1)
+        case Truncated(by):
+            return one, none, Fraction(by - 1)
+        case Calendar():
+            return one, none, Fraction(step.longest)
+        case _:
+            assert_never(step)
+
+
+# from text
+
+
+def kind_of(type_name: str) -> str | None:
+    """What values of a type count: whole numbers, microseconds or days; None for types that are none of these."""
+    if type_name in INTEGRAL:
+        return "integer"
+    if type_name.startswith("TIMESTAMP"):
+        return "timestamp"
+    return "date" if type_name == "DATE" else None
+
+
+def as_number(sql: str, kind: str) -> str:
+    """A value of that kind as a whole number."""
+    match kind:
+        case "timestamp":
+            return f"UNIX_MICROS({sql})"
+        case "date":
+            return f"DATEDIFF({sql}, DATE '1970-01-01')"
+        case _:
+            return f"CAST({sql} AS BIGINT)"
+
+
+def chain(sql: str, types: dict[str, str]) -> Chain | None:
+    """The text as a chain over one column; `types` are those of the columns, by name in lower case. None if it is none."""
+    tree = _parsed(sql)
+    return None if tree is None else _chain(tree, types)
+
+
+@cache
+def _parsed(sql: str) -> exp.Expression | None:
+    try:
+        return sqlglot.parse_one(sql, read="spark")
+    except sqlglot.errors.SqlglotError:
+        return None
+
+
+def _chain(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
+    match tree:
+        case exp.Paren():
+            return _chain(tree.this, types)
+        case exp.Column() if not tree.table:
+            kind = kind_of(types.get(tree.name.lower(), ""))
+            return Chain(tree.name.lower(), (), kind) if kind is not None else None
+        case exp.Sub(expression=exp.Mod() | exp.Paren() as rest) if (by := _remainder_of(tree.this, rest)) is not None:
+            return _then(_chain(tree.this, types), "integer", (Divided(by), Scale(by)))
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.IntDiv() | exp.Neg():
+            return _arithmetic(tree, types)
+        case exp.Cast():
+            return _cast(_chain(tree.this, types), kind_of(_type(tree.to)))
+        case exp.Floor() | exp.Ceil() if not tree.args.get("decimals") and not tree.args.get("to"):
+            return _then(_chain(tree.this, types), "integer", ())
+        case _:
+            return _function(tree, types)
+
+
+def _function(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
+    argument: exp.Expression | None = tree.this
+    match tree:
+        case exp.UnixSeconds() | exp.StrToUnix():
+            steps: Steps = (Floored(1_000_000),)
+        case exp.UnixMillis():
+            steps = (Floored(1_000),)
+        case exp.UnixMicros():
+            steps = ()
+        case exp.TsOrDsToDate():
+            return _cast(_chain(tree.this, types), "date")
+        case exp.TimestampTrunc():
+            return _then(_cast(_chain(tree.this, types), "timestamp"), "timestamp", _truncated(tree.args["unit"].name))
+        case exp.DateTrunc():
+            days = _truncated(tree.args["unit"].name)
+            inside = _then(_cast(_chain(tree.this, types), "date"), "date", (Scale(DAY), *days) if days is not None else None)
+            return _then(inside, "date", (Floored(DAY),))
+        case exp.Anonymous(expressions=[argument]) if tree.name.upper() in MADE:
+            found = _then(_chain(argument, types), "integer", (Scale(MADE[tree.name.upper()]),))
+            return Chain(found.column, found.steps, "timestamp") if found is not None else None
+        case _:
+            return None
+    found = _then(_chain(argument, types), "timestamp", steps) if argument is not None else None
+    return Chain(found.column, found.steps, "integer") if found is not None else None
+
+
+MADE = {"TIMESTAMP_SECONDS": 1_000_000, "TIMESTAMP_MILLIS": 1_000, "TIMESTAMP_MICROS": 1}
+MONTHS = {"MONTH": "MONTH", "MON": "MONTH", "MM": "MONTH", "QUARTER": "QUARTER", "YEAR": "YEAR", "YYYY": "YEAR", "YY": "YEAR"}
+
+
+def _truncated(unit: str) -> Steps | None:
+    unit = unit.upper()
+    if unit in MONTHS:
+        return (Calendar(MONTHS[unit]),)
+    if unit == "WEEK":
+        return (Shift(-MONDAY), Truncated(MICROSECONDS_PER_UNIT[unit]), Shift(MONDAY))
+    if unit in ("DD", "DAY"):
+        return (Truncated(DAY),)
+    return (Truncated(MICROSECONDS_PER_UNIT[unit]),) if unit in MICROSECONDS_PER_UNIT else None
+
+
+def _then(inside: Chain | None, kind: str, steps: Steps | None) -> Chain | None:
+    """The chain with more steps behind it, if its values are of that kind."""
+    if inside is None or inside.kind != kind or steps is None:
+        return None
+    return Chain(inside.column, (*inside.steps, *steps), kind)
+
+
+def _cast(inside: Chain | None, kind: str | None) -> Chain | None:
+    if inside is None or kind is None:
+        return None
+    steps: dict[tuple[str, str], Steps] = {
+        ("timestamp", "integer"): (Floored(1_000_000),), ("timestamp", "date"): (Floored(DAY),),
+        ("date", "timestamp"): (Scale(DAY),), ("integer", "timestamp"): (Scale(1_000_000),),
+    }  # fmt: skip
+    more = () if inside.kind == kind else steps.get((inside.kind, kind))
+    return Chain(inside.column, (*inside.steps, *more), kind) if more is not None else None
+
+
+def _arithmetic(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
+    if isinstance(tree, exp.Neg):
+        return _then(_chain(tree.this, types), "integer", (Scale(-1),))
+    left, right = tree.this, tree.expression
+    if isinstance(right, exp.Interval):
+        length = _microseconds(right)
+        sign = {exp.Add: 1, exp.Sub: -1}.get(type(tree))
+        return _then(_chain(left, types), "timestamp", (Shift(sign * length),)) if length is not None and sign else None
+    constant, other = _whole(right), left
+    if constant is None and not isinstance(tree, exp.IntDiv):
+        constant, other = _whole(left), right
+    if constant is None:
+        return None
+    match tree:
+        case exp.Add():
+            steps: Steps = (Shift(constant),)
+        case exp.Sub():
+            steps = (Shift(-constant),) if other is left else (Scale(-1), Shift(constant))
+        case exp.Mul() if constant:
+            steps = (Scale(constant),)
+        case exp.IntDiv() if constant:
+            steps = (Divided(constant),)
+        case _:
+            return None
+    return _then(_chain(other, types), "integer", steps)
+
+
+def _remainder_of(value: exp.Expression, rest: exp.Expression) -> int | None:
+    """By which number `rest` is the remainder of `value`: x - x % 60 is x, less what is left over."""
+    rest = rest.unnest()
+    by = _whole(rest.expression) if isinstance(rest, exp.Mod) and rest.this.unnest() == value.unnest() else None
+    return by or None
+
+
+def _whole(tree: exp.Expression) -> int | None:
+    """A whole number that was written down."""
+    tree = tree.unnest()
+    if isinstance(tree, exp.Nullif):  # as divisors are written that might be zero
+        inside = _whole(tree.this)
+        return inside if inside != _whole(tree.expression) else None
+    if isinstance(tree, exp.Neg):
+        inside = _whole(tree.this)
+        return -inside if inside is not None else None
+    return int(tree.name) if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdigit() else None
+
+
+def _microseconds(tree: exp.Interval) -> int | None:
+    amount, unit = tree.this, tree.args.get("unit")
+    size = MICROSECONDS_PER_UNIT.get(unit.name.upper().removesuffix("S")) if isinstance(unit, exp.Var) else None
+    number = amount.name if isinstance(amount, exp.Literal) else ""
+    return int(number) * size if size is not None and number.removeprefix("-").isdigit() else None
+
+
+def _type(tree: exp.Expression) -> str:
+    return str(tree.sql("spark")).split("(")[0]

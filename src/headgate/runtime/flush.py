@@ -1,0 +1,36 @@
+"""Slow flush: the results of an epoch that are too many to go out at once, cut into pieces.
+
+What comes in are the files of an epoch's results, in any order; what goes out is a file a piece, each with no more rows than it
+may have, one behind the other in order of time. A piece may end in the middle of an instant. The cut is a Spark job of its own
+over those files, for the epochs that need it: a sort within the epoch's own statement would make Spark compute that twice, the
+first time to find out where to cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from headgate.runtime.staging import staged
+from headgate.sinks import shape
+
+WRITTEN = re.compile(r"part-(\d+)-.*-c(\d+)\b.*")
+"""How Spark names what it writes: by the task, and by how many files the task had written before."""
+
+
+def pieces(session: SparkSession, files: Sequence[Path], most_rows: int, staging: Path) -> list[Path]:
+    """The rows of the files, in order; the files themselves go."""
+    frame = shape.rows_of(session, files)
+    folder = staged(frame.orderBy(*shape.by_time(frame)), staging, most_rows=most_rows)
+    for file in files:
+        file.unlink()
+    return sorted(folder.glob("*.parquet"), key=_place)
+
+
+def _place(file: Path) -> tuple[int, int]:
+    found = WRITTEN.fullmatch(file.name)
+    assert found is not None, f"Spark names its files otherwise: {file.name}"
+    return int(found[1]), int(found[2])
