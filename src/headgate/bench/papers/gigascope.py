@@ -43,23 +43,22 @@ WARM_UP_TURNS = 8
 COLUMNS = "protocol INT, srcip INT, destip INT, srcport INT, destport INT"
 FLOW = "protocol, srcip, destip, srcport, destport"
 BUCKET_US = 10 * SECOND_US
-BUCKET = "[RANGE 10 SECONDS SLIDE 10 SECONDS]"
+TIME_BUCKET = "UNIX_SECONDS(ELEMENT_TIME) DIV 10 AS tb"
 
 
 def flows(*interfaces: str) -> str:
-    """How many packets of each flow there were in each bucket, on all these interfaces together."""
-    merged = " UNION ALL ".join(f"SELECT {FLOW} FROM {interface} {BUCKET}" for interface in interfaces)
-    return f"SELECT {FLOW}, COUNT(*) AS cnt FROM ({merged}) GROUP BY {FLOW}"
+    """How many packets of each flow there were in each bucket, on all these interfaces together; put out when it is closed."""
+    merged = " UNION ALL ".join(f"SELECT {TIME_BUCKET}, {FLOW} FROM {interface}" for interface in interfaces)
+    return f"SELECT tb, {FLOW}, COUNT(*) AS cnt FROM ({merged}) GROUP BY tb, {FLOW} EMIT FINAL"
 
 
-MERGE = f"SET range = 'half-open'; CREATE QUERY flows AS SELECT ISTREAM(*) FROM ({flows(*BUSY, SILENT)});"
+MERGE = f"CREATE QUERY flows AS {flows(*BUSY, SILENT)};"
 JOIN = (
-    "SET heartbeats = 'operator'; SET range = 'half-open'; "
-    f"CREATE VIEW flow1 AS {flows('main1', SILENT)}; CREATE VIEW flow2 AS {flows('main2')}; "
-    f"CREATE QUERY full_flow AS SELECT ISTREAM({FLOW}, flow1.cnt AS cnt1, flow2.cnt AS cnt2) "
-    f"FROM flow1 FULL JOIN flow2 USING ({FLOW});"
+    f"SET heartbeats = 'operator'; CREATE VIEW flow1 AS {flows('main1', SILENT)}; CREATE VIEW flow2 AS {flows('main2')}; "
+    f"CREATE QUERY full_flow AS SELECT tb, {FLOW}, flow1.cnt AS cnt1, flow2.cnt AS cnt2 "
+    f"FROM flow1 FULL JOIN flow2 USING (tb, {FLOW}) EMIT FINAL;"
 )
-BUSY_MERGE = f"SET range = 'half-open'; CREATE QUERY flows AS SELECT ISTREAM(*) FROM ({flows(*BUSY)});"
+BUSY_MERGE = f"CREATE QUERY flows AS {flows(*BUSY)};"
 
 PAPER = {"merge": {30: "420 MB"}, "merge and full outer join": {60: "520 MB"}}
 
