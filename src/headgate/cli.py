@@ -295,7 +295,7 @@ def bench(
 @bench_app.command("papers")
 def bench_papers(
     only: Annotated[list[str] | None, typer.Option(help="Only this experiment; can be given several times.")] = None,
-    seconds: Annotated[float, typer.Option(help="How long streams flow; the other experiments in proportion.", min=3)] = 45,
+    seconds: Annotated[float, typer.Option(help="How long streams flow; the other experiments in proportion.", min=3)] = 36,
     write: Annotated[Path | None, typer.Option(help="The folder of documentation to write figures and plots to.")] = None,
 ) -> None:
     """The experiments of the papers on heartbeats, and the same live beside Structured Streaming: about ten minutes."""

@@ -33,7 +33,7 @@ LAGGING_ROWS = 50
 SPAN = 1_000
 """Ticks of a round; windows are a tenth of that."""
 
-WARM_UP_ROUNDS = 4
+WARM_UP_ROUNDS = 3
 
 SCRIPT = """
 SET estimation = 'off'; SET heartbeats = '{strategy}';

@@ -34,9 +34,8 @@ PUSHES = 4
 """How many times a second packets are handed over."""
 
 FLOWS = 400
-LEAST_SECONDS = 30
 
-TURNS = 50
+TURNS = 40
 TURN_ROWS = 5_000
 WARM_UP_TURNS = 8
 

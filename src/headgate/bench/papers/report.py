@@ -18,7 +18,7 @@ from headgate.runtime.session import started
 Experiment: TypeAlias = Literal["stream-mill", "gigascope", "flexible-time", "native"]
 EXPERIMENTS: tuple[Experiment, ...] = ("stream-mill", "gigascope", "flexible-time", "native")
 
-SECONDS = 45.0
+SECONDS = 36.0
 """What the others' lengths are in proportion to: how long Stream Mill's streams flow on the clock moved by hand."""
 
 
@@ -68,11 +68,11 @@ def turns(name: Experiment, seconds: float) -> int:
 
 
 def least(seconds: float) -> float:
-    return max(10.0, seconds * 2 / 3)
+    return max(10.0, seconds * 0.8)
 
 
 def rounds(seconds: float) -> int:
-    return max(3, round(seconds / 5))
+    return max(3, round(seconds / 6))
 
 
 def native_seconds(seconds: float) -> float:
