@@ -25,11 +25,11 @@ from headgate.engine import Engine
 from headgate.heartbeat.clock import ManualClock
 
 STRATEGIES = ("query", "operator", "memory-aware")
-KEYS = {"selective": 20_000, "proliferative": 100}
+KEYS = {"selective": 5_000, "proliferative": 100}
 """How many keys there are: with few of them each tuple finds many partners."""
 
 ROWS = 5_000
-LAGGING_ROWS = 50
+LAGGING_ROWS = 100
 SPAN = 1_000
 """Ticks of a round; windows are a tenth of that."""
 
