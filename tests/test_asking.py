@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jars import add_jars
-from kafka_broker import broker, create_topic, produce
 from pyspark.sql import SparkSession
 
 from headgate import Engine, ManualClock, UserError
@@ -70,7 +66,7 @@ def test_a_quiet_stream_is_asked_when_another_waits_for_it(spark: SparkSession, 
         engine.step()
         assert found(engine) == [(at(-1), "+", 5)], "others of that instant may still come, but nothing before it"
         assert "held back by outside" in str(engine.query("q").why())
-        assert "released by the clock, in 2.0 s at the latest" in str(engine.query("q").why())
+        assert "released by the clock, in 2.0 s, if all" in str(engine.query("q").why())
         clock.move_by(2 * SECOND)
         engine.step()
         assert found(engine) == [(at(-1), "+", 5), (at(1), "+", 1)]
@@ -123,33 +119,3 @@ def test_files_are_read_up_to_the_last_look_that_left_nothing(spark: SparkSessio
         engine.step()
         assert [row for *_, row in found(engine)] == [5, 6, 1]
         assert engine.late("outside") == {}
-
-
-@pytest.fixture(scope="module")
-def kafka(spark: SparkSession) -> Iterator[str]:
-    add_jars(spark, "kafka")
-    with broker() as servers:
-        yield servers
-
-
-def test_kafka_knows_when_all_of_a_topic_has_been_read(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
-    """A backlog in two partitions, of which one is a minute behind the other: no clock makes any of it late."""
-    create_topic(kafka, "readings", partitions=2)
-    backlog = [[json.dumps({"v": 10 * part + n, "at": at(n - 60 * part).isoformat()}) for n in range(9)] for part in (0, 1)]
-    for part in (0, 1):
-        produce(kafka, "readings", backlog[part], partition=part)
-    with Engine(spark, tmp_path) as engine:
-        engine.execute(
-            "CREATE STREAM outside (v INT, at TIMESTAMP) TIMESTAMP BY at HEARTBEAT ON DEMAND WITHIN 1 SECOND "
-            f"FROM kafka OPTIONS ('kafka.bootstrap.servers' = '{kafka}', 'subscribe' = 'readings', 'maxOffsetsPerTrigger' = '4') "
-            "VALUE AS json; CREATE STREAM other (v INT, at TIMESTAMP) TIMESTAMP BY at; DISORDER OF other 0;"
-            "CREATE QUERY q AS SELECT v FROM outside UNION ALL SELECT v FROM other"
-        )
-        engine.push("other", [(100, at(5)), (101, at(9)), (102, at(3_600))])
-        limit = time.monotonic() + 120
-        engine.run(until=lambda: engine.query("q").count >= 20 or time.monotonic() > limit)
-        assert engine.counts("outside") == {"taken": 18}
-        assert engine._inputs.inlets["outside"].position["batch"] >= 4, "it came in pieces"
-        values = [value for *_, value in found(engine)]
-        assert values == [*range(10, 19), *range(6), 100, 6, 7, 8, 101]
-        assert "heartbeat from the clock on demand" in str(engine.query("q").why())

@@ -40,6 +40,13 @@ def test_every_example_of_the_page_on_sources_compiles() -> None:
     assert len(catalog.streams) == 5
 
 
+def test_every_example_of_the_page_on_time_compiles() -> None:
+    catalog = Catalog()
+    for block in blocks("docs/time.md", "cql"):
+        define(block, catalog)
+    assert set(catalog.streams) == {"temperature", "pressure", "clicks"}
+
+
 @pytest.mark.spark
 def test_every_example_of_the_language_page_runs(spark: SparkSession, tmp_path: Path) -> None:
     """Not only compiled: each query goes through an epoch on Spark, over rows that reach most of them."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from duck import bound as plan_of
 from generator import cases
@@ -27,9 +29,11 @@ from headgate.heartbeat.in_force import all_rows
 from headgate.heartbeat.manager import Heartbeats, progress
 from headgate.heartbeat.saved import restore, saved
 from headgate.heartbeat.why import why
+from headgate.log.log import Log
 from headgate.plan.ends import Span, ends
 from headgate.plan.rewrites.driver import rewritten
 from headgate.runtime.asking import Asking
+from headgate.runtime.due import due
 from headgate.sources.streaming import caught_up
 from headgate.testing.cases import Case
 from headgate.testing.reference import evaluate
@@ -412,7 +416,8 @@ def test_why_says_how_long_the_clock_will_take_and_that_a_reader_lags() -> None:
     assert "held back by outside" in text
     assert "from the clock on demand, within 1 minute of its largest timestamp and the time since" in text
     assert "what it was sent in the last 3.0 s is not known to be read" in text
-    assert "released by the clock, in 62.0 s at the latest" in text
+    assert "released by the clock, in 62.0 s, if all that is there has been read by then\n" in text
+    assert "timeout" not in text, "it does not hold here"
     assert (
         "inside   complete up to 1970-01-02 00:00:03.999999+00:00, stamped by the engine, heartbeat from the clock on demand"
         in text
@@ -452,16 +457,36 @@ def spans(query: str) -> dict[str, set[Span]]:
 
 
 def test_windows_let_go_at_known_instants() -> None:
-    assert spans("SELECT ISTREAM(v) FROM inside [RANGE 5 SECONDS]") == {"inside": {Span(), Span(5 * SECOND + 1, 5 * SECOND + 1)}}
+    assert spans("SELECT v FROM inside [RANGE 5 SECONDS]") == {"inside": {Span(), Span(5 * SECOND + 1, 5 * SECOND + 1)}}
+    assert spans("SELECT ISTREAM(v) FROM inside [RANGE 5 SECONDS]") == {"inside": {Span()}}
     assert spans("SELECT v FROM ticks [ROWS 5]") == {"ticks": {Span()}}
     assert spans("SELECT v FROM ticks [RANGE 9 SLIDE 10]") == {"ticks": {Span(0, 9, 10), Span(10, 19, 10)}}
     assert spans("SELECT RSTREAM(v) FROM inside [RANGE 5 SECONDS] EVERY 1 SECOND") == {
         "inside": {Span(0, 5 * SECOND + 1, SECOND)}
     }
-    inner = "SELECT ISTREAM(v) FROM ticks [RANGE 2]"
+    inner = "SELECT DSTREAM(v) FROM ticks [RANGE 2]"
     assert spans(f"SELECT v FROM ({inner}) [RANGE 5] AS x") == {"ticks": {Span(), Span(3, 3), Span(6, 6), Span(9, 9)}}
     assert Span(0, 9, 10).first(stamped=11, after=3) == 20
     assert Span(6, 6).first(stamped=11, after=30) == 31
+
+
+def test_what_is_due_follows_from_the_tuples_in_the_log(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    logs = {"s": log}
+    leaves = {"s": frozenset([Span(), Span(6, 6)])}
+    assert due(leaves, logs, reached=-1) is None
+    log.append(pa.table({"_t": [10, 40, 41]}))
+    assert due(leaves, logs, reached=-1) == 10
+    assert due(leaves, logs, reached=10) == 16, "the window lets it go"
+    assert due(leaves, logs, reached=16) == 40
+    assert due(leaves, logs, reached=16, start=40) == 41, "what was there before is not seen"
+    assert due(leaves, logs, reached=16, start=40, whole=["s"]) == 40, "but of a relation"
+    assert due(leaves, logs, reached=46) == 47
+    assert due(leaves, logs, reached=47) is None
+    log.forget(lambda chunk: False)
+    assert due(leaves, logs, reached=41) == 42, "it may be in a synopsis"
+    assert due({"s": frozenset([Span(0, 60_000)])}, logs, reached=41) == 60, "for a long time it is looked for now and then"
+    assert due(leaves, logs, reached=47) is None
 
 
 @settings(max_examples=150)

@@ -63,6 +63,12 @@ def test_parts_below_parts() -> None:
     assert described(query) == {"part(1)": "s1 s2", "part(2)": "s3", "answer": "s1 s2 s3"}
 
 
+def test_parts_of_parts_have_names_of_their_own() -> None:
+    inner = "(SELECT k, COUNT(*) AS n FROM s1 [RANGE 5] GROUP BY k)"
+    query = f"CREATE QUERY q AS SELECT x.k FROM (SELECT x.k FROM {inner} x, s2 [RANGE 5] WHERE x.k = s2.k) x, s3 [NOW] WHERE x.k = s3.k"
+    assert described(query) == {"part(1)": "s1", "part(2)": "s1 s2", "answer": "s1 s2 s3"}
+
+
 # for whom each waits: AssignLabels
 
 
@@ -174,7 +180,8 @@ def test_a_part_runs_ahead_of_the_stream_it_does_not_read(spark: SparkSession, t
         engine.push("s3", rows("c", 1))
         engine.push("s1", rows("a", 3, 5, 8))
         engine.push("s2", rows("b", 4, 5, 8))
-        assert [(epoch.part, epoch.until) for epoch in engine.step()] == [("part(1)", 7), ("answer", 0)]
+        assert [(epoch.part, epoch.until) for epoch in engine.step()] == [("part(1)", 7)]
+        assert engine.query("q").complete == 0, "without an epoch, because nothing can have happened"
         assert engine.step() == [], "nothing has changed"
         engine.push("s3", rows("c", 6))
         assert [(epoch.part, epoch.until) for epoch in engine.step()] == [("answer", 5)]

@@ -188,6 +188,8 @@ def offers(text: str, catalog: Catalog) -> list[str]:
         ("DESCRIBE w", ["warm"]),
         ("SHOW q", ["queries"]),
         ("TIMEOUT 2 mi", ["microseconds", "milliseconds", "minutes"]),
+        ("HEARTBEAT ", ["OF", "ON DEMAND", "EVERY", "NONE", "WITHIN"]),
+        ("HEARTBEAT OF b", ["bids"]),
         # names
         ("SELECT * FROM ", ["bids", "readings", "sites", "warm"]),
         ("SELECT * FROM w", ["warm"]),

@@ -7,6 +7,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,33 @@ def test_kafka_values_become_tuples_or_dead_letters(spark: SparkSession, kafka: 
     with Engine(spark, tmp_path) as engine:
         polled(engine, 2)  # also as a row of "plain"
         assert engine.counts("temperature") == {"taken": 6, "malformed": 4, "no-timestamp": 1}
+
+
+def noon(seconds: float) -> datetime:
+    return datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(seconds=seconds)
+
+
+def test_kafka_knows_when_all_of_a_topic_has_been_read(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
+    """A backlog in two partitions, of which one is a minute behind the other: no clock makes any of it late."""
+    create_topic(kafka, "readings", partitions=2)
+    backlog = [[json.dumps({"v": 10 * part + n, "at": noon(n - 60 * part).isoformat()}) for n in range(9)] for part in (0, 1)]
+    for part in (0, 1):
+        produce(kafka, "readings", backlog[part], partition=part)
+    with Engine(spark, tmp_path) as engine:
+        engine.execute(
+            "CREATE STREAM outside (v INT, at TIMESTAMP) TIMESTAMP BY at HEARTBEAT ON DEMAND WITHIN 1 SECOND "
+            f"FROM kafka OPTIONS ('kafka.bootstrap.servers' = '{kafka}', 'subscribe' = 'readings', 'maxOffsetsPerTrigger' = '4') "
+            "VALUE AS json; CREATE STREAM other (v INT, at TIMESTAMP) TIMESTAMP BY at; DISORDER OF other 0;"
+            "CREATE QUERY q AS SELECT v FROM outside UNION ALL SELECT v FROM other"
+        )
+        engine.push("other", [(100, noon(5)), (101, noon(9)), (102, noon(3_600))])
+        limit = time.monotonic() + 120
+        engine.run(until=lambda: engine.query("q").count >= 20 or time.monotonic() > limit)
+        assert engine.counts("outside") == {"taken": 18}
+        assert engine._inputs.inlets["outside"].position["batch"] >= 4, "it came in pieces"
+        values = [result.row["v"] for result in engine.query("q").results()]
+        assert values == [*range(10, 19), *range(6), 100, 6, 7, 8, 101]
+        assert "heartbeat from the clock on demand" in str(engine.query("q").why())
 
 
 def test_the_kafka_example(spark: SparkSession, kafka: str, tmp_path: Path) -> None:

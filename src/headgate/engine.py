@@ -159,7 +159,7 @@ class Engine:
         for query in self.queries():
             query.check_files()
             for fragment in (executor.fragment for executor in query.executors):
-                for stream in fragment.part.streams if fragment.epochs else ():  # one that never ran has given no heartbeat
+                for stream in fragment.part.streams if fragment.begun else ():  # one that never ran has given no heartbeat
                     self._heartbeats.give(stream, fragment.after)
         for timeline in self._heartbeats.timelines.values():
             if timeline.external and not timeline.paused:  # nobody was silent because we did not listen
@@ -667,7 +667,9 @@ class Engine:
         streams = query.streams()
         waiting = {stream: self._inputs.logs[stream].rows_after(query.reached) for stream in streams}
         now_us = self.clock.now_us()
-        return why(self._heartbeats, query.name, streams, query.reached if query.epochs else None, waiting, now_us)
+        return why(
+            self._heartbeats, query.name, streams, query.reached if query.executor.fragment.begun else None, waiting, now_us
+        )
 
     def late(self, stream: str) -> dict[Any, int]:
         """How many tuples came late, by source; a stream without SOURCE BY has the one source None."""

@@ -469,12 +469,12 @@ class Heartbeats:
     def _spoken_for(self, stream: str, others: Iterable[str], standing: Standing) -> bool:
         """Whether others that speak, or the clock, were declared to say how far a silent stream is: that is true, and silence
         only a guess."""
-        if self._clock_speaks_of(stream):
+        if self.clock_speaks_of(stream):
             return True
         told = standing.complete is not None and not self.estimated(stream)
         return told and any(self.between_streams(other, stream) for other in others)
 
-    def _clock_speaks_of(self, stream: str) -> bool:
+    def clock_speaks_of(self, stream: str) -> bool:
         """Whether the clock would say how far a stream is that its source stamps, if it were asked now."""
         by_date = stream in self.declarations.calendar and self.calendar_us is not None
         by_tuples = self.declarations.enabling(stream).within is not None and self.timelines[stream].largest is not None

@@ -243,7 +243,7 @@ def _releases(
             found.append(beat)
         elif goal is not None and (answer := heartbeats.answer(holder.name, now_us, holder.read_us)) is not None:
             wait_s = float((goal - answer) * enabling.tick_us) / 1e6
-            found.append(f"the clock, in {max(wait_s, 0):.1f} s at the latest")
+            found.append(f"the clock, in {max(wait_s, 0):.1f} s, if all that is there has been read by then")
     elif heartbeats.declarations.by_clock(holder.name):
         found.append(f"the clock: HEARTBEAT OF {holder.name} ON DEMAND ...;")
     if not standing.silent:
@@ -258,7 +258,9 @@ def _releases(
     due_us = _due(heartbeats, holder, now_us)
     if due_us is not None:
         found.append(f"a promise that takes effect in {(due_us - now_us) / 1e6:.1f} s")
-    if heartbeats.timeout_us is None:
+    if heartbeats.clock_speaks_of(holder.name):
+        pass  # no timeout passes what is known
+    elif heartbeats.timeout_us is None:
         found.append("a TIMEOUT, which is not set")
     elif standing.heard_us is not None and not standing.silent:
         found.append(f"the timeout, in {max(standing.heard_us + heartbeats.timeout_us - now_us, 0) / 1e6:.1f} s if nothing comes")
@@ -266,6 +268,8 @@ def _releases(
     for other in others:
         if not heartbeats.between_streams(other.name, holder.name):
             found.append(f"a bound, if there is one: SKEW FROM {other.name} TO {holder.name} (WITHIN ...);")
+    if not heartbeats.declarations.by_clock(holder.name):
+        found.append(f"the clock, if it says something of it: HEARTBEAT OF {holder.name} ON DEMAND WITHIN ...;")
     return tuple(found)
 
 

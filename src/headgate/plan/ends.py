@@ -7,9 +7,9 @@ can. Conservative: at every instant at which something does happen something may
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from headgate.catalog import UNLIMITED, Tick
 from headgate.plan.nodes import (
@@ -62,28 +62,53 @@ class Span:
         return -(-max(stamped + self.least, after + 1) // self.grid) * self.grid
 
 
-def ends(node: Node) -> Mapping[str, frozenset[Span]]:
-    """Of each stream and changing relation that a plan reads."""
+Spans: TypeAlias = Mapping[str, frozenset[Span]]
+"""Of each stream and changing relation that a plan reads."""
+
+
+def ends(node: Node) -> Spans:
+    """When something may begin or end."""
     match node:
         case Source(stream):
             return {stream: frozenset([Span()])}
         case Stored(relation, domain=domain):
             return {} if domain is None else {relation: frozenset([Span()])}
         case Window(child, frame):
-            later = _of_frame(frame)
-            return {stream: frozenset(one.then(two) for one in spans for two in later) for stream, spans in ends(child).items()}
+            return _then(ends(child), _of_frame(frame))
+        case Istream(child):
+            return _begins(child)
         case Rstream(child, every):
             return {stream: frozenset([_repeated(spans, every, _lasts(child))]) for stream, spans in ends(child).items()}
         case Join(left, right) | Union(left, right):
-            one, two = ends(left), ends(right)
-            return {stream: one.get(stream, frozenset()) | two.get(stream, frozenset()) for stream in {**one, **two}}
+            return _either(ends(left), ends(right))
         case (
-            Istream(child) | Dstream(child) | Filter(child) | Project(child) | Weight(child) | Exploded(child) | Ranked(child)
-            | Aggregate(child) | Distinct(child) | Needed(child) | Piped(child)
+            Dstream(child) | Filter(child) | Project(child) | Weight(child) | Exploded(child) | Ranked(child) | Aggregate(child)
+            | Distinct(child) | Needed(child) | Piped(child)
         ):  # fmt: skip
             return ends(child)
         case _:
             assert_never(node)
+
+
+def _begins(node: Node) -> Spans:
+    """When something may begin. Only of some operators' results does a row begin because another ends."""
+    match node:
+        case Window(child, frame):
+            return _then(ends(child), _of_frame(frame)[:1])
+        case Join(left, right) | Union(left, right):
+            return _either(_begins(left), _begins(right))
+        case Filter(child) | Project(child) | Exploded(child) | Distinct(child):
+            return _begins(child)
+        case _:
+            return ends(node)
+
+
+def _then(first: Spans, later: Iterable[Span]) -> Spans:
+    return {stream: frozenset(one.then(two) for one in spans for two in later) for stream, spans in first.items()}
+
+
+def _either(one: Spans, two: Spans) -> Spans:
+    return {stream: one.get(stream, frozenset()) | two.get(stream, frozenset()) for stream in {**one, **two}}
 
 
 def _of_frame(frame: Frame) -> tuple[Span, ...]:

@@ -12,7 +12,7 @@ projections needs no cut, because the stream's log is one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
 from headgate.plan.nodes import (
@@ -117,7 +117,8 @@ class _Cutter:
 
     def piped(self, child: Relation, read: dict[str, Part]) -> Piped:
         if child not in self.made:
-            self.made[child] = self.part(child, part_name(len(self.made) + 1))
+            part = self.part(child, None)  # which may find others below it
+            self.made[child] = replace(part, log=part_name(len(self.made) + 1))
         part = self.made[child]
         assert part.log is not None
         read.setdefault(part.log, part)

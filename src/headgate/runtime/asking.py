@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from headgate.catalog import Tick
+from headgate.catalog import Tick, TimeDomain
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.enabling import last_beat_us
@@ -44,7 +44,7 @@ class Asking:
         self.next_us = None
         for name in self.heartbeats.timelines:
             enabling = self.heartbeats.declarations.enabling(name)
-            if enabling.how != "every":
+            if enabling.how != "every" or not self._known(name):
                 continue
             self._expect(last_beat_us(now_us, enabling.every_us) + enabling.every_us)
             if self.heartbeats.beats(name, now_us) and (found := self._found_out(name, now_us)) is not None:
@@ -82,7 +82,8 @@ class Asking:
 
     def _known(self, stream: str) -> bool:
         """Whether somebody can say something of a stream that says nothing."""
-        stamped = not self.heartbeats.timelines[stream].external
+        timeline = self.heartbeats.timelines[stream]
+        stamped = not timeline.external and timeline.stream.domain is TimeDomain.TIMESTAMP
         return stamped or self.heartbeats.declarations.by_clock(stream) or stream in self.functions
 
     def raise_failed(self) -> None:

@@ -22,9 +22,14 @@ WRITTEN = re.compile(r"part-(\d+)-.*-c(\d+)\b.*")
 
 
 def pieces(session: SparkSession, files: Sequence[Path], most_rows: int, staging: Path) -> list[Path]:
-    """The rows of the files, in order; the files themselves go."""
+    """The rows of the files, in order; the files themselves go.
+
+    Rows of one instant are told apart by where they stand, so that a close of a single instant is sorted by more than one task.
+    """
     frame = shape.rows_of(session, files)
-    folder = staged(frame.orderBy(*shape.by_time(frame)), staging, most_rows=most_rows)
+    placed = frame.selectExpr("*", "MONOTONICALLY_INCREASING_ID() AS _row")
+    ordered = placed.orderBy(*shape.by_time(frame), "_row").drop("_row")
+    folder = staged(ordered, staging, most_rows=most_rows)
     for file in files:
         file.unlink()
     return sorted(folder.glob("*.parquet"), key=_place)

@@ -88,6 +88,11 @@ class Fragment:
         """What it is called on the way of a heartbeat."""
         return self.part.log or self.name
 
+    @property
+    def begun(self) -> bool:
+        """Whether it is complete up to any instant."""
+        return self.after >= self.program.domain.origin
+
     def due(self) -> bool:
         """Whether re-reading the tuples behind `since` has by now cost as much as moving the synopses would."""
         return bool(self.program.synopses) and self.reread > MOVE_COST_ROWS + self.synopsis_rows

@@ -119,8 +119,8 @@ class Outbox:
         Of an epoch that is flushed, no more than so many pieces go, and then nothing more; None: all.
         """
         while self.waiting and self.back_off.ready(clock.now_us()):
-            piece = pieces is not None and self._piece()
-            if piece and not pieces:
+            piece = self._piece()
+            if piece and pieces == 0:
                 return
             try:
                 if not self._compared:
@@ -139,9 +139,10 @@ class Outbox:
                 self.back_off.succeeded()
                 self.trouble = None
                 self._delivered(self.waiting[0].number)
-                if piece and pieces == 1:
-                    return
-                pieces = pieces - 1 if piece and pieces else pieces
+                if piece and pieces is not None:
+                    pieces -= 1
+                    if not pieces:
+                        return
 
     def _piece(self) -> bool:
         """Whether what waits first is a piece to pause behind: more of its epoch comes, and no other large epoch after that."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ from headgate.heartbeat.why import Why
 from headgate.log.journal import Fact
 from headgate.log.log import Log
 from headgate.plan.bounds import Growing
-from headgate.plan.ends import Span, ends
+from headgate.plan.ends import Spans, ends
 from headgate.plan.explain import explained
 from headgate.plan.fragments import labels
+from headgate.runtime.due import due
 from headgate.runtime.executor import RESTARTS, Executor, needed
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.session import let_go
@@ -64,10 +65,8 @@ class RunningQuery:
 
     @property
     def complete(self) -> Any:
-        """The instant up to which the results are complete; None before the first epoch."""
-        fragment = self.executor.fragment
-        domain = fragment.program.domain
-        return domain.moment(fragment.after) if fragment.epochs and fragment.after >= domain.origin else None
+        """The instant up to which the results are complete; None while there is none."""
+        return self.domain.moment(self.reached) if self.executor.fragment.begun else None
 
     @property
     def delivered(self) -> Any:
@@ -77,7 +76,7 @@ class RunningQuery:
 
     @property
     def reached(self) -> Tick:
-        """The same in ticks; before the first epoch, the instant before all."""
+        """The same in ticks; while there is none, the instant before all."""
         return self.executor.fragment.after
 
     def streams(self) -> list[str]:
@@ -100,25 +99,13 @@ class RunningQuery:
         return labels(self.executor.fragment.part, self.definition.heartbeats, measured)
 
     @cached_property
-    def _ends(self) -> list[tuple[str, Span]]:
-        return [(stream, span) for stream, spans in ends(self.definition.plan).items() for span in spans]
+    def _spans(self) -> Spans:
+        return ends(self.definition.plan)
 
     def due(self) -> Tick | None:
-        """The first instant at which it may have something to say by what has come: of a tuple that waits, or because time
-        goes on; None if there is none.
-        """
-        return min((instant for stream, span in self._ends for instant in self._due(stream, span)), default=None)
-
-    def _due(self, stream: str, span: Span) -> Iterator[Tick]:
-        """By the tuples of each chunk of the log that may still matter, and by those it no longer has."""
-        log, fragment = self.executor.logs[stream], self.executor.fragment
-        low = self.reached - span.most
-        if fragment.start is not None and stream not in fragment.whole:
-            low = max(low, fragment.start)  # what was there before is not seen
-        for chunk in log.overlapping(low, None):
-            yield span.first(chunk.first_after(low), self.reached)
-        if log.forgotten is not None and log.forgotten > low:
-            yield span.first(low + 1, self.reached)
+        """The first instant at which it may have something to say by what has come; None if there is none."""
+        fragment = self.executor.fragment
+        return due(self._spans, self.executor.logs, self.reached, fragment.start, fragment.whole)
 
     @property
     def failed(self) -> bool:

@@ -96,32 +96,35 @@ class Stage:
     def upto(self) -> Tick | None:
         """By arrival: what is stamped up to here can be taken."""
         complete = self.available()
-        if self.turn.fixed is not None or complete is None:
-            return UNLIMITED if self.fragment.ahead == "everything" and self.turn.fixed is None else complete
-        return UNLIMITED if self.fragment.ahead == "everything" else complete + 1
+        if self.turn.fixed is not None:
+            return complete
+        if self.fragment.ahead == "everything":
+            return UNLIMITED
+        return None if complete is None else complete + 1
 
     def more(self) -> bool:
         if self.fragment.failed:
             return False
         if self.by_arrival:
-            upto, complete = self.upto(), self.available()
+            upto = self.upto()
             if upto is not None and self.executor.waits(upto):
                 return True
-            if complete is not None and complete > self.fragment.after:
-                return self._pass(complete)
-            return False
         until = self.available()
-        if until is None or until <= self.fragment.after:
-            return False
-        return True if self.executor.happens(until) else self._pass(until)
+        return until is not None and until > self.fragment.after and not self._passes(until)
 
-    def _pass(self, until: Tick) -> bool:
-        """Nothing happens up to there, so no epoch is needed, unless the sink wants to hear of it; whether one is."""
-        if self.turn.query.tells_empty(self.executor):
-            return True
+    def _passes(self, until: Tick) -> bool:
+        """Whether nothing happens up to there, so that no epoch is needed to be complete; but a sink may want to hear of it.
+
+        It is looked again after the heartbeat was given: what comes from then on is late.
+        """
+        happens = self.executor.waits if self.by_arrival else self.executor.happens
+        if self.turn.query.tells_empty(self.executor) or happens(until):
+            return False
         self.turn.loop.give(self.fragment.part.streams, until)
+        if happens(until):
+            return False
         self.executor.passed(until)
-        return False
+        return True
 
     def run(self) -> bool:
         fragment, loop, query = self.fragment, self.turn.loop, self.turn.query

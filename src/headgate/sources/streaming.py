@@ -209,7 +209,7 @@ class StreamingSource:
     @property
     def starting(self) -> bool:
         """Spark has not looked for rows yet."""
-        return self._query is None or not (self._query.lastProgress or self._handover.batch >= 0)
+        return self._query is None or not (self._handover.batch >= 0 or self._query.lastProgress)
 
     def progress(self, clock: Clock) -> int | None:
         """When Spark last began to look for rows, if it found none or the log has all it found."""
