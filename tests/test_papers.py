@@ -14,7 +14,11 @@ from headgate.bench.papers.account import account
 from headgate.bench.papers.arrivals import SECOND_US, Arrival, in_order, poisson
 from headgate.bench.papers.charts import Axis, Scale, bar_chart, line_chart, marks, shown
 from headgate.bench.papers.finding import Finding, Grid, replaced
+from headgate.catalog import Catalog
+from headgate.cql.definitions import define
+from headgate.delta.lower import lower
 
+DOCS = Path(__file__).parents[1] / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -148,11 +152,19 @@ def test_a_page_without_the_place_is_refused() -> None:
         replaced("nothing", "one", "text")
 
 
+def test_every_query_of_the_page_compiles() -> None:
+    catalog = Catalog()
+    for block in re.findall(r"```cql\n(.*?)```", (DOCS / "papers.md").read_text(encoding="utf-8"), re.DOTALL):
+        define(block, catalog)
+    assert set(catalog.queries) == {"merged", "full_flow"}
+    for query in catalog.queries.values():
+        lower(query.plan)
+
+
 def test_the_page_has_a_place_for_every_experiment_and_shows_every_plot() -> None:
     from headgate.bench.papers.report import EXPERIMENTS
 
-    docs = Path(__file__).parents[1] / "docs"
-    page = (docs / "papers.md").read_text(encoding="utf-8")
+    page = (DOCS / "papers.md").read_text(encoding="utf-8")
     assert [name for name in EXPERIMENTS if f"<!-- figures: {name} -->" not in page] == []
     plots = re.findall(r"\]\(images/(papers-[a-z-]+\.svg)\)", page)
-    assert sorted(plots) == sorted(file.name for file in (docs / "images").glob("papers-*.svg"))
+    assert sorted(plots) == sorted(file.name for file in (DOCS / "images").glob("papers-*.svg"))
