@@ -5,18 +5,25 @@ from __future__ import annotations
 import re
 from math import inf, isnan
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from headgate.bench.papers import drive
 from headgate.bench.papers.account import account
 from headgate.bench.papers.arrivals import SECOND_US, Arrival, in_order, poisson
 from headgate.bench.papers.charts import Axis, Scale, bar_chart, line_chart, marks, shown
+from headgate.bench.papers.drive import Answers, Simulated
 from headgate.bench.papers.finding import Finding, Grid, replaced
 from headgate.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.delta.lower import lower
+from headgate.engine import Engine
+from headgate.heartbeat.clock import ManualClock
+from headgate.runtime.loop import Epoch
 
 DOCS = Path(__file__).parents[1] / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -89,6 +96,85 @@ def test_no_tuple_at_all() -> None:
     found = account([], [], [], 0, 10)
     assert isnan(found.mean_latency)
     assert (found.answered, found.idle_share, found.peak) == (0, 0, 0)
+
+
+# the drive
+
+
+class Stopwatch:
+    """Stands in for the computer's clock: it moves only when something takes time."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class Worker:
+    """Stands in for an engine: a step takes 15 ms and answers all that was stamped before it began, a push takes 1 ms."""
+
+    def __init__(self, watch: Stopwatch, clock: ManualClock) -> None:
+        self.watch, self.clock = watch, clock
+        self.waiting: list[tuple[int, int]] = []
+        self.answers: Answers | None = None
+        self.stamps: list[int] = []
+        self._asking = SimpleNamespace(next_us=None)
+
+    def push(self, stream: str, rows: list[tuple[int]]) -> None:
+        self.stamps.append(self.clock.now_us())
+        self.waiting += [(self.clock.now_us(), number) for (number,) in rows]
+        self.watch.seconds += 0.001
+
+    def step(self) -> list[Epoch]:
+        ready = [number for stamp, number in self.waiting if stamp < self.clock.now_us()]
+        self.waiting = [one for one in self.waiting if one[1] not in ready]
+        if not ready:
+            return []
+        assert self.answers is not None
+        self.answers.out.extend(ready)
+        self.watch.seconds += 0.015
+        return [Epoch("q", 0, 1)]
+
+
+def driven(monkeypatch: pytest.MonkeyPatch, instants: list[int]) -> tuple[Simulated, Worker]:
+    watch, clock = Stopwatch(), ManualClock(1_000)
+    monkeypatch.setattr(drive, "perf_counter", watch)
+    worker = Worker(watch, clock)
+    arrivals = iter([Arrival(at_us, "s", [(number,)]) for number, at_us in enumerate(instants)])
+    simulated = Simulated(cast(Engine, worker), clock, arrivals, lambda arrival: [row[0] for row in arrival.rows])
+    worker.answers = simulated.answers
+    return simulated, worker
+
+
+def test_the_clock_moves_by_what_a_step_took_and_what_came_meanwhile_has_its_own_instant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulated, worker = driven(monkeypatch, [10_000, 20_000, 500_000])
+    simulated.drive(1_000_000)
+    assert worker.stamps == [11_000, 21_000, 501_000]  # on a clock that began at 1,000; the second came during a step
+    answered = {number: round(at_us, -1) for number, at_us in simulated.answers.answered.items()}
+    assert answered == {0: 26_000, 1: 41_000, 2: 516_000}  # pushed for 1 ms and run for 15, or run right after the first
+    assert simulated.now_us == 1_000_000
+    assert simulated.answers.account(0, 1_000_000).peak == 2
+
+
+def test_a_drive_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, _ = driven(monkeypatch, [10_000, 20_000, 500_000])
+    whole.drive(1_000_000)
+    turns, _ = driven(monkeypatch, [10_000, 20_000, 500_000])
+    for end_us in range(100_000, 1_000_001, 100_000):
+        turns.drive(end_us)
+    assert turns.answers.answered == whole.answers.answered
+
+
+def test_the_engine_looks_when_it_wants_to_although_nothing_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated, worker = driven(monkeypatch, [10_000])
+    looked: list[int] = []
+    simulated.look = lambda: looked.append(simulated.now_us)
+    worker._asking.next_us = 301_000
+    simulated.drive(400_000)
+    assert [round(at_us, -3) for at_us in looked] == [11_000, 26_000, 300_000]
 
 
 # charts

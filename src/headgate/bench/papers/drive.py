@@ -67,6 +67,8 @@ class Simulated:
         self.answers = Answers()
         self.arrivals = arrivals
         self.next = next(arrivals, None)
+        self.looked_us = -1
+        """When the last step began."""
         self.idle = True
         """The last step found nothing to do, and nothing came since."""
 
@@ -91,7 +93,9 @@ class Simulated:
     def next_event(self) -> int | None:
         """When something arrives, or the engine wants to look again although nothing has."""
         timer_us, arrival_us = self.engine._asking.next_us, None if self.next is None else self.next.at_us
-        timer_us = None if timer_us is None else max(timer_us - self.start_us, self.now_us)
+        timer_us = None if timer_us is None else timer_us - self.start_us
+        if timer_us is not None and timer_us <= self.looked_us:  # it has looked, in vain
+            timer_us = None
         return min((instant for instant in (timer_us, arrival_us) if instant is not None), default=None)
 
     def push_due(self) -> int:
@@ -112,6 +116,7 @@ class Simulated:
         """One step of the engine; then what arrived meanwhile."""
         self.look()
         begun_us, begun = self.now_us, perf_counter()
+        self.looked_us = begun_us
         epochs = self.engine.step()
         ended_us = begun_us + 1 + round((perf_counter() - begun) * SECOND_US)
         came = 0
