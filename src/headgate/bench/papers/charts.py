@@ -133,7 +133,7 @@ def _frame(title: str, up: Axis, y: Scale) -> list[str]:
 
 def _legend(names: Sequence[str]) -> list[str]:
     parts, at = [], float(LEFT)
-    for number, name in enumerate(names):
+    for number, name in enumerate(names if len(names) > 1 else ()):  # one alone is what the title says
         parts.append(f'<path d="M{at:.1f} 54h26" {_stroke(number)}/>')
         parts.append(_text(at + 34, 59, name, "start"))
         at += 34 + 7.6 * len(name) + 22

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from statistics import fmean, median, quantiles
+from statistics import median, quantiles
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -205,15 +205,14 @@ def charts(found: dict[Way, Account], blocks: dict[str, list[float]]) -> dict[st
 
     names = [way.name.replace("B: periodic, ", "B, ").split(":")[0] for way in found]
     idle = {"share of time idle-waiting": [100 * one.idle_share for one in found.values()]}
-    numbers = range(1, len(next(iter(blocks.values()))) + 1)
-    turn_lines = {name: list(zip(map(float, numbers), values, strict=True)) for name, values in blocks.items()}
-    average = fmean(value for values in blocks.values() for value in values)
+    numbers = [float(number) for number in range(1, len(next(iter(blocks.values()))) + 1)]
+    turn_lines = {name: list(zip(numbers, values, strict=True)) for name, values in blocks.items()}
     return {
         "latency": drawn("Mean output latency", Axis("milliseconds", log=True), lambda one: one.mean_latency / 1_000),
         "queue": drawn("Peak number of tuples waiting", Axis("tuples", log=True), lambda one: one.peak),
         "idle": bar_chart("Time spent idle-waiting", Axis("per cent of the time"), names, idle),
         "on-demand": line_chart(
-            f"On demand beside latent, mean latency of each turn ({average:,.0f} ms on average)",
-            Axis(f"turns of {TURN_SECONDS} s"), Axis("milliseconds"), turn_lines,
+            "On demand beside latent timestamps, turn by turn", Axis(f"turns of {TURN_SECONDS} s", ticks=tuple(numbers)),
+            Axis("mean latency, milliseconds"), turn_lines,
         ),
     }  # fmt: skip
