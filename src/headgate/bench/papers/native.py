@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from time import sleep, time
@@ -55,9 +54,6 @@ class Run:
     out: dict[int, float] = field(default_factory=dict)
     windows: dict[float, tuple[float, int, int]] = field(default_factory=dict)
     """By their end: when the result was out, how many tuples it counts, and how many of the quiet stream."""
-
-    order: list[float] = field(default_factory=list)
-    """Timestamps in the order in which a union put them out."""
 
     began: float = 0
     ended: float = 0
@@ -176,9 +172,7 @@ def headgate(name: str, counts: bool, timestamp: str, time_statements: str) -> W
             engine.execute(streams + time_statements + (COUNT if counts else UNION))
 
             def take(results: Sequence[Result]) -> None:
-                rows = [
-                    (one.row["c"], one.row["q"], ticks(one.at)) if counts else (one.row["n"], one.row["us"]) for one in results
-                ]
+                rows = [(one.row["c"], one.row["q"], ticks(one.at)) if counts else (one.row["n"],) for one in results]
                 out(run, rows, counts)
 
             engine.query("answers").on_change(take)
@@ -204,17 +198,15 @@ def out(run: Run, rows: Sequence[tuple[int, ...]], counts: bool) -> None:
             count, of_quiet, end_us = row
             run.windows[end_us / 1e6] = now, count, of_quiet
         else:
-            number, at_us = row
-            run.out.setdefault(number, now)
-            run.order.append(at_us / 1e6)
+            run.out.setdefault(row[0], now)
 
 
-NATIVE_UNION = "SELECT n, UNIX_MICROS(at) AS us FROM merged"
+NATIVE_UNION = "SELECT n FROM merged"
 NATIVE_COUNT = (
     f"SELECT COUNT(*) AS c, COUNT_IF(n >= {QUIET_FIRST}) AS q, UNIX_MICROS(window.end) AS us FROM merged "
     "GROUP BY window(at, '1 second')"
 )
-UNION = "CREATE QUERY answers AS SELECT n, UNIX_MICROS(at) AS us FROM busy UNION ALL SELECT n, UNIX_MICROS(at) AS us FROM quiet;"
+UNION = "CREATE QUERY answers AS SELECT n FROM busy UNION ALL SELECT n FROM quiet;"
 COUNT = (
     "SET range = 'half-open'; CREATE QUERY answers AS "
     f"SELECT ISTREAM(COUNT(*) AS c, COUNT_IF(n >= {QUIET_FIRST}) AS q, MAX(n) AS m) "
@@ -242,16 +234,15 @@ def union_grid(runs: dict[Way, Run]) -> Grid:
     for way, run in runs.items():
         meant = {number: there for number, (_, there) in run.sent.items() if run.began <= there}
         known = [run.out[number] - there for number, there in meant.items() if number in run.out]
-        back = sum(1 for before, after in pairwise(run.order) if after < before)
-        rows.append((way.name, f"{fmean(known):.2f} s", f"{len(known):,} of {len(meant):,}", str(back), run.late))
-    return Grid("Union", ("", "mean latency", "tuples out", "steps back in time", "late"), rows)
+        rows.append((way.name, f"{fmean(known):.2f} s", f"{len(known):,} of {len(meant):,}"))
+    return Grid("Union", ("", "mean latency", "tuples out"), rows)
 
 
 def window_latency(run: Run) -> tuple[float, int, int]:
     """The mean over the windows that ended in the run, up to its end for one that is not out; how many are out; of how many."""
     ends = [float(end) for end in range(int(run.began) + 1, int(run.ended))]
-    waited = [run.windows[end][0] - end if end in run.windows else run.ended - end for end in ends]
-    return fmean(waited), sum(end in run.windows for end in ends), len(ends)
+    out_at = {end: at for end, (at, _, _) in run.windows.items() if at <= run.ended}
+    return fmean(out_at.get(end, run.ended) - end for end in ends), sum(end in out_at for end in ends), len(ends)
 
 
 def count_grid(runs: dict[Way, Run]) -> Grid:
