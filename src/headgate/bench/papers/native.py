@@ -71,8 +71,8 @@ class Way:
 
 def measure(spark: SparkSession, folder: Path, seconds: float, done: Callable[[], None]) -> Finding:
     runs = {}
-    for way in (WAYS[0], *WAYS[-2:]):
-        fed(spark, folder / f"warm up {way.name}", way, 0)
+    for number, way in enumerate((WAYS[0], *WAYS[-2:])):
+        fed(spark, folder / f"warm-up-{number}", way, 0)
     for number, way in enumerate(WAYS):
         runs[way] = fed(spark, folder / str(number), way, seconds)
         done()
