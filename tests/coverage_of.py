@@ -9,11 +9,14 @@ from sqlglot import exp
 
 from headgate.cql.dialect import parse
 from headgate.cql.syntax import StreamOf
-from headgate.plan.nodes import Node, Range, Rows, Rstream, Window, children
+from headgate.plan.nodes import Aggregate, Join, Node, Range, Rows, Rstream, Window, children
+from headgate.plan.properties import endless
+from headgate.plan.temporal import partner_until
 from headgate.testing.cases import Case
 
 EXPECTED = frozenset(
     """Source Stored Window Istream Dstream Rstream Rstream.every Filter Project Join Union Aggregate Weight Ranked Distinct Exploded
+    Final final final-join merge-final temporal-join decreasing
     Now Unbounded Range Range.slide Rows Rows.by Rows.span Rows.slide Rows.step Values stamp
     left right full semi anti cross using natural inner-on comma
     union union-all except except-all intersect intersect-all
@@ -52,6 +55,10 @@ def _of_plan(node: Node) -> Iterator[str]:
             parts = ("slide",) if isinstance(frame, Range) else ("by", "span", "slide", "step") if isinstance(frame, Rows) else ()
             yield from (f"{type(frame).__name__}.{part}" for part in parts if getattr(frame, part))
             yield from ["stamp"] if stamp else []
+        case Join(left, right) if None not in partner_until(node) and endless(left) and endless(right):
+            yield "temporal-join"
+        case Aggregate(keys=keys) if any(key.expression.sql.startswith("-") for key in keys):
+            yield "decreasing"
         case _:
             pass
 
@@ -64,6 +71,11 @@ def _of_syntax(node: exp.Expression) -> Iterator[str]:
             yield "using" if node.args.get("using") else "inner-on" if node.args.get("on") and not any(words) else "comma"
         case exp.SetOperation():
             yield type(node).__name__.lower() + ("" if node.args.get("distinct") else "-all")
+        case exp.Select() if node.args.get("final"):
+            yield "final"
+            yield from ["final-join"] if node.args.get("joins") else []
+            yield from ["merge-final"] if node.args["from_"].this.find(exp.Union) else []
+            yield from _of_syntax(_plain(node))
         case exp.Select():
             parts = {"group": "group", "having": "having", "order": "order", "limit": "limit", "offset": "offset",
                      "qualify": "qualify", "windows": "named-window", "with_": "with"}  # fmt: skip
@@ -104,6 +116,12 @@ def _of_syntax(node: exp.Expression) -> Iterator[str]:
             yield "grouping-sets"
         case _:
             pass
+
+
+def _plain(select: exp.Select) -> exp.Select:
+    copy = select.copy()
+    copy.set("final", None)
+    return copy
 
 
 def _aliases(select: exp.Select) -> set[str]:

@@ -279,7 +279,9 @@ def analytics(draw: st.DrawFn, depth: int, views: Views) -> tuple[str, Columns]:
     return text, Columns(("p", "q", "r"))
 
 
-RISING = ["{0}", "{0} / 2", "{0} / 4", "{0} + 3", "{0} * 2", "({0} + 1) / 3", "{0} - {0} % 4", "-{0}", "10 - {0} / 2", "{0} / -3"]
+RISING = ["{0}", "{0} / 2", "{0} / 4", "{0} + 3", "{0} * 2", "({0} + 1) / 3", "{0} - {0} % 4"]
+FALLING = ["-{0}", "10 - {0} / 2", "{0} / -3"]
+temporal = st.sampled_from([*RISING, *RISING, *FALLING])
 """What grows or falls with time."""
 
 
@@ -291,10 +293,10 @@ def timed(draw: st.DrawFn, alias: str) -> tuple[str, str, Columns]:
     kind = draw(st.sampled_from(["stream", "stream", "stream", "query", "merge", "derived", "final"]))
     if kind == "stream":
         return f"{name} {alias}", f"{alias}.ELEMENT_TIME", shape
-    value = draw(st.sampled_from(RISING)).format("i.ELEMENT_TIME")
+    way = draw(st.sampled_from([RISING, RISING, FALLING]))
+    value, again = (draw(st.sampled_from(way)).format("i.ELEMENT_TIME") for _ in "12")
     rows = f"Select {value} As m, i.{shape.first} As a, i.{shape.last} As b From {name} i"
     if kind == "merge":
-        again = draw(st.sampled_from([value, draw(st.sampled_from(RISING)).format("i.ELEMENT_TIME")]))
         rows = f"{rows} Union All Select {again} As m, i.A As a, i.{last} As b From {other} i"
     if kind == "derived":
         rows = f"Istream({rows} Where i.{shape.last} > 0)"
@@ -310,17 +312,19 @@ def finals(draw: st.DrawFn, depth: int) -> tuple[str, Columns]:
     """A query that puts out what is final, and so a stream."""
     table, time, columns = draw(timed("x"))
     where = f" Where {draw(conditions(columns, 0, ()))}" if draw(seldom(3)) else ""
-    value = draw(st.sampled_from(RISING)).format(time)
+    value = draw(temporal).format(time)
     if draw(st.booleans()):
         calls = draw(aggregates(columns))
+        if "Emit Final" in table:  # tuples that are final at one instant have no order
+            calls = tuple("Count(*)" if call.startswith(("First", "Last", "Any")) else call for call in calls)
         names = tuple(f"v{i}" for i in range(len(calls)))
         chosen = ", ".join(f"{call} As {name}" for call, name in zip(calls, names, strict=True))
-        keys = draw(st.sampled_from(["", f", x.{columns.first}", ", " + draw(st.sampled_from(RISING)).format(time)]))
+        keys = draw(st.sampled_from(["", f", x.{columns.first}", ", " + draw(temporal).format(time)]))
         having = draw(st.sampled_from(["", "", " Having Count(*) > 1", f" Having Max(x.{columns.last}) > 1"]))
         text = f"Select {value} As k, {chosen} From {table}{where} Group By {value}{keys}{having} Emit Final"
         return text, Columns(("k", *names))
     other, their_time, others = draw(timed("y"))
-    theirs = draw(st.sampled_from(RISING)).format(their_time)
+    theirs = draw(temporal).format(their_time)
     on = f"{value} = {theirs}" + draw(st.sampled_from(["", f" And x.{columns.first} = y.{others.first}"]))
     side = draw(st.sampled_from(["Join", "Left Join", "Right Join", "Full Join"]))
     if draw(seldom(3)):
@@ -337,7 +341,7 @@ def finals(draw: st.DrawFn, depth: int) -> tuple[str, Columns]:
 def temporal_joins(draw: st.DrawFn) -> str:
     """An inner join of streams by what follows from their timestamps, all of it kept as long as it can find a partner."""
     (table, time, columns), (other, their_time, others) = draw(timed("x")), draw(timed("y"))
-    value, theirs = (draw(st.sampled_from(RISING)).format(one) for one in (time, their_time))
+    value, theirs = (draw(temporal).format(one) for one in (time, their_time))
     more = draw(st.sampled_from(["", f" And x.{columns.first} = y.{others.first}", f" And x.{columns.last} < y.{others.last}"]))
     chosen = f"{value} As k, x.{columns.last} As p, y.{others.last} As q"
     text = f"Select {chosen} From {table}, {other} Where {value} = {theirs}{more}"

@@ -56,6 +56,20 @@ TABLE = {
     "SELECT k, COUNT(*) AS n FROM s GROUP BY k": [
         f"sums_1: {FOREVER}GROUP BY k keeps one row for each group ever seen: s [RANGE UNBOUNDED] holds every tuple ever seen"
     ],
+    "SELECT DATE_TRUNC('hour', at) AS h, COUNT(*) AS n FROM s GROUP BY DATE_TRUNC('hour', at)": [
+        "sums_1: one row for each DATE_TRUNC('HOUR', at) that can still change",
+    ],
+    "SELECT DATE_TRUNC('hour', at) AS h, MEDIAN(v) AS m FROM s GROUP BY DATE_TRUNC('hour', at) EMIT FINAL": [
+        "log of s: what arrived and is not final yet",
+    ],
+    "SELECT s.v, t.w FROM s, t WHERE s.k = t.k AND DATE_TRUNC('hour', s.at) = t.at": [
+        "kept_1: what can still find a partner by s_k = t_k, DATE_TRUNC('HOUR', s_at) = t_at",
+        "kept_2: what can still find a partner by s_k = t_k, DATE_TRUNC('HOUR', s_at) = t_at",
+    ],
+    "SELECT s.v, t.w FROM s LEFT JOIN t ON s.k = t.k AND s.at = t.at EMIT FINAL": [
+        "log of s: what arrived and is not final yet",
+        "log of t: what arrived and is not final yet",
+    ],
     "SELECT DISTINCT k FROM s": [
         f"sums_1: {FOREVER}DISTINCT keeps every row ever seen: s [RANGE UNBOUNDED] holds every tuple ever seen"
     ],

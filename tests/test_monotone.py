@@ -13,6 +13,7 @@ from duck import shared, transpiled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.plan.chains import chain
 from headgate.plan.monotone import (
     Calendar,
     Chain,
@@ -24,7 +25,6 @@ from headgate.plan.monotone import (
     Truncated,
     applied,
     as_number,
-    chain,
     passed,
     reach,
     rising,

@@ -35,6 +35,7 @@ FILES = {
     "filters": "filters pushed down",
     "trivial": "trivial parts dropped",
     "projections": "projections merged",
+    "partners": "partners by time",
     "columns": "columns narrowed",
 }
 

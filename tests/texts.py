@@ -14,7 +14,7 @@ WORDS = [
     "SELECT", "ISTREAM", "(", ")", "*", ",", "FROM", "ticks", "pos_speed", "[", "]", "RANGE", "ROWS", "5", "NOW", "SLIDE", "WHERE",
     "v", "speed", ">", "=", "1", "GROUP", "BY", "HAVING", "COUNT", "UNION", "ALL", "AS", "x", ".", "'a'", "PARTITION BY", "MINUTES",
     "CREATE", "STREAM", "QUERY", "VIEW", "INT", "TIMESTAMP", "DISTINCT", "IN", "NOT", "NULL", "-", "/", "CASE", "WHEN", "END", "OVER",
-    "EVERY", "EMIT AT SLIDE", "LATERAL VIEW", "EXPLODE", "USING", "NATURAL", "JOIN", "ON", "QUALIFY", "WINDOW", "WITH", "EXISTS",
+    "EVERY", "EMIT AT SLIDE", "EMIT FINAL", "LATERAL VIEW", "EXPLODE", "USING", "NATURAL", "JOIN", "ON", "QUALIFY", "WINDOW", "WITH", "EXISTS",
     "ANY", "ORDER BY", "LIMIT", "FILTER", "ELEMENT_TIME", "DROP", "SHOW", "RELATION", "KEY", "SET", ";", "\"", "--", "{", "0.5",
 ]  # fmt: skip
 random_words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
@@ -96,6 +96,7 @@ def queries(draw: st.DrawFn, depth: int) -> str:
         " LATERAL VIEW EXPLODE({}) l AS e": 6, " WHERE {}": 2, " GROUP BY {}": 3, " GROUP BY ROLLUP ({})": 8, " HAVING {}": 5, " QUALIFY {}": 8,
         " WINDOW w AS (ORDER BY {})": 9, " ORDER BY {}": 5, " LIMIT {}": 7, " OFFSET {}": 9,
     }  # fmt: skip
+    clauses[" EMIT FINAL -- {}"] = 9
     for clause, times in clauses.items():
         if draw(st.integers(0, times)) == times // 2:
             text += clause.format(draw(expressions(depth)))

@@ -323,7 +323,7 @@ def _refuse_growing(query: Query, whole: Place) -> None:
     raise UserError(
         "state-grows", f'query "{query.name}" keeps state that grows for as long as it runs', place=place,
         detail="; ".join(growth.reason for growth in growing) + ".",
-        hint="Give it a window that ends, such as [RANGE 1 HOUR], or SET state = 'any'.",
+        hint="Give it a window that ends, such as [RANGE 1 HOUR], let time close it with EMIT FINAL, or SET state = 'any'.",
     )  # fmt: skip
 
 

@@ -223,7 +223,8 @@ class CqlParser(TimeParser):
         if isinstance(query, exp.Select) and query.expressions:
             if self._at_emission() and self._next.text.upper() == "FINAL":
                 self._parse_final(query)
-            self._parse_emission(query.expressions[0])
+            else:
+                self._parse_emission(query.expressions[0])
         return query
 
     def _parse_final(self, query: exp.Select) -> None:

@@ -16,8 +16,9 @@ from sqlglot import exp
 from headgate.cql.inputs import From
 from headgate.cql.trees import as_expression, has_subquery, read_columns
 from headgate.errors import Place, UserError
+from headgate.plan.chains import chain
 from headgate.plan.expressions import Expression
-from headgate.plan.monotone import Chain, Closer, chain
+from headgate.plan.monotone import Chain, Closer
 from headgate.plan.nodes import Relation, Unbounded
 from headgate.plan.temporal import attributes, shown_when_final, shown_when_passed, tied, windows
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeVar, assert_never
 
 from headgate.catalog import Tick
-from headgate.delta import aggregate, distinct, join, linear, moment, netting, ranked, stored, stream, sweep, window
+from headgate.delta import aggregate, distinct, join, linear, moment, netting, partners, ranked, stored, stream, sweep, window
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, read_names
 from headgate.delta.sql import listed, union
 from headgate.plan import bounds
@@ -184,7 +184,7 @@ class Lowering:
             case Ranked():
                 return ranked.born(self, node)
             case Needed():
-                return self.born(node.child)
+                return partners.born(self, node)
             case Stored():
                 return stored.born(self, node)
             case Piped(log=log):
@@ -209,7 +209,7 @@ class Lowering:
             case Stored():
                 return stored.live(self, node)
             case Needed():
-                return netting.kept(self, node, f"{node.until.sql} > :until")
+                return netting.kept(self, node, partners.condition(self, node))
             case _:
                 raise AssertionError(node)
 

@@ -291,19 +291,46 @@ class Distinct:
 
 
 @frozen
-class Needed:
-    """The same relation as one side of a join, of which a row is needed no longer than `until`, an instant as a number.
+class Ordered:
+    """A value of a base stream's tuples, a number in SQL, that was declared never to fall, or never to rise."""
 
-    After that no row can begin on the other side that it could be joined with. `because` says which values those would have.
+    stream: Source
+    column: str
+    value: str
+    rises: bool
+
+
+@frozen
+class Compared:
+    """A number of each row beside what the tuples of a stream have come to."""
+
+    value: Expression
+    order: Ordered
+
+
+@frozen
+class Needed:
+    """The same relation as one side of a join, of which a row is needed only as long as it can find a partner.
+
+    That is until an instant, as a number, or until the tuples of the other side's stream have gone beyond the row's value.
+    `because` says which values partners have. What the other side relies on is checked: rows of this one must not be behind.
     """
 
     child: Relation
-    until: Expression
     because: str
+    until: Expression | None = None
+    behind: Compared | None = None
+    checked: Compared | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns by which it is decided."""
+        compared = [one.value for one in (self.behind, self.checked) if one is not None]
+        return frozenset[str]().union(*(one.columns for one in (self.until, *compared) if one is not None))
 
 
 @frozen

@@ -9,11 +9,12 @@ Conservative like `properties`: None means "not proved".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import cast
 
 from headgate.catalog import Tick
+from headgate.plan.chains import chain
 from headgate.plan.expressions import Expression, Named
 from headgate.plan.frozen import frozen
 from headgate.plan.monotone import (
@@ -24,7 +25,6 @@ from headgate.plan.monotone import (
     Steps,
     applied,
     as_number,
-    chain,
     closes,
     kind_of,
     reach,
@@ -33,6 +33,7 @@ from headgate.plan.monotone import (
 from headgate.plan.nodes import (
     Aggregate,
     Closing,
+    Compared,
     Distinct,
     Exploded,
     Filter,
@@ -42,6 +43,7 @@ from headgate.plan.nodes import (
     Needed,
     Node,
     Now,
+    Ordered,
     Passed,
     Project,
     Range,
@@ -126,6 +128,11 @@ def _rises(closers: frozenset[Closer]) -> bool:
     return all(rising(closer.steps) for closer in closers)
 
 
+def one_way(closers: Iterable[Closer]) -> bool:
+    """Whether values all rise, or all fall: of a merge of both nothing is known."""
+    return len({rising(closer.steps) for closer in closers}) == 1
+
+
 def _declared(stream: Stream, column: str) -> bool | None:
     """Whether a column was declared to rise (or, if false, to fall); also behind selections and projections of the stream."""
     if isinstance(stream, Source):
@@ -174,7 +181,9 @@ def beginning(node: Relation, value: Chain) -> frozenset[Closer] | None:
                 if rest is not None:
                     return frozenset(closer.later(rest, 1) for closer in closing.closers)
             return None
-        case Filter(child) | Exploded(child) | Weight(child) | Distinct(child) | Needed(child):
+        case Filter(child) | Exploded(child) | Weight(child) | Needed(child):
+            return beginning(child, value)
+        case Distinct(child) if endless(child) or instantaneous(child):  # elsewhere what ends is taken back later
             return beginning(child, value)
         case Project(child, items):
             inside = _computed(items, child, value)
@@ -183,7 +192,8 @@ def beginning(node: Relation, value: Chain) -> frozenset[Closer] | None:
             inside = _computed(keys, child, value)
             return beginning(child, inside) if inside is not None else None
         case Union(left, right):
-            return _both(beginning(left, value), beginning(right, _beside(node, value)))
+            merged = _both(beginning(left, value), beginning(right, _beside(node, value)))
+            return merged if merged is not None and one_way(merged) else None
         case Join(left, right):
             one, other = tied((left, right), _pairs(node), value)
             if instantaneous(left) and one is not None:
@@ -302,7 +312,7 @@ def _merged(node: Relation) -> bool:
 
 
 def attributes(node: Relation, value: Chain) -> list[Attribute] | None:
-    """What each window of the relation knows of the value; None if one knows nothing."""
+    """What each window of the relation knows of the value; None if one knows nothing, or if it rises here and falls there."""
     found: list[Attribute] = []
 
     def noted(window: Window, values: tuple[Chain, ...]) -> Window | None:
@@ -310,7 +320,8 @@ def attributes(node: Relation, value: Chain) -> list[Attribute] | None:
         found.extend([seen] if seen is not None else [])
         return window if seen is not None else None
 
-    return found if at_windows(node, (value,), noted) is not None else None
+    known = at_windows(node, (value,), noted) is not None
+    return found if known and len({seen.rises for seen in found}) == 1 else None
 
 
 def shown_when_final(node: Relation, values: tuple[Chain, ...], closers: tuple[frozenset[Closer], ...]) -> Relation:
@@ -368,9 +379,39 @@ def partner_until(join: Join) -> tuple[Expression | None, Expression | None]:
         for found, side, value, known in ((left, join.right, other, equality.left), (right, join.left, one, equality.right)):
             closers = beginning(side, value)
             if closers is not None:
-                instant = closes(closers, as_number(f"({known.sql})" if known.column is None else known.sql, value.kind))
-                found.append(Expression(instant, "BIGINT", known.columns))
+                found.append(Expression(closes(closers, _number(known, value.kind).sql), "BIGINT", known.columns))
     return _earliest(left), _earliest(right)
+
+
+def partner_behind(join: Join) -> tuple[tuple[Compared | None, Compared | None], tuple[Compared | None, Compared | None]]:
+    """The same by declared orders: what rows of the left side are compared with, the right side's promise; and turned around."""
+    left: tuple[Compared | None, Compared | None] = (None, None)
+    right: tuple[Compared | None, Compared | None] = (None, None)
+    for equality in join.equalities:
+        one, other = of(equality.left, join.left), of(equality.right, join.right)
+        if one is None or other is None or one.kind != other.kind or equality.null_safe:
+            continue
+        mine, theirs = (_number(side, value.kind) for side, value in ((equality.left, one), (equality.right, other)))
+        order = _order(join.right, other)
+        left = left if order is None or left[0] else (Compared(mine, order), Compared(theirs, order))
+        order = _order(join.left, one)
+        right = right if order is None or right[0] else (Compared(theirs, order), Compared(mine, order))
+    return left, right
+
+
+def _number(value: Expression, kind: str) -> Expression:
+    return Expression(as_number(f"({value.sql})" if value.column is None else value.sql, kind), "BIGINT", value.columns)
+
+
+def _order(side: Relation, value: Chain) -> Ordered | None:
+    """The declared order of a value, if the side reads one base stream and has it from there."""
+    known = attributes(side, value)
+    reading = [window.child for window in windows(side)]
+    match known, reading:
+        case [Attribute(closers=closers) as seen], [Source() as source] if not closers:
+            return Ordered(source, seen.value.column, seen.sql(), seen.rises)
+        case _:
+            return None
 
 
 def _earliest(instants: list[Expression]) -> Expression | None:

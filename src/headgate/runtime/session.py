@@ -185,17 +185,30 @@ def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
 @contextmanager
 def tagged(session: SparkSession, tag: str) -> Iterator[None]:
     """In here, jobs that this thread starts in the session can be interrupted by the tag, also if their tasks hang in the JVM."""
-    context = None if over_connect(session) else session.sparkContext
-    before = context and context.getLocalProperty(INTERRUPT)
-    session.addTag(tag)
-    if context is not None:
-        context.setLocalProperty(INTERRUPT, "true")
+    if over_connect(session):
+        session.addTag(tag)
+        try:
+            yield
+        finally:
+            session.removeTag(tag)
+        return
+    context = session.sparkContext  # in Spark's own process a session's tags are known to the thread alone that has added them
+    before = context.getLocalProperty(INTERRUPT)
+    context.addJobTag(tag)
+    context.setLocalProperty(INTERRUPT, "true")
     try:
         yield
     finally:
-        session.removeTag(tag)
-        if context is not None:
-            context.setLocalProperty(INTERRUPT, before)  # type: ignore[arg-type]
+        context.removeJobTag(tag)
+        context.setLocalProperty(INTERRUPT, before)  # type: ignore[arg-type]
+
+
+def interrupt(session: SparkSession, tag: str) -> None:
+    """Make the jobs of a tag fail, and no others; from any thread."""
+    if over_connect(session):
+        session.interruptTag(tag)
+    else:
+        session.sparkContext.cancelJobsWithTag(tag)
 
 
 def let_go(mine: SparkSession) -> None:

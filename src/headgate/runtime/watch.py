@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog import UNLIMITED, Tick
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
-from headgate.runtime.session import tagged
+from headgate.runtime.session import interrupt, tagged
 
 LOOK_SECONDS = 1.0
 LOOKS = 10
@@ -200,7 +200,7 @@ def _pause(most_us: int | None) -> float:
 
 def _interrupt(session: SparkSession, tag: str) -> None:
     with suppress(Exception):  # a Spark that does not answer is found out by the epoch itself; the next look tries again
-        session.interruptTag(tag)
+        interrupt(session, tag)
 
 
 def _seconds(length_us: int) -> str:

@@ -606,7 +606,7 @@ def _without_operator(tree: exp.Select) -> tuple[StreamOf | None, exp.Expression
 
 def _gives_stream(tree: exp.Expression) -> bool:
     if isinstance(tree, exp.Select):
-        return bool(tree.expressions) and isinstance(tree.expressions[0], StreamOf)
+        return bool(tree.args.get("final") or (tree.expressions and isinstance(tree.expressions[0], StreamOf)))
     return isinstance(tree, StreamOf)
 
 

@@ -136,8 +136,8 @@ def _read_below(node: Node, needed: set[str]) -> tuple[set[str], ...]:
                     return (every(child),)
         case Exploded(child, generator):
             return (needed & every(child) | generator.columns,)
-        case Needed(_, until):
-            return (needed | until.columns,)
+        case Needed():
+            return (needed | node.reads,)
         case Distinct(child) | Istream(child) | Dstream(child):
             return (every(child),)
 

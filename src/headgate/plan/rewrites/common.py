@@ -15,6 +15,7 @@ from headgate.plan.derived import column, fresh
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import (
     Aggregate,
+    Compared,
     Equality,
     Exploded,
     Filter,
@@ -105,12 +106,20 @@ def _over(node: Node, below: tuple[Node, ...]) -> Node:
             again = tuple(fresh(f"e{i}", taken) for i in range(len(made)))
             read = _read(generator, _places(child, below[0]))
             return replace(node, child=below[0], generator=read, made=again)  # type: ignore[arg-type]
-        case Needed(child, until):
-            return replace(node, child=below[0], until=_read(until, _places(child, below[0])))  # type: ignore[arg-type]
+        case Needed(child):
+            return _needed(node, cast(Relation, below[0]), _places(child, below[0]))
         case Window(child):
             return _window(node, cast(Stream, below[0]), _places(child, below[0]))
         case _:
             return with_children(node, below)
+
+
+def _needed(node: Needed, child: Relation, values: _Values) -> Relation:
+    def read(compared: Compared | None) -> Compared | None:
+        return None if compared is None else replace(compared, value=_read(compared.value, values))
+
+    until = None if node.until is None else _read(node.until, values)
+    return replace(node, child=child, until=until, behind=read(node.behind), checked=read(node.checked))
 
 
 def _window(node: Window, child: Stream, values: _Values) -> Relation:

@@ -2,16 +2,21 @@
 
     L ⋈ R = N L ⋈ N R       where a row of L with value v is needed until no row of R with that value can begin any more
 
+That is known by a clock where the value follows from R's timestamp. Where it was declared to be ordered, a row of L is needed
+until a tuple of R has gone beyond its value, and rows of R that are behind are an error.
+
 A pair begins when the later of its two rows does, so until then the earlier one is there. Only sides whose rows never end are
 changed: others end by themselves.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from headgate.plan.expressions import Expression
-from headgate.plan.nodes import Equality, Filter, Join, Needed, Node, Project, Relation
+from headgate.plan.nodes import Compared, Equality, Filter, Join, Needed, Node, Project, Relation
 from headgate.plan.properties import endless
-from headgate.plan.temporal import partner_until, windows
+from headgate.plan.temporal import partner_behind, partner_until, windows
 from headgate.plan.tree import everywhere
 
 
@@ -23,8 +28,39 @@ def _change(node: Node) -> Node | None:
     if not isinstance(node, Join) or _marked(node.left) or _marked(node.right):
         return None
     left, right = partner_until(node)
+    for_left, for_right = partner_behind(node)
     because = ", ".join(map(_shown, node.equalities))
-    return Join(_needed(node.left, left, because), _needed(node.right, right, because), node.equalities, node.condition)
+    one = _Side(node.left, left, for_left[0] if left is None else None)
+    other = _Side(node.right, right, for_right[0] if right is None else None)
+    return Join(
+        one.needed(because, for_right[1] if other.relies else None),
+        other.needed(because, for_left[1] if one.relies else None),
+        node.equalities,
+        node.condition,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    node: Relation
+    until: Expression | None
+    behind: Compared | None
+
+    @property
+    def ends(self) -> bool:
+        """Whether it is worth saying when a row can go: its rows do not end by themselves."""
+        return endless(self.node) and bool(windows(self.node))
+
+    @property
+    def relies(self) -> bool:
+        """Whether it goes by the order of the other side's tuples."""
+        return self.ends and self.behind is not None
+
+    def needed(self, because: str, checked: Compared | None) -> Relation:
+        until, behind = (self.until, self.behind) if self.ends else (None, None)
+        if until is None and behind is None and checked is None:
+            return self.node
+        return Needed(self.node, because, until, behind, checked)
 
 
 def _marked(side: Relation) -> bool:
@@ -39,7 +75,3 @@ def _marked(side: Relation) -> bool:
 
 def _shown(equality: Equality) -> str:
     return f"{equality.left.sql} = {equality.right.sql}"
-
-
-def _needed(side: Relation, until: Expression | None, because: str) -> Relation:
-    return Needed(side, until, because) if until is not None and endless(side) and windows(side) else side
