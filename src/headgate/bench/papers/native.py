@@ -80,7 +80,7 @@ def measure(spark: SparkSession, folder: Path, seconds: float, done: Callable[[]
     counts = {way: run for way, run in runs.items() if way.counts}
     names = [way.name.replace(", ", "\n") for way in counts]
     latencies = {"mean latency": [window_latency(run)[0] for run in counts.values()]}
-    chart = bar_chart("Count in windows of a second, one stream silent", Axis("seconds, log scale", log=True), names, latencies)
+    chart = bar_chart("Count in windows of a second, one stream silent", Axis("seconds, mean"), names, latencies)
     return Finding("native", [union_grid(unions), count_grid(counts)], {"native": chart}, [])
 
 
@@ -221,8 +221,8 @@ DELAY = f"{DELAY_S:g} seconds"
 WAYS = (
     native("native", False, "min", {}),
     headgate("headgate, on demand", False, "INTERNAL", "HEARTBEAT ON DEMAND;"),
-    native("native, min of watermarks", True, "min", {"busy": "0 seconds", "quiet": DELAY}),
-    native("native, max of watermarks", True, "max", {"busy": "0 seconds", "quiet": DELAY}),
+    native("native, least watermark", True, "min", {"busy": "0 seconds", "quiet": DELAY}),
+    native("native, largest watermark", True, "max", {"busy": "0 seconds", "quiet": DELAY}),
     native("native, one watermark", True, "min", {"both": DELAY}),
     headgate("headgate, timeout", True, "BY at", "TIMEOUT 500 MILLISECONDS;"),
     headgate("headgate, on demand", True, "BY at", f"SKEW FROM CLOCK TO quiet (WITHIN {DELAY});"),
