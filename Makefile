@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-faults test-bank test-endurance test-backlog test-cluster check format bench fuzz clean python java
+.PHONY: help demo test test-faults test-bank test-endurance test-backlog test-cluster check format bench bench-papers fuzz clean python java
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ format: $(READY) ## format and fix what can be fixed
 
 bench: $(READY) java ## small epochs and replay, side by side with native Spark
 	$(BIN)/headgate bench
+
+bench-papers: $(READY) java ## the experiments of the papers on heartbeats; writes docs/papers.md: make bench-papers SECONDS=15
+	$(BIN)/headgate bench papers --write docs $(if $(SECONDS),--seconds $(SECONDS))
 
 fuzz: $(READY) ## random queries against the reference, longer: make fuzz SECONDS=600 SEED=1
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED))

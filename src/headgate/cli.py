@@ -270,19 +270,41 @@ def test(
     raise typer.Exit(1 if failed else 0)
 
 
-@app.command()
+bench_app = typer.Typer(invoke_without_command=True)
+app.add_typer(bench_app, name="bench")
+
+
+@bench_app.callback()
 def bench(
+    context: typer.Context,
     rows: Annotated[int, typer.Option(help="Tuples of the replay.")] = 1_000_000,
     epochs: Annotated[int, typer.Option(help="Small epochs that are timed.")] = 40,
     part: Annotated[list[str] | None, typer.Option(help="Only this part; can be given several times.")] = None,
 ) -> None:
-    """Time a small epoch, a replay, the time manager and durability, side by side in one run."""
+    """Time a small epoch, a replay, the time manager and durability, side by side in one run; or the papers' experiments."""
+    if context.invoked_subcommand is not None:
+        return
     from headgate.bench.report import PARTS, report
 
     for name in part or ():
         if name not in PARTS:
             raise typer.BadParameter(f"{name!r} is not one of {', '.join(PARTS)}", param_hint="--part")
     report(out, rows, epochs, [name for name in PARTS if not part or name in part])
+
+
+@bench_app.command("papers")
+def bench_papers(
+    only: Annotated[list[str] | None, typer.Option(help="Only this experiment; can be given several times.")] = None,
+    seconds: Annotated[float, typer.Option(help="How long streams flow; the other experiments in proportion.", min=3)] = 36,
+    write: Annotated[Path | None, typer.Option(help="The folder of documentation to write figures and plots to.")] = None,
+) -> None:
+    """The experiments of the papers on heartbeats, and the same live beside Structured Streaming: about ten minutes."""
+    from headgate.bench.papers.report import EXPERIMENTS, report
+
+    for name in only or ():
+        if name not in EXPERIMENTS:
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(EXPERIMENTS)}", param_hint="--only")
+    report(out, [name for name in EXPERIMENTS if not only or name in only], seconds, write)
 
 
 @app.command()

@@ -1,0 +1,171 @@
+"""Drives an engine through arrivals: on a clock moved by hand, by what each step of the engine really took, or live.
+
+Simulated: nothing happens between two events, so the clock jumps from one to the next; a step of the engine takes as long on that
+clock as it took in fact. What arrives while the engine runs is stamped with its own instant and pushed when the step has
+ended, as if another thread had done so; a push takes time only when it finds the engine idle, which then has to wait for it.
+
+Live: the engine runs in a thread of its own, and rows are pushed when their instant has come.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from math import inf
+from time import perf_counter, sleep
+
+from headgate.bench.papers.account import Account, Span, account
+from headgate.bench.papers.arrivals import SECOND_US, Arrival
+from headgate.engine import Engine
+from headgate.heartbeat.clock import ManualClock
+from headgate.runtime.loop import Epoch
+from headgate.sinks.sink import Result
+
+NUMBER = "n"
+"""The column that says which tuple it was, where latencies are measured."""
+
+
+class Answers:
+    """When each tuple arrived and when its answer was out; a tuple is known by its number."""
+
+    def __init__(self) -> None:
+        self.arrived: dict[int, float] = {}
+        self.answered: dict[int, float] = {}
+        self.running: list[Span] = []
+        self.out: list[int] = []
+        """Answered by the step that runs."""
+
+    def heard(self, results: Sequence[Result]) -> None:
+        self.out.extend(result.row[NUMBER] for result in results)
+
+    def ran(self, begun: float, ended: float, epochs: Sequence[Epoch]) -> None:
+        """A step that found nothing to do is no running: what waits goes on waiting."""
+        if epochs:
+            self.running.append((begun, ended))
+        for number in self.out:
+            self.answered.setdefault(number, ended)
+        self.out.clear()
+
+    def account(self, since: float, until: float) -> Account:
+        numbers = list(self.arrived)
+        answered = [self.answered.get(number, inf) for number in numbers]
+        return account([self.arrived[number] for number in numbers], answered, self.running, since, until)
+
+
+class Simulated:
+    """An engine on a clock moved by hand. It can be driven in several turns, so that others get theirs in between."""
+
+    def __init__(
+        self, engine: Engine, clock: ManualClock, arrivals: Iterator[Arrival],
+        wanted: Callable[[Arrival], Sequence[int]] = lambda arrival: (), look: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """`wanted`: the numbers of the tuples that will be answered. `look` is called before every step, when most is waiting."""
+        self.engine, self.clock = engine, clock
+        self.start_us = clock.now_us()
+        self.wanted = wanted
+        self.look = look
+        self.answers = Answers()
+        self.arrivals = arrivals
+        self.next = next(arrivals, None)
+        self.looked_us = -1
+        """When the last step began."""
+        self.idle = True
+        """The last step found nothing to do, and nothing came since."""
+
+    @property
+    def now_us(self) -> int:
+        return self.clock.now_us() - self.start_us
+
+    def drive(self, until_us: int) -> None:
+        """Go on until the clock shows `until_us` after the start, or a step has passed that."""
+        while self.now_us < until_us:
+            if self.idle:
+                event_us = self.next_event()
+                if event_us is None or event_us >= until_us:
+                    self.move_to(until_us)
+                    return
+                self.move_to(event_us)
+                begun = perf_counter()
+                self.push_due()
+                self.clock.move_by(1 + round((perf_counter() - begun) * SECOND_US))
+            self.step()
+
+    def next_event(self) -> int | None:
+        """When something arrives, or the engine wants to look again although nothing has."""
+        timer_us, arrival_us = self.engine._asking.next_us, None if self.next is None else self.next.at_us
+        timer_us = None if timer_us is None else timer_us - self.start_us
+        if timer_us is not None and timer_us <= self.looked_us:  # it has looked, in vain
+            timer_us = None
+        return min((instant for instant in (timer_us, arrival_us) if instant is not None), default=None)
+
+    def push_due(self) -> int:
+        """Everything that has come by now, each at its own instant; how many pushes that were."""
+        count = 0
+        while self.next is not None and self.next.at_us <= self.now_us:
+            self.push(self.next)
+            self.next = next(self.arrivals, None)
+            count += 1
+        return count
+
+    def push(self, arrival: Arrival) -> None:
+        for number in self.wanted(arrival):
+            self.answers.arrived[number] = arrival.at_us
+        self.engine.push(arrival.stream, arrival.rows)
+
+    def step(self) -> None:
+        """One step of the engine; then what arrived meanwhile."""
+        self.look()
+        begun_us, begun = self.now_us, perf_counter()
+        self.looked_us = begun_us
+        epochs = self.engine.step()
+        ended_us = begun_us + 1 + round((perf_counter() - begun) * SECOND_US)
+        came = 0
+        while self.next is not None and self.next.at_us <= ended_us:
+            self.move_to(self.next.at_us)
+            came += self.push_due()
+        self.move_to(ended_us)
+        self.answers.ran(begun_us, ended_us, epochs)
+        self.idle = not epochs and not came
+
+    def move_to(self, instant_us: int) -> None:
+        self.clock.move_by(max(0, instant_us - self.now_us))
+
+
+def live(
+    engine: Engine, arrivals: Iterator[Arrival], seconds: float, wanted: Callable[[Arrival], Sequence[int]],
+    done: Callable[[], None] = lambda: None,
+) -> Answers:  # fmt: skip
+    """Push what arrives when it does, while the engine runs; instants are microseconds since the beginning."""
+    answers = Answers()
+    start = perf_counter()
+
+    def now_us() -> float:
+        return (perf_counter() - start) * SECOND_US
+
+    step = engine.step
+
+    def timed() -> list[Epoch]:
+        begun = now_us()
+        epochs = step()
+        answers.ran(begun, now_us(), epochs)
+        return epochs
+
+    engine.step = timed  # type: ignore[method-assign]
+    for query in engine.queries():
+        query.on_change(answers.heard)
+    ended = threading.Event()
+    runner = threading.Thread(target=lambda: engine.run(until=ended.is_set), daemon=True)
+    runner.start()
+    for arrival in arrivals:
+        if arrival.at_us >= seconds * SECOND_US:
+            break
+        sleep(max(0.0, (arrival.at_us - now_us()) / SECOND_US))
+        for number in wanted(arrival):
+            answers.arrived[number] = now_us()
+        engine.push(arrival.stream, arrival.rows)
+        done()
+    sleep(max(0.0, seconds - now_us() / SECOND_US))
+    ended.set()
+    engine.wake()
+    runner.join()
+    return answers

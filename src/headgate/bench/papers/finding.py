@@ -1,0 +1,78 @@
+"""What an experiment found: tables and sentences, printed and written into docs/papers.md between markers, and charts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+PAGE = "papers.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table; the first column names the rows."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+    def printed(self) -> Table:
+        table = Table(title=self.title, box=SIMPLE_HEAD, title_justify="left")
+        for number, heading in enumerate(self.headings):
+            table.add_column(heading, justify="right" if number else "left")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def markdown(self) -> str:
+        lines = [f"**{self.title}**", "", _row(self.headings), _row(["---", *("---:" for _ in self.headings[1:])])]
+        return "\n".join([*lines, *map(_row, self.rows)])
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    name: str
+    """Its section in docs/papers.md."""
+
+    grids: list[Grid] = field(default_factory=list)
+    charts: dict[str, str] = field(default_factory=dict)
+    """SVG by the name of the file, without `papers-` and the ending."""
+
+    remarks: list[str] = field(default_factory=list)
+
+    def show(self, console: Console) -> None:
+        for grid in self.grids:
+            console.print(grid.printed())
+        for remark in self.remarks:
+            console.print(remark, markup=False)
+        console.print()
+
+    def write(self, docs: Path) -> None:
+        """Its charts to docs/images, its tables and sentences to their place in docs/papers.md."""
+        (docs / "images").mkdir(exist_ok=True)
+        for name, svg in self.charts.items():
+            (docs / "images" / f"papers-{name}.svg").write_text(svg, encoding="utf-8")
+        page = docs / PAGE
+        page.write_text(replaced(page.read_text(encoding="utf-8"), self.name, self.markdown()), encoding="utf-8")
+
+    def markdown(self) -> str:
+        return "\n\n".join([*(grid.markdown() for grid in self.grids), *self.remarks])
+
+
+def replaced(page: str, name: str, text: str) -> str:
+    """The page with the text between the markers of that name."""
+    begin, end = f"<!-- figures: {name} -->", f"<!-- end of figures: {name} -->"
+    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    if not pattern.search(page):
+        raise ValueError(f'the page has no place for the figures "{name}"')
+    return pattern.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

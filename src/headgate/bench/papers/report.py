@@ -1,0 +1,88 @@
+"""Runs the papers' experiments one after the other in one process, shows what they found, and writes it to the documentation."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.progress import Progress, TimeElapsedColumn
+
+from headgate.bench.papers import flexible, gigascope, native, stream_mill
+from headgate.bench.papers.finding import Finding
+from headgate.runtime.session import started
+
+Experiment: TypeAlias = Literal["stream-mill", "gigascope", "flexible-time", "native"]
+PLOTS: dict[Experiment, tuple[str, ...]] = {
+    "stream-mill": ("latency", "queue", "idle", "on-demand"),
+    "gigascope": ("gigascope-merge", "gigascope-join"),
+    "flexible-time": ("heartbeats-latency", "heartbeats-held"),
+    "native": ("native",),
+}
+"""What each experiment draws; docs/papers.md shows them all."""
+
+EXPERIMENTS = tuple(PLOTS)
+
+SECONDS = 36.0
+"""What the others' lengths are in proportion to: how long Stream Mill's streams flow on the clock moved by hand."""
+
+
+def report(
+    console: Console, chosen: Iterable[Experiment] = EXPERIMENTS, seconds: float = SECONDS, docs: Path | None = None
+) -> None:
+    """Run the experiments, print what each found, and write it to the folder of documentation if there is one."""
+    err = Console(stderr=True)
+    spark = started()
+    with (
+        tempfile.TemporaryDirectory(prefix="headgate-papers-") as directory,
+        Progress(
+            *Progress.get_default_columns(), TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal
+        ) as bar,
+    ):
+        for name in chosen:
+            task = bar.add_task(name, total=turns(name, seconds))
+            finding = run(name, spark, Path(directory), seconds, lambda task=task: bar.advance(task))  # type: ignore[misc]
+            assert tuple(finding.charts) == PLOTS[name], "a plot that no page shows, or none where one is shown"
+            finding.show(console)
+            if docs is not None:
+                finding.write(docs)
+
+
+def run(name: Experiment, spark: SparkSession, folder: Path, seconds: float, done: Callable[[], None]) -> Finding:
+    match name:
+        case "stream-mill":
+            return stream_mill.measure(spark, seconds, done)
+        case "gigascope":
+            return gigascope.measure(spark, least(seconds), done)
+        case "flexible-time":
+            return flexible.measure(spark, rounds(seconds), done)
+        case "native":
+            return native.measure(spark, folder / name, native_seconds(seconds), done)
+
+
+def turns(name: Experiment, seconds: float) -> int:
+    """How many steps the progress bar of an experiment has."""
+    match name:
+        case "stream-mill":
+            return stream_mill.turns(seconds)
+        case "gigascope":
+            return gigascope.turns()
+        case "flexible-time":
+            return flexible.turns(rounds(seconds))
+        case "native":
+            return len(native.WAYS)
+
+
+def least(seconds: float) -> float:
+    return max(10.0, seconds * 0.8)
+
+
+def rounds(seconds: float) -> int:
+    return max(3, round(seconds / 6))
+
+
+def native_seconds(seconds: float) -> float:
+    return max(8.0, seconds * 0.3)
