@@ -90,6 +90,8 @@ class _Reference:
         self.named: dict[str, TupleStream | VaryingRelation] = {}
         self.growing: set[str] = set()
         self.sliding: dict[str, set[int]] = {}
+        self.finals = any("final" in text.lower() for text in (case.query, *(view.query for view in case.views)))
+        """Whether anybody asks what of a relation follows from time."""
         for name, schema in case.streams.items():
             tuples = [(ts, row) for ts, row, _ in case.input.get(name, []) if ts <= case.horizon]
             self.named[name.lower()] = TupleStream(_columns(schema), sorted(tuples, key=lambda entry: entry[0]))
@@ -312,7 +314,8 @@ class _Reference:
                 self.fill(name, relation.columns, rows)
             columns, rows = self.run(sql)
             bags.append(self.without_empty_aggregate(tree, rows, contents))
-        return VaryingRelation(columns, bags, possible=self.projected(tree, [name for name, _ in columns]))
+        possible = self.projected(tree, [name for name, _ in columns]) if self.finals else {}
+        return VaryingRelation(columns, bags, possible=possible)
 
     def without_empty_aggregate(self, tree: exp.Expression, rows: list[Row], contents: tuple[list[Row], ...]) -> list[Row]:
         if self.case.empty_aggregate == "no-row" and isinstance(tree, exp.Select) and not tree.args.get("group"):
@@ -496,6 +499,8 @@ class _Reference:
 
     def projected(self, tree: exp.Expression, names: list[str]) -> Possible:
         """What of a selection, a projection or a union of such follows from time."""
+        if tree.args.get("with_"):
+            return {}
         if isinstance(tree, exp.Subquery):
             return self.projected(tree.this, names)
         if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
