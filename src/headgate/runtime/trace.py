@@ -153,8 +153,8 @@ class Traces:
     def seen(self, stop: str, upto: Tick, began_us: int, ended_us: int, rows: int = 0) -> None:
         """A stop has done everything up to an instant, and how many rows came out of that.
 
-        It is through with every heartbeat that goes no further. Towards the next one it has done a part. If it has come no further
-        than before, it has done nothing.
+        It is through with every heartbeat that goes no further. Towards the next one it has done a part. If it has come no
+        further than before, it has done nothing.
         """
         assert stop in self.way, f'"{stop}" is not on the way'
         if upto <= self._through.get(stop, upto - 1):
