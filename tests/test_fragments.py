@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -285,35 +284,6 @@ def test_a_failed_fragment_is_restarted_from_its_last_commit(spark: SparkSession
         engine.step()
         assert shown(engine) == [(1, 1, 1), (2, 1, 3), (3, 1, 6)]
         assert heard == ["q is restarted from where it was"]
-
-
-@pytest.mark.spark
-def test_an_epoch_that_hangs_is_interrupted_and_taken_again(spark: SparkSession, tmp_path: Path) -> None:
-    hangs, heard = tmp_path / "hangs", list[str]()
-    hangs.touch()
-
-    def check(value: int) -> int:
-        while hangs.exists():
-            time.sleep(0.05)
-        return value
-
-    def tell(text: str) -> None:
-        heard.append(text)
-        if "It is restarted" in text:
-            hangs.unlink()
-            engine.execute("SET failed_after = 'none'")  # on a busy machine it may take as long without hanging
-
-    with Engine(spark) as engine:
-        engine.register_function("check", check, "INT")
-        engine.execute(
-            f"SET failed_after = '2 seconds'; {STREAMS} CREATE QUERY q AS SELECT ISTREAM(k, check(a) AS a) FROM s1 [NOW]"
-        )
-        engine.push("s1", rows("a", 1, 2))
-        end = time.monotonic() + 60
-        engine.run(until=lambda: bool(shown(engine)) or time.monotonic() > end, tell=tell)
-        assert shown(engine) == [(1, 1, 1)]
-    assert any('an epoch of query "q" has not ended' in text for text in heard)
-    assert any("It is restarted from where it was." in text for text in heard)
 
 
 def test_streams_of_a_plan_are_those_that_change() -> None:

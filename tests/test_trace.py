@@ -70,6 +70,16 @@ def test_one_epoch_can_take_several_heartbeats_and_one_heartbeat_several_epochs(
     assert (third.began_us, third.ended_us, third.rows) == (210, 400, 9)
 
 
+def test_a_stop_that_comes_no_further_has_not_begun() -> None:
+    traces = Traces([], ["q"])
+    traces.seen(SINK, 5, 10, 20)
+    traces.sent(10, 100)
+    traces.seen(SINK, 5, 110, 120)
+    traces.seen("q", 10, 150, 200)
+    traces.seen(SINK, 10, 250, 300)
+    assert charged(traces.traces[0])[SINK] == (50, 50)
+
+
 def test_a_stop_that_is_not_through_is_left_out() -> None:
     traces = Traces([], ["q"])
     traces.sent(10, 100)

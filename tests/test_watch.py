@@ -129,9 +129,9 @@ def test_a_job_that_hangs_is_interrupted_and_no_other(spark: SparkSession, tmp_p
     beside = threading.Thread(target=lambda: done.extend(row[0] for row in other.range(6, 7, 1, 1).select(slept("id")).collect()))
     beside.start()
     began = time.monotonic()
-    for turn, column in enumerate((slept("id"), expr("REFLECT('java.lang.Thread', 'sleep', id * 1000)"))):
+    for number, column in enumerate((slept("id"), expr("REFLECT('java.lang.Thread', 'sleep', id * 1000) AS slept"))):
         with watching(case.watch, clock), pytest.raises(UserError, match="epoch-hung"), case.watch.over("q", hanging, clock):
-            hanging.range(60, 61, 1, 1).select(column).write.parquet(str(tmp_path / f"out{turn}"))
+            hanging.range(60, 61, 1, 1).select(column).write.parquet(str(tmp_path / str(number)))
     with case.watch.over("q", hanging, clock):
         assert hanging.range(0, 4, 1, 2).select(slept("id")).count() == 4, "the next runs as if nothing had been"
     assert time.monotonic() - began < 40

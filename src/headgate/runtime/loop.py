@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from headgate.catalog import Settings, Tick
+from headgate.catalog import UNLIMITED, Settings, Tick
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.manager import LATE, Heartbeats
@@ -157,7 +157,8 @@ class Loop:
             lines = {name: self.heartbeats.timelines[name] for name in query.traces.streams}
             standings = {name: self.heartbeats.standing(name, now_us, lines) for name in lines}
             heard_us = {name: line.came_us for name, line in lines.items()}
-        query.traces.looked({name: one.complete for name, one in standings.items()}, heard_us, now_us)
+            complete = {name: UNLIMITED if lines[name].finished else one.complete for name, one in standings.items()}
+        query.traces.looked(complete, heard_us, now_us)
         query.traces.sent(heartbeat, now_us)
         for executor in query.executors:  # some have been so far for long
             if executor.fragment.after >= heartbeat:

@@ -110,6 +110,7 @@ class Traces:
         self._moves: dict[str, deque[tuple[Tick, int]]] = {stream: deque(maxlen=MOVES_KEPT) for stream in self.streams}
         """How far each stream came when, from the last heartbeat on."""
         self._looked_us: int | None = None
+        self._through: dict[str, Tick] = {}
 
     @property
     def way(self) -> tuple[str, ...]:
@@ -152,9 +153,13 @@ class Traces:
     def seen(self, stop: str, upto: Tick, began_us: int, ended_us: int, rows: int = 0) -> None:
         """A stop has done everything up to an instant, and how many rows came out of that.
 
-        It is through with every heartbeat that goes no further. Towards the next one it has done a part.
+        It is through with every heartbeat that goes no further. Towards the next one it has done a part. If it has come no
+        further than before, it has done nothing.
         """
         assert stop in self.way, f'"{stop}" is not on the way'
+        if upto <= self._through.get(stop, upto - 1):
+            return
+        self._through[stop] = upto
         for trace in self.traces:
             known = trace.seen.setdefault(stop, Seen(began_us, None, 0))
             if known.ended_us is None:
