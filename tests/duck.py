@@ -18,6 +18,7 @@ from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
 from headgate.plan.fragments import all_parts, cut
 from headgate.plan.nodes import Node, is_part
+from headgate.plan.properties import opens
 from headgate.plan.rewrites.driver import rewritten
 from headgate.testing.cases import FUNCTIONS, Case, Change, sql_type
 from headgate.testing.reference import table_of
@@ -112,7 +113,7 @@ class Fragments:
         changes: list[Change] = []
         for part, (cuts, moves) in zip(self.parts, itertools.cycle(cuttings)):
             programs = [lower(part.plan, few, piped=part.log is not None) for few in (False, True)]
-            duck = Duck(self.case, programs, self.logs)
+            duck = Duck(self.case, programs, self.logs, opens(part.plan))
             changes = duck.run(cuts, moves)
             if part.log is not None:
                 self.logs[part.log] = pa.concat_tables(duck.elements)
@@ -127,8 +128,13 @@ class Duck:
     that needs it.
     """
 
-    def __init__(self, case: Case, programs: Sequence[Program], logs: Mapping[str, pa.Table] | None = None) -> None:
+    def __init__(
+        self, case: Case, programs: Sequence[Program], logs: Mapping[str, pa.Table] | None = None, opens: bool = True
+    ) -> None:
         self.case = case
+        self.skips = logs is not None
+        """Whether epochs are left out in which nothing can happen."""
+        self.opens = opens
         self.logs = logs or {}
         self.elements: list[pa.Table] = []
         self.programs = programs
@@ -145,11 +151,23 @@ class Duck:
     def run(self, cuts: Iterable[int], moves: Iterable[bool]) -> list[Change]:
         since = after = self.program.domain.origin - 1
         changes: list[Change] = []
+        first = True
         for epoch, (until, move) in enumerate(zip(cuts, moves, strict=True)):
             self.turn(epoch)
+            last = until == max(cuts) and first  # so that there is a result to read
+            if (
+                self.skips
+                and not last
+                and not (first and self.opens)
+                and not self.programs[0].happens(after, until, self.has_rows)
+            ):
+                after = until
+                since = since if self.program.synopses else until
+                continue
             self.lay_inputs(since, until)
-            if after < self.program.domain.origin:
+            if first:
                 self.lay_synopses(since, until)
+                first = False
             self.compute(self.program.result, since, until)
             output = self.database.sql(f"FROM {self.program.result} WHERE _t > {after}")
             if self.program.kind == "elements":
@@ -200,6 +218,10 @@ class Duck:
             if (low is None or ts > low) and (high is None or ts <= high)
         ]
         self.create(source.name, table_of(columns, rows))
+
+    def has_rows(self, stream: str, low: int | None, high: int) -> bool:
+        stamps = self.logs[stream]["_t"].to_pylist() if is_part(stream) else [ts for ts, *_ in self.case.input.get(stream, [])]
+        return any((low is None or low < ts) and ts <= high for ts in stamps)
 
     def lay_part(self, source: Input, low: int | None, high: int | None) -> None:
         """What another fragment put out: the columns, `_t`, `_x` and `_n`."""

@@ -304,7 +304,8 @@ class Catalog:
         """The dead letters of a stream as a stream: its columns, why each was not taken and by how much it was too late."""
         stamp = "TIMESTAMP" if stream.domain is TimeDomain.TIMESTAMP else "BIGINT"
         about = (("_reason", "STRING"), ("_behind", "BIGINT"), ("_timestamp", stamp), ("_raw", "STRING"))
-        columns = (*stream.columns, *(Column(name, kind) for name, kind in about))
+        own = (replace(column, order=None) for column in stream.columns)  # they are here because they came out of order
+        columns = (*own, *(Column(name, kind) for name, kind in about))
         return Stream(late_name(stream.name), columns, stream.domain, source=stream.source)
 
     def query(self, name: str, place: Place | None = None) -> Query:

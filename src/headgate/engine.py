@@ -692,7 +692,7 @@ def _ahead(query: Query, part: Part) -> Ahead:
     """What a fragment takes of its streams before they are complete."""
     if part.log is not None or not flowing(part.plan):
         return "nothing"
-    if len(part.streams) > 1:
+    if len(sources(part.plan)) > 1:
         return "an instant"
     return "everything" if query.ordering == "needed" else "nothing"
 

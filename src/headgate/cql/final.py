@@ -59,6 +59,9 @@ def shown(
         )  # fmt: skip
     pairs = _equal(binder, source, where)
     started = [one for one, _ in pairs] if keys is None else [as_expression(key, source.scope.types) for key in keys]
+    if keys is not None:
+        padded = _padded(source)  # a group of nulls is never closed
+        started = [key for key in started if not key.columns & padded]
     ways = [way for value in started if (way := _way(source, pairs, reading, value)) is not None]
     by_clock = tuple(dict.fromkeys(way for way in ways if way.closers))
     if not by_clock and not ways:
@@ -75,6 +78,18 @@ def shown(
             node = shown_when_passed(node, ways[0].values[number])
         entries[position] = replace(entries[position], node=node)
     return replace(source, entries=entries)
+
+
+def _padded(source: From) -> set[str]:
+    """The columns of FROM that an outer join may fill with nulls."""
+    found: set[str] = set()
+    before: set[str] = set()
+    for entry in source.entries:
+        own = {name.lower() for name in _types(entry.node)}
+        found |= own if entry.kind in ("LEFT", "FULL") else set()
+        found |= before if entry.kind in ("RIGHT", "FULL") else set()
+        before |= own
+    return found
 
 
 def _equal(binder: _Binder, source: From, where: Iterable[exp.Expression]) -> list[tuple[Expression, Expression]]:

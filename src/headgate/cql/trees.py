@@ -131,6 +131,8 @@ def as_expression(tree: exp.Expression, types: dict[str, str]) -> Expression:
     kind = type_of(annotated(tree, types))
     if kind == "UNKNOWN" and column is not None:
         kind = next((kind for name, kind in types.items() if name.lower() == column.lower()), "UNKNOWN")
+    if kind == "UNKNOWN" and isinstance(tree, exp.TimestampTrunc | exp.DateTrunc):
+        kind = "TIMESTAMP" if isinstance(tree, exp.TimestampTrunc) else "DATE"
     return Expression(tree.sql("spark"), kind, frozenset(read_columns(tree)), column)
 
 

@@ -82,6 +82,7 @@ def lower(plan: Node, few: bool = False, piped: bool = False) -> Program:
         result=result,
         fallbacks=tuple(lowering.fallbacks),
         timed=lowering.timed,
+        ending=tuple(Input("", *known) for known in lowering.ending),
     )
 
 
@@ -103,6 +104,7 @@ class Lowering:
         self.fallbacks: list[str] = []
         self.timed = False
         """Something may happen by the passing of time alone that no range of a log tells of."""
+        self.ending: set[tuple[str, Edge, tuple[Edge, ...]]] = set()
         self._made: dict[tuple[str, Node], Form] = {}
         self._making: list[tuple[str, Node]] = []
         self._taken: set[str] = set()
@@ -263,12 +265,27 @@ class Lowering:
             case _:
                 assert_never(node)
 
+    def expires(self, node: Relation) -> None:
+        """Who reads what lives finds out from it what ends: note the ranges of logs from which that can be foreseen."""
+        match node:
+            case Window(Source(stream), Now() | Range() as frame):
+                least, most = window.reach(frame)
+                self.ending.add((stream, Edge("since", -most), (Edge("until", -least), Edge("since"))))
+            case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child):
+                self.expires(child)
+            case Union(left, right):
+                self.expires(left)
+                self.expires(right)
+            case _:
+                self.timed |= not open_ended(node)
+
     def all_elements(self, node: Relation) -> str:
         """Live and born together: everything that lives at some instant of the epoch."""
         return self.once("all", node, lambda: self._all(node))
 
     def _all(self, node: Relation) -> str:
         live, born = self.live(node), self.born(node)
+        self.expires(node)
         if live is None:
             return born
         columns = listed((*names(node), "_t", "_x", "_n"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -62,7 +62,7 @@ class Input:
 
     def moves(self) -> bool:
         """Whether it holds what happens in the epoch, and not only what was there before."""
-        return any(edge.anchor == "until" for edge in self.high)
+        return self.low.anchor is not None and any(edge.anchor == "until" for edge in self.high)
 
     def __str__(self) -> str:
         high = " or ".join(map(str, self.high))
@@ -115,6 +115,9 @@ class Program:
     timed: bool = False
     """Something may happen by the passing of time alone that no range of a log tells of."""
 
+    ending: tuple[Input, ...] = ()
+    """Ranges of logs that are not read as such, but hold what ends in the epoch."""
+
     computed: frozenset[str] = frozenset()
     """Steps that have been computed for themselves and lie under their names like inputs."""
 
@@ -144,6 +147,15 @@ class Program:
             return replace(step, sql=f"{head}SELECT /*+ COALESCE(1) */ * FROM (\n{inner}\n){tail}")
 
         return replace(self, steps={name: narrow(step) for name, step in self.steps.items()})
+
+    def happens(self, after: Tick, until: Tick, has_rows: Callable[[str, Tick | None, Tick], bool]) -> bool:
+        """Whether anything can happen in (after, until], if something has come: tuples that wait, or elements that end.
+
+        `has_rows` says whether a log has rows within a range. What a relation that never changes holds was there before.
+        """
+        moving = [source for source in self.inputs if source.moves()]
+        ranges = ((source.stream, *source.range(after, until)) for source in (*moving, *self.ending))
+        return self.timed or any(has_rows(*one) for one in ranges)
 
     def needed(self, target: str) -> set[str]:
         """Everything that `target` reads, itself included; what has been computed already is not looked into."""

@@ -43,6 +43,8 @@ def _chain(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
             return _then(_chain(tree.this, types), "integer", (Divided(by), Scale(by)))
         case exp.Add() | exp.Sub() | exp.Mul() | exp.IntDiv() | exp.Neg():
             return _arithmetic(tree, types)
+        case exp.TryCast():
+            return None  # null where the value does not fit
         case exp.Cast():
             return _cast(_chain(tree.this, types), kind_of(_type(tree.to)))
         case exp.Floor() | exp.Ceil() if not tree.args.get("decimals") and not tree.args.get("to"):
@@ -65,7 +67,9 @@ def _function(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
         case exp.TimestampTrunc():
             return _then(_cast(_chain(tree.this, types), "timestamp"), "timestamp", _truncated(tree.args["unit"].name))
         case exp.DateTrunc():
-            days = _truncated(tree.args["unit"].name)
+            days = (
+                _truncated(tree.args["unit"].name) if tree.args["unit"].name.upper() in (*MONTHS, "WEEK") else None
+            )  # else null
             inside = _then(_cast(_chain(tree.this, types), "date"), "date", (Scale(DAY), *days) if days is not None else None)
             return _then(inside, "date", (Floored(DAY),))
         case exp.Anonymous(expressions=[argument]) if tree.name.upper() in MADE:

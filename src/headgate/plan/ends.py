@@ -50,12 +50,15 @@ class Span:
     least: Tick = 0
     most: Tick = 0
     grid: Tick = 1
+    once: bool = False
+    """Only once, but nobody knows when."""
 
     def then(self, after: Span) -> Span:
         """Something may happen so long after that, in turn."""
         moved = after.least or after.most
         most = UNLIMITED if UNLIMITED in (self.most, after.most) else self.most + after.most
-        return Span(self.least + after.least, most, after.grid if moved or after.grid > 1 else self.grid)
+        grid = after.grid if moved or after.grid > 1 else self.grid
+        return Span(self.least + after.least, most, grid, self.once or after.once)
 
     def first(self, stamped: Tick, after: Tick) -> Tick:
         """The first instant behind `after` at which something may happen because of tuples from `stamped` on."""
@@ -117,7 +120,7 @@ def _of_frame(frame: Frame) -> tuple[Span, ...]:
         case Now() | Passed():
             return Span(), Span(1, 1)
         case Final(delay=delay):
-            return Span(0, UNLIMITED if delay is None else delay), Span(1, UNLIMITED if delay is None else delay + 1)
+            return (Span(0, UNLIMITED, once=True),) if delay is None else (Span(0, delay), Span(1, delay + 1))
         case Unbounded() | Values():
             return (Span(),)
         case Range(slide=slide) | Rows(slide=slide):

@@ -37,6 +37,7 @@ from headgate.plan.nodes import (
     Window,
     children,
     domain,
+    sources,
 )  # fmt: skip
 from headgate.plan.properties import flowing
 
@@ -75,7 +76,7 @@ def explained(
 
 
 def _order(part: Part) -> str:
-    if len(part.streams) == 1:
+    if len(sources(part.plan)) == 1:
         return "each tuple is answered as it comes, in whatever order they come"
     return "timestamps in order; the tuples of an instant do not wait for one another"
 

@@ -14,19 +14,19 @@ from headgate.log.chunk import Chunk
 
 def cut(chunks: Sequence[Chunk], after: Tick, until: Tick, most: int) -> Tick:
     """The last instant up to `until` with about `most` rows behind `after` before it; at least one instant is taken."""
-    if _rows(chunks, after, until) <= most:
+    if about(chunks, after, until) <= most:
         return until
     low, high = max(after, min(chunk.low for chunk in chunks) - 1), until
     while low + 1 < high:
         middle = (low + high) // 2
-        if _rows(chunks, after, middle) <= most:
+        if about(chunks, after, middle) <= most:
             low = middle
         else:
             high = middle
-    return low if _rows(chunks, after, low) else high
+    return low if about(chunks, after, low) else high
 
 
-def _rows(chunks: Sequence[Chunk], after: Tick, until: Tick) -> float:
+def about(chunks: Sequence[Chunk], after: Tick, until: Tick) -> float:
     """About how many of the rows have timestamps in (after, until]."""
     total = 0.0
     for chunk in chunks:

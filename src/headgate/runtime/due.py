@@ -13,6 +13,9 @@ from headgate.catalog import UNLIMITED, Tick
 from headgate.log.log import Log
 from headgate.plan.ends import Span, Spans
 
+SELDOM = 4
+"""Of what ends nobody knows when: it is looked again after so great a part of the time that has passed."""
+
 LOOKS = 1_000
 """Of tuples that a log no longer has, only synopses know when something ends: so often is that looked for while one may live."""
 
@@ -32,6 +35,11 @@ def due(
 
 def _of_one(span: Span, log: Log, reached: Tick, start: Tick | None) -> Iterator[Tick]:
     low = reached - span.most if start is None else max(reached - span.most, start)
+    if span.once:
+        last = max((*(chunk.high for chunk in log.chunks), log.forgotten if log.forgotten is not None else low), default=low)
+        if last + span.least <= reached:  # the longer nothing comes, the more seldom it is looked
+            yield from (reached + 1 + (reached - last) // SELDOM,) if last > low else ()
+            return
     for chunk in log.overlapping(low, None):
         yield span.first(chunk.first_after(low), reached)
     if log.forgotten is not None and log.forgotten > low:

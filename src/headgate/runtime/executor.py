@@ -27,7 +27,11 @@ from headgate.errors import Place, UserError
 from headgate.log.chunk import Chunk, count
 from headgate.log.journal import Journal, full_or_broken, synced, torn
 from headgate.log.log import Log
+from headgate.plan.ends import ends
+from headgate.plan.nodes import is_part
 from headgate.plan.properties import opens
+from headgate.runtime.cut import about, cut
+from headgate.runtime.due import due
 from headgate.runtime.fragment import Fragment, Taken
 from headgate.runtime.session import let_go, own, parallelism
 from headgate.runtime.staging import address, staged
@@ -67,6 +71,7 @@ class Executor:
         self.origin = session
         self.session = own(session, partitions)
         self.output = output
+        self.spans = ends(fragment.part.plan)
         self.partitions = partitions
         self.fragment = fragment
         self.logs = logs
@@ -196,15 +201,19 @@ class Executor:
     def happens(self, until: Tick) -> bool:
         """Whether anything can happen behind what was put out and up to `until`: tuples that wait, or elements that end."""
         fragment = self.fragment
-        if self.wide.timed or (not fragment.epochs and opens(fragment.part.plan)):
+        if not fragment.epochs and opens(fragment.part.plan):
             return True
-        moving = [source for source in self.wide.inputs if source.moves()]
-        return any(self.logs[source.stream].overlapping(*source.range(fragment.after, until)) for source in moving)
+        return self.wide.happens(fragment.after, until, lambda log, *span: bool(self.logs[log].overlapping(*span)))
+
+    def due(self) -> Tick | None:
+        """The first instant at which it may have something to say by what has come; None if there is none."""
+        fragment = self.fragment
+        return due(self.spans, self.logs, fragment.after, fragment.start, fragment.whole)
 
     def run(self, until: Tick) -> list[Path]:
         """One epoch, from where the fragment is up to `until`; the files of its results, which count when it is `reached`."""
         fragment = self.fragment
-        fragment.rows_in += sum(self.logs[log].rows_within(fragment.after, until) for log in self.wide.logs())
+        fragment.rows_in += round(sum(about(self.logs[log].chunks, fragment.after, until) for log in self.wide.logs()))
         try:
             self.prepare(until)
             self.compute_shared(until, self.program.needed(self.program.result))
@@ -229,7 +238,8 @@ class Executor:
     # tuples in order of arrival
 
     def taken(self, stream: str) -> Taken:
-        return self.fragment.taken.get(stream, Taken(0, self.wide.domain.origin - 1))
+        """At first nothing, except what was put out by time."""
+        return self.fragment.taken.get(stream, Taken(0, self.fragment.after))
 
     def waited(self, stream: str, upto: Tick) -> list[Chunk]:
         """Chunks of which only a part was taken, with more that is stamped up to there."""
@@ -246,22 +256,28 @@ class Executor:
         streams = self.wide.streams()
         return any(self.waited(stream, upto) or any(c.low <= upto for c in self.arriving(stream)) for stream in streams)
 
+    def bounded(self, upto: Tick, most: int) -> Tick:
+        """Where a merge ends that keeps the order of timestamps, if it is to take about `most` rows."""
+        streams = self.wide.streams()
+        chunks = [c for stream in streams for c in (*self.waited(stream, upto), *self.arriving(stream)) if c.low <= upto]
+        return cut(chunks, min(self.taken(stream).upto for stream in streams), upto, most)
+
     def run_arrived(self, upto: Tick, most: int) -> tuple[list[Path], bool]:
         """Take what has arrived, stamped up to there, tuple by tuple: the files of the results, and whether that was all.
 
-        Of what came since the last time it is as much as makes about `most` rows.
+        Where any order will do, it is of what came since the last time as much as makes about `most` rows.
         """
         fragment, before = self.fragment, self.wide.domain.origin - 1
         streams, pieces, everything = self.wide.streams(), dict[str, Pieces](), True
         begin = f" AND _t > {fragment.start}" if fragment.start is not None else ""
         for stream in streams:
             taken, new = self.taken(stream), self.arriving(stream)
-            some = _first(new, most // len(streams))
+            some = _first(new, most) if fragment.ahead == "everything" else new
             everything &= len(some) == len(new)
             reached = Taken(max((chunk.arrived for chunk in some), default=taken.arrived), max(upto, taken.upto))
             pieces[stream] = [
                 (self.waited(stream, upto), f"_t > {taken.upto} AND _t <= {upto}{begin}"),
-                (some, f"_t <= {reached.upto}{begin}"),
+                (some, f"_t <= {reached.upto}{begin}" if taken.arrived else f"_t > {taken.upto} AND _t <= {reached.upto}{begin}"),
             ]
             self.taking[stream] = reached
             fragment.rows_in += sum(chunk.rows for chunk in some)
@@ -390,7 +406,7 @@ class Executor:
     def chunks(self, source: Input, until: Tick) -> Pieces:
         """The chunks that hold an input, and the exact bounds within them."""
         low, high = source.range(self.fragment.since, until)
-        if self.fragment.start is not None and source.stream not in self.fragment.whole:
+        if self.fragment.start is not None and source.stream not in self.fragment.whole and not is_part(source.stream):
             low = self.fragment.start if low is None else max(low, self.fragment.start)
         bounds = f"_t <= {high}" if low is None else f"_t > {low} AND _t <= {high}"
         return [(self.logs[source.stream].overlapping(low, high) if low is None or low < high else [], bounds)]

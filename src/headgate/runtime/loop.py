@@ -8,14 +8,15 @@ heartbeats that were given, and so behind the epoch.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from headgate.catalog import UNLIMITED, Settings, Tick
+from headgate.catalog import UNLIMITED, Settings, Stream, Tick
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.manager import LATE, Heartbeats
+from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.runtime.asking import Asking
@@ -83,15 +84,14 @@ class Loop:
                 query = self.queries.get(name)
                 if query is None:  # dropped by another thread
                     continue
-                self.restart(query)
+                standing = {executor for executor in query.executors if executor.fragment.failed}
                 try:
+                    standing -= self.restart(query)
                     depth_first(Turn(self, query, fixed).root)
                 except UserError as error:
                     if error.code not in FAILURES:
                         raise
-                    for executor in query.executors:
-                        if executor.fragment.failed:
-                            executor.back_off.failed(self.clock.now_us())
+                    self.failed(query, standing)
                     failed = failed or error
         finally:
             self.deliver(pieces=1)  # whatever one query has met with
@@ -107,19 +107,32 @@ class Loop:
             self.tidy()
         return epochs
 
-    def restart(self, query: RunningQuery) -> None:
-        """What has failed begins again from its last commit, after a while; if that fails time and again, it stands still."""
+    def failed(self, query: RunningQuery, before: Collection[Executor] = ()) -> None:
+        """Whatever of the query has failed now, and not before, is left alone for a while."""
+        for executor in query.executors:
+            if executor.fragment.failed and executor not in before:
+                executor.back_off.failed(self.clock.now_us())
+
+    def restart(self, query: RunningQuery) -> set[Executor]:
+        """What has failed begins again from its last commit, after a while; if that fails time and again, it stands still.
+
+        Those that are tried again, successfully or not.
+        """
+        tried: set[Executor] = set()
         for executor in query.executors if not query.given_up else ():
             if executor.fragment.failed and executor.back_off.ready(self.clock.now_us()):
+                tried.add(executor)
                 executor.restart()
                 self.tell(f"{executor.fragment.called} is restarted from where it was")
+        return tried
 
     def look(self, now_us: int) -> None:
         """Let it be seen whether streams that are read go on; one that is paused, or asked only on demand, is not expected to."""
         if self.settings().failed_after_us is not None:
             read = {stream for query in self.queries.values() for stream in query.traces.streams}
             lines = [self.heartbeats.timelines[name] for name in sorted(read)]
-            going_on = [line.name for line in lines if line.external and not line.paused and not self.asking.known(line.name)]
+            watched = [line for line in lines if isinstance(line.stream, Stream) and line.external and not line.paused]
+            going_on = [line.name for line in watched if not self.asking.known(line.name)]
             self.watch.looked({name: self.heartbeats.standing(name, now_us).complete for name in going_on}, now_us)
 
     # what a turn asks of it
@@ -178,7 +191,8 @@ class Loop:
             raise
         query.traces.seen(fragment.stop, epoch.until, began_us, self.clock.now_us(), epoch.rows)
         self._epochs.append(epoch)
-        executor.back_off.succeeded()
+        if not fragment.due():  # otherwise its state has yet to be moved
+            executor.back_off.succeeded()
 
     # results and files
 
@@ -200,11 +214,36 @@ class Loop:
 
     def tidy(self) -> None:
         """Move synopses that lag far behind, drop what no query will read again, merge small files."""
+        failed: UserError | None = None
         with self.running:
             for query in list(self.queries.values()):
+                try:
+                    self.move(query)
+                except UserError as error:
+                    if error.code not in FAILURES:
+                        raise
+                    self.failed(query)
+                    failed = failed or error
                 query.tidy()
             for name, log in list(self.logs.items()):
-                readers = [executor for query in list(self.queries.values()) for executor in query.reading(name)]
-                if not name.startswith(LATE) and readers:  # dead letters stay, and so does what nobody reads yet
-                    log.forget(lambda chunk, name=name, readers=readers: needed(readers, name, chunk))  # type: ignore[misc]
-                log.compact(positions(readers, name))
+                if not name.startswith(LATE):  # dead letters stay, read or not
+                    log.forget(lambda chunk, name=name: self.needed(name, chunk))  # type: ignore[misc]
+                log.compact(positions(self.reading(name), name))
+        if failed is not None:
+            raise failed
+
+    def move(self, query: RunningQuery) -> None:
+        """Move synopses of a query that lag far behind."""
+        for executor in query.executors:
+            if executor.fragment.due() and not executor.fragment.failed:
+                with self.watch.over(executor.fragment.called, executor.session, self.clock):
+                    executor.move()
+                executor.back_off.succeeded()
+
+    def reading(self, log: str) -> list[Executor]:
+        return [executor for query in list(self.queries.values()) for executor in query.reading(log)]
+
+    def needed(self, log: str, chunk: Chunk) -> bool:
+        """Whether any query may still read the chunk. A stream without readers keeps everything for those to come."""
+        readers = self.reading(log)
+        return not readers or needed(readers, log, chunk)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,8 @@ from headgate.heartbeat.why import Why
 from headgate.log.journal import Fact
 from headgate.log.log import Log
 from headgate.plan.bounds import Growing
-from headgate.plan.ends import Spans, ends
 from headgate.plan.explain import explained
 from headgate.plan.fragments import labels
-from headgate.runtime.due import due
 from headgate.runtime.executor import RESTARTS, Executor, needed
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.session import let_go
@@ -98,15 +95,6 @@ class RunningQuery:
         measured = {one.part.name: known for one in parts if (known := one.selectivity()) is not None}
         return labels(self.executor.fragment.part, self.definition.heartbeats, measured)
 
-    @cached_property
-    def _spans(self) -> Spans:
-        return ends(self.definition.plan)
-
-    def due(self) -> Tick | None:
-        """The first instant at which it may have something to say by what has come; None if there is none."""
-        fragment = self.executor.fragment
-        return due(self._spans, self.executor.logs, self.reached, fragment.start, fragment.whole)
-
     @property
     def failed(self) -> bool:
         return any(executor.fragment.failed for executor in self.executors)
@@ -173,8 +161,10 @@ class RunningQuery:
         How many rows were put out, and how far they are complete then.
         """
         executor = self.executor
+        if executor.fragment.ahead == "an instant":
+            upto = executor.bounded(upto, most)
         files, everything = executor.run_arrived(upto, most)
-        until = until if everything else executor.fragment.after
+        until = min(until, upto) if everything else executor.fragment.after
         return self._commit(executor, files, until, executor.reached_arrived), until
 
     def _commit(self, executor: Executor, files: list[Path], until: Tick, reached: Callable[[Tick], None]) -> int:
@@ -207,10 +197,8 @@ class RunningQuery:
         return executor is self.executor and not self.outbox.kept and self.outbox.sink.wants_empty
 
     def tidy(self) -> None:
-        """Move synopses that lag far behind, drop what other fragments have read, and merge small files of results."""
+        """Drop what other fragments have read, and merge small files of results."""
         for executor in self.executors:
-            if executor.fragment.due() and not executor.fragment.failed:
-                executor.move()
             if executor.output is not None:
                 log = executor.fragment.part.name
                 readers = self.reading(log)

@@ -42,8 +42,8 @@ class Operator(Protocol):
 
 
 def depth_first(root: Operator) -> None:
-    """Run fragments until the answer's has, or nothing can be had any more. Nobody is gone back to twice."""
-    here, tried = root, set[int]()
+    """Run fragments until the answer's has, or nothing can be had any more. Nobody is asked, or gone back to in vain, twice."""
+    here, tried, asked = root, set[int](), set[int]()
     while True:
         if here.more():
             if here.run() or here.reader is None:
@@ -56,18 +56,19 @@ def depth_first(root: Operator) -> None:
             tried.add(id(before))
             here = before  # Backtrack
             continue
-        if _asked(here, tried):
+        if _asked(here, asked):
+            tried.clear()  # what moved may be of use to any of them
             continue
         if here.reader is None:
             return
         here = here.reader
 
 
-def _asked(operator: Operator, tried: set[int]) -> bool:
+def _asked(operator: Operator, asked: set[int]) -> bool:
     """Ask every source of the operator that was not asked yet; whether any answer moves anything."""
     moved = False
     for origin in operator.origins():
-        if id(origin) not in tried:
-            tried.add(id(origin))
+        if id(origin) not in asked:
+            asked.add(id(origin))
             moved |= origin.ask()
     return moved

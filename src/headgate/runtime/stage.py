@@ -25,13 +25,12 @@ class Sources:
         self.stage = stage
 
     def ask(self) -> bool:
-        """The answer has an instant that it waits for; a part is glad of any that takes it further."""
+        """Nobody is asked for nothing: there is an instant at which something happens that the answers would complete."""
         stage, turn = self.stage, self.stage.turn
-        due = turn.query.due() if stage is turn.root else None
-        if stage is turn.root and due is None:
+        due = stage.executor.due()
+        if due is None:
             return False
-        if due is not None and stage.by_arrival:
-            due -= 1  # a tuple of the first open instant can be taken
+        due -= stage.by_arrival  # a tuple of the first open instant can be taken
         moved = turn.loop.ask(stage.fragment.part.streams, due)
         turn.targets = None if moved else turn.targets
         return moved

@@ -216,8 +216,8 @@ class StreamingSource:
         said = self._query.lastProgress if self._query is not None and not self._handover.there.is_set() else None
         if said is None or not caught_up(json.loads(said.json), self.inlet.position.get("batch", -1)):
             return None
-        began_us = int(datetime.fromisoformat(said.timestamp).timestamp() * 1_000_000)
-        return clock.now_us() - max(SystemClock().date_us() - began_us, 0)
+        ago_us = SystemClock().date_us() - int(datetime.fromisoformat(said.timestamp).timestamp() * 1_000_000)
+        return clock.now_us() - ago_us if ago_us >= 0 else None  # the date was put back
 
     def reshape(self) -> None:
         """Read the columns that the stream has now, from where it was."""
