@@ -258,6 +258,36 @@ def test_simultaneous_tuples_of_a_merge_do_not_wait_for_one_another(spark: Spark
 
 
 @pytest.mark.spark
+def test_a_merge_in_many_epochs_keeps_the_order_of_timestamps(spark: SparkSession) -> None:
+    with Engine(spark, clock=ManualClock()) as engine:
+        engine.execute(f"SET epoch_rows = 3; {STREAMS} CREATE QUERY q AS SELECT k, a FROM s1 UNION ALL SELECT k, b FROM s2")
+        stamps: list[int] = []
+        engine.query("q").on_change(lambda results: stamps.extend(result.at for result in results))
+        for stream, column, some in (("s1", "a", (1, 2)), ("s2", "b", (50, 60)), ("s1", "a", (3, 4, 5)), ("s1", "a", (55, 70))):
+            engine.push(stream, rows(column, *some))
+        while engine.step():
+            pass
+        assert stamps == [1, 2, 3, 4, 5, 50, 55, 60]
+
+
+@pytest.mark.spark
+def test_a_query_that_comes_later_sees_all_of_its_parts(spark: SparkSession) -> None:
+    """What a part has before its first tuple, and of relations, lies before the instant at which the query begins."""
+    query = """SELECT ISTREAM(s1.k, n, m) FROM s1 [NOW], (SELECT COUNT(*) AS n FROM s2 [RANGE 10]) x,
+      (SELECT r.k, COUNT(*) AS m FROM r GROUP BY r.k) y WHERE s1.k = y.k"""
+    with Engine(spark, clock=ManualClock()) as engine:
+        engine.execute(f"{STREAMS} CREATE RELATION r (k INT, d INT); CREATE QUERY before AS SELECT COUNT(*) FROM s1, s2, r")
+        engine.push("r", [(1, (1, 7)), (2, (1, 8))])
+        engine.advance(100)
+        engine.execute(f"CREATE QUERY fused AS {query}; SET heartbeats = 'operator'; CREATE QUERY cut AS {query}")
+        assert len(engine.query("cut").executors) == 3
+        engine.push("s1", rows("a", 105, 120))
+        engine.push("s2", rows("b", 104))
+        engine.advance(130)
+        assert shown(engine, "cut") == shown(engine, "fused") == [(105, 1, 1, 2), (120, 1, 0, 2)]
+
+
+@pytest.mark.spark
 def test_a_failed_fragment_is_restarted_from_its_last_commit(spark: SparkSession, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
 

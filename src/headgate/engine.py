@@ -626,6 +626,11 @@ class Engine:
         found = self.catalog.stream(stream)
         if found.stamped != "external":
             raise UserError("needs-no-bounds", f'stream "{found.name}" is stamped by the engine, which knows how far it is')
+        if self.catalog.declarations.enabling(found.name).how == "none":
+            raise UserError(
+                "heartbeat-none", f'nobody is asked about stream "{found.name}"', detail="HEARTBEAT NONE was said.",
+                hint=f"HEARTBEAT OF {found.name} ON DEMAND;",
+            )  # fmt: skip
 
         def asked() -> Tick | None:
             to = function()
@@ -665,7 +670,7 @@ class Engine:
 
     def _why(self, query: RunningQuery) -> Why:
         streams = query.streams()
-        waiting = {stream: self._inputs.logs[stream].rows_after(query.reached) for stream in streams}
+        waiting = {stream: query.waiting(stream) for stream in streams}
         now_us = self.clock.now_us()
         return why(
             self._heartbeats, query.name, streams, query.reached if query.executor.fragment.begun else None, waiting, now_us

@@ -84,6 +84,14 @@ class RunningQuery:
         """Of the fragments that read a log."""
         return [executor for executor in self.executors if log in executor.wide.logs()]
 
+    def waiting(self, stream: str) -> int:
+        """How many tuples of a stream have come and are not answered."""
+        executor = self.executor
+        if executor.fragment.ahead == "everything":
+            return sum(chunk.rows for chunk in executor.arriving(stream))
+        taken = executor.taken(stream).upto if executor.fragment.ahead == "an instant" else self.reached
+        return executor.logs[stream].rows_after(max(self.reached, taken))
+
     def readers(self, part: str) -> list[str]:
         """The parts that read this one."""
         parts = [executor.fragment.part for executor in self.executors]
