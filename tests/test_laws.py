@@ -30,25 +30,25 @@ def judged(case: Case, found: list[Change], cutting: object) -> None:
     assert differs is None, f"{described(case, cutting)}\n{differs}"
 
 
-@settings(max_examples=1200)
+@settings(max_examples=600)
 @given(cases(depth=0), cuttings())
 def test_incremental_is_reference(case: Case, cutting: Cutting) -> None:
     judged(case, Duck(case, compiled(case)).run(*cutting), cutting)
 
 
-@settings(max_examples=600)
+@settings(max_examples=250)
 @given(cases(depth=1), cuttings())
 def test_incremental_is_reference_nested(case: Case, cutting: Cutting) -> None:
     judged(case, Duck(case, compiled(case)).run(*cutting), cutting)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(cases(depth=2), cuttings())
 def test_incremental_is_reference_nested_deeper(case: Case, cutting: Cutting) -> None:
     judged(case, Duck(case, compiled(case)).run(*cutting), cutting)
 
 
-@settings(max_examples=500)
+@settings(max_examples=220)
 @given(cases(depth=1), st.lists(cuttings(), min_size=1, max_size=3))
 def test_in_fragments_each_with_its_own_epochs(case: Case, cuttings: list[Cutting]) -> None:
     judged(case, Fragments(case, rewritten(bound(case)).plan).run(cuttings), cuttings)
@@ -73,28 +73,28 @@ def test_every_operator_is_drawn() -> None:
 
 
 @pytest.mark.spark
-@settings(max_examples=45)
+@settings(max_examples=24)
 @given(case=cases(depth=0, most=6), cutting=cuttings(most=2), partitions=st.sampled_from([None, 1, 4]))
 def test_incremental_is_reference_on_spark(spark: SparkSession, case: Case, cutting: Cutting, partitions: int | None) -> None:
     judged(case, on_spark(case, cutting[0], spark, partitions), cutting[0])
 
 
 @pytest.mark.spark
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(case=cases(depth=1, most=6), cutting=cuttings(most=2))
 def test_incremental_is_reference_on_spark_nested(spark: SparkSession, case: Case, cutting: Cutting) -> None:
     judged(case, on_spark(case, cutting[0], spark), cutting[0])
 
 
 @pytest.mark.spark
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(case=cases(depth=1, most=6), cutting=cuttings(most=2))
 def test_in_fragments_on_spark(spark: SparkSession, case: Case, cutting: Cutting) -> None:
     judged(case, on_spark(case, cutting[0], spark, heartbeats="operator"), cutting[0])
 
 
 @pytest.mark.spark
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(case=cases(depth=0), chance=st.integers(0, 1000))
 def test_any_arrival_order_within_the_bound(spark: SparkSession, case: Case, chance: int) -> None:
     """Tuples come out of order by up to three ticks, ties in their order, and epochs follow the heartbeats."""
