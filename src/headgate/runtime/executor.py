@@ -245,7 +245,8 @@ class Executor:
         """Chunks of which only a part was taken, with more that is stamped up to there."""
         taken = self.taken(stream)
         known = [chunk for chunk in self.logs[stream].chunks if chunk.arrived <= taken.arrived]
-        return [chunk for chunk in known if taken.upto < chunk.high and chunk.low <= upto]
+        cut = [chunk for chunk in known if taken.upto < chunk.high and chunk.low <= upto and taken.upto < upto]
+        return [chunk for chunk in cut if chunk.first_after(taken.upto) <= upto]
 
     def arriving(self, stream: str) -> list[Chunk]:
         """Chunks that have come since."""
