@@ -20,6 +20,8 @@ MONDAY = 4 * DAY
 
 def chain(sql: str, types: dict[str, str]) -> Chain | None:
     """The text as a chain over one column; `types` are those of the columns, by name in lower case. None if it is none."""
+    if "TRY_" in sql.upper():
+        return None  # null where a value does not fit; the tree does not tell it from a cast that fails
     tree = _parsed(sql)
     return None if tree is None else _chain(tree, types)
 
@@ -43,8 +45,6 @@ def _chain(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
             return _then(_chain(tree.this, types), "integer", (Divided(by), Scale(by)))
         case exp.Add() | exp.Sub() | exp.Mul() | exp.IntDiv() | exp.Neg():
             return _arithmetic(tree, types)
-        case exp.TryCast():
-            return None  # null where the value does not fit
         case exp.Cast():
             return _cast(_chain(tree.this, types), kind_of(_type(tree.to)))
         case exp.Floor() | exp.Ceil() if not tree.args.get("decimals") and not tree.args.get("to"):
