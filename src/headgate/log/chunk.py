@@ -18,6 +18,9 @@ import pyarrow.parquet as pq
 from headgate.catalog import Tick
 from headgate.errors import Broken
 
+GROUP_ROWS = 100_000
+"""About how many rows a row group of a merged file has."""
+
 MAGIC = b"PAR1"
 """How a Parquet file ends."""
 
@@ -95,7 +98,7 @@ def write(table: pa.Table, path: Path) -> Chunk | None:
 
 
 def merge(chunks: Iterable[Chunk], path: Path) -> None:
-    """One file from several, row group by row group: no more than one row group is in memory at a time.
+    """One file from several, with row groups of a good size; little more than one is in memory at a time.
 
     A column that only some of them have, because the stream got it later, is null in the others.
     """
@@ -103,10 +106,16 @@ def merge(chunks: Iterable[Chunk], path: Path) -> None:
     schema = pa.schema({field.name: field for source in sources for field in source.schema_arrow}.values())
     staged = path.with_name(f".{path.name}.staged")
     with pq.ParquetWriter(staged, schema) as writer:
+        waiting: list[pa.Table] = []
         for source in sources:
             for group in range(source.num_row_groups):
-                writer.write_table(_with_all(source.read_row_group(group), schema))
+                waiting.append(_with_all(source.read_row_group(group), schema))
+                if sum(table.num_rows for table in waiting) >= GROUP_ROWS:
+                    writer.write_table(pa.concat_tables(waiting))
+                    waiting = []
             source.close()
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting))
     staged.rename(path)
 
 

@@ -161,16 +161,24 @@ class Log:
         return self.subject, {"drop": [chunk.path.name for chunk in chunks], "forgotten": forgotten}
 
     def compact(self, apart: Collection[int] = ()) -> None:
-        """Merge runs of small chunks, oldest first; those up to each of these arrivals not with those behind it."""
+        """Merge runs of small chunks; those up to each of these arrivals not with those behind it."""
         run: list[Chunk] = []
         for chunk in [*self.chunks, None]:
             if chunk is not None and chunk.rows < SMALL_ROWS:
                 run.append(chunk)
-                if len(run) < MERGE_AT and chunk.arrived not in apart:
+                if chunk.arrived not in apart:
                     continue
-            if len(run) >= MERGE_AT:
-                self._merge(run)
+            self._merge_run(run)
             run = []
+
+    def _merge_run(self, run: list[Chunk]) -> None:
+        """A chunk that is larger than all behind it waits until they have grown: rows are written again few times over."""
+        rows = sum(chunk.rows for chunk in run)
+        while len(run) >= MERGE_AT and 2 * run[0].rows > rows:
+            rows -= run[0].rows
+            run = run[1:]
+        if len(run) >= MERGE_AT:
+            self._merge(run)
 
     def _merge(self, run: list[Chunk]) -> None:
         path = self._path()
