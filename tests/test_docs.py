@@ -59,6 +59,7 @@ def test_every_example_of_the_language_page_runs(spark: SparkSession, tmp_path: 
         engine.poll()
         engine.push("readings", [("a", 31.5, "2026-01-01T00:00:01"), ("b", 20.0, "2026-01-01T00:00:02")])
         engine.push("doors", [("a", True, "2026-01-01T00:00:01")])
+        engine.push("temperature", [("a", 31.5, "2026-01-01T00:00:01")])
         engine.push("bids", [(1, ("old lamp", 150)), (2, ("vase", 20))])
         engine.push("packets", [(1, "a", 40, 1, 64), (6, "a", 40, 900, 64), (70, "b", 40, 1500, 63)])
         engine.push("backup", [(2, "a", 1)])
