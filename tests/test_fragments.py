@@ -258,6 +258,23 @@ def test_simultaneous_tuples_of_a_merge_do_not_wait_for_one_another(spark: Spark
 
 
 @pytest.mark.spark
+def test_the_first_tuple_of_a_stream_that_was_not_waited_for(spark: SparkSession) -> None:
+    """A merge has gone on without s2, up to the first open instant; then s2 sends its first tuple, of just that instant."""
+    clock = ManualClock()
+    with Engine(spark, clock=clock) as engine:
+        engine.execute(f"SET estimation = 'off'; TIMEOUT 1 SECOND; {STREAMS}")
+        engine.execute("CREATE QUERY q AS SELECT k, a FROM s1 UNION ALL SELECT k, b FROM s2")
+        engine.step()
+        clock.move_by(1_000_000)
+        engine.push("s1", rows("a", 3, 7))
+        engine.step()
+        assert (shown(engine), engine.query("q").complete) == ([(3, 1, 3), (7, 1, 7)], 6)
+        assert engine.push("s2", [(7, {"k": 2, "b": 70})]) == 1, "not late: 7 is not complete"
+        engine.step()
+        assert sorted(shown(engine)) == [(3, 1, 3), (7, 1, 7), (7, 2, 70)]
+
+
+@pytest.mark.spark
 def test_a_merge_in_many_epochs_keeps_the_order_of_timestamps(spark: SparkSession) -> None:
     with Engine(spark, clock=ManualClock()) as engine:
         engine.execute(f"SET epoch_rows = 3; {STREAMS} CREATE QUERY q AS SELECT k, a FROM s1 UNION ALL SELECT k, b FROM s2")
