@@ -276,9 +276,11 @@ class Executor:
             some = _first(new, most) if fragment.ahead == "everything" else new
             everything &= len(some) == len(new)
             reached = Taken(max((chunk.arrived for chunk in some), default=taken.arrived), max(upto, taken.upto))
+            # What came before the first reading by arrival was put out by time, as far as the fragment had come then.
+            behind = "" if stream in fragment.taken else f"_t > {taken.upto} AND "
             pieces[stream] = [
                 (self.waited(stream, upto), f"_t > {taken.upto} AND _t <= {upto}{begin}"),
-                (some, f"_t <= {reached.upto}{begin}" if taken.arrived else f"_t > {taken.upto} AND _t <= {reached.upto}{begin}"),
+                (some, f"{behind}_t <= {reached.upto}{begin}"),
             ]
             self.taking[stream] = reached
             fragment.rows_in += sum(chunk.rows for chunk in some)
