@@ -85,7 +85,7 @@ class Kept:
             log.check()
 
     def facts(self) -> list[tuple[str, dict[str, Any]]]:
-        parts = [*self.logs, self.outbox.log, self.outbox]
+        parts: list[Log | Outbox] = [*self.logs, self.outbox.log, self.outbox]
         return [*((part.subject, part.state()) for part in parts), ("fragment q", self.synopses.state())]
 
     def said(self) -> str:
