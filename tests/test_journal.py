@@ -6,10 +6,10 @@ No Spark. That an engine put together from it goes on as if nothing had happened
 from __future__ import annotations
 
 import errno
-import json
 import os
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -53,12 +53,15 @@ def test_cut_off_at_any_byte_it_holds_the_lines_before(tmp_path: Path) -> None:
         journal.record("account", {"add": amount})
     content = file.read_bytes()
     first = min(totals)
+    totals[len(content)] = opened_total(tmp_path / "whole")
+    assert content[:first].endswith(b"}\n"), "the heading"
     for length in range(first, len(content)):
         copy = tmp_path / f"cut-{length}" / "journal"
         copy.mkdir(parents=True)
         (copy / file.name).write_bytes(content[:length])
         cut, account = opened(copy.parent)
-        assert account.total == totals[max(size for size in totals if size <= length)]
+        # a whole line of which only the end is missing counts
+        assert account.total == totals[max(size for size in totals if size <= length + 1)]
         cut.record("account", {"add": 4000})  # and goes on behind the last whole line
         assert opened_total(copy.parent) == account.total
 
@@ -167,7 +170,7 @@ def test_a_damaged_checkpoint_and_one_of_another_version_are_refused(tmp_path: P
     checkpoint.write_text("\n".join(whole.splitlines()[:-1]))
     with pytest.raises(UserError, match="cannot be used"):
         opened(tmp_path)
-    checkpoint.write_text(whole.replace(json.dumps({"headgate": 1}), json.dumps({"headgate": 2})))
+    checkpoint.write_text(whole.replace('{"headgate": 2', '{"headgate": 3'))
     with pytest.raises(UserError, match="another version"):
         opened(tmp_path)
 
@@ -233,3 +236,72 @@ def test_what_memory_does_not_follow_ends_all(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nothing can be written"):
         journal.record("account", {"add": 2})
     assert opened_total(tmp_path) == 1
+
+
+def test_only_the_end_of_the_last_line_may_be_missing(tmp_path: Path) -> None:
+    journal, _ = opened(tmp_path)
+    journal.record("account", {"add": 1})
+    journal.record("account", {"add": 2})
+    journal.close()
+    (file,) = (tmp_path / "journal").iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    again, account = opened(tmp_path)
+    assert account.total == 3, "the line is there, whole"
+    again.record("account", {"add": 4})
+    assert opened_total(tmp_path) == 7
+    for damaged in (whole[:-1] + b"\v", whole.replace(b'"add":2', b'"add":3'), whole + whole.splitlines(keepends=True)[1]):
+        file.write_bytes(damaged)
+        with pytest.raises(UserError, match="torn-file"):
+            opened(tmp_path)
+        assert file.read_bytes() == damaged, "nothing is cut off"
+
+
+def test_lines_cannot_be_taken_away_or_exchanged(tmp_path: Path) -> None:
+    journal, _ = opened(tmp_path)
+    for amount in (1, 2, 4):
+        journal.record("account", {"add": amount})
+    journal.close()
+    (file,) = (tmp_path / "journal").iterdir()
+    heading, one, two, four = file.read_bytes().splitlines(keepends=True)
+    for lines in ((heading, two, four), (heading, one, four), (heading, two, one, four), (heading, one, one, two, four)):
+        file.write_bytes(b"".join(lines))
+        with pytest.raises(UserError, match="torn-file"):
+            opened(tmp_path)
+
+
+def test_a_segment_that_was_begun_is_there_or_missed(tmp_path: Path) -> None:
+    journal, account = opened(tmp_path)
+    journal.record("account", {"add": 1})
+    journal._write_checkpoint = lambda number, facts: None  # type: ignore[method-assign]
+    journal.checkpoint(lambda: [("account", {"add": account.total})])  # there is no room for it
+    journal.record("account", {"add": 2})
+    journal.close()
+    first, second = sorted((tmp_path / "journal").iterdir())
+    lines, more = first.read_bytes(), second.read_bytes()
+    for left in (None, b"", more[:10]):
+        second.unlink() if left is None else second.write_bytes(left)
+        with pytest.raises(UserError, match=second.name):
+            opened(tmp_path)
+    end = lines.rindex(b"\n", 0, -1) + 1
+    for cut in (end, end + 5):  # it died after it had made the file and before it said so
+        first.write_bytes(lines[:cut])
+        second.write_bytes(more.splitlines(keepends=True)[0])
+        again, account = opened(tmp_path)
+        again.record("account", {"add": 4})
+        again.close()
+        assert opened_total(tmp_path) == 5
+        assert not second.exists()
+
+
+def test_a_journal_of_format_1_goes_on_in_format_2(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    text = b'[["account",{"add":1}]]'
+    old = tmp_path / "journal" / "000000000000.lines"
+    old.write_bytes(b'{"headgate": 1}\n%08x %s\n%08x %s' % (crc32(text), text, crc32(text), text[:-4]))
+    for total in (1, 3, 5):
+        journal, account = opened(tmp_path)
+        assert account.total == total
+        journal.record("account", {"add": 2})
+        journal.close()
+    assert sorted(file.name for file in (tmp_path / "journal").iterdir()) == ["000000000000.lines", "000000000001.lines"]

@@ -6,19 +6,27 @@ as good as SIGKILL for everything that headgate itself does with files. `make te
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import shutil
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import crashes
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from headgate import Engine, read_commits
 from headgate.errors import UserError
 from headgate.heartbeat.clock import ManualClock
+from headgate.log import journal, log
+from headgate.runtime import fragment
 
 pytestmark = pytest.mark.spark
 
@@ -241,6 +249,210 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(spark: SparkSession, sm
     crashed(engine)
     with Engine(spark, small_disk / "state") as engine:
         assert [result.row["v"] for result in engine.query("q").results()] == list(range(taken + 1))
+
+
+@contextmanager
+def flipped(path: Path) -> Iterator[None]:
+    """In here a bit in the middle of a file is another one."""
+    whole = path.read_bytes()
+    at = len(whole) // 2
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+    yield
+    path.write_bytes(whole)
+
+
+def test_damage_while_it_runs_stops_those_who_read_it(spark: SparkSession, tmp_path: Path) -> None:
+    """`test_damage` tries a thousand flips without Spark; these are read by Spark, after other reads in the same process."""
+    clock = ManualClock()
+    engine = Engine(spark, tmp_path, clock=clock)
+    engine.execute("""CREATE STREAM s (k STRING, v INT); CREATE STREAM other (v INT); DISORDER OF s 0; DISORDER OF other 0;
+        CREATE QUERY sums AS SELECT k, SUM(v) AS total FROM s [RANGE 100] GROUP BY k;
+        CREATE QUERY rest AS SELECT ISTREAM(v) FROM other [NOW];
+        CREATE QUERY sent AS SELECT ISTREAM(v) FROM other [NOW] INTO callback OPTIONS ('function' = 'test_recovery:unreliable')""")
+    told: list[str] = []
+    engine._loop.tell = told.append
+    at = 0
+
+    def more() -> None:
+        nonlocal at
+        at += 10
+        engine.push("s", [(at, ("a", at)), (at + 1, ("b", 1))])
+        engine.push("other", [(at, (at,))])
+
+    def refused(path: Path) -> None:
+        with flipped(path):
+            more()
+            with pytest.raises(UserError) as error:
+                engine.advance(at)
+            assert error.value.code == "torn-file"
+            assert path.name in error.value.message
+            assert engine.query("rest").complete == at, "others go on"
+            assert engine.query("sums").complete == at - 10
+        clock.move_by(1_000_000)
+        engine.advance(at)
+        assert engine.query("sums").complete == at, "it goes on when the file is back"
+
+    more()
+    engine.advance(at)
+    refused(next((tmp_path / "streams" / "s").glob("*.parquet")))
+    engine.query("sums").executor.move()
+    refused(next((tmp_path / "queries" / "sums").glob("synopses/*/*/*.parquet")))
+    shown = engine.query("sums").results()
+    assert [(one.at, *one.row.values()) for one in shown if one.sign == "+"] == [
+        (10, "a", 10), (11, "b", 1), (20, "a", 30), (21, "b", 2), (30, "a", 60)
+    ]  # fmt: skip
+    kept = next((tmp_path / "queries" / "rest" / "results").glob("*.parquet"))
+    with flipped(kept), pytest.raises(UserError, match=kept.name):
+        engine.query("rest").results()
+    assert len(engine.query("rest").results()) == 3
+
+    DOWN.append(True)
+    GOT.clear()
+    more()
+    engine.advance(at)
+    DOWN.clear()
+    clock.move_by(1_000_000)
+    waiting = next((tmp_path / "queries" / "sent" / "results").glob("*.parquet"))
+    with flipped(waiting):
+        engine.step()
+        assert not GOT, "nothing is delivered from it"
+        clock.move_by(60_000_000)
+    engine.step()
+    assert GOT == [(4, 1)]
+    engine.close()
+
+
+def test_what_spark_notes_of_a_source_is_compared(spark: SparkSession, tmp_path: Path) -> None:
+    files = tmp_path / "in"
+    files.mkdir()
+    (files / "1.json").write_text('{"v": 1, "at": 1}\n')
+    script = f"""CREATE STREAM s (v INT, at BIGINT) TIMESTAMP BY at FROM json OPTIONS ('path' = '{files}', 'maxFilesPerTrigger' = '1')"""
+    with Engine(spark, tmp_path / "state") as engine:
+        engine.execute(script)
+        while not engine.poll():
+            time.sleep(0.05)
+    for noted in ("offsets/0", "sources/0/0"):
+        with flipped(tmp_path / "state" / "sources" / "s" / noted), Engine(spark, tmp_path / "state") as engine:
+            (files / "2.json").write_text('{"v": 2, "at": 2}\n')
+            with pytest.raises(UserError) as error:
+                polled(engine)
+            print(error.value.render())
+            assert noted in error.value.detail
+    with Engine(spark, tmp_path / "state") as engine:
+        assert polled(engine) == 1
+        assert engine.counts("s") == {"taken": 2}
+
+
+def polled(engine: Engine) -> int:
+    """What the first poll takes that takes anything."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if taken := engine.poll():
+            return taken
+        time.sleep(0.05)
+    raise AssertionError("nothing came")
+
+
+def test_a_directory_that_cannot_be_used_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for unusable in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / ("x" * 300)):
+        with pytest.raises(UserError) as error:
+            Engine(spark, unusable)
+        assert error.value.code == "bad-directory"
+        assert str(unusable) in error.value.message
+    with Engine(spark, tmp_path / "state") as engine:
+        for stream in ("s" * 300, "s" * 301):  # names are as long as users like
+            engine.execute(f"CREATE STREAM {stream} (v INT)")
+        engine.push("s" * 301, [(1, (1,))])
+        (tmp_path / "state" / "lock").unlink()
+        with pytest.raises(UserError, match="directory-in-use"):
+            Engine(spark, tmp_path / "state")
+    with Engine(spark, tmp_path / "state") as engine:
+        assert [engine.counts("s" * length)["taken"] for length in (300, 301)] == [0, 1]
+
+
+def filled(disk: Path, room: int) -> Path:
+    """A file that leaves only so many bytes of a disk."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    os.truncate(filler, filler.stat().st_size - room)
+    return filler
+
+
+class Feeder:
+    """Feeds an engine that runs, file by file; some of them while the disk has only so much room, until that was told of."""
+
+    ROOMS = (None, 0, 4_096, 24_576, None, 65_536, 0, None)
+    ROWS = 60
+
+    def __init__(self, engine: Engine, files: Path, disk: Path) -> None:
+        self.engine, self.files, self.disk = engine, files, disk
+        self.fed = 0
+        self.filler: Path | None = None
+        self.told: list[str] = []
+        self.turns = 0
+        self.began = time.monotonic()
+
+    def done(self) -> bool:
+        """After each turn: whether everything is taken, answered and delivered."""
+        assert time.monotonic() - self.began < 300, self.told
+        self.turns += 1
+        full = len([text for text in self.told if "No space left on device" in text])
+        if self.filler is not None and (self.turns > 8 or self.caught_up()):
+            self.filler.unlink()
+            self.filler = None
+        if self.filler is not None or not self.caught_up():
+            return False
+        if self.fed == len(self.ROOMS):
+            assert full >= 2, self.told
+            return True
+        room = self.ROOMS[self.fed]
+        self.filler = None if room is None else filled(self.disk, room)
+        self.turns = 0
+        rows = [{"k": f"k{row % 7}", "v": row, "at": 100 * self.fed + row} for row in range(self.ROWS)]
+        staged = self.files.parent / "staged"
+        staged.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        staged.rename(self.files / f"{self.fed:03d}.json")
+        self.fed += 1
+        return False
+
+    def caught_up(self) -> bool:
+        queries = self.engine.queries()
+        last = 100 * (self.fed - 1) + self.ROWS - 2
+        return not self.fed or (
+            self.engine.counts("s")["taken"] == self.fed * self.ROWS
+            and all((query.complete or -1) >= last and not query.outbox.waiting for query in queries)
+        )
+
+
+def test_a_full_disk_is_waited_out(
+    spark: SparkSession, small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In ingest, epochs, moves of synopses, merges, deliveries and checkpoints, whichever meets with it first."""
+    monkeypatch.setattr(journal, "CHECKPOINT_BYTES", 3_000)
+    monkeypatch.setattr(log, "MERGE_AT", 4)
+    monkeypatch.setattr(fragment, "MOVE_COST_ROWS", 20)
+    files, out = tmp_path / "in", small_disk / "out"
+    files.mkdir()
+    script = f"""CREATE STREAM s (k STRING, v INT, at BIGINT) TIMESTAMP BY at FROM json OPTIONS ('path' = '{files}');
+        DISORDER OF s 0; CREATE QUERY sums AS SELECT k, COUNT(*) AS n FROM s [RANGE 1000] GROUP BY k;
+        CREATE QUERY all_rows AS SELECT ISTREAM(k, v) FROM s [NOW] INTO parquet OPTIONS ('path' = '{out}')"""
+    engine = Engine(spark, small_disk / "state")
+    engine.execute(script)
+    feeder = Feeder(engine, files, small_disk)
+    engine.run(until=feeder.done, tell=feeder.told.append)
+    assert any(text.startswith("it goes on") for text in feeder.told)
+    assert len(feeder.told) < 40, "it is not told over and over"
+    crashed(engine)
+    with Engine(spark, small_disk / "state") as again:
+        assert again.counts("s") == {"taken": len(Feeder.ROOMS) * Feeder.ROWS}
+        counts = [result.row["n"] for result in again.query("sums").results() if result.sign == "+"]
+    delivered = [row["v"] for commit in read_commits(out) for file in commit.files for row in pq.read_table(file).to_pylist()]
+    complete = Feeder.ROWS * len(Feeder.ROOMS) - 1  # the last instant is still open
+    assert delivered == [row for _ in Feeder.ROOMS for row in range(Feeder.ROWS)][:complete]
+    assert len(counts) == complete
 
 
 KEPT = Path(__file__).parent / "fixtures" / "directory-1"

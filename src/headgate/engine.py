@@ -24,7 +24,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
@@ -41,6 +40,7 @@ from headgate.heartbeat.declared import Party, Sensors
 from headgate.heartbeat.manager import Heartbeats, base
 from headgate.heartbeat.saved import restore, saved
 from headgate.heartbeat.why import Why, why
+from headgate.log.checksum import writing
 from headgate.log.journal import Fact, Journal
 from headgate.log.log import Log
 from headgate.plan.fragments import Part, all_parts, cut
@@ -90,7 +90,6 @@ class Engine:
         self.clock = EngineClock(clock or SystemClock())
         self._temporary = directory is None
         self._directory = on_files(tempfile.mkdtemp(prefix="headgate-") if directory is None else directory)
-        self._directory.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self._directory)
         self._partitions = partitions
         self._default_sink = default_sink
@@ -108,7 +107,8 @@ class Engine:
         self._loop = Loop(
             self.clock, self._heartbeats, self._asking, self._inputs.logs, self._journal, lambda: self.catalog.settings
         )
-        self._trouble = Trouble()
+        self._trouble, self._step_trouble = Trouble(), Trouble()
+        """Of sources, and of queries: each is told once, and that it is over."""
         self._resuming: dict[str, tuple[Query, str | None]] = {}
         """While the journal is read: queries that were registered and not dropped so far, and where their files are."""
         self._stopping = False
@@ -357,11 +357,12 @@ class Engine:
         whole = frozenset(relations & read)
         start = self._start(query, sorted(read - whole))
         directory = self._directory / "queries" / (folder or fresh_folder(self._directory / "queries", query.name))
-        directory.mkdir(parents=True, exist_ok=True)
         try:
+            with writing(directory):
+                directory.mkdir(parents=True, exist_ok=True)
             self._refuse_partial(whole)
             executors = self._executors(query, start, whole, directory)
-            sink = made(query, self.spark, directory, self._default_sink)
+            sink = made(query, self.spark, directory, self._default_sink, restarted=self.clock.standing)
             flush_rows = lambda: into.flush_rows(query.connector, self.catalog.settings.flush_rows)  # noqa: E731
             outbox = Outbox(query.name, domain(query.plan), sink, directory, self._journal, flush_rows)
             if not self.clock.standing:
@@ -381,7 +382,8 @@ class Engine:
             programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
             fragment = Fragment(query.name, query.text, part, *programs, start, whole, _ahead(query, part))
             folder = directory / f"part-{number}" if piped else directory
-            folder.mkdir(exist_ok=True)
+            with writing(folder):
+                folder.mkdir(exist_ok=True)
             output = Log(folder / "elements", self._journal, f"log queries/{directory.name}/part-{number}") if piped else None
             executor = Executor(
                 self.spark, fragment, ChainMap(made, self._inputs.logs), ChainMap(shapes, self._inputs.schemas), folder,
@@ -451,7 +453,12 @@ class Engine:
 
     def step(self) -> list[Epoch]:
         """Take every query as far as its inputs are complete by what arrived and what was promised."""
-        epochs = self._loop.step()
+        try:
+            epochs = self._loop.step()
+        except UserError as error:
+            if error.code == "disk-failed":
+                self._tidy()  # it makes room
+            raise
         self._tidy()
         return epochs
 
@@ -520,14 +527,14 @@ class Engine:
         hears of it.
         """
         self._loop.tell = tell or self._loop.tell
-        self._trouble.well = self.resumed
+        self._trouble.well = self._step_trouble.well = self.resumed
         self._tell_status()
         with watching(self._loop.watch, self.clock):
             while not self._stopping and not (until is not None and until()):
                 arrived, epochs = 0, []
                 with self._trouble.waited_out(self._loop.tell):
                     arrived = self.poll()
-                with self._trouble.waited_out(self._loop.tell, self._goes_on):
+                with self._step_trouble.waited_out(self._loop.tell, self._goes_on):
                     epochs = self.step()
                 self._tell_status()
                 if not epochs and not arrived and not self._loop.flushing() and not self._stopping:
@@ -690,7 +697,7 @@ class Engine:
         """The tuples that came late or could not be read, with the reason."""
         inlet = self._inputs.inlet(stream)
         columns = inlet.dead_schema.names
-        return [row for chunk in inlet.dead.chunks for row in pq.ParquetFile(chunk.path).read(columns).to_pylist()]
+        return [row for chunk in inlet.dead.chunks for row in chunk.table(columns).to_pylist()]
 
 
 def _ahead(query: Query, part: Part) -> Ahead:

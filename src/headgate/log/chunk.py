@@ -1,15 +1,17 @@
 """Chunks: Parquet files with the range of timestamps they hold.
 
-A chunk is one or more immutable files. What is known of it without opening it is its number of rows and the least and the
-largest of its timestamps; the rest stays on disk.
+A chunk is an immutable file. What is known of it without opening it is its number of rows, the least and the largest of its
+timestamps, its size and its checksum; the rest stays on disk. The whole file is compared with its checksum each time it is read:
+`content` and `table` do so for Python, and whoever lets Spark read it calls `check` before.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +19,8 @@ import pyarrow.parquet as pq
 
 from headgate.catalog import Tick
 from headgate.errors import Broken
+from headgate.log import checksum as checksums
+from headgate.log.checksum import DAMAGED, torn
 
 GROUP_ROWS = 100_000
 """About how many rows a row group of a merged file has."""
@@ -37,6 +41,34 @@ class Chunk:
     arrived: int = 0
     """How many rows of its log had come when it had: who reads in order of arrival remembers that, and not a time."""
 
+    checksum: int | None = None
+    """Of its file; None if it was written before there were any."""
+
+    def check(self) -> None:
+        """Read the whole file; raise an error that names it if it is not what was written."""
+        problem = self.problem()
+        if problem is None and self.checksum is not None and checksums.of_file(self.path) != self.checksum:
+            problem = DAMAGED
+        if problem is not None:
+            raise torn(self.path, problem)
+
+    def content(self) -> bytes:
+        """What is in the file, if that is what was written."""
+        if self.checksum is None:
+            self.check()
+            return self.path.read_bytes()
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            raise torn(self.path, "it is missing") from None
+        if crc32(content) != self.checksum:
+            raise torn(self.path, self.problem() or DAMAGED)
+        return content
+
+    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Its rows."""
+        return pq.ParquetFile(pa.BufferReader(self.content())).read(columns)
+
     def problem(self) -> str | None:
         """Why it cannot be read, as far as a glance at its file tells."""
         try:
@@ -50,13 +82,13 @@ class Chunk:
 
     def rows_after(self, low: Tick) -> int:
         """How many of its rows have timestamps behind `low`, by reading them."""
-        return int(pc.sum(pc.greater(pq.read_table(self.path, columns=["_t"])["_t"], low)).as_py())
+        return int(pc.sum(pc.greater(self.table(["_t"])["_t"], low)).as_py())
 
     def first_after(self, low: Tick) -> Tick:
         """The least of its timestamps behind `low`, of which there is one; by reading them, unless all are."""
         if self.low > low:
             return self.low
-        stamps = pq.read_table(self.path, columns=["_t"])["_t"]
+        stamps = self.table(["_t"])["_t"]
         return int(pc.min(pc.filter(stamps, pc.greater(stamps, low))).as_py())
 
 
@@ -68,7 +100,12 @@ def described(path: Path) -> Chunk | None:
     range_of_time = span(footer, "_t")
     if range_of_time is None:
         raise Broken(f"a chunk without timestamps: {path}")
-    return Chunk(path, footer.num_rows, *range_of_time, path.stat().st_size)
+    return sized(Chunk(path, footer.num_rows, *range_of_time))
+
+
+def sized(chunk: Chunk) -> Chunk:
+    """A chunk whose file has just been written, with its size and checksum."""
+    return replace(chunk, size=chunk.path.stat().st_size, checksum=checksums.of_file(chunk.path))
 
 
 def span(footer: pq.FileMetaData, column: str) -> tuple[int, int] | None:
@@ -92,31 +129,38 @@ def write(table: pa.Table, path: Path) -> Chunk | None:
         return None
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = path.with_name(f".{path.name}.staged")
-    pq.write_table(table, staged)
-    staged.rename(path)
+    try:
+        pq.write_table(table, staged)
+        staged.rename(path)
+    except OSError:
+        staged.unlink(missing_ok=True)  # it takes room that may be what is missing
+        raise
     return described(path)
 
 
-def merge(chunks: Iterable[Chunk], path: Path) -> None:
+def merge(chunks: Sequence[Chunk], path: Path) -> None:
     """One file from several, with row groups of a good size; little more than one is in memory at a time.
 
     A column that only some of them have, because the stream got it later, is null in the others.
     """
-    sources = [pq.ParquetFile(chunk.path) for chunk in chunks]
-    schema = pa.schema({field.name: field for source in sources for field in source.schema_arrow}.values())
+    schema = pa.schema({field.name: field for chunk in chunks for field in pq.read_schema(chunk.path)}.values())
     staged = path.with_name(f".{path.name}.staged")
-    with pq.ParquetWriter(staged, schema) as writer:
-        waiting: list[pa.Table] = []
-        for source in sources:
-            for group in range(source.num_row_groups):
-                waiting.append(_with_all(source.read_row_group(group), schema))
-                if sum(table.num_rows for table in waiting) >= GROUP_ROWS:
-                    writer.write_table(pa.concat_tables(waiting))
-                    waiting = []
-            source.close()
-        if waiting:
-            writer.write_table(pa.concat_tables(waiting))
-    staged.rename(path)
+    try:
+        with pq.ParquetWriter(staged, schema) as writer:
+            waiting: list[pa.Table] = []
+            for chunk in chunks:
+                source = pq.ParquetFile(pa.BufferReader(chunk.content()))
+                for group in range(source.num_row_groups):
+                    waiting.append(_with_all(source.read_row_group(group), schema))
+                    if sum(table.num_rows for table in waiting) >= GROUP_ROWS:
+                        writer.write_table(pa.concat_tables(waiting))
+                        waiting = []
+            if waiting:
+                writer.write_table(pa.concat_tables(waiting))
+        staged.rename(path)
+    except OSError:
+        staged.unlink(missing_ok=True)
+        raise
 
 
 def _with_all(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -4,16 +4,20 @@ A fact says what became of one subject: a statement was executed, chunks came to
 Facts that belong together are one line, which is there whole or not at all; that line is the commit. Files are renamed into
 place before it, memory follows after it, and deleted files go last, so at every moment what the journal says is there is there.
 
-    journal/000000000007.checkpoint   {"headgate": 1}
-                                      [["log streams/bids", {"add": [["000000000016.parquet", 900, 1, 3, 18311]]}], ...]
-                                      {"facts": 12}
-    journal/000000000007.lines        {"headgate": 1}
-                                      5f3c0a11 [["log streams/bids", {"add": [["000000000017.parquet", 1000, 3, 9, 20480]]}],
+    journal/000000000007.checkpoint   {"headgate": 2, "segment": 7}
+                                      ["log streams/bids", {"add": [["000000000016.parquet", 900, 1, 3, 18311, 900, 714211]]}]
+                                      ...
+                                      {"facts": 12, "crc": "0badc0de"}
+    journal/000000000007.lines        {"headgate": 2, "segment": 7}
+                                      5f3c0a11 [["log streams/bids", {"add": [["000000000017.parquet", 90, 3, 9, 2480, 0, 98]]}],
                                                 ["inlet bids", {"arrivals": 1900, ...}]]
 
 A checkpoint is nothing but a shorter way to say the same: facts that lead to where all lines before it have led. It is written
-beside the engine's work, and what it replaces is deleted when it is complete. A line begins with the checksum of its text.
-A last line without an end was never acknowledged to anybody and is cut off.
+beside the engine's work, and what it replaces is deleted when it is complete. Its last line has the checksum of all before it.
+
+A line begins with the checksum of its text, which continues that of the line before, so that no line can be missing, stand twice
+or be that of another file. A last line without an end was never acknowledged to anybody and is cut off; any other line that is
+not whole is damage. Before lines go on in another segment, a line says so: {"next": 8}.
 
 It knows nothing of what facts mean: each subject applies its own, when they happen and again when the journal is read.
 """
@@ -25,11 +29,14 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 from zlib import crc32
 
 from headgate.errors import UserError
+from headgate.log.checksum import DAMAGED, full_or_broken, synced, torn, writing
 
 Fact: TypeAlias = tuple[str, dict[str, Any]]
 """A subject, and what is to be known of it: JSON."""
@@ -37,8 +44,17 @@ Fact: TypeAlias = tuple[str, dict[str, Any]]
 Apply: TypeAlias = Callable[[dict[str, Any]], None]
 Act: TypeAlias = Callable[[], None]
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, VERSION)
+"""Lines of format 1 have checksums of their own text alone, checkpoints none, and facts none of the files they speak of."""
+
 KINDS = (".checkpoint", ".lines")
+DATA = (
+    "streams/*/*.parquet", "dead/*/*.parquet", "queries/*/results/*.parquet", "queries/*/*/elements/*.parquet",
+    "queries/**/synopses/*/*/*.parquet", "sources/*/offsets/*",
+)  # fmt: skip
+"""Files in an engine's directory that count by lines of its journal."""
+
 CHECKPOINT_BYTES = 2**20
 """A checkpoint is due when the lines since the last have grown to this size, or to that of the last, if it was larger."""
 
@@ -56,6 +72,7 @@ class Journal:
         self._number = 0
         self._lines: Any = None
         self._size = 0
+        self._checksum = 0
         self._checkpoint_size = 0
         self._writing: threading.Thread | None = None
         self._broken: OSError | None = None
@@ -112,18 +129,23 @@ class Journal:
             return
         if self._broken is not None:
             raise full_or_broken(self._broken, self.directory)
-        text = json.dumps(facts, separators=(",", ":"))
-        line = f"{crc32(text.encode()):08x} {text}\n".encode()
+        try:
+            self._write(json.dumps(facts, separators=(",", ":")).encode())
+        except OSError as error:
+            raise full_or_broken(error, self.directory) from None
+
+    def _write(self, text: bytes) -> None:
+        """Make a line durable. If that fails, nothing of it is there."""
+        checksum = crc32(text, self._checksum)
+        line = b"%08x %s\n" % (checksum, text)
         try:
             self._lines.write(line)
             self._lines.flush()
             os.fsync(self._lines.fileno())
         except BaseException as error:
             self._take_back(error)
-            if isinstance(error, OSError):
-                raise full_or_broken(error, self.directory) from None
             raise
-        self._size += len(line)
+        self._size, self._checksum = self._size + len(line), checksum
 
     def _take_back(self, error: BaseException) -> None:
         """Cut off the part of a line that was written. If not even that can be done, nothing more may be written behind it."""
@@ -147,36 +169,56 @@ class Journal:
         """Let all subjects apply what the journal says, and be ready to go on writing; how many facts there were."""
         if self.directory is None:
             return 0
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # statements may hold passwords
+        with writing(self.directory):
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # statements may hold passwords
+        said, segments = _read(self.directory)
         count = 0
-        for subject, what in facts(self.directory, cut_off=True):
+        for subject, what in chain(said, *(segment.facts for segment in segments)):
             if subject in self.subjects:
                 self.subjects[subject](what)
             else:
                 self.waiting.setdefault(subject, []).append(what)
             count += 1
-        files = [file for file in self.directory.iterdir() if file.suffix in KINDS]
-        self._number = max((int(file.stem) for file in files), default=0)
-        self._checkpoint_size = max((file.stat().st_size for file in files if file.suffix == ".checkpoint"), default=0)
-        self._lines, self._size = self._opened(self._number)
+        sizes = [file.stat().st_size for file in self.directory.glob("*.checkpoint")]
+        self._checkpoint_size = max(sizes, default=0)
+        with writing(self.directory):
+            self._go_on(segments[-1] if segments else None)
         return count
 
-    def _opened(self, number: int) -> tuple[Any, int]:
-        """A segment to write to, and how long it is."""
-        path = self._path("lines", number)
-        fresh = not path.exists() or not path.stat().st_size
-        lines = path.open("ab")
+    def _go_on(self, last: Segment | None) -> None:
+        """Write to the last segment, behind its last whole line; to a new one if it is of an older format."""
+        assert self.directory is not None
+        for file in self.directory.glob("*.lines"):
+            if last is not None and int(file.stem) > last.number:  # it was begun, and no line came to say so
+                file.unlink()
+        if last is not None and last.version:
+            if last.size < last.length:
+                os.truncate(last.path, last.size)
+            elif last.size > last.length:
+                with last.path.open("ab") as lines:
+                    lines.write(b"\n")
+            synced(last.path)
+        if last is not None and last.version == VERSION:
+            self._number, self._size, self._checksum = last.number, last.size, last.checksum
+            self._lines = last.path.open("ab")
+        else:
+            self._number = 0 if last is None else last.number + (last.version > 0)
+            self._lines, self._size, self._checksum = self._begun(self._number)
+
+    def _begun(self, number: int) -> tuple[Any, int, int]:
+        """A new segment to write to: its file, its size, and the checksum with which its first line begins."""
+        path, heading = self._path("lines", number), _heading(VERSION, number)
+        lines = path.open("wb")
         try:
-            if fresh:
-                lines.write(f'{{"headgate": {VERSION}}}\n'.encode())
-                lines.flush()
+            lines.write(heading + b"\n")
+            lines.flush()
             synced(path)
             synced(path.parent)
         except OSError:
             with suppress(OSError):
                 lines.close()
             raise
-        return lines, path.stat().st_size
+        return lines, len(heading) + 1, crc32(heading)
 
     def _path(self, kind: str, number: int) -> Path:
         assert self.directory is not None
@@ -197,13 +239,14 @@ class Journal:
             said = list(facts())
             number = self._number + 1
             try:
-                opened = self._opened(number)
+                begun = self._begun(number)
+                self._write(b'{"next": %d}' % number)
             except OSError:  # no room: the lines go on where they are, and a later one may succeed
                 self._path("lines", number).unlink(missing_ok=True)
                 return
             self._lines.close()
             self._number = number
-            self._lines, self._size = opened
+            self._lines, self._size, self._checksum = begun
         self._writing = threading.Thread(target=self._write_checkpoint, args=(number, said), name="checkpoint", daemon=True)
         self._writing.start()
 
@@ -211,10 +254,10 @@ class Journal:
         path = self._path("checkpoint", number)
         staged = path.with_name(f".{path.name}.staged")
         try:
-            with staged.open("w") as file:
-                file.write(f'{{"headgate": {VERSION}}}\n')
-                file.writelines(json.dumps(fact, separators=(",", ":")) + "\n" for fact in facts)
-                file.write(f'{{"facts": {len(facts)}}}\n')
+            with staged.open("wb") as file:
+                said = [_heading(VERSION, number), *(json.dumps(fact, separators=(",", ":")).encode() for fact in facts)]
+                file.writelines(b"%s\n" % line for line in said)
+                file.write(b'{"facts": %d, "crc": "%08x"}\n' % (len(facts), _of_lines(said)))
                 file.flush()
                 os.fsync(file.fileno())
             staged.rename(path)
@@ -238,92 +281,157 @@ class Journal:
             self._lines.close()
 
 
-def facts(directory: Path, cut_off: bool = False) -> Iterator[Fact]:
-    """What the journal in a folder says, from its last checkpoint on. A last line without its end can be cut off."""
-    checkpoints = sorted(directory.glob("*.checkpoint"))
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What a file of lines says."""
+
+    path: Path
+    number: int
+    version: int
+    """Of its format; 0 if it was created and not even its heading written."""
+
+    facts: list[Fact]
+    size: int
+    """Of its whole lines, in bytes, each with its end."""
+
+    checksum: int
+    """With which the next line begins."""
+
+    length: int
+    """Of the file: more than `size` if a line was cut off, less if the end of the last line is missing."""
+
+    ended: bool = False
+    """Whether it says that lines go on in the next."""
+
+
+def facts(directory: Path) -> Iterator[Fact]:
+    """What the journal in a folder says, from its last checkpoint on."""
+    said, segments = _read(directory)
+    yield from said
+    for segment in segments:
+        yield from segment.facts
+
+
+def _read(directory: Path) -> tuple[list[Fact], list[Segment]]:
+    """The facts of the last checkpoint, and the segments behind it. What is missing or damaged is named."""
+    checkpoints, files = (sorted(directory.glob(f"*{kind}")) for kind in KINDS)
     first = int(checkpoints[-1].stem) if checkpoints else 0
-    if checkpoints:
-        yield from _checkpoint_facts(checkpoints[-1])
-    segments = [segment for segment in sorted(directory.glob("*.lines")) if int(segment.stem) >= first]
-    if checkpoints and not segments:  # it was begun before the checkpoint
+    said = _checkpoint_facts(checkpoints[-1], first) if checkpoints else []
+    files = [file for file in files if int(file.stem) >= first]
+    if checkpoints and not files:  # it was begun before the checkpoint
         raise torn(checkpoints[-1].with_suffix(".lines"), "it is missing")
-    for expected, segment in enumerate(segments, first):
-        if int(segment.stem) != expected:
-            missing = segment.with_stem(f"{expected:012d}")
+    segments: list[Segment] = []
+    for expected, file in enumerate(files, first):
+        if int(file.stem) != expected:
+            missing = file.with_stem(f"{expected:012d}")
             raise torn(missing if expected > first or checkpoints else missing.with_suffix(".checkpoint"), "it is missing")
-        yield from _line_facts(segment, segment is segments[-1], cut_off)
+        begun = segments[-1].ended if segments else bool(checkpoints)
+        segment, before = _segment(file, expected, begun), segments[-1] if segments else None
+        if before is None or before.ended or (before.version == 1 and before.size <= before.length):
+            segments.append(segment)
+        elif segment.facts or segment.ended or before.version == 1:
+            raise torn(before.path, "its last line is cut off")
+    if segments and segments[-1].ended:
+        raise torn(directory / f"{segments[-1].number + 1:012d}.lines", "it is missing")
+    if not said and not any(segment.facts for segment in segments):
+        _refuse_forgotten(directory)
+    return said, segments
 
 
-def _checkpoint_facts(path: Path) -> list[Fact]:
-    lines = path.read_bytes().splitlines()
+def _refuse_forgotten(directory: Path) -> None:
+    """A journal that says nothing beside data that only a journal can have made count is not that of a new engine."""
+    there = next((file for pattern in DATA for file in directory.parent.glob(pattern)), None)
+    if there is not None:
+        what = "is empty" if any(directory.glob("*.lines")) else "is missing"
+        raise UserError(
+            "no-journal", f'the journal of directory "{directory.parent}" {what}',
+            detail=f'An engine has worked there: there is "{there.relative_to(directory.parent)}", and no line says what it is.',
+            hint=f'Put "{directory.name}" back from a copy of the whole directory, or begin with a new directory.',
+        )  # fmt: skip
+
+
+def _checkpoint_facts(path: Path, number: int) -> list[Fact]:
+    """It was renamed into place whole: if it is not so now, something else has happened to it."""
+    heading, *lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
+    version = _version(heading, path, number)
     try:
-        _check_version(lines[0], path)
-        *said, end = (json.loads(line) for line in lines[1:])
+        *said, end = map(json.loads, lines)
         complete = end["facts"] == len(said)
-    except (ValueError, IndexError, KeyError, TypeError):
-        complete = False
-    if not complete:  # it was renamed into place whole, so something else has happened to it
+        whole = version == 1 or end["crc"] == f"{_of_lines([heading, *lines[:-1]]):08x}"
+    except (ValueError, KeyError, TypeError):
+        complete = whole = False
+    if not complete:
         raise torn(path, "a checkpoint is incomplete")
+    if not whole:
+        raise torn(path, DAMAGED)
     return said
 
 
-def _line_facts(path: Path, last: bool, cut_off: bool) -> Iterator[Fact]:
+def _of_lines(lines: Iterable[bytes]) -> int:
+    checksum = 0
+    for line in lines:
+        checksum = crc32(line + b"\n", checksum)
+    return checksum
+
+
+def _segment(path: Path, number: int, begun: bool) -> Segment:
+    """Read lines up to the first that is not whole. Only a last line without its end can be one that was being written.
+
+    A line with its end was written to its end, so it is damaged. The end of the last line alone can be missing: if what is there
+    is whole, it counts. `begun`: the segment is known to have had its heading.
+    """
     content = path.read_bytes()
-    lines, good = content.split(b"\n"), 0
-    for number, line in enumerate(lines[:-1]):
-        said: list[Fact] = []
-        if number == 0:
-            _check_version(line, path)
+    *lines, rest = content.split(b"\n")
+    if not lines:
+        if _is_heading(rest, number):
+            lines, rest = [rest], b""
+        elif begun or _is_heading(rest[:-1], number):
+            raise torn(path, "it has no heading")
         else:
-            try:
-                checksum, text = line.split(b" ", 1)
-                whole = int(checksum, 16) == crc32(text)
-            except ValueError:
-                whole = False
-            if not whole:
-                if last and number == len(lines) - 2:
-                    break  # the last thing that was written, and not to its end
-                raise torn(path, f"line {number + 1} is damaged")
-            said = json.loads(text)
-        good += len(line) + 1
-        yield from said
-    if good < len(content):
-        if not last:
-            raise torn(path, "its last line is cut off")
-        if cut_off:
-            os.truncate(path, good)
+            return Segment(path, number, 0, [], 0, 0, len(content))
+    version = _version(lines[0], path, number)
+    checksum, said, size, ended = crc32(lines[0]), list[Fact](), len(lines[0]) + 1, False
+    for place, line in enumerate([*lines[1:], rest], 2):
+        before = checksum if version > 1 else 0
+        found = _whole(line, before)
+        if found is not None:
+            checksum = found
+            text = json.loads(line.partition(b" ")[2])
+            ended = isinstance(text, dict)
+            said += [] if ended else text
+            size += len(line) + 1
+        elif place <= len(lines) or _whole(line[:-1], before) is not None:
+            raise torn(path, f"line {place} is damaged")
+    return Segment(path, number, version, said, size, checksum, len(content), ended)
 
 
-def synced(path: Path) -> None:
-    """What was written to a file, or renamed into a folder, survives a power failure."""
-    number = os.open(path, os.O_RDONLY)
+def _whole(line: bytes, before: int) -> int | None:
+    """The checksum of a line that has it in front; None if it is another."""
+    given, _, text = line.partition(b" ")
+    found = crc32(text, before)
+    return found if given == b"%08x" % found else None
+
+
+def _heading(version: int, number: int) -> bytes:
+    return b'{"headgate": 1}' if version == 1 else b'{"headgate": %d, "segment": %d}' % (version, number)
+
+
+def _is_heading(line: bytes, number: int) -> bool:
+    return any(line == _heading(version, number) for version in READABLE)
+
+
+def _version(line: bytes, path: Path, number: int) -> int:
+    """The format of a file, by its heading; that of another file is none."""
+    for version in READABLE:
+        if line == _heading(version, number):
+            return version
     try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-
-
-def torn(path: Path, what: str) -> UserError:
-    return UserError(
-        "torn-file", f'"{path.name}" in "{path.parent}" cannot be used', detail=f"{what[:1].upper()}{what[1:]}.",
-        hint="Put the file back from a copy. Without it the engine cannot know what it had done.",
-    )  # fmt: skip
-
-
-def full_or_broken(error: OSError, directory: Path) -> UserError:
-    return UserError(
-        "disk-failed", f'nothing can be written to "{directory}"', detail=f"{error.strerror or error}. Nothing was acknowledged.",
-        hint="Make room; what was not acknowledged can be sent again.",
-    )  # fmt: skip
-
-
-def _check_version(line: bytes, path: Path) -> None:
-    try:
-        version = json.loads(line)["headgate"]
+        found = json.loads(line)["headgate"]
     except (ValueError, KeyError, TypeError):
         raise torn(path, "it has no heading") from None
-    if version != VERSION:
-        raise UserError(
-            "other-version", f'"{path.parent.parent}" was written by another version of headgate',
-            detail=f"Its format is {version}, and this one reads {VERSION}.",
-        )  # fmt: skip
+    if found in READABLE:
+        raise torn(path, f"its heading is that of another file: {line.decode()}")
+    raise UserError(
+        "other-version", f'"{path.parent.parent}" was written by another version of headgate',
+        detail=f"Its format is {found}, and this one reads {' and '.join(map(str, READABLE))}.",
+    )  # fmt: skip

@@ -18,8 +18,10 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.catalog import Tick
-from headgate.log.chunk import Chunk, count, described, merge, write
-from headgate.log.journal import Fact, Journal, full_or_broken, synced, torn
+from headgate.errors import UserError
+from headgate.log.checksum import synced, torn, writing
+from headgate.log.chunk import Chunk, count, described, merge, sized, write
+from headgate.log.journal import Fact, Journal
 
 SMALL_ROWS = 100_000
 """Chunks smaller than this are merged, so that a scan opens few files."""
@@ -37,8 +39,11 @@ class Log:
         self.rows = 0
         self.forgotten: Tick | None = None
         """The largest timestamp that was in the log and is not any more."""
+        self.damaged: set[Path] = set()
+        """Chunks that were found to be damaged when they were to be merged: they are left as they are."""
 
-        directory.mkdir(parents=True, exist_ok=True)
+        with writing(directory):
+            directory.mkdir(parents=True, exist_ok=True)
         self._next = max((int(file.stem) for file in directory.glob("*.parquet") if file.stem.isdigit()), default=0)
         self.journal.introduce(subject, self.apply)
 
@@ -65,11 +70,10 @@ class Log:
         self._next = max(self._next, *(int(chunk.path.stem) for chunk in added if chunk.path.stem.isdigit()), 0)
 
     def state(self) -> dict[str, Any]:
-        known = [[*_listed(chunk), chunk.arrived] for chunk in self.chunks]
-        return {"add": known, "rows": self.rows, "forgotten": self.forgotten}
+        return {"add": list(map(_listed, self.chunks)), "rows": self.rows, "forgotten": self.forgotten}
 
     def check(self) -> None:
-        """Raise an error that names the first chunk that is missing or torn."""
+        """Raise an error that names the first chunk that is missing or cut short. Damage is found when a chunk is read."""
         for chunk in self.chunks:
             if problem := chunk.problem():
                 raise torn(chunk.path, problem)
@@ -84,10 +88,8 @@ class Log:
     # writing
 
     def append(self, table: pa.Table) -> Chunk | None:
-        try:
+        with writing(self.directory):
             chunk = write(table, self._path())
-        except OSError as error:
-            raise full_or_broken(error, self.directory) from None
         if chunk is not None:
             self._take([chunk])
         return chunk
@@ -98,16 +100,14 @@ class Log:
 
     def adopt_all(self, files: Iterable[Path]) -> list[Chunk]:
         """Take over files whose timestamps do not matter; such a log is only ever read whole."""
-        return self._adopt(files, lambda path: Chunk(path, rows, 0, 0, path.stat().st_size) if (rows := count(path)) else None)
+        return self._adopt(files, lambda path: sized(Chunk(path, rows, 0, 0)) if (rows := count(path)) else None)
 
     def _adopt(self, files: Iterable[Path], known: Callable[[Path], Chunk | None], name: str | None = None) -> list[Chunk]:
         taken = []
         for number, file in enumerate(files):
             path = self._path() if name is None else self.directory / f"{name}-{number:05d}.parquet"
-            try:
+            with writing(self.directory):
                 file.rename(path)
-            except OSError as error:
-                raise full_or_broken(error, self.directory) from None
             chunk = known(path)
             if chunk is None:
                 path.unlink()
@@ -119,12 +119,10 @@ class Log:
 
     def _take(self, chunks: list[Chunk]) -> None:
         if self.journal.durable:
-            try:
+            with writing(self.directory):
                 for chunk in chunks:
                     synced(chunk.path)
                 synced(self.directory)
-            except OSError as error:
-                raise full_or_broken(error, self.directory) from None
         self.journal.record(self.subject, {"add": list(map(_listed, chunks))}, undo=lambda: _delete(chunks))
 
     # reading
@@ -164,7 +162,7 @@ class Log:
         """Merge runs of small chunks; those up to each of these arrivals not with those behind it."""
         run: list[Chunk] = []
         for chunk in [*self.chunks, None]:
-            if chunk is not None and chunk.rows < SMALL_ROWS:
+            if chunk is not None and chunk.rows < SMALL_ROWS and chunk.path not in self.damaged:
                 run.append(chunk)
                 if chunk.arrived not in apart:
                     continue
@@ -181,16 +179,20 @@ class Log:
             self._merge(run)
 
     def _merge(self, run: list[Chunk]) -> None:
+        for chunk in run:
+            try:
+                chunk.check()
+            except UserError:
+                self.damaged.add(chunk.path)
+                raise
         path = self._path()
-        try:
+        with writing(self.directory):
             merge(run, path)
             if self.journal.durable:
                 synced(path)
                 synced(self.directory)
-        except OSError as error:
-            raise full_or_broken(error, self.directory) from None
         low, high = min(chunk.low for chunk in run), max(chunk.high for chunk in run)
-        merged = Chunk(path, sum(chunk.rows for chunk in run), low, high, path.stat().st_size)
+        merged = sized(Chunk(path, sum(chunk.rows for chunk in run), low, high))
         gone = [chunk.path.name for chunk in run]
         self.journal.record(self.subject, {"add": [_listed(merged)], "drop": gone, "merged": True})
         _delete(run)
@@ -202,7 +204,8 @@ class Log:
 
 
 def _listed(chunk: Chunk) -> list[Any]:
-    return [chunk.path.name, chunk.rows, chunk.low, chunk.high, chunk.size]
+    """As the journal has it. How many rows had come with it is known when it is applied, and 0 before."""
+    return [chunk.path.name, chunk.rows, chunk.low, chunk.high, chunk.size, chunk.arrived, chunk.checksum]
 
 
 def _delete(chunks: list[Chunk]) -> None:

@@ -6,13 +6,11 @@ that of the tenth. Views are replaced under the same names and nothing is cached
 
 from __future__ import annotations
 
-import errno
-import os
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import reduce
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,8 +22,9 @@ from headgate.catalog import UNLIMITED, Tick, TimeDomain
 from headgate.delta.program import Input, Program
 from headgate.delta.sql import listed
 from headgate.errors import Place, UserError
-from headgate.log.chunk import Chunk, count
-from headgate.log.journal import Journal, full_or_broken, synced, torn
+from headgate.log.checksum import synced, torn, writing
+from headgate.log.chunk import Chunk, count, sized
+from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.plan.ends import ends
 from headgate.plan.nodes import is_part
@@ -84,8 +83,7 @@ class Executor:
         self.shared_when_brief = self.brief.shared()
         self.program = self.wide
         self.synopsis_schemas: dict[str, StructType] = {}
-        self.synopsis_files: dict[str, list[Path]] = {}
-        self.synopsis_sizes: dict[str, dict[str, int]] = {}
+        self.synopsis_files: dict[str, list[Chunk]] = {}
         self.empty: set[str] = set()
         self.one_partition = False
         self.version = 0
@@ -141,10 +139,10 @@ class Executor:
             fragment.taken = {stream: Taken(*position) for stream, position in what["taken"].items()}
         if "synopses" in what:
             self._compare_shapes(what["shapes"])
-            self.version, self.synopsis_sizes, fragment.reread = what["version"], what["synopses"], 0
+            self.version, fragment.reread = what["version"], 0
             fragment.synopsis_rows = what["synopsis_rows"]
             folder = self.synopsis_folder(self.version)
-            self.synopsis_files = {name: [folder / file for file in files] for name, files in what["synopses"].items()}
+            self.synopsis_files = read_synopses(folder, what["synopses"])
 
     def state(self) -> dict[str, Any]:
         fragment = self.fragment
@@ -159,8 +157,8 @@ class Executor:
 
     def _synopses_state(self) -> dict[str, Any]:
         return {
-            "version": self.version, "synopses": self.synopsis_sizes, "synopsis_rows": self.fragment.synopsis_rows,
-            "shapes": self.shapes(),
+            "version": self.version, "synopses": listed_synopses(self.synopsis_folder(self.version), self.synopsis_files),
+            "synopsis_rows": self.fragment.synopsis_rows, "shapes": self.shapes(),
         }  # fmt: skip
 
     def shapes(self) -> dict[str, str]:
@@ -174,11 +172,10 @@ class Executor:
             )  # fmt: skip
 
     def check(self) -> None:
-        """Raise an error that names the first file of the synopses that is missing or torn."""
-        for name, sizes in self.synopsis_sizes.items():
-            for path, size in zip(self.synopsis_files[name], sizes.values(), strict=True):
-                if problem := Chunk(path, 0, 0, 0, size).problem():
-                    raise torn(path, problem)
+        """Raise an error that names the first file of the synopses that is missing or cut short."""
+        for chunk in chain.from_iterable(self.synopsis_files.values()):
+            if problem := chunk.problem():
+                raise torn(chunk.path, problem)
 
     def sweep(self) -> None:
         """Delete what was written and never came to count."""
@@ -306,20 +303,17 @@ class Executor:
             self.write_synopses(target)
         except PySparkException as error:
             raise self.failed(error, fragment.since, fragment.after) from error
-        sizes: dict[str, dict[str, int]] = {}
-        rows = 0
+        written: dict[str, list[Chunk]] = {}
         for synopsis in program.synopses:
             files = sorted((target / f"_synopsis={synopsis.name}").glob("*.parquet"))
-            rows += sum(map(count, files))
-            sizes[synopsis.name] = {str(file.relative_to(target)): file.stat().st_size for file in files}
+            written[synopsis.name] = [sized(Chunk(file, count(file), 0, 0)) for file in files]
             if self.journal.durable:
-                try:
+                with writing(target):
                     for file in (*files, *{file.parent for file in files}, target, target.parent):
                         synced(file)
-                except OSError as error:
-                    raise full_or_broken(error, target) from None
-        what = {"since": fragment.after, "version": self.version + 1, "synopses": sizes, "synopsis_rows": rows}
-        self.journal.record(self.subject, {**what, "shapes": self.shapes()})
+        rows = sum(chunk.rows for chunk in chain.from_iterable(written.values()))
+        what = {"since": fragment.after, "version": self.version + 1, "synopses": listed_synopses(target, written)}
+        self.journal.record(self.subject, {**what, "synopsis_rows": rows, "shapes": self.shapes()})
         self.drop_old_synopses()
 
     def restart(self) -> None:
@@ -333,14 +327,12 @@ class Executor:
         self.fragment.failed = False
 
     def failed(self, error: PySparkException, after: Tick, until: Tick) -> UserError:
-        """What went wrong, in our words. If it was not the disk, the fragment stands still until it is restarted."""
+        """What went wrong, in our words. The fragment stands still until it is restarted."""
+        self.fragment.failed = True
         for source in self.program.inputs:
             for chunk in self.logs[source.stream].chunks:
                 if problem := chunk.problem():
                     return torn(chunk.path, problem)
-        if "No space left on device" in str(error):
-            return full_or_broken(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), self.directory)
-        self.fragment.failed = True
         return translated(error, self.fragment, (after, until))
 
     def write_synopses(self, target: Path) -> None:
@@ -356,9 +348,11 @@ class Executor:
             part = contents.selectExpr(f"'{synopsis.name}' AS _synopsis", f"STRUCT({', '.join(columns)}) AS {synopsis.name}")
             tagged = part if tagged is None else tagged.unionByName(part, allowMissingColumns=True)
         assert tagged is not None
-        target.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(target, ignore_errors=True)  # of a version that never came to count
-        staged(tagged, self.directory / ".synopses", "_synopsis").rename(target)
+        sealed = staged(tagged, self.directory / ".synopses", "_synopsis")
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            sealed.rename(target)
 
     def sql(self, text: str, since: Tick, until: Tick, after: Tick | None = None) -> DataFrame:
         cut_off = self.fragment.after if after is None else after
@@ -388,13 +382,20 @@ class Executor:
         settings.set("spark.sql.autoBroadcastJoinThreshold", "-1" if small else BROADCAST_BYTES)
         self.one_partition = small
         for source in self.program.inputs:
-            self.lay(
-                source.name,
-                [([c.path for c in chunks], bounds) for chunks, bounds in ranges[source.name]],
-                self.schemas[source.stream],
-            )
-        for name, files in self.synopsis_files.items():
-            self.lay(name, [(files, "")], self.synopsis_schemas[name])
+            self.lay_chunks(source.name, ranges[source.name], self.schemas[source.stream])
+        for name, chunks in self.synopsis_files.items():
+            self.lay_chunks(name, [(chunks, "")], self.synopsis_schemas[name])
+
+    def lay_chunks(self, name: str, pieces: Pieces, schema: StructType) -> None:
+        """Put chunks under a name. Spark reads them in this epoch, so they are compared with their checksums now."""
+        try:
+            for chunks, _ in pieces:
+                for chunk in chunks:
+                    chunk.check()
+        except UserError:
+            self.fragment.failed = True
+            raise
+        self.lay(name, [([chunk.path for chunk in chunks], bounds) for chunks, bounds in pieces], schema)
 
     def compute_shared(self, until: Tick, needed: set[str]) -> None:
         """Compute the steps that a long statement reads more than once, each by a job of its own."""
@@ -465,6 +466,23 @@ def _first(chunks: list[Chunk], most: int) -> list[Chunk]:
     """The first of the chunks, as many as hold no more rows than that, but at least one."""
     rows = list(accumulate(chunk.rows for chunk in chunks))
     return [chunk for chunk, total in zip(chunks, rows, strict=True) if total <= most] or chunks[:1]
+
+
+def listed_synopses(folder: Path, synopses: Mapping[str, list[Chunk]]) -> dict[str, dict[str, list[int | None]]]:
+    """The files of each synopsis for the journal, with their sizes and checksums."""
+    return {
+        name: {str(chunk.path.relative_to(folder)): [chunk.size, chunk.checksum] for chunk in chunks}
+        for name, chunks in synopses.items()
+    }
+
+
+def read_synopses(folder: Path, listed: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Chunk]]:
+    """What `listed_synopses` wrote. Before there were checksums, the journal had the sizes alone."""
+    found: dict[str, list[Chunk]] = {}
+    for name, files in listed.items():
+        known = {file: (said, None) if isinstance(said, int) else said for file, said in files.items()}
+        found[name] = [Chunk(folder / file, 0, 0, 0, size, checksum=checksum) for file, (size, checksum) in known.items()]
+    return found
 
 
 def _quoted(column: str) -> str:

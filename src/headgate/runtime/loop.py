@@ -27,7 +27,9 @@ from headgate.runtime.stage import Turn
 from headgate.runtime.trace import SINK
 from headgate.runtime.watch import Watch
 
-FAILURES = ("query-failed", "epoch-hung")
+FAILURES = ("query-failed", "epoch-hung", "torn-file")
+PASSED_OVER = (*FAILURES, "disk-failed")
+"""What keeps one query from going on, and not the others; a disk may have room for them."""
 
 
 @dataclass(slots=True)
@@ -89,7 +91,7 @@ class Loop:
                     standing -= self.restart(query)
                     depth_first(Turn(self, query, fixed).root)
                 except UserError as error:
-                    if error.code not in FAILURES:
+                    if error.code not in PASSED_OVER:
                         raise
                     self.failed(query, standing)
                     failed = failed or error
@@ -122,7 +124,11 @@ class Loop:
         for executor in query.executors if not query.given_up else ():
             if executor.fragment.failed and executor.back_off.ready(self.clock.now_us()):
                 tried.add(executor)
-                executor.restart()
+                try:
+                    executor.restart()
+                except UserError:
+                    executor.back_off.failed(self.clock.now_us())
+                    raise
                 self.tell(f"{executor.fragment.called} is restarted from where it was")
         return tried
 
@@ -214,23 +220,37 @@ class Loop:
 
     def tidy(self) -> None:
         """Move synopses that lag far behind, drop what no query will read again, merge small files."""
-        failed: UserError | None = None
+        failed: list[UserError] = []
         with self.running:
             for query in list(self.queries.values()):
-                try:
-                    self.move(query)
-                except UserError as error:
-                    if error.code not in FAILURES:
+                with self.apart(failed):
+                    try:
+                        self.move(query)
+                    except UserError:
+                        self.failed(query)
                         raise
-                    self.failed(query)
-                    failed = failed or error
-                query.tidy()
+                with self.apart(failed, damage_too=True):
+                    query.tidy()
             for name, log in list(self.logs.items()):
-                if not name.startswith(LATE):  # dead letters stay, read or not
-                    log.forget(lambda chunk, name=name: self.needed(name, chunk))  # type: ignore[misc]
-                log.compact(positions(self.reading(name), name))
-        if failed is not None:
-            raise failed
+                with self.apart(failed, damage_too=True):
+                    if not name.startswith(LATE):  # dead letters stay, read or not
+                        log.forget(lambda chunk, name=name: self.needed(name, chunk))  # type: ignore[misc]
+                    log.compact(positions(self.reading(name), name))
+        for error in failed:
+            raise error
+
+    @contextmanager
+    def apart(self, failed: list[UserError], damage_too: bool = False) -> Iterator[None]:
+        """What fails in here keeps nothing else from being done. Damage is only told where no answer depends on it."""
+        try:
+            yield
+        except UserError as error:
+            if error.code not in PASSED_OVER:
+                raise
+            if damage_too and error.code == "torn-file":
+                self.tell(f"{error.render()}\nIt is not merged with others, and nothing is answered from it.")
+            else:
+                failed.append(error)
 
     def move(self, query: RunningQuery) -> None:
         """Move synopses of a query that lag far behind."""

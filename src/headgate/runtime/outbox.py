@@ -58,6 +58,8 @@ class Outbox:
         self.trouble: Exception | None = None
         """Why the sink has not taken the first of those that wait."""
         self._compared = False
+        self._out = 0
+        """The last delivery that the sink took in this run. That it did so may not be in the journal yet, if the disk is full."""
         journal.introduce(self.subject, self.apply)
 
     # what the journal knows of it
@@ -87,15 +89,15 @@ class Outbox:
             return [files]
         return [[piece] for piece in flush.pieces(session, files, most, self.directory / ".pieces")]
 
-    def put(self, pieces: Sequence[Sequence[Path]], after: Tick, until: Tick) -> list[Path]:
-        """Take the files of an epoch's results; where they are now."""
+    def put(self, pieces: Sequence[Sequence[Path]], after: Tick, until: Tick) -> list[Chunk]:
+        """Take the files of an epoch's results, which are chunks now."""
         with self.journal.together():
             chunks = self.log.adopt_all(file for files in pieces for file in files)
             if not self.kept and (chunks or self.sink.wants_empty):
                 cut = [[chunk] for chunk in chunks] if len(pieces) > 1 else [chunks]
                 deliveries = self._numbered(cut, after, until)
                 self.journal.record(self.subject, {"number": deliveries[-1].number, "waiting": list(map(_listed, deliveries))})
-        return [chunk.path for chunk in chunks]
+        return chunks
 
     def _numbered(self, pieces: Sequence[Sequence[Chunk]], after: Tick, until: Tick) -> list[Delivery]:
         """A delivery for each piece. With all but the last, everything is out that lies before the first result of the next."""
@@ -126,7 +128,9 @@ class Outbox:
                 if not self._compared:
                     self._compare()
                     continue
-                self.sink.deliver(self.waiting[0])
+                if self.waiting[0].number > self._out:
+                    self._check(self.waiting[0])
+                    self.sink.deliver(self.waiting[0])
             except UserError as error:
                 if error.code == "sink-ahead":
                     raise
@@ -138,11 +142,18 @@ class Outbox:
                     tell(f'the sink of query "{self.query}" takes results again')
                 self.back_off.succeeded()
                 self.trouble = None
+                self._out = max(self._out, self.waiting[0].number)
                 self._delivered(self.waiting[0].number)
                 if piece and pieces is not None:
                     pieces -= 1
                     if not pieces:
                         return
+
+    def _check(self, delivery: Delivery) -> None:
+        """Results that are not what was written are not delivered."""
+        for chunk in self.log.chunks:
+            if chunk.path in delivery.files:
+                chunk.check()
 
     def _piece(self) -> bool:
         """Whether what waits first is a piece to pause behind: more of its epoch comes, and no other large epoch after that."""
@@ -166,7 +177,10 @@ class Outbox:
     def _failed(self, error: Exception, now_us: int, tell: Callable[[str], None]) -> None:
         if self.trouble is None:
             said = str(error).strip().splitlines() or [type(error).__name__]
-            tell(f'the sink of query "{self.query}" takes no results, which wait and are tried again: {said[0]}')
+            if isinstance(error, UserError) and error.code == "torn-file":
+                tell(f'results of query "{self.query}" are not delivered until they are put back\n{error.render()}')
+            else:
+                tell(f'the sink of query "{self.query}" takes no results, which wait and are tried again: {said[0]}')
         self.trouble = error
         self.back_off.failed(now_us)
 

@@ -13,6 +13,7 @@ from headgate.delta.program import Kept
 from headgate.errors import UserError
 from headgate.heartbeat.manager import base, progress
 from headgate.heartbeat.why import Why
+from headgate.log.chunk import Chunk
 from headgate.log.journal import Fact
 from headgate.log.log import Log
 from headgate.plan.bounds import Growing
@@ -135,7 +136,7 @@ class RunningQuery:
         connector = self.definition.connector
         if not self.outbox.kept and connector is not None:
             raise UserError("results-elsewhere", f'the results of query "{self.name}" go to {connector.format}')
-        return list(in_order(chunk.path for chunk in self.outbox.log.chunks))
+        return list(in_order([chunk.table() for chunk in self.outbox.log.chunks]))
 
     def on_change(self, listener: Callable[[Sequence[Result]], None]) -> None:
         """Call `listener` with the results of each epoch that has any."""
@@ -183,7 +184,7 @@ class RunningQuery:
         except PySparkException as error:
             raise executor.failed(error, after, until) from error
         before = (output or self.outbox.log).rows
-        kept: list[Path] = []
+        kept: list[Chunk] = []
         with self.outbox.journal.together():
             if output is None:
                 kept = self.outbox.put(pieces, after, until)
@@ -195,8 +196,8 @@ class RunningQuery:
         self._tell(kept)
         return rows
 
-    def _tell(self, kept: list[Path]) -> None:
-        results = list(in_order(kept)) if self._listeners else []
+    def _tell(self, kept: list[Chunk]) -> None:
+        results = list(in_order([chunk.table() for chunk in kept])) if self._listeners else []
         for listener in self._listeners if results else ():
             listener(results)
 
@@ -230,7 +231,7 @@ class RunningQuery:
         return [(part.subject, part.state()) for part in self.parts()]
 
     def check_files(self) -> None:
-        """Raise an error that names the first of its files that is missing or torn; delete what never came to count."""
+        """Raise an error that names the first of its files that is missing or cut short; delete what never came to count."""
         logs = [self.outbox.log, *(executor.output for executor in self.executors if executor.output is not None)]
         for log in logs:
             log.check()

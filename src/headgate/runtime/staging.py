@@ -16,16 +16,23 @@ Executors die, and tasks then run again. Three things keep every row there once:
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 from uuid import uuid4
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import count, lit
 
 from headgate.errors import UserError
 from headgate.log import chunk
+from headgate.log.checksum import full_or_broken, writing
 from headgate.runtime.session import elsewhere
 
 OPTIONS = {
@@ -36,9 +43,36 @@ OPTIONS = {
 
 def staged(frame: DataFrame, staging: Path, *by: str, most_rows: int = 0) -> Path:
     """Write a frame as Parquet, in folders by the values of columns and in files of at most so many rows if wanted; the folder
-    below `staging` that holds it.
+    below `staging` that holds it. If the disk is full, nothing stays that would take the room that is missing.
     """
     shutil.rmtree(staging, ignore_errors=True)
+    try:
+        with spark_writing(staging.parent):
+            return _written(frame, staging, *by, most_rows=most_rows)
+    except UserError:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+
+
+FULL = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT)}
+"""What the system says when there is no room; Java repeats it."""
+
+
+@contextmanager
+def spark_writing(directory: Path) -> Iterator[None]:
+    """A disk that is full is our error and may pass, whether Python, Spark's driver or one of its tasks meets with it."""
+    try:
+        with writing(directory):
+            yield
+    except (PySparkException, Py4JJavaError) as error:
+        said = str(error)
+        for text, number in FULL.items():
+            if text in said:
+                raise full_or_broken(OSError(number, text), directory) from None
+        raise
+
+
+def _written(frame: DataFrame, staging: Path, *by: str, most_rows: int) -> Path:
     unfinished, sealed = staging / uuid4().hex, staging / "sealed"
     seen = Observation() if elsewhere(frame.sparkSession) else None
     if seen is not None:
@@ -77,11 +111,15 @@ def on_files(directory: str | Path) -> Path:
     return Path(directory).absolute()
 
 
+NAME_LETTERS = 150
+"""Of a long name, the folder has the first letters: file systems take 255 bytes at the most."""
+
+
 def fresh_folder(parent: Path, name: str) -> str:
     """Where a new stream or query has its files: never where another of that name had them."""
     plain = quote(name.lower(), safe="").replace(".", "%2E")
-    folder, number = plain, 1
+    folder, number = plain[:NAME_LETTERS], 1
     while (parent / folder).exists():
         number += 1
-        folder = f"{plain}.{number}"
+        folder = f"{plain[:NAME_LETTERS]}.{number}"
     return folder

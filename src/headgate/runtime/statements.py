@@ -13,6 +13,7 @@ from typing import Any
 from headgate.catalog import Function, Query, Relation, Stream, View
 from headgate.cql.definitions import Altered, Definition, Dropped, Setting
 from headgate.log.journal import facts
+from headgate.runtime.lock import Lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ def _subject(definition: Definition) -> tuple[str, str] | None:
 
 def told_before(directory: Path) -> list[str]:
     """The statements that an engine on this directory will begin with, without starting one."""
+    Lock(directory).release()  # one that cannot be used, or is in use, is refused before Spark is started
     statements: dict[str, str] = {}
     for subject, what in facts(directory / "journal"):
         if subject == "engine" and "statement" in what:

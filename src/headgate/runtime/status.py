@@ -1,12 +1,11 @@
 """What a running engine says of itself to those outside: a small file in its directory, replaced as a whole.
 
 {"at": "2026-01-31T12:00:00+00:00", "queries": {"alerts": {"query": "alerts", "held_by": "pressure", ..., "text": "..."}},
- "traces": {"alerts": {"streams": ["pressure"], ...}}}
+ "traces": {"alerts": {"streams": ["pressure"], ...}}, "crc": "5f0d0a2e"}
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import Any
 from headgate.catalog import unknown
 from headgate.errors import UserError
 from headgate.heartbeat.why import Why
+from headgate.log.checksum import sealed, unsealed
 from headgate.runtime.trace import Traces
 
 FILE = "status.json"
@@ -25,7 +25,7 @@ def write(directory: Path, reasons: Mapping[str, Why], traces: Mapping[str, Trac
     queries = {name: {**asdict(reason), "text": str(reason)} for name, reason in reasons.items()}
     traced = {name: one.to_json() for name, one in (traces or {}).items()}
     staged = directory / f".{FILE}.staged"
-    staged.write_text(json.dumps({"at": datetime.now(UTC).isoformat(), "queries": queries, "traces": traced}))
+    staged.write_text(sealed({"at": datetime.now(UTC).isoformat(), "queries": queries, "traces": traced}))
     staged.rename(directory / FILE)
 
 
@@ -48,7 +48,7 @@ def read_traces(directory: Path, query: str) -> tuple[Traces, float]:
 
 def _status(directory: Path) -> tuple[dict[str, Any], float]:
     try:
-        status = json.loads((directory / FILE).read_text())
+        status = unsealed((directory / FILE).read_bytes(), directory / FILE)
     except OSError:
         raise UserError(
             "no-engine", f'no engine has left word in "{directory}"',

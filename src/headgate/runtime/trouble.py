@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from headgate.errors import UserError
 
 PASSING = ("source-failed", "no-such-file", "disk-failed")
-OF_ONE = ("query-failed", "epoch-hung")
+OF_ONE = ("query-failed", "epoch-hung", "torn-file")
 
 
 class Trouble:
@@ -35,4 +35,6 @@ class Trouble:
                 tell(f"{error.message}, and it is tried again. {error.detail}".rstrip())
             self.told = error.message
         else:
+            if self.told is not None:
+                tell(f"it goes on; this is over: {self.told}")
             self.well, self.told = True, None

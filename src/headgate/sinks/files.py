@@ -3,21 +3,21 @@
     out/alerts/000000000012-00000.parquet     _time, [_change,] and the columns of the query, in order of time
     out/alerts/_commits/000000000012.json
       {"query": "alerts", "number": 12, "complete": "2026-11-01T12:00:05+00:00", "until": 1793534405000000,
-       "files": ["000000000012-00000.parquet"], "rows": 3}
+       "files": ["000000000012-00000.parquet"], "rows": 3, "crc": "0badc0de"}
     out/alerts/_commits/000000001000.folded.json     one such record a line: the first thousand
-    out/alerts/_commits/writer.json                  {"writer": "5f3a...", "query": "alerts"}
+    out/alerts/_commits/writer.json                  {"writer": "5f3a...", "query": "alerts", "crc": "5f0d0a2e"}
 
 Files get their names first, the record makes them count. A crash between the two leaves files that no record lists; they go when
 the delivery comes again. Spark's readers pass over folders that begin with an underscore, so the folder can be read as it is,
 too; then what a crash left is seen until the restart.
 
 By 'deliver' = 'current' a record lists files that together are the relation as of `complete`, without `_time` and `_change`. They
-are written anew when something has changed; those of the delivery before stay for readers that are at it, older ones go.
+are written anew when something has changed; those of the delivery before stay for readers that are at it, older ones go. Since
+the next delivery reads them back, the record has their checksums, too.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog import Connector
 from headgate.cql import into
-from headgate.log.journal import synced
+from headgate.log.checksum import DAMAGED, of_file, sealed, synced, torn, unsealed
 from headgate.runtime.session import let_go, own
 from headgate.runtime.staging import address
 from headgate.sinks import shape
@@ -73,16 +73,23 @@ def _records(folder: Path, after: int) -> Iterator[dict[str, Any]]:
             if _number(file) <= after:
                 continue
             try:
-                text = file.read_text(encoding="utf-8")
+                found = _read(file)
             except FileNotFoundError:
                 break  # folded meanwhile: it is in another file now
-            for line in text.splitlines():
-                record = json.loads(line)
+            for record in found:
                 if record["number"] > after:
                     after = record["number"]
                     yield record
         else:
             return
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    """The records in a file; one or, in a folded file, many. The last is the one that the file is named after."""
+    records = [unsealed(line, file) for line in file.read_bytes().removesuffix(b"\n").split(b"\n")]
+    if records[-1].get("number") != _number(file):
+        raise torn(file, "it does not have the record that it is named after")
+    return records
 
 
 def _listed(folder: Path) -> list[Path]:
@@ -132,7 +139,7 @@ class FileSink:
     def _claim(self) -> None:
         """Put our name on the folder, unless another's is on it who has put something there."""
         claim = self.commits / "writer.json"
-        owner = json.loads(claim.read_text()) if claim.exists() else None
+        owner = unsealed(claim.read_bytes(), claim) if claim.exists() else None
         if owner is not None and owner["writer"] == self.writer:
             return
         if owner is not None and _listed(self.folder):
@@ -145,11 +152,12 @@ class FileSink:
                         file.unlink()
                 shutil.rmtree(self.commits)
         self.commits.mkdir(parents=True, exist_ok=True)
-        settle(claim, json.dumps({"writer": self.writer, "query": self.query}))
+        settle(claim, sealed({"writer": self.writer, "query": self.query}))
 
     def _check_claim(self) -> None:
         """Another query may have been told to go on in the same folder: two cannot."""
-        owner = json.loads((self.commits / "writer.json").read_text())
+        claim = self.commits / "writer.json"
+        owner = unsealed(claim.read_bytes(), claim)
         if owner["writer"] != self.writer:
             raise taken(f'folder "{self.connector.options["path"]}"', owner["query"])
 
@@ -164,7 +172,7 @@ class FileSink:
                 self._singles.append(_number(file))
         if files:
             newest = max((file for file in files if file.exists()), key=_number)
-            self._last = json.loads(newest.read_text(encoding="utf-8").splitlines()[-1])
+            self._last = _read(newest)[-1]
 
     def delivered(self) -> int | None:
         return self._last["number"] if self._last else 0
@@ -198,8 +206,11 @@ class FileSink:
         frame, before, rows = shape.changes(self.session, delivery), None, delivery.rows
         if self._last and self._last["files"]:
             schema = frame.drop("_time", "_change").schema
-            files = [address(self.folder / file) for file in self._last["files"]]
-            before = self.session.read.format(self.connector.format).schema(schema).load(files)
+            files = [self.folder / file for file in self._last["files"]]
+            for file, checksum in zip(files, self._last["checksums"], strict=True) if "checksums" in self._last else ():
+                if not file.exists() or of_file(file) != checksum:
+                    raise torn(file, DAMAGED if file.exists() else "it is missing")
+            before = self.session.read.format(self.connector.format).schema(schema).load(list(map(address, files)))
             rows += self._last["rows"]
         self.session.conf.set("spark.sql.shuffle.partitions", str(-(-rows // shape.PART_ROWS)))
         now = shape.netted(before, frame).where(f"IF(_n < 0, {ABSENT}, TRUE)")
@@ -222,7 +233,11 @@ class FileSink:
             "query": delivery.query, "number": delivery.number, "complete": complete, "until": delivery.until, "files": files,
             "rows": rows,
         }  # fmt: skip
-        settle(self.commits / f"{delivery.number:012d}.json", json.dumps(record) + "\n")
+        if self.mode == "current" and delivery.rows:
+            record["checksums"] = [of_file(self.folder / file) for file in files]
+        elif self._last and "checksums" in self._last:  # of the same files as before
+            record["checksums"] = self._last["checksums"]
+        settle(self.commits / f"{delivery.number:012d}.json", sealed(record) + "\n")
         self._last = record
         self._singles.append(delivery.number)
 
@@ -249,8 +264,8 @@ class FileSink:
     def _forget(self) -> None:
         """Of current rows only the last two commits are kept, and what they list."""
         kept = sorted(self._singles)[-2:]
-        texts = [(self.commits / f"{number:012d}.json").read_text(encoding="utf-8") for number in kept]
-        listed = {file for text in texts for file in json.loads(text)["files"]}
+        records = [_read(self.commits / f"{number:012d}.json")[-1] for number in kept]
+        listed = {file for record in records for file in record["files"]}
         for number in sorted(self._singles)[:-2]:
             (self.commits / f"{number:012d}.json").unlink()
         self._singles = kept

@@ -32,6 +32,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows i
 from headgate.catalog import Connector
 from headgate.cql import into
 from headgate.errors import UserError
+from headgate.log.checksum import sealed, unsealed
 from headgate.runtime.session import own
 from headgate.sinks import shape
 from headgate.sinks.connected import check_classic, check_connected
@@ -77,7 +78,7 @@ class KafkaSink:
                 sent = self._sent(delivery, {part: begun["ends"].get(part, EARLIEST) for part in ends})
                 records = records.join(sent, "_position", "left_anti")
             else:
-                settle(self.mark, json.dumps({"number": delivery.number, "ends": ends}))
+                settle(self.mark, sealed({"number": delivery.number, "ends": ends}))
             self._send(records, delivery.rows)
         except (Py4JJavaError, PySparkException) as error:
             self.close()
@@ -90,7 +91,7 @@ class KafkaSink:
                 consumer.close()
 
     def _begun(self) -> dict[str, Any] | None:
-        return json.loads(self.mark.read_text()) if self.mark.exists() else None
+        return unsealed(self.mark.read_bytes(), self.mark) if self.mark.exists() else None
 
     def _ends(self) -> dict[str, int]:
         """The offset behind the last record of each partition."""

@@ -8,13 +8,12 @@ deletions before insertions; in the files themselves rows may stand in any order
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from headgate.catalog import Tick
 
@@ -74,9 +73,8 @@ class Sink(Protocol):
         """Let go of connections; nothing is lost that `deliver` returned from."""
 
 
-def in_order(files: Iterable[Path]) -> Iterator[Result]:
-    """The results in files, ordered by time; deletions before insertions."""
-    tables = [pq.read_table(file) for file in files]
+def in_order(tables: Sequence[pa.Table]) -> Iterator[Result]:
+    """Results, ordered by time; deletions before insertions."""
     if tables:
         table = pa.concat_tables(tables, promote_options="default")
         yield from results(table.sort_by(order(table.column_names)))

@@ -7,11 +7,13 @@ out.
 
 from __future__ import annotations
 
+import re
 import uuid
 from pathlib import Path
+from zlib import crc32
 
 from headgate.errors import UserError
-from headgate.log.journal import synced
+from headgate.log.checksum import DAMAGED, synced, torn
 
 
 def known(directory: Path) -> bool:
@@ -24,8 +26,13 @@ def identity(directory: Path) -> str:
     path = directory / "writer"
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True)
-        settle(path, uuid.uuid4().hex)
-    return path.read_text()
+        new = uuid.uuid4().hex
+        settle(path, f"{new} {crc32(new.encode()):08x}\n")
+    found, _, checksum = path.read_bytes().partition(b" ")
+    old = not checksum and re.fullmatch(rb"[0-9a-f]{32}", found)  # it was written before there were checksums
+    if not old and checksum != b"%08x\n" % crc32(found):
+        raise torn(path, DAMAGED)
+    return found.decode()
 
 
 def settle(path: Path, text: str) -> None:

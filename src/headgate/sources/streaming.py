@@ -31,7 +31,7 @@ from headgate.cql.readers import SOURCES
 from headgate.delta.sql import name
 from headgate.errors import UserError, nearest
 from headgate.heartbeat.clock import Clock, SystemClock
-from headgate.log.journal import synced
+from headgate.log.checksum import synced, writing
 from headgate.runtime import connectors
 from headgate.runtime.session import over_connect, own
 from headgate.runtime.staging import address
@@ -279,8 +279,9 @@ class StreamingSource:
     def _make_durable(self, batch: int) -> None:
         """What the batch consists of must not be decided anew after a power failure: Spark itself leaves that to the system."""
         offsets = self.checkpoint / "offsets"
-        for path in (offsets / str(batch), offsets):
-            synced(path)
+        with writing(offsets):
+            for path in (offsets / str(batch), offsets):
+                synced(path)
 
     def _raise_if_failed(self, clock: Clock) -> None:
         query = self._query

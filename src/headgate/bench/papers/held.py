@@ -35,7 +35,7 @@ def held(engine: Engine, slide: int = 1) -> Held:
                 for chunk in executor.logs[name].overlapping(taken, None):
                     rows = chunk.rows if chunk.low > taken else chunk.rows_after(taken)
                     total += Held(rows, round(chunk.size * rows / chunk.rows))
-            sizes = [size for files in executor.synopsis_sizes.values() for size in files.values()]
+            sizes = [chunk.size for chunks in executor.synopsis_files.values() for chunk in chunks]
             total += Held(fragment.synopsis_rows, sum(sizes))
     return total
 
