@@ -319,7 +319,7 @@ class Engine:
         for stream in self.catalog.streams.values():
             self._heartbeats.timelines[stream.name].stream = stream
             self._inputs.inlets[stream.name].stream = stream
-        self._heartbeats.heed()
+        self._heartbeats.heed(self.clock.now_us())
 
     def _forget(self, dropped: Dropped) -> None:
         """Stop what was dropped. Its files go when no epoch runs any more that may read them."""
@@ -600,7 +600,7 @@ class Engine:
 
     def _declare_sensors(self, stream: str, known: Mapping[str, Tick], rate: Fraction | None) -> None:
         self.catalog.declarations.sensors |= {Party(stream, source): Sensors(d, rate) for source, d in known.items()}
-        self._heartbeats.heed()
+        self._heartbeats.heed(self.clock.now_us())
 
     def pause(self, stream: str) -> None:
         """Say that the stream is not read for a while: it is not silent, and nothing of it will be late because of the pause."""
