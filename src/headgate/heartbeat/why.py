@@ -497,7 +497,7 @@ def _by_the_clock(held: Held, holder: Timeline) -> list[Release]:
         return [Release(f"the clock: {statement}", statement=statement)] if useful else []
     statement = f"HEARTBEAT OF {name} ON DEMAND WITHIN ...;"
     if holder.largest is None:
-        if holder.stream.domain is not TimeDomain.TIMESTAMP:
+        if holder.stream.domain is not TimeDomain.TIMESTAMP or enabling.how == "none":
             return []
         statement = f"SKEW FROM CLOCK TO {name} (WITHIN ...);"
     return [Release(f"the clock, if it says something of it: {statement}", statement=statement)]
