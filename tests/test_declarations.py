@@ -436,3 +436,93 @@ def test_anything_said_of_time_is_answered(text: str) -> None:
     except UserError as error:
         assert error.place is not None, f"{text}\n{error.render()}"
         assert error.render()
+
+
+# what is declared can be taken back
+
+
+DECLARED = {
+    "SKEW FROM a TO b": "(WITHIN 5)",
+    "SKEW FROM fleet TO fleet": "(WITHIN 5)",
+    "SKEW FROM n TO n": "(WITHIN 5)",
+    "SKEW FROM fleet SOURCE 'x' TO a": "(WITHIN 5)",
+    "SKEW FROM CLOCK TO a": "(WITHIN 5)",
+    "DISORDER OF a": "5",
+    "DISORDER OF fleet SOURCE 'x'": "5",
+    "LATENCY OF a": "5",
+    "LATENCY OF fleet SOURCE 'x'": "5",
+    "ESTIMATE OF a": "(FIXED)",
+    "GROUPS OF fleet": "3",
+    "LATE OF a": "FAIL",
+    "FUTURE OF a": "1 DAY",
+    "HEARTBEAT OF a": "ON DEMAND WITHIN 5",
+    "HEARTBEAT": "EVERY 5",
+    "TIMEOUT": "5",
+}
+"""Declarations as they are named, each with what it says."""
+
+
+def everything(catalog: Catalog) -> tuple[Any, ...]:
+    return catalog.declarations, catalog.settings, catalog.streams
+
+
+@pytest.mark.parametrize("named", DECLARED)
+def test_what_is_declared_is_taken_back_by_the_same_words(named: str) -> None:
+    catalog, before = known(f"{named} {DECLARED[named]}"), known()
+    assert everything(catalog) != everything(before)
+    assert only(f"DROP {named}", catalog) == Setting(named.split()[0].lower(), taken_back=True)
+    assert everything(catalog) == everything(before)
+    with pytest.raises(UserError, match="nothing-declared"):
+        define(f"DROP {named}", catalog)
+    word, _, rest = named.partition(" ")
+    define(f"drop {word} if exists {rest}", catalog)
+    assert everything(catalog) == everything(before)
+
+
+def test_only_what_is_named_is_taken_back() -> None:
+    everyone = ";".join(f"{named} {says}" for named, says in DECLARED.items())
+    for named in DECLARED:
+        catalog, without = known(everyone), known(";".join(f"{n} {says}" for n, says in DECLARED.items() if n != named))
+        define(f"DROP {named}", catalog)
+        assert everything(catalog) == everything(without), named
+
+
+def test_members_leave_an_environment() -> None:
+    catalog = known("ENVIRONMENT sensors (DEVIATION 5) OF a, b, fleet SOURCE 'x', 'y'; DROP ENVIRONMENT sensors OF b, fleet SOURCE 'y'")
+    assert list(catalog.declarations.sensors) == [Party("a"), Party("Fleet", "x")]
+    define("DROP ENVIRONMENT sensors OF fleet", catalog)
+    assert list(catalog.declarations.sensors) == [Party("a")], "a stream that is no member stands for its sources"
+    with pytest.raises(UserError, match="nothing-declared"):
+        define("DROP ENVIRONMENT global_counter", catalog)
+    define("DROP ENVIRONMENT sensors", catalog)
+    assert not catalog.declarations.sensors
+
+
+def test_what_is_declared_is_named_where_something_else_was_meant() -> None:
+    catalog = known("DISORDER OF a 5; DISORDER OF fleet SOURCE 'x' 5")
+    with pytest.raises(UserError) as refused:
+        define("DROP DISORDER OF fleet", catalog)
+    assert "Declared are DISORDER OF a, OF Fleet SOURCE 'x'." in refused.value.render()
+    assert "^^^" in refused.value.render()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DISORDER OF n (WITHIN 5), (AFTER 1000000000000 TUPLES WITHIN 0)",
+        "DISORDER OF n (WITHIN 5), (AFTER 10001 TUPLES WITHIN 0)",
+        "SKEW FROM a TO b (AFTER 400 DAYS WITHIN 0)",
+        "LATENCY OF a 1000000 DAYS",
+        "TIMEOUT 60 WEEKS",
+        "GROUPS OF fleet 1000000000",
+        "ESTIMATE OF a (HORIZON 9999 DAYS)",
+        "HEARTBEAT OF a EVERY 9999 DAYS WITHIN 5",
+        "ENVIRONMENT global_counter (PROCESSING 1 SECOND TO 9999 DAYS) OF n",
+    ],
+)
+def test_absurd_numbers_are_refused_with_their_place(text: str) -> None:
+    catalog = known()
+    with pytest.raises(UserError, match="bad-bound") as refused:
+        define(text, catalog)
+    assert "^" in refused.value.render()
+    assert everything(catalog) == everything(known())

@@ -416,7 +416,7 @@ def test_why_says_how_long_the_clock_will_take_and_that_a_reader_lags() -> None:
     assert "held back by outside" in text
     assert "from the clock on demand, within 1 minute of its largest timestamp and the time since" in text
     assert "what it was sent in the last 3.0 s is not known to be read" in text
-    assert "released by the clock, in 62.0 s, if all that is there has been read by then\n" in text
+    assert "released by the clock, in 55.0 s, if all that is there has been read by then\n" in text
     assert "timeout" not in text, "it does not hold here"
     assert (
         "inside   complete up to 1970-01-02 00:00:03.999999+00:00, stamped by the engine, heartbeat from the clock on demand"

@@ -169,7 +169,7 @@ def test_groups_are_formed_by_what_was_declared() -> None:
     heartbeats.heed()
     for source in SOURCES:
         heartbeats.arrived("s", of_one(np.array([100]), source), 0)
-    assert promises(heartbeats, 0) == {"a": 96, "b": 96, "c": 87, "d": 87}
+    assert promises(heartbeats, 0) == {"a": 95, "b": 95, "c": 86, "d": 86}
 
 
 # environments (section 4)
@@ -189,14 +189,16 @@ def in_force(declared: Declarations, *names: str) -> tuple[dict[str, Bounds], di
 
 @given(st.integers(1, 100), st.integers(1, 100), st.sampled_from([None, Fraction(1), Fraction(7, 3), Fraction(1000)]))
 def test_sensors(d_i: int, d_j: int, r_j: Fraction | None) -> None:
-    """Bij = {(0, di + dj)}, Bjj = {(0, dj)}; with a rate also (⌈(di + dj) / rj⌉, 0) and (⌈dj / rj⌉, 0)."""
+    """Bij = {(0, di + dj + 1)}, Bjj = {(0, 2 dj + 1)}; with a rate also the same ticks divided by it, and 0.
+
+    The paper has di + dj, for deviations that are never quite reached, and dj for clocks that are only ever set right."""
     own, between = in_force(Declarations(sensors={Party("i"): Sensors(d_i, r_j), Party("j"): Sensors(d_j, r_j)}), "i", "j")
 
     def in_the_end(ticks: int) -> Bounds:
         return () if r_j is None else (Bound(0, after_us=ceil(Fraction(ticks * SECOND) / r_j)),)
 
-    assert own["j"] == (Bound(d_j), *in_the_end(d_j))
-    assert between["i", "j"] == (Bound(d_i + d_j), *in_the_end(d_i + d_j))
+    assert own["j"] == (Bound(2 * d_j + 1), *in_the_end(2 * d_j + 1))
+    assert between["i", "j"] == (Bound(d_i + d_j + 1), *in_the_end(d_i + d_j + 1))
 
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
@@ -212,7 +214,7 @@ def test_global_counter(least_i: int, more_i: int, least_j: int, more_j: int) ->
 def test_a_latency_is_added_to_every_delay() -> None:
     declared = Declarations(sensors={Party("i"): Sensors(1), Party("j"): Sensors(2, Fraction(2))}, latencies_us={Party("j"): 7})
     own, between = in_force(declared, "i", "j")
-    assert own["j"] == (Bound(2, after_us=7), Bound(0, after_us=SECOND + 7))
+    assert own["j"] == (Bound(5, after_us=7), Bound(0, after_us=5 * SECOND // 2 + 7))
     assert between["i", "j"] == (Bound(3, after_us=7), Bound(0, after_us=1_500_007))
     assert between["j", "i"] == (Bound(3),)
 

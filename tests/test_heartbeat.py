@@ -551,17 +551,21 @@ def test_what_a_dropped_stream_said_of_others_is_forgotten() -> None:
 
 
 def test_a_source_known_by_name_is_there_before_it_speaks() -> None:
-    """So nothing that the bounds allow it to send first is late. Without a bound nobody waits for it."""
+    """So nothing that the bounds allow it to send first is late. It is waited for from the statement that names it."""
     sensors = {Party("s", source): Sensors(5) for source in "ab"}
     heartbeats = heartbeats_of(stream("s", source="who"), declared=Declarations(sensors=sensors), timeout_us=9 * SECOND)
     assert heartbeats.heartbeat(["s"], now_us=0) is None
     say(heartbeats, "s", 100, now_us=0, source="a")
-    assert heartbeats.heartbeat(["s"], now_us=0) == 90
+    assert heartbeats.heartbeat(["s"], now_us=0) == 89
     say(heartbeats, "s", 98, now_us=0, source="b")
-    assert heartbeats.heartbeat(["s"], now_us=0) == 93
+    assert heartbeats.heartbeat(["s"], now_us=0) == 89
+    heartbeats.give("s", 89)
     heartbeats.declarations.latencies_us[Party("s", "c")] = SECOND
-    heartbeats.heed()
-    heartbeats.pause("s", now_us=SECOND)
-    heartbeats.resume("s", now_us=SECOND)
-    assert heartbeats.heartbeat(["s"], now_us=SECOND) == 93
-    assert heartbeats.heartbeat(["s"], now_us=10 * SECOND) == 100, "nor does it keep the stream from being silent"
+    heartbeats.heed(SECOND)
+    assert heartbeats.heartbeat(["s"], now_us=SECOND) == 89
+    assert heartbeats.standing("s", SECOND).complete is None
+    for source in "ab":
+        say(heartbeats, "s", 200, now_us=9 * SECOND, source=source)
+    assert heartbeats.heartbeat(["s"], now_us=10 * SECOND - 1) == 89
+    assert heartbeats.heartbeat(["s"], now_us=10 * SECOND) == 189, "it is silent"
+    assert heartbeats.heartbeat(["s"], now_us=18 * SECOND) == 200, "all are"

@@ -209,7 +209,11 @@ class Engine:
             yield "engine", {"aggregate": function}
         for statement in self._statements.state():
             yield "engine", {"statement": statement}
-        sensors = [(party.stream, str(party.source), found) for party, found in self.catalog.declarations.sensors.items()]
+        sensors = [
+            (party.stream, party.source, found)
+            for party, found in self.catalog.declarations.sensors.items()
+            if party.source is not None  # of a whole stream they were declared by a statement
+        ]
         for (stream, rate), members in groupby(sorted(sensors, key=_by_rate), lambda one: (one[0], one[2].rate)):
             known = {source: found.deviation for _, source, found in members}
             yield "engine", {"sensors": [stream, known, None if rate is None else str(rate)]}
@@ -319,7 +323,7 @@ class Engine:
         for stream in self.catalog.streams.values():
             self._heartbeats.timelines[stream.name].stream = stream
             self._inputs.inlets[stream.name].stream = stream
-        self._heartbeats.heed()
+        self._heartbeats.heed(self.clock.now_us())
 
     def _forget(self, dropped: Dropped) -> None:
         """Stop what was dropped. Its files go when no epoch runs any more that may read them."""
@@ -584,6 +588,22 @@ class Engine:
         """Declare how long a tuple is under way at the most."""
         self.execute(f"LATENCY OF {_written(party)} {most // timedelta(microseconds=1)} MICROSECONDS")
 
+    def drop_skew(self, first: str | Party, second: str | Party) -> None:
+        """Take back what was declared between two streams or sources."""
+        self.execute(f"DROP SKEW FROM {_written(first)} TO {_written(second)}")
+
+    def drop_disorder(self, party: str | Party) -> None:
+        """Take back what was declared of a source with itself."""
+        self.execute(f"DROP DISORDER OF {_written(party)}")
+
+    def drop_latency(self, party: str | Party) -> None:
+        """Take back how long a tuple is under way at the most."""
+        self.execute(f"DROP LATENCY OF {_written(party)}")
+
+    def drop_sensors(self, party: str | Party) -> None:
+        """Take back how far the clock of a source deviates; of a stream: those of all its sources."""
+        self.execute(f"DROP ENVIRONMENT sensors OF {_written(party)}")
+
     def _declare(self, statement: str, receiver: str | Party, bounds: Sequence[Bound]) -> None:
         """By the statement of CQL, so that both refuse the same nonsense."""
         name = receiver if isinstance(receiver, str) else receiver.stream
@@ -606,8 +626,10 @@ class Engine:
         self._journal.record("engine", {"sensors": [found.name, {str(source): d for source, d in known.items()}, exact]})
 
     def _declare_sensors(self, stream: str, known: Mapping[str, Tick], rate: Fraction | None) -> None:
-        self.catalog.declarations.sensors |= {Party(stream, source): Sensors(d, rate) for source, d in known.items()}
-        self._heartbeats.heed()
+        declared = self.catalog.declarations.sensors
+        whole = "None" if Party(stream) in declared else None  # so earlier versions wrote down what was said of the whole stream
+        declared |= {Party(stream, source): Sensors(d, rate) for source, d in known.items() if source != whole}
+        self._heartbeats.heed(self.clock.now_us())
 
     def pause(self, stream: str) -> None:
         """Say that the stream is not read for a while: it is not silent, and nothing of it will be late because of the pause."""

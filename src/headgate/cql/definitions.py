@@ -38,9 +38,10 @@ INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting was changed; the catalog has it already."""
+    """A setting was changed, or a declaration about time made or taken back; the catalog has it already."""
 
     name: str
+    taken_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,9 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
         case syntax.TimeStatement():
             time.declare(tree, catalog, place)
             return Setting(tree.key)
+        case syntax.TakeBack():
+            time.take_back(tree, catalog, place)
+            return Setting(tree.this.key, taken_back=True)
         case syntax.Why():
             return WhyAsked(catalog.query(tree.name, place(tree.this)).name)
         case syntax.Explain():

@@ -32,6 +32,7 @@ from headgate.cql.syntax import (
     Show,
     StreamOf,
     StreamWindow,
+    TakeBack,
     Why,
     WindowedQuery,
 )
@@ -385,12 +386,15 @@ class CqlParser(TimeParser):
                 self._foreign("a file of the prototype's scripts", "Say FROM format OPTIONS (...), or INTO.")
         return self.expression(CreateView(this=name, columns=columns, query=self._parse_query()))
 
-    def _parse_drop_statement(self) -> Drop:
+    def _parse_drop_statement(self) -> Drop | TakeBack:
+        if self._curr and self._curr.text.upper() in TIME_STATEMENTS:
+            return self._parse_take_back()
         for kind in KINDS:
             if self._match_text_seq(kind):
                 if_exists = bool(self._match_text_seq("IF", "EXISTS"))
                 return self.expression(Drop(this=self._parse_name(), kind=kind, if_exists=if_exists))
-        self.raise_error("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after DROP")
+        known = (*KINDS, *TIME_STATEMENTS)
+        self._misspelt("expected STREAM, RELATION, VIEW, QUERY, FUNCTION or a declaration such as DISORDER OF after DROP", known)
         raise AssertionError
 
     def _parse_alter_statement(self) -> Alter:

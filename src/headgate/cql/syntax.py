@@ -180,3 +180,9 @@ class Heartbeat(TimeStatement):
 
 class Timeout(TimeStatement):
     arg_types = {"length": True}
+
+
+class TakeBack(exp.Expression):
+    """`DROP DISORDER OF a`: `this` is the statement that declared it, without its numbers."""
+
+    arg_types = {"this": True, "if_exists": False}

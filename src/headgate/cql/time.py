@@ -6,9 +6,10 @@ lengths of the engine's clock, in microseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 from typing import Any, TypeAlias
 
 from sqlglot import exp
@@ -28,6 +29,18 @@ ENVIRONMENTS = {"sensors": ("DEVIATION", "RATE"), "global_counter": ("PROCESSING
 
 CLOCK = "clock"
 """In place of a stream behind SKEW FROM: the date on the engine's clock, unless there is a stream of that name."""
+
+LISTED = 5
+"""So many declarations are named where one is missing."""
+
+MOST_TUPLES = 10_000
+"""The longest delay in tuples: the time manager keeps what was known before each of the last so many tuples of every source."""
+
+LONGEST_US = 366 * 86_400_000_000
+"""The longest delay on the engine's clock: what takes effect later than a year from now is a mistake in a unit."""
+
+MOST_GROUPS = 100_000
+"""More groups than this share nothing."""
 
 ESTIMATION = ("HORIZON", "WINDOW", "WEIGHT", "FIXED", "CONFIDENCE")
 
@@ -58,7 +71,7 @@ def promised(tree: syntax.CreateStream, stream: Stream, catalog: Catalog, place:
     return Promised(
         Party(stream.name),
         reader.own_bounds(disorder, stream.domain) if disorder else None,
-        reader.micros(latency, "LATENCY") if latency else None,
+        reader.delay(latency, "LATENCY") if latency else None,
         reader.enabling(enabling, stream, tree.this) if enabling else None,
     )
 
@@ -86,7 +99,7 @@ def declare(tree: syntax.TimeStatement, catalog: Catalog, place: Places) -> None
             catalog.declarations.disorders[party] = reader.own_bounds(tree.args["promises"], reader.domain(found))
         case syntax.Latency():
             _, (party,) = reader.parties(tree.this)
-            catalog.declarations.latencies_us[party] = reader.micros(tree.args["length"], "LATENCY")
+            catalog.declarations.latencies_us[party] = reader.delay(tree.args["length"], "LATENCY")
         case syntax.Environment():
             reader.environment(tree)
         case syntax.Estimate():
@@ -103,10 +116,21 @@ def declare(tree: syntax.TimeStatement, catalog: Catalog, place: Places) -> None
         case syntax.Heartbeat():
             reader.heartbeat(tree)
         case syntax.Timeout():
-            micros = reader.micros(tree.args["length"], "TIMEOUT")
+            micros = reader.delay(tree.args["length"], "TIMEOUT")
             catalog.settings = replace(catalog.settings, timeout_us=micros)
         case _:
             raise AssertionError(tree)
+
+
+def take_back(tree: syntax.TakeBack, catalog: Catalog, place: Places) -> None:
+    """Forget what was declared, by the same words. Heartbeats that were given out stand."""
+    reader, said = _Reader(catalog, place), tree.this
+    there = reader.forget(said)
+    if not there and not tree.args.get("if_exists"):
+        raise UserError(
+            "nothing-declared", f"there is no {said.key.upper()} to take back: nothing of the kind is declared of this",
+            place=place(said), detail=reader.declared(said), hint=f"DROP {said.key.upper()} IF EXISTS ... takes it as done.",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +187,18 @@ class _Reader:
         if micros.denominator != 1 or micros >= UNLIMITED:
             raise self.bad(f"{word} is not a whole number of microseconds that the engine's clock can count", length)
         return int(micros)
+
+    def delay(self, length: syntax.Length, word: str) -> int:
+        """A delay on the engine's clock: what waits for it is kept until then."""
+        micros = self.micros(length, word)
+        if micros > LONGEST_US:
+            raise self.bad(f"{word} is longer than a year", length, "Is the unit the right one?")
+        return micros
+
+    def no_more(self, number: int, most: int, length: syntax.Length) -> int:
+        if number > most:
+            raise self.bad(f"{number:,} is too many: there can be {most:,}", length)
+        return number
 
     # parties
 
@@ -226,7 +262,7 @@ class _Reader:
 
     def skew(self, tree: syntax.Skew) -> None:
         start, target = tree.this, tree.args["to"]
-        if start.name.lower() == CLOCK and not start.args.get("sources") and not self.catalog.has_source(CLOCK):
+        if self.from_clock(tree):
             self.skew_from_clock(tree)
             return
         (first, (one,)), (second, (other,)) = self.parties(start), self.parties(target)
@@ -235,6 +271,85 @@ class _Reader:
             self.catalog.declarations.disorders[one] = bounds
         else:
             self.catalog.declarations.skews[one, other] = bounds
+
+    def from_clock(self, tree: syntax.Skew) -> bool:
+        start = tree.this
+        return start.name.lower() == CLOCK and not start.args.get("sources") and not self.catalog.has_source(CLOCK)
+
+    def forget(self, tree: syntax.TimeStatement) -> bool:
+        """Take a declaration back; whether it was there."""
+        known, catalog = self.catalog.declarations, self.catalog
+        match tree:
+            case syntax.Timeout():
+                before, catalog.settings = catalog.settings, replace(catalog.settings, timeout_us=None)
+                return before.timeout_us is not None
+            case syntax.Late():
+                stream = catalog.only_stream(tree.name, "LATE", self.place(tree.this))
+                catalog.streams[stream.name.lower()] = replace(stream, late="keep")
+                return stream.late != "keep"
+            case syntax.Future():
+                stream = catalog.only_stream(tree.name, "FUTURE", self.place(tree.this))
+                catalog.streams[stream.name.lower()] = replace(stream, ahead=None)
+                return stream.ahead is not None
+            case syntax.Heartbeat():
+                found = None if tree.this is None else self.known(tree.this).name
+                return known.enablings.pop(found, None) is not None
+            case syntax.Estimate():
+                return known.estimations.pop(self.timed(tree.this).name, None) is not None
+            case syntax.Groups():
+                return known.groupings.pop(self.timed(tree.this).name, None) is not None
+            case syntax.Disorder():
+                return known.disorders.pop(self.parties(tree.this)[1][0], None) is not None
+            case syntax.Latency():
+                return known.latencies_us.pop(self.parties(tree.this)[1][0], None) is not None
+            case syntax.Skew():
+                return self.forget_skew(tree)
+            case syntax.Environment():
+                return self.forget_environment(tree)
+        raise AssertionError(tree)
+
+    def forget_skew(self, tree: syntax.Skew) -> bool:
+        known = self.catalog.declarations
+        if self.from_clock(tree):
+            return known.calendar.pop(self.parties(tree.args["to"])[0].name, None) is not None
+        (first, (one,)), (_, (other,)) = self.parties(tree.this), self.parties(tree.args["to"])
+        if one == other and (one.source is not None or not _has_sources(first)):
+            return known.disorders.pop(one, None) is not None
+        return known.skews.pop((one, other), None) is not None
+
+    def forget_environment(self, tree: syntax.Environment) -> bool:
+        """Of those that OF names: a stream that is no member itself stands for its sources that are. Without OF, of all."""
+        name = tree.name.lower()
+        if name not in ENVIRONMENTS:
+            raise unknown("environment", tree.name, ENVIRONMENTS, self.place(tree.this))
+        known: dict[Party, Any] = getattr(self.catalog.declarations, "sensors" if name == "sensors" else "counters")
+        gone = list(known) if not tree.args.get("members") else []
+        for member in tree.args.get("members") or ():
+            _, parties = self.parties(member)
+            if parties[0].source is None and parties[0] not in known:
+                parties = [party for party in known if party.stream == parties[0].stream]
+            gone += parties
+        there = [party for party in dict.fromkeys(gone) if party in known]
+        for party in there:
+            del known[party]
+        return bool(there) and len(there) == len({*gone})
+
+    def declared(self, tree: syntax.TimeStatement) -> str:
+        """What of the kind is declared, in words."""
+        known = self.catalog.declarations
+        pairs = [f"FROM {one} TO {other}" for one, other in known.skews] + [f"FROM CLOCK TO {name}" for name in known.calendar]
+        environments: dict[str, Iterable[Party]] = {"sensors": known.sensors, "global_counter": known.counters}
+        found: dict[str, Iterable[Any]] = {
+            "skew": pairs,
+            "disorder": (f"OF {party}" for party in known.disorders),
+            "latency": (f"OF {party}" for party in known.latencies_us),
+            "environment": (f"{name} OF {party}" for name, parties in environments.items() for party in parties),
+            "estimate": (f"OF {name}" for name in known.estimations),
+            "groups": (f"OF {name}" for name in known.groupings),
+            "heartbeat": (f"OF {name}" if name else "of all" for name in known.enablings),
+        }
+        listed = list(islice(found.get(tree.key, ()), LISTED))
+        return f"Declared are {tree.key.upper()} {', '.join(listed)}." if listed else ""
 
     def skew_from_clock(self, tree: syntax.Skew) -> None:
         target = tree.args["to"]
@@ -263,7 +378,7 @@ class _Reader:
         if found is not None and named is not None and found.domain in (None, TimeDomain.ARRIVAL):
             kind, why = ("relation", "never changes") if found.domain is None else ("stream", "is taken in the order of arrival")
             raise UserError("needs-no-bounds", f'{kind} "{found.name}" {why} and follows no clock', place=self.place(named))
-        every_us = self.micros(every, "EVERY") if every is not None else 0
+        every_us = self.delay(every, "EVERY") if every is not None else 0
         if every is not None and not every_us:
             raise self.bad("EVERY must be longer than nothing", every)
         if within is None:
@@ -291,9 +406,9 @@ class _Reader:
             if after is None:
                 bounds.append(Bound(within))
             elif _unit(after) == "TUPLE":
-                bounds.append(Bound(within, tuples=self.whole(after, "AFTER", 0)))
+                bounds.append(Bound(within, tuples=self.no_more(self.whole(after, "AFTER", 0), MOST_TUPLES, after)))
             else:
-                bounds.append(Bound(within, after_us=self.micros(after, "AFTER")))
+                bounds.append(Bound(within, after_us=self.delay(after, "AFTER")))
             if (wrong := problem(bounds)) is not None:
                 raise self.bad(wrong, promise)
         return tuple(bounds)
@@ -351,7 +466,7 @@ class _Reader:
                 "PROCESSING needs the least and the most that it takes", parameter.this,
                 "Write PROCESSING 1 MILLISECOND TO 5 SECONDS.",
             )  # fmt: skip
-        counter = Counter(self.micros(least, "PROCESSING"), self.micros(most, "PROCESSING"))
+        counter = Counter(self.delay(least, "PROCESSING"), self.delay(most, "PROCESSING"))
         if counter.least_us > counter.most_us:
             raise self.bad("the least that PROCESSING takes is more than the most", most, "Write the shorter length first.")
         return counter
@@ -390,7 +505,7 @@ class _Reader:
                         raise self.bad("FIXED has no value", parameter.args["value"])
                     chosen["adaptive"] = False
                 case "HORIZON":
-                    chosen["horizon_us"] = self.micros(self.value(parameter), word)
+                    chosen["horizon_us"] = self.delay(self.value(parameter), word)
                 case "WINDOW":
                     chosen["window_tuples"], chosen["window_us"] = self.window(self.value(parameter))
                 case "WEIGHT":
@@ -431,7 +546,7 @@ class _Reader:
             seen.add(source.name)
         if count is not None:
             self.number(count, "GROUPS")
-            grouping = Grouping(count=self.whole(count, "GROUPS", 1))
+            grouping = Grouping(count=self.no_more(self.whole(count, "GROUPS", 1), MOST_GROUPS, count))
         else:
             grouping = Grouping(sets=tuple(tuple(source.name for source in group.expressions) for group in tree.args["sets"]))
         self.catalog.declarations.groupings[found.name] = grouping

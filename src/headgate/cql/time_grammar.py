@@ -27,6 +27,7 @@ from headgate.cql.syntax import (
     Party,
     Promise,
     Skew,
+    TakeBack,
     Timeout,
     TimeStatement,
 )
@@ -196,6 +197,28 @@ class TimeParser(Spark.Parser):
         self._advance()
         return self.expression(parsers[word]())
 
+    def _parse_take_back(self) -> TakeBack:
+        """Behind DROP: what was declared, in the words that declared it, without numbers."""
+        parsers: dict[str, Callable[[], TimeStatement]] = {
+            "SKEW": lambda: Skew(**self._parse_pair()),
+            "DISORDER": lambda: Disorder(this=self._parse_of()),
+            "LATENCY": lambda: Latency(this=self._parse_of()),
+            "ENVIRONMENT": lambda: Environment(this=self._parse_name(), members=self._parse_members()),
+            "ESTIMATE": lambda: Estimate(this=self._parse_of_name()),
+            "GROUPS": lambda: Groups(this=self._parse_of_name()),
+            "LATE": lambda: Late(this=self._parse_of_name()),
+            "FUTURE": lambda: Future(this=self._parse_of_name()),
+            "HEARTBEAT": lambda: Heartbeat(this=self._parse_name() if self._match_text_seq("OF") else None),
+            "TIMEOUT": Timeout,
+        }
+        opening = self._curr
+        self._advance()
+        if_exists = bool(self._match_text_seq("IF", "EXISTS"))
+        taken = self._since(opening, parsers[opening.text.upper()]())
+        if self._curr and not self._at(TokenType.SEMICOLON):
+            self.raise_error(f"DROP {opening.text.upper()} names what was declared and nothing else: expected the end")
+        return TakeBack(this=taken, if_exists=if_exists)
+
     def _parse_of(self) -> Party:
         self._expect("OF")
         return self._parse_party()
@@ -205,16 +228,21 @@ class TimeParser(Spark.Parser):
         return self._parse_name()
 
     def _parse_skew(self) -> Skew:
+        return Skew(**self._parse_pair(), promises=self._parse_promises())
+
+    def _parse_pair(self) -> dict[str, Party]:
         self._expect("FROM")
         first = self._parse_party()
         self._expect("TO")
-        return Skew(this=first, to=self._parse_party(), promises=self._parse_promises())
+        return {"this": first, "to": self._parse_party()}
 
     def _parse_environment(self) -> Environment:
         name = self._parse_name()
         parameters = self._parse_wrapped(lambda: self._parse_csv(self._parse_time_parameter))
-        members = self._parse_csv(self._parse_member) if self._match_text_seq("OF") else None
-        return Environment(this=name, parameters=parameters, members=members)
+        return Environment(this=name, parameters=parameters, members=self._parse_members())
+
+    def _parse_members(self) -> list[Party] | None:
+        return self._parse_csv(self._parse_member) if self._match_text_seq("OF") else None
 
     def _parse_estimate(self) -> Estimate:
         name = self._parse_of_name()

@@ -88,14 +88,17 @@ def _on_scale(bounds: Bounds, counted: bool) -> list[Bound]:
 
 
 def least(bounds: Bounds) -> Tick | None:
-    """The smallest `within` there is: what can be inferred in the end. None for the empty set."""
-    return min((bound.within for bound in bounds), default=None)
+    """The smallest `within` that takes effect once nothing comes any more; None if none does.
+
+    A bound after so many tuples waits for tuples that may never come.
+    """
+    return min((bound.within for bound in bounds if not bound.tuples), default=None)
 
 
 def without_progress(entries: Mapping[K, Bounds]) -> K | None:
     """The first pair of sources because of which a timeout is needed; None if it is not (Theorem 3.3).
 
-    If every pair has a bound with `within` 0, the largest timestamp seen becomes everybody's heartbeat in the end. If one has
-    not, tuples of its first source can wait for ever once all sources pause.
+    If every pair has a bound with `within` 0 that waits for no tuples, the largest timestamp seen becomes everybody's heartbeat
+    in the end. If one has not, tuples of its first source can wait for ever once all sources pause.
     """
     return next((pair for pair, bounds in entries.items() if least(bounds) != 0), None)

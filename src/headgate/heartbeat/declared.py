@@ -29,19 +29,25 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class Sensors:
-    """Clocks that differ from a global one by at most `deviation`; they advance by at least `rate` ticks a second."""
+    """Clocks off a global one by at most `deviation`, ahead or behind; the global one advances by at least `rate` ticks a second.
+
+    If i stamps a tuple τ, the global clock shows τ - d of i or more, and never less from then on. So j stamps what it sends after
+    that with τ - d of i - d of j or more. A bound promises more than τ - within, so `within` is one tick larger than the sum.
+
+    Of a source with itself the sum is 2 d: its clock may be d ahead and be set to d behind. The paper (4.2) takes d, for clocks
+    that are only ever set to the right time; that is said by DISORDER besides.
+    """
 
     deviation: Tick
     rate: Fraction | None = None
 
     def own(self) -> Bounds:
-        late = Bound(self.deviation)
-        return strongest((late, *self._in_the_end(self.deviation)))
+        return self.after(self)
 
     def after(self, other: Sensors) -> Bounds:
         """What a tuple of the other says about this one."""
-        together = self.deviation + other.deviation
-        return strongest((Bound(together), *self._in_the_end(together)))
+        within = self.deviation + other.deviation + 1
+        return strongest((Bound(within), *self._in_the_end(within)))
 
     @staticmethod
     def weakest(members: Iterable[Sensors]) -> Sensors:
@@ -151,6 +157,12 @@ class Declarations:
         """The sources of the stream of which something is said in particular, other than parameters of an environment."""
         parties = [*self.disorders, *self.latencies_us, *(party for pair in self.skews for party in pair)]
         return sorted({party.source for party in parties if party.stream == stream and party.source is not None})
+
+    def named(self, stream: str) -> set[str]:
+        """The sources of the stream of which anything is said in particular; to be put into a group is not."""
+        parties = (*self.sensors, *self.counters)
+        environments = {party.source for party in parties if party.stream == stream and party.source is not None}
+        return environments | {*self.singled_out(stream)}
 
     def own(self, party: Party) -> Bounds:
         """What was said of a source with itself, environments apart."""

@@ -12,7 +12,7 @@ Out: for every source the largest timestamp Ï„ such that nothing stamped up to Ï
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ class Cohort:
         self.size = 0
         self.largest = np.empty(0, np.int64)
         self.heard_us = np.empty(0, np.int64)
+        self.awaited_us = np.empty(0, np.int64)
+        """Since when a source is waited for although it has never spoken; NEVER: it is not."""
         self.maxima = Maxima(unit_us)
         self.punctuations = Delayed(latency_us, unit_us, 0)
         self._delayed: dict[int, Delayed] = {}
@@ -44,6 +46,7 @@ class Cohort:
         self.size = max(size, self.size)
         self.largest = grown(self.largest, size, NEVER)
         self.heard_us = grown(self.heard_us, size, NEVER)
+        self.awaited_us = grown(self.awaited_us, len(self.largest), NEVER)
         for delayed in (self.punctuations, *self._delayed.values()):
             delayed.resize(len(self.largest))
         for counted in self._counted.values():
@@ -90,6 +93,24 @@ class Cohort:
         np.maximum.at(self.heard_us, members, other.heard_us[theirs])
         places = np.unique(members)
         self.maxima.add(top(places, self.largest[places]), int(self.heard_us[places].max()))
+
+    def waited_for_us(self, since_us: int) -> Ticks:
+        """Since when each source is waited for that has not spoken, if its stream is since then; NEVER: it is not."""
+        awaited_us = self.awaited_us[: self.size]
+        return np.where(awaited_us > NEVER, np.maximum(awaited_us, since_us), NEVER)
+
+    def prune(self, towards: Mapping[int, Bounds], delays_us: Iterable[int]) -> None:
+        """Forget what no bound to its sources waits for any more, and nobody who estimates."""
+        needed_us = {self.latency_us, *delays_us, *(bound.after_us for bound in self.own)}
+        self._delayed = {us: delayed for us, delayed in self._delayed.items() if us in needed_us}
+        counted: set[Hashable] = {(None, bound.tuples) for bound in self.own}
+        counted |= {(first, bound.tuples) for first, bounds in towards.items() for bound in bounds}
+        self._counted = {key: one for key, one in self._counted.items() if key in counted}
+
+    def settle(self, now_us: int) -> None:
+        """The instant has come: what has waited for it waits no longer."""
+        for delayed in (self.punctuations, *self._delayed.values(), *self.promised_by_count()):
+            delayed.settle(now_us)
 
     def kept(self) -> int:
         """How many numbers wait for their delay."""
@@ -205,6 +226,11 @@ class Generator:
                     known = seen.others_of(members) if first == number else np.full(len(members), seen.largest)
                     cohort.counted(first, bound.tuples).take(members, arrivals.counts, known, now_us)
         cohort.take(members, arrivals.largest, now_us)
+
+    def settle(self, now_us: int) -> None:
+        """The instant has come: what has waited for it waits no longer."""
+        for cohort in self.cohorts.values():
+            cohort.settle(now_us)
 
     def punctuated(self, number: int, members: Members, upto: Ticks, now_us: int) -> None:
         """These sources say themselves that they will send nothing stamped up to there any more, each for itself."""

@@ -10,16 +10,17 @@ Numbers in, numbers out: every method that needs the time of the engine's clock 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headgate.catalog import UNLIMITED, Catalog, Relation, Stream, Tick, TimeDomain
-from headgate.heartbeat.arrivals import NEVER, Arrivals
+from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
 from headgate.heartbeat.bounds import Bound, Bounds, strongest, without_progress
-from headgate.heartbeat.declared import Declarations, Estimation
+from headgate.heartbeat.declared import Declarations, Estimation, Party, levels
 from headgate.heartbeat.enabling import by_date, last_beat_us, since_largest
 from headgate.heartbeat.estimate import Estimator, following
 from headgate.heartbeat.generator import Generator
@@ -40,6 +41,9 @@ class Standing:
 
     complete: Tick | None
     silent: bool = False
+    told: bool = False
+    """If it is silent: whether others that speak were declared to say how far it is."""
+
     cohort: int | None = None
     member: int | None = None
     heard_us: int | None = None
@@ -47,6 +51,25 @@ class Standing:
 
     speaking: int = 0
     """How many sources count; the others are silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one cohort of a stream says of it."""
+
+    cohort: int
+    complete: Tick = UNLIMITED
+    member: int | None = None
+    """Of the sources that count, the one that is complete least far; None if none counts."""
+
+    speaking: int = 0
+    """How many sources speak."""
+
+    awaited: bool = False
+    """Whether any speaks, or is named and may still speak for the first time."""
+
+    spoken: Tick = UNLIMITED
+    """How far all sources are complete that ever spoke, silent or not."""
 
 
 class Heartbeats:
@@ -74,7 +97,8 @@ class Heartbeats:
         timeline = self.timelines[stream.name] = Timeline(stream, now_us, finished=stream.domain is None)
         timeline.tell_apart(self.declarations, self.estimated(stream.name))
         if timeline.external and not timeline.finished:
-            self._expect(timeline)
+            self._expect(timeline, now_us)
+            self._bind()
             self._never_spoke(timeline, now_us)
 
     def remove(self, stream: str) -> None:
@@ -84,8 +108,8 @@ class Heartbeats:
             self.estimators.pop(number, None)
         self.heed()  # what it said about others is gone with it
 
-    def heed(self) -> None:
-        """Take over what has been declared since the last time."""
+    def heed(self, now_us: int | None = None) -> None:
+        """Take over what has been declared since the last time; sources that were named since then count from now on."""
         for timeline in self.timelines.values():
             latencies = {kind: self.generator.cohorts[number].latency_us for kind, number in timeline.cohorts.items()}
             moved = timeline.tell_apart(self.declarations, self.estimated(timeline.name))
@@ -95,7 +119,7 @@ class Heartbeats:
                 timeline.move(self.generator, self.declarations)
                 for number in timeline.cohorts.values() if learnt else ():
                     self.estimators[number] = following(self._how(timeline.name), learnt, (None, *before))
-            self._expect(timeline)
+            self._expect(timeline, timeline.since_us if now_us is None else now_us)
         for number, estimator in list(self.estimators.items()):
             how = self._how(self.owner(number).name)
             if not self.estimated(self.owner(number).name):
@@ -104,16 +128,33 @@ class Heartbeats:
                 self.estimators[number] = following(how, [estimator], [None])
         self._bind()
 
-    def _expect(self, timeline: Timeline) -> None:
-        """Sources that are known by name are there before they speak: others' tuples may say how far they are."""
-        if timeline.external and not timeline.finished:
-            self._numbers(timeline, list(timeline.kinds) if timeline.many else [None])
+    def _expect(self, timeline: Timeline, now_us: int) -> None:
+        """Sources of which something is declared by name are there before they speak, and are waited for from then on."""
+        if not timeline.external or timeline.finished:
+            return
+        timeline.numbers(list(timeline.kinds) if timeline.many else [None], self.generator, self.declarations)
+        named = self.declarations.named(timeline.name) if timeline.many else set()
+        timeline.named_us = {source: timeline.named_us.get(source, now_us) for source in named}
+        for number in timeline.cohorts.values():
+            self.generator.cohorts[number].awaited_us[:] = NEVER
+        for source, us in timeline.named_us.items():
+            number, member = timeline.places[timeline.sources[source]].tolist()
+            awaited_us = self.generator.cohorts[number].awaited_us
+            awaited_us[member] = max(int(awaited_us[member]), us)
 
     def _bind(self) -> None:
-        """Hand all bounds in force to the generator."""
+        """Hand all bounds in force to the generator, and let it forget what none of them needs."""
+        longest_us = max((estimator.delays_us[-1] for estimator in self.estimators.values()), default=0)
+        for cohort in self.generator.cohorts.values():
+            cohort.maxima.horizon_us = longest_us
+        senders = _Senders(self)
         for timeline in self.timelines.values():
             for number in timeline.cohorts.values():
-                self._bind_one(timeline, number, self.generator.cohorts)
+                self.generator.towards[number] = {}
+                self._bind_one(timeline, number, senders.of(timeline, number))
+        for number, cohort in self.generator.cohorts.items():
+            estimator = self.estimators.get(number)
+            cohort.prune(self.generator.towards[number], estimator.delays_us if estimator is not None else ())
 
     def _bind_one(self, timeline: Timeline, number: int, senders: Iterable[int]) -> None:
         self.generator.cohorts[number].own = self.own(timeline, number)
@@ -208,12 +249,10 @@ class Heartbeats:
             self.generator.arrived(number, members, part, now_us)
 
     def _numbers(self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None) -> NDArray[np.intp]:
-        before = {*timeline.cohorts.values()}
+        before = len(timeline.cohorts)
         numbers = timeline.numbers(sources, self.generator, self.declarations)
-        for cohort in {*timeline.cohorts.values()} - before:
-            self._bind_one(timeline, cohort, self.generator.cohorts)
-            for other in self.generator.cohorts:
-                self.generator.bind(cohort, other, self.between(cohort, self.owner(other), other))
+        if len(timeline.cohorts) != before:
+            self._bind()
         if arrivals is not None and timeline.many:
             timeline.note_lag(numbers, arrivals)
         return numbers
@@ -340,10 +379,13 @@ class Heartbeats:
 
     # heartbeats
 
-    def standing(self, stream: str, now_us: int, among: Collection[str] = (), answer: Tick | None = None) -> Standing:
+    def standing(
+        self, stream: str, now_us: int, among: Collection[str] = (), answer: Tick | None = None, silent_us: int | None = None
+    ) -> Standing:
         """How far a stream is complete by what its sources sent and promised, and by what the clock was asked.
 
-        Silent sources do not count. `answer` is what the clock would say, if it were asked.
+        Silent sources do not count, unless others that speak are declared to say how far they are. `answer` is what the clock
+        would say, if it were asked. `silent_us` is the instant by which silence is judged, if that is not now.
         """
         timeline = self.timelines[stream]
         enabled = _larger(timeline.enabled, answer)
@@ -352,30 +394,34 @@ class Heartbeats:
             return Standing(_larger(spoken, enabled) if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
         if timeline.paused:
             return Standing(timeline.frozen, heard_us=timeline.since_us)
-        found = self._by_sources(timeline, now_us, among)
+        found = self._by_sources(timeline, now_us, among, now_us if silent_us is None else silent_us)
         return found if enabled is None else replace(found, complete=_larger(found.complete, enabled))
 
-    def _by_sources(self, timeline: Timeline, now_us: int, among: Collection[str]) -> Standing:
+    def _by_sources(self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int) -> Standing:
         """The same without the clock.
 
         What was learnt about a stream from another counts only `among` those that are read together: who reads it alone gains
         nothing by running ahead of what it has sent.
         """
         senders = self.heeded(timeline.name, among)
-        if timeline.many and not any(self._heard(number).any() for number in timeline.cohorts.values()):
-            silent = self.timeout_us is not None and now_us - timeline.since_us >= self.timeout_us
-            return Standing(self._said_of_unheard(timeline, now_us), silent, heard_us=timeline.since_us)
-        least = [found for number in timeline.cohorts.values() if (found := self._least(number, now_us, senders)) is not None]
-        if not least:
-            return Standing(self._promised(timeline, now_us, senders), silent=True)
-        speaking = sum(speaking for *_, speaking in least)
-        expected = [
-            found for number in timeline.cohorts.values() if (found := self._expected(number, now_us, senders)) is not None
-        ]
-        complete, number, member, _ = min([*least, *expected])
-        heard_us = int(self.generator.cohorts[number].heard_us[member])
-        known = complete if complete > NEVER // 2 else None
-        return Standing(known, False, number, member, heard_us if heard_us > NEVER else None, speaking)
+        unheard = timeline.many and not any(self._heard(number).any() for number in timeline.cohorts.values())
+        if unheard:
+            complete, told = self._said_of_unheard(timeline, now_us, silent_us)
+            waiting_us = max([timeline.since_us, *timeline.named_us.values()])
+            silent = self.timeout_us is not None and silent_us - waiting_us >= self.timeout_us
+            return Standing(complete, silent, told, heard_us=timeline.since_us)
+        parts = [self._part(timeline, number, now_us, silent_us, senders) for number in timeline.cohorts.values()]
+        speaking = sum(part.speaking for part in parts)
+        holding = [part for part in parts if part.member is not None]
+        if not holding:
+            spoken = min((part.spoken for part in parts), default=NEVER)
+            return Standing(spoken if spoken > NEVER // 2 else None, silent=True)
+        least = min(holding, key=lambda part: part.complete)
+        assert least.member is not None
+        heard_us = int(self.generator.cohorts[least.cohort].heard_us[least.member])
+        known = least.complete if least.complete > NEVER // 2 else None
+        silent = not any(part.awaited for part in parts)
+        return Standing(known, silent, silent, least.cohort, least.member, heard_us if heard_us > NEVER else None, speaking)
 
     def heeded(self, stream: str, among: Collection[str]) -> set[int] | None:
         """The cohorts whose tuples count for the stream; None: all."""
@@ -383,9 +429,75 @@ class Heartbeats:
             return None
         return {number for name in (stream, *among) for number in self.timelines[name].cohorts.values()}
 
-    def _said_of_unheard(self, timeline: Timeline, now_us: int) -> Tick | None:
-        """What other streams' tuples say about the sources of a stream of which none has spoken yet, by what is declared."""
-        found = []
+    def _part(self, timeline: Timeline, number: int, now_us: int, silent_us: int, senders: set[int] | None) -> _Part:
+        """What one cohort says of its stream."""
+        promised, counting, holding = self._waited_for(timeline, number, now_us, silent_us, senders)
+        heard = self._heard(number)
+        spoken = int(promised[heard].min(initial=UNLIMITED))
+        if not holding.any():
+            return _Part(number, spoken=spoken)
+        member = int(np.argmin(promised if holding.all() else np.where(holding, promised, UNLIMITED)))
+        return _Part(number, int(promised[member]), member, int((counting & heard).sum()), bool(counting.any()), spoken)
+
+    def _waited_for(
+        self, timeline: Timeline, number: int, now_us: int, silent_us: int, senders: set[int] | None
+    ) -> tuple[Ticks, NDArray[np.bool_], NDArray[np.bool_]]:
+        """Of each source of a cohort: up to when it is complete, whether it speaks or may still speak for the first time, and
+        whether it is waited for: a silent one is if others that speak are declared to say how far it is."""
+        cohort = self.generator.cohorts[number]
+        promised = self.generator.promised(number, now_us, senders)
+        last_us = cohort.heard_us[: cohort.size]
+        if timeline.named_us:
+            last_us = np.where(last_us > NEVER, last_us, cohort.waited_for_us(timeline.since_us))
+        counting = last_us > (NEVER if self.timeout_us is None else silent_us - self.timeout_us)
+        if self.timeout_us is None or counting.all() or not self._told(timeline, number, silent_us):
+            return promised, counting, counting
+        return promised, counting, counting | ((last_us > NEVER) & (promised > NEVER // 2))
+
+    def holding(self, timeline: Timeline, goal: Tick, among: Collection[str], now_us: int) -> list[Any]:
+        """The sources of a stream that are waited for and not complete up to an instant; of a group, each of its sources."""
+        if not any(self._heard(number).any() for number in timeline.cohorts.values()):
+            return list(timeline.named_us) or [None]
+        senders, places = self.heeded(timeline.name, among), timeline.places[: len(timeline.sources)]
+        chosen = np.zeros(len(places), bool)
+        for number in timeline.cohorts.values():
+            promised, _, holding = self._waited_for(timeline, number, now_us, now_us, senders)
+            mine = np.flatnonzero(places[:, 0] == number)
+            chosen[mine] = (holding & (promised < goal))[places[mine, 1]]
+        return [source for source, wanted in zip(timeline.sources, chosen.tolist(), strict=True) if wanted]
+
+    def fork(self) -> Heartbeats:
+        """A copy in which anything can be tried."""
+        shared: dict[int, Any] = {}
+        for line in self.timelines.values():
+            shared |= {id(line.stream): line.stream, id(line.at_large): line.at_large}
+            shared |= {id(one): dict(one) for one in (line.sources, line.kinds, line.cohorts, line.kind_of, line.named_us)}
+        known = self.declarations
+        shared[id(known)] = Declarations(**{part.name: dict(getattr(known, part.name)) for part in fields(known)})
+        return deepcopy(self, shared)
+
+    def _told(self, timeline: Timeline, number: int, silent_us: int) -> bool:
+        """Whether others that speak were declared to say in time how far the silent sources of a cohort are: that is true, and
+        silence only a guess. A bound after so many tuples says nothing of a source that sends none."""
+        kind, learnt = timeline.kind(number), self.estimated(timeline.name)
+        for first, bounds in self.generator.towards[number].items():
+            declared = kind.after(self.owner(first).kind(first), self.declarations) if learnt else bounds
+            if any(not bound.tuples for bound in declared) and self._tells(first, silent_us):
+                return True
+        return False
+
+    def _tells(self, number: int, silent_us: int) -> bool:
+        """Whether a source of the cohort has spoken, and is not silent."""
+        owner, cohort = self.owner(number), self.generator.cohorts[number]
+        if owner.finished or cohort.maxima.latest.largest <= NEVER:
+            return False
+        last_us = int(cohort.heard_us[: cohort.size].max(initial=NEVER))
+        return owner.paused or self.timeout_us is None or last_us > silent_us - self.timeout_us
+
+    def _said_of_unheard(self, timeline: Timeline, now_us: int, silent_us: int) -> tuple[Tick | None, bool]:
+        """What other streams' tuples say about the sources of a stream of which none has spoken yet, by what is declared; and
+        whether one of those others is not silent."""
+        found, told = [], False
         for kind in timeline.all_kinds():
             said = [NEVER]
             for number, cohort in self.generator.cohorts.items():
@@ -396,39 +508,14 @@ class Heartbeats:
                     if not bound.tuples:
                         cohort.maxima.horizon_us = max(cohort.maxima.horizon_us, bound.after_us)
                         said.append(cohort.maxima.ago(bound.after_us, now_us).largest - bound.within)
+                        told |= self._tells(number, silent_us)
             found.append(max(said))
-        return min(found) if min(found) > NEVER // 2 else None
-
-    def _least(self, number: int, now_us: int, senders: set[int] | None) -> tuple[Tick, int, int, int] | None:
-        """The source of a cohort that is complete least far, among those that speak: how far, where, and how many speak."""
-        cohort = self.generator.cohorts[number]
-        promised = self.generator.promised(number, now_us, senders)
-        heard_us = cohort.heard_us[: cohort.size]
-        speaking = heard_us > (NEVER if self.timeout_us is None else now_us - self.timeout_us)
-        if not speaking.any():
-            return None
-        member = int(np.argmin(np.where(speaking, promised, UNLIMITED)))
-        return int(promised[member]), number, member, int(speaking.sum())
+        return (min(found), told) if min(found) > NEVER // 2 else (None, False)
 
     def _heard(self, number: int) -> NDArray[np.bool_]:
         """Which sources of a cohort have ever spoken."""
         cohort = self.generator.cohorts[number]
         return cohort.heard_us[: cohort.size] > NEVER
-
-    def _expected(self, number: int, now_us: int, senders: set[int] | None) -> tuple[Tick, int, int, int] | None:
-        """The same among the sources that have not spoken yet, if others say how far they are: no more can be asked of them."""
-        promised = self.generator.promised(number, now_us, senders)
-        expected = ~self._heard(number) & (promised > NEVER // 2)
-        if not expected.any():
-            return None
-        member = int(np.argmin(np.where(expected, promised, UNLIMITED)))
-        return int(promised[member]), number, member, 0
-
-    def _promised(self, timeline: Timeline, now_us: int, senders: set[int] | None) -> Tick | None:
-        """What all sources that have ever spoken promised, silent or not."""
-        each = [self.generator.promised(number, now_us, senders)[self._heard(number)] for number in timeline.cohorts.values()]
-        least = int(np.concatenate(each).min(initial=UNLIMITED)) if each else NEVER
-        return least if least > NEVER // 2 else None
 
     def silent(self, stream: str, now_us: int) -> bool:
         """Whether nothing came from any source of the stream for the timeout."""
@@ -441,15 +528,23 @@ class Heartbeats:
         further than that. If all are silent or finished, everything that came is complete. `answers` are what the clock would say
         of some of them, if it were asked.
         """
-        answers = answers or {}
         if self.asked_us is None:
             self.asked_us = now_us
             for timeline in self.timelines.values():
                 self._never_spoke(timeline, now_us)
+        self.generator.settle(now_us)
+        return self.foretold(streams, now_us, now_us, answers)
+
+    def foretold(
+        self, streams: Iterable[str], at_us: int, silent_us: int, answers: Mapping[str, Tick] | None = None
+    ) -> Tick | None:
+        """The heartbeat as it will be at an instant if nothing comes until then, with silence judged by another.
+
+        Nothing is changed by asking.
+        """
+        answers = answers or {}
         inputs = {name: self.timelines[name] for name in map(base, streams)}
-        going_on = [name for name, line in inputs.items() if not line.finished]
-        standings = {name: self.standing(name, now_us, inputs, answers.get(name)) for name in going_on}
-        standings = {name: standing for name, standing in standings.items() if standing.complete != UNLIMITED}
+        standings = self.standings(inputs, at_us, silent_us, answers)
         speaking = [standings[name].complete for name in self.counting(standings)]
         if speaking:
             known = [complete for complete in speaking if complete is not None]
@@ -461,18 +556,16 @@ class Heartbeats:
             reached = _larger(reached, min(instant for instant in own if instant is not None))
         return reached
 
-    def counting(self, standings: Mapping[str, Standing]) -> list[str]:
-        """Which of the streams that are read together hold the others back: not the silent ones, unless they are spoken for."""
-        going_on = {name for name, standing in standings.items() if not standing.silent}
-        return [name for name in standings if name in going_on or self._spoken_for(name, going_on, standings[name])]
+    def standings(self, streams: Collection[str], at_us: int, silent_us: int, answers: Mapping[str, Tick]) -> dict[str, Standing]:
+        """How far each of the streams that go on is complete, where they are read together."""
+        going_on = [name for name in streams if not self.timelines[name].finished]
+        found = {name: self.standing(name, at_us, streams, answers.get(name), silent_us) for name in going_on}
+        return {name: standing for name, standing in found.items() if standing.complete != UNLIMITED}
 
-    def _spoken_for(self, stream: str, others: Iterable[str], standing: Standing) -> bool:
-        """Whether others that speak, or the clock, were declared to say how far a silent stream is: that is true, and silence
-        only a guess."""
-        if self.clock_speaks_of(stream):
-            return True
-        told = standing.complete is not None and not self.estimated(stream)
-        return told and any(self.between_streams(other, stream) for other in others)
+    def counting(self, standings: Mapping[str, Standing]) -> list[str]:
+        """Which of the streams that are read together hold the others back: not the silent ones, unless others that speak, or
+        the clock, were declared to say how far they are."""
+        return [name for name, one in standings.items() if not one.silent or one.told or self.clock_speaks_of(name)]
 
     def clock_speaks_of(self, stream: str) -> bool:
         """Whether the clock would say how far a stream is that its source stamps, if it were asked now."""
@@ -528,23 +621,35 @@ class Heartbeats:
     def without_progress(self, streams: Iterable[str]) -> str | None:
         """Between whom a bound is missing, so that tuples can wait for ever once all pause; None if none is (Theorem 3.3).
 
-        Only what was declared counts: an estimate is no promise.
+        Only what was declared counts: an estimate is no promise. A stream that the engine stamps says nothing of others, and
+        nobody says anything of it but the clock. The clock says nothing by HEARTBEAT ... WITHIN until the stream has spoken.
         """
         inputs = [self.timelines[name] for name in dict.fromkeys(map(base, streams))]
-        found = [(line, kind) for line in inputs if line.external and not line.finished for kind in line.all_kinds()]
-        waited_for = [(line, kind) for line, kind in found if not self.follows_clock(line.name)]
-        entries: dict[tuple[Kind, Kind | None], Bounds] = {(kind, None): kind.own(self.declarations) for _, kind in waited_for}
-        for _, sender in found:
-            for line, kind in waited_for:
+        going_on = [line for line in inputs if not line.finished and line.stream.domain is not TimeDomain.ARRIVAL]
+        found = [(line, kind) for line in going_on for kind in line.all_kinds()]
+        entries: dict[tuple[Kind, Kind | None], Bounds] = {}
+        for line, kind in found:
+            if not line.external:
+                if self.declarations.enabling(line.name).how == "none":
+                    return f"the clock to {kind}, with HEARTBEAT NONE"
+                continue
+            clock = self.follows_clock(line.name)
+            if clock and line.name in self.declarations.calendar:
+                continue
+            if not clock:
+                entries[kind, None] = kind.own(self.declarations)
+            for other, sender in found:
+                if other is line and clock:
+                    continue  # once one of its sources has spoken, the clock speaks of all
                 if kind != sender or (line.many and kind.group is None and not kind.alone):
-                    entries[kind, sender] = kind.after(sender, self.declarations)
+                    entries[kind, sender] = kind.after(sender, self.declarations) if other.external else ()
         pair = without_progress(entries)
         if pair is None:
             return None
-        kind, other = pair
-        if other is None:
+        kind, sender_kind = pair
+        if sender_kind is None:
             return f"{kind} with itself"
-        return f"{other} to {kind}" if other != kind else f"one source of {kind} to another"
+        return f"{sender_kind} to {kind}" if sender_kind != kind else f"one source of {kind} to another"
 
 
 def progress(catalog: Catalog, streams: Iterable[str]) -> str:
@@ -570,3 +675,33 @@ def base(stream: str) -> str:
 
 def _larger(first: Tick | None, second: Tick | None) -> Tick | None:
     return max((instant for instant in (first, second) if instant is not None), default=None)
+
+
+class _Senders:
+    """Who was declared to say something about whom: found from what was declared, not by trying all pairs."""
+
+    def __init__(self, heartbeats: Heartbeats) -> None:
+        self.heartbeats = heartbeats
+        self.of_party: dict[Party, list[int]] = {}
+        self.sensors: list[int] = []
+        self.counters: list[int] = []
+        self.to_party: dict[Party, list[Party]] = {}
+        for first, second in heartbeats.declarations.skews:
+            self.to_party.setdefault(second, []).append(first)
+        for line in heartbeats.timelines.values():
+            for kind, number in line.cohorts.items():
+                for level in dict.fromkeys(level for party in kind.parties for level in levels(party)):
+                    self.of_party.setdefault(level, []).append(number)
+                self.sensors += [number] if kind.sensor is not None else []
+                self.counters += [number] if kind.counter is not None else []
+
+    def of(self, timeline: Timeline, number: int) -> Iterable[int]:
+        """The cohorts from which there may be a bound to this one."""
+        if number in self.heartbeats.estimators:
+            return self.heartbeats.generator.cohorts
+        kind = timeline.kind(number)
+        parties = dict.fromkeys(level for party in kind.parties for level in levels(party))
+        first = dict.fromkeys(first for party in parties for first in self.to_party.get(party, ()))
+        found = dict.fromkeys(sender for party in first for sender in self.of_party.get(party, ()))
+        found |= dict.fromkeys(self.sensors if kind.sensor is not None else ())
+        return found | dict.fromkeys(self.counters if kind.counter is not None else ())

@@ -104,7 +104,7 @@ class Delayed:
         if not self.delay_us:
             np.maximum.at(self.effective, sources, values)
             return
-        self.at(now_us - 1)  # else more and more would wait while nobody asks
+        self.settle(now_us - 1)  # else more and more would wait while nobody asks
         due = up(now_us + self.delay_us, self.unit_us)
         if self._waiting and self._waiting[-1][0] == due:
             _, others, more = self._waiting.pop()
@@ -112,10 +112,21 @@ class Delayed:
         self._waiting.append((due, sources, values))
 
     def at(self, now_us: int) -> Ticks:
+        """The values as they are at an instant; it may lie ahead, because nothing is changed by asking."""
+        if not self._waiting or self._waiting[0][0] > now_us:
+            return self.effective
+        result = self.effective.copy()
+        for due_us, sources, values in self._waiting:
+            if due_us > now_us:
+                break
+            np.maximum.at(result, sources, values)
+        return result
+
+    def settle(self, now_us: int) -> None:
+        """The instant has come: what has waited for it waits no longer."""
         while self._waiting and self._waiting[0][0] <= now_us:
             _, sources, values = self._waiting.popleft()
             np.maximum.at(self.effective, sources, values)
-        return self.effective
 
     def next_change(self) -> int | None:
         return self._waiting[0][0] if self._waiting else None

@@ -20,6 +20,7 @@ import numpy as np
 
 from headgate.catalog import Catalog, Relation, Stream
 from headgate.errors import UserError
+from headgate.heartbeat.arrivals import NEVER
 from headgate.heartbeat.bounds import Bound
 from headgate.heartbeat.declared import Counter, Estimation, Party, Sensors
 from headgate.heartbeat.estimate import Estimator
@@ -61,6 +62,9 @@ def restore(heartbeats: Heartbeats, state: dict[str, Any], catalog: Catalog) -> 
     streams: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
     for known in streams:
         heartbeats.timelines[known.name].stream = known
+    for cohort in heartbeats.generator.cohorts.values():
+        if not hasattr(cohort, "awaited_us"):  # of a directory written before sources were waited for by name
+            cohort.awaited_us = np.full(len(cohort.largest), NEVER)
     heartbeats.forget_owners()
 
 
@@ -128,7 +132,8 @@ def _made(kind: type, attributes: dict[str, Any]) -> Any:
 def _defaults(kind: type) -> dict[str, Any]:
     """What attributes are that were not known yet when the state was saved."""
     known = fields(kind) if is_dataclass(kind) else ()
-    return {field.name: field.default for field in known if field.default is not MISSING}
+    made = {field.name: field.default_factory() for field in known if field.default_factory is not MISSING}
+    return made | {field.name: field.default for field in known if field.default is not MISSING}
 
 
 def _attributes(value: Any) -> Iterator[str]:

@@ -56,6 +56,9 @@ class Timeline:
     places: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     """Of each source: its cohort and its place there."""
 
+    named_us: dict[Any, int] = field(default_factory=dict)
+    """Sources of which something is declared by name, and since when: each is waited for from then on."""
+
     late: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
     behind: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
     """Of each source: how many tuples were late, and how far it was behind the others at the most."""

@@ -1,13 +1,22 @@
-"""Why a query has come no further: which source holds it back, since when, by which bound, and what would release it."""
+"""Why a query has come no further: which source holds it back, since when, by which bound, and what would release it.
+
+A query is released when the first tuple that is known to wait is answered. What would release it is not guessed: waiting is tried
+on the heartbeats as they will be, everything else on a copy of the time manager. What does not help there is not said.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
 
 from headgate.catalog import UNLIMITED, Tick, TimeDomain
-from headgate.heartbeat.arrivals import NEVER
+from headgate.heartbeat.arrivals import NEVER, of_rows
 from headgate.heartbeat.bounds import Bound
+from headgate.heartbeat.declared import Party
 from headgate.heartbeat.enabling import last_beat_us
 from headgate.heartbeat.in_force import span, when
 from headgate.heartbeat.manager import Heartbeats, Standing, base
@@ -15,6 +24,12 @@ from headgate.heartbeat.timeline import Timeline
 
 UNREAD_US = 1_000_000
 """A source that lags by more than this is told of."""
+
+FOREVER_US = 10**17
+"""What has not taken effect after so long never does: three thousand years."""
+
+LISTED = 3
+"""So many sources that hold a query back together are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +86,111 @@ def why(
     domain = next((line.stream.domain for line in lines if line.stream.domain is not None), TimeDomain.INTEGER)
     standings = {line.name: heartbeats.standing(line.name, now_us, names) for line in lines}
     inputs = tuple(_input(heartbeats, line, standings[line.name], waiting.get(line.name, 0), domain) for line in lines)
-    holder = _holder(heartbeats, standings)
     complete = instant(reached, domain)
-    if holder is None or not any(waiting.values()):
+    held = _held(heartbeats, names, now_us) if any(waiting.values()) else None
+    holder = held.holder() if held is not None else None
+    if held is None or holder is None:
         return Why(query, complete, "", None, "", (), inputs)
     standing = standings[holder.name]
     since_s = None if standing.heard_us is None else (now_us - standing.heard_us) / 1e6
     cause = _cause(heartbeats, holder, standing, names, domain, now_us)
-    releases = _releases(heartbeats, lines, holder, standing, domain, now_us)
-    return Why(query, complete, _called(holder, standing), since_s, cause, releases, inputs)
+    found = tuple(release.text for release in releases(held))
+    return Why(query, complete, _called(holder, standing), since_s, cause, found, inputs)
 
 
-def _holder(heartbeats: Heartbeats, standings: Mapping[str, Standing]) -> Timeline | None:
-    """The stream that is complete least far among those that count."""
-    going_on = {name: standing for name, standing in standings.items() if not heartbeats.timelines[name].finished}
-    chosen = heartbeats.counting(going_on) or going_on
-    least = min(chosen, key=lambda name: NEVER if (c := going_on[name].complete) is None else c, default=None)
-    return None if least is None else heartbeats.timelines[least]
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A query that waits for the heartbeat of some streams to reach an instant."""
+
+    heartbeats: Heartbeats
+    names: Sequence[str]
+    goal: Tick
+    now_us: int
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> list[Timeline]:
+        return [self.heartbeats.timelines[name] for name in self.names]
+
+    @property
+    def domain(self) -> TimeDomain:
+        return next((line.stream.domain for line in self.lines if line.stream.domain is not None), TimeDomain.INTEGER)
+
+    def behind(self) -> list[str]:
+        """The streams that are not complete up to there: of those that count, or of all by what was given out, if those are
+        fewer."""
+        counting = [name for name in self.heartbeats.counting(self.standings) if self._short(self.standings[name].complete)]
+        given = {name: self.heartbeats.timelines[name].given for name in self.standings}
+        every = [name for name, one in self.standings.items() if self._short(one.complete) and self._short(given[name])]
+        return counting if len(counting) <= len(every) else every
+
+    def holder(self) -> Timeline | None:
+        """The stream that is complete least far."""
+        known = {name: NEVER if (found := self.standings[name].complete) is None else found for name in self.behind()}
+        return self.heartbeats.timelines[min(known, key=lambda name: known[name])] if known else None
+
+    def _short(self, complete: Tick | None) -> bool:
+        return complete is None or complete < self.goal
+
+    def released(
+        self, at_us: int, silent_us: int | None = None, answers: Mapping[str, Tick] | None = None, by: Heartbeats | None = None
+    ) -> bool:
+        """Whether it is at an instant, if nothing comes until then; `by` is a copy in which something was tried."""
+        heartbeats = self.heartbeats if by is None else by
+        reached = heartbeats.foretold(self.names, at_us, at_us if silent_us is None else silent_us, answers)
+        return reached is not None and reached >= self.goal
+
+    def first(self, released: Callable[[int], bool]) -> int | None:
+        """The first instant from now on at which it is released; from then on it stays so."""
+        if released(self.now_us):
+            return self.now_us
+        before_us, after_us = self.now_us, self.now_us + FOREVER_US
+        if not released(after_us):
+            return None
+        while after_us - before_us > 1:
+            middle_us = (before_us + after_us) // 2
+            before_us, after_us = (before_us, middle_us) if released(middle_us) else (middle_us, after_us)
+        return after_us
+
+    def answers(self, at_us: int) -> dict[str, Tick]:
+        """What the clock will have been asked by then, if all that is there has been read."""
+        found = {}
+        for name in self.names:
+            enabling = self.heartbeats.declarations.enabling(name)
+            asked_us = last_beat_us(at_us, enabling.every_us) if enabling.how == "every" else at_us
+            answer = self.heartbeats.answer(name, asked_us) if enabling.how != "none" else None
+            if answer is not None:
+                found[name] = answer
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What would release a query: an instant, if nothing comes until then; tuples; or a statement."""
+
+    text: str
+    at_us: int | None = None
+    tuples: tuple[tuple[str, Any, Tick | None], ...] = ()
+    """Of which stream and source, stamped when; None: whenever."""
+
+    statement: str = ""
+
+
+def _held(heartbeats: Heartbeats, names: Sequence[str], now_us: int) -> Held | None:
+    """What the query waits for; None if it waits for nothing but its turn."""
+    reached = heartbeats.foretold(names, now_us, now_us)
+    largest: list[int] = []
+    for line in (heartbeats.timelines[name] for name in names):
+        largest += [line.largest] if line.largest is not None else []
+        for cohort in (heartbeats.generator.cohorts[number] for number in line.cohorts.values()):
+            sent = cohort.largest[: cohort.size]
+            sent = sent[sent > (NEVER if reached is None else reached)]
+            largest += [int(sent.min())] if len(sent) else []
+    beyond = [tick for tick in largest if reached is None or tick > reached]
+    if largest and not beyond:
+        return None
+    goal = min(beyond) if beyond else NEVER // 2 + 1 if reached is None else reached + 1
+    return Held(heartbeats, names, goal, now_us, heartbeats.standings(names, now_us, now_us, {}))
 
 
 def _called(line: Timeline, standing: Standing) -> str:
@@ -147,6 +250,8 @@ def _cause(
         if standing.complete is None:
             return "nothing ever came from it, and no SKEW to it is declared that another stream's tuples could use"
         return "nothing ever came from it, and other streams' tuples say no more of it"
+    if standing.heard_us is None and standing.complete is None:
+        return "it was named and has not spoken yet, and no SKEW to it is declared that others' tuples could use"
     said = int(heartbeats.generator.cohorts[standing.cohort].punctuations.at(now_us)[standing.member])
     if said > NEVER and said == standing.complete:
         return f"it said itself that nothing up to {instant(said, domain)} will still come, and nothing beyond"
@@ -224,58 +329,183 @@ def _strongest(
     return None if best is None or best[0] < NEVER // 2 else best[1:]
 
 
-def _releases(
-    heartbeats: Heartbeats, lines: list[Timeline], holder: Timeline, standing: Standing, domain: TimeDomain, now_us: int
-) -> tuple[str, ...]:
+def releases(held: Held) -> list[Release]:
+    """All that is known to help."""
+    holder = held.holder()
+    if holder is None:
+        return []
     if holder.paused:
-        return ("reading it again",)
-    enabling = heartbeats.declarations.enabling(holder.name)
-    if not holder.external and enabling.how == "none":
-        return f"a later tuple of {holder.name}", f"the clock: HEARTBEAT OF {holder.name} ON DEMAND;"
-    next_us = last_beat_us(now_us, enabling.every_us) + enabling.every_us if enabling.how == "every" else now_us
-    beat = f"its next heartbeat, in {(next_us - now_us) / 1e6:.1f} s"
-    if not holder.external:
-        return (beat if enabling.how == "every" else "the next step",)
+        return _read_again(held, holder)
+    return [*_by_waiting(held, holder), *_by_tuples(held), *_by_statements(held, holder)]
+
+
+def _read_again(held: Held, holder: Timeline) -> list[Release]:
+    trial = held.heartbeats.fork()
+    trial.resume(holder.name, held.now_us)
+    if held.released(held.now_us, by=trial):
+        return [Release("reading it again")]
+    then = replace(held, heartbeats=trial, standings=trial.standings(held.names, held.now_us, held.now_us, {}))
+    return [replace(one, text=f"reading it again, and then {one.text}") for one in releases(then)]
+
+
+def _by_waiting(held: Held, holder: Timeline) -> list[Release]:
+    """What comes by itself first; and the clock, if that may be sooner: it is not sure, because it goes by what has been read."""
+    heartbeats, now_us = held.heartbeats, held.now_us
+    promise_us = held.first(lambda us: held.released(us, silent_us=now_us))
+    alone_us = held.first(held.released)
+    clock_us = held.first(lambda us: held.released(us, answers=held.answers(us)))
     found = []
-    if heartbeats.follows_clock(holder.name):
-        goal = max((line.largest for line in lines if line.largest is not None), default=None)
-        if enabling.how == "every":
-            found.append(beat)
-        elif goal is not None and (answer := heartbeats.answer(holder.name, now_us, holder.read_us)) is not None:
-            wait_s = float((goal - answer) * enabling.tick_us) / 1e6
-            found.append(f"the clock, in {max(wait_s, 0):.1f} s, if all that is there has been read by then")
-    elif heartbeats.declarations.by_clock(holder.name):
-        found.append(f"the clock: HEARTBEAT OF {holder.name} ON DEMAND ...;")
-    if not standing.silent:
-        own = heartbeats.generator.cohorts[standing.cohort].own if standing.cohort is not None else ()
-        smallest = min((bound.within for bound in own if not bound.delay), default=None)
-        if smallest is not None and standing.complete is not None:
-            goal = max((line.largest for line in lines if line.largest is not None), default=standing.complete)
-            source = _called(holder, standing).split(" (")[0]
-            found.append(f"a tuple of {source} stamped {instant(goal + smallest, domain)} or later")
+    if clock_us is not None and (alone_us is None or clock_us < alone_us):
+        enabling = heartbeats.declarations.enabling(holder.name)
+        read = ", if all that is there has been read by then" if holder.external else ""
+        if clock_us == now_us:
+            text = "the next step" + read
+        elif enabling.how == "every" and clock_us == last_beat_us(now_us, enabling.every_us) + enabling.every_us:
+            text = f"its next heartbeat, in {_seconds(clock_us - now_us)}{read}"
         else:
-            found.append(f"a tuple of {holder.name}")
-    due_us = _due(heartbeats, holder, now_us)
-    if due_us is not None:
-        found.append(f"a promise that takes effect in {(due_us - now_us) / 1e6:.1f} s")
-    if heartbeats.clock_speaks_of(holder.name):
-        pass  # no timeout passes what is known
-    elif heartbeats.timeout_us is None:
-        found.append("a TIMEOUT, which is not set")
-    elif standing.heard_us is not None and not standing.silent:
-        found.append(f"the timeout, in {max(standing.heard_us + heartbeats.timeout_us - now_us, 0) / 1e6:.1f} s if nothing comes")
-    others = [line for line in lines if line is not holder and line.external and not line.finished]
-    for other in others:
-        if not heartbeats.between_streams(other.name, holder.name):
-            found.append(f"a bound, if there is one: SKEW FROM {other.name} TO {holder.name} (WITHIN ...);")
-    if not heartbeats.declarations.by_clock(holder.name):
-        found.append(f"the clock, if it says something of it: HEARTBEAT OF {holder.name} ON DEMAND WITHIN ...;")
-    return tuple(found)
+            text = f"the clock, in {_seconds(clock_us - now_us)}{read}"
+        found.append(Release(text, clock_us))
+    if alone_us is not None and alone_us == promise_us:
+        found.append(Release(f"a promise that takes effect in {_seconds(alone_us - now_us)}", alone_us))
+    elif alone_us is not None:
+        found.append(Release(f"the timeout, in {_seconds(alone_us - now_us)} if nothing comes", alone_us))
+    return found
 
 
-def _due(heartbeats: Heartbeats, line: Timeline, now_us: int) -> int | None:
-    waiting = [heartbeats.generator.next_change(number, now_us) for number in line.cohorts.values()]
-    return min((us for us in waiting if us is not None), default=None)
+def _by_tuples(held: Held) -> list[Release]:
+    """Tuples of those that hold it back together, and from which timestamp on."""
+    sources = [source for name in held.behind() for source in _holding(held, held.heartbeats.timelines[name])]
+    if not sources:
+        return []
+    engines_own = [name for name, _ in sources if not held.heartbeats.timelines[name].external]
+    if engines_own:
+        none = held.heartbeats.declarations.enabling(engines_own[0]).how == "none"
+        alone = len(sources) == 1 and none and held.released(held.now_us, by=_tried(held, sources, held.goal + 1))
+        later = Release(f"a later tuple of {engines_own[0]}", tuples=((engines_own[0], None, held.goal + 1),))
+        return [later] if alone else []
+    withins = {bound.within for number in _cohorts(held, sources) for bound in _bounds(held.heartbeats, number)}
+    stamps = [None, *sorted({held.goal + within for within in withins})]
+    for stamp in stamps:
+        if stamp is None and any(held.heartbeats.estimated(name) for name, _ in sources):
+            continue
+        effect_us = _effect(held, sources, stamp)
+        if effect_us is not None:
+            stamp = None if stamp is None else _smallest(held, sources, stamp)
+            return [_said(held, sources, stamp, effect_us)]
+    return []
+
+
+def _holding(held: Held, line: Timeline) -> list[tuple[str, Any]]:
+    """The sources of a stream that are not complete up to the goal and count."""
+    if not line.many:
+        return [(line.name, None)]
+    found = held.heartbeats.holding(line, held.goal, held.names, held.now_us)
+    return [(line.name, source) for source in found]
+
+
+def _cohorts(held: Held, sources: Iterable[tuple[str, Any]]) -> set[int]:
+    lines = held.heartbeats.timelines
+    return {number for name in {name for name, _ in sources} for number in lines[name].cohorts.values()}
+
+
+def _bounds(heartbeats: Heartbeats, number: int) -> list[Bound]:
+    """From the sources of a cohort, to themselves or to anybody; those that wait for tuples besides none."""
+    towards = (bounds.get(number, ()) for bounds in heartbeats.generator.towards.values())
+    own = heartbeats.generator.cohorts[number].own
+    return [bound for bounds in (own, heartbeats.own(heartbeats.owner(number), number), *towards) for bound in bounds]
+
+
+def _tried(held: Held, sources: Iterable[tuple[str, Any]], stamp: Tick) -> Heartbeats:
+    """A copy in which a tuple of each of the sources came just now."""
+    trial = held.heartbeats.fork()
+    of_stream: dict[str, list[Any]] = {}
+    for name, source in sources:
+        of_stream.setdefault(name, []).append(source)
+    for name, those in of_stream.items():
+        trial.arrived(name, of_rows(those, np.arange(len(those)), np.full(len(those), stamp)), held.now_us)
+    return trial
+
+
+def _effect(held: Held, sources: Sequence[tuple[str, Any]], stamp: Tick | None) -> int | None:
+    """When one tuple of each of the sources releases it, all with this timestamp; None if they do not. Without a timestamp: with
+    any, so with one that is far behind."""
+    far_behind = held.goal - 2**50
+    trial = _tried(held, sources, far_behind if stamp is None else stamp)
+    return held.first(lambda us: held.released(us, silent_us=held.now_us, by=trial))
+
+
+def _smallest(held: Held, sources: Sequence[tuple[str, Any]], stamp: Tick) -> Tick:
+    """The smallest timestamp that does as much: where bounds are learnt, the tuple itself can change them."""
+    step = 1
+    while _effect(held, sources, stamp - step) is not None:
+        stamp, step = stamp - step, 2 * step
+    while step > 1:
+        step //= 2
+        if _effect(held, sources, stamp - step) is not None:
+            stamp -= step
+    return stamp
+
+
+def _said(held: Held, sources: Sequence[tuple[str, Any]], stamp: Tick | None, effect_us: int) -> Release:
+    named = [_source(held.heartbeats.timelines[name], source) for name, source in islice(sources, LISTED)]
+    whose = " and ".join(named) if len(sources) <= LISTED else f"{len(sources)} sources, such as {named[0]}"
+    what = f"a tuple of {whose}" if len(sources) == 1 else f"a tuple of each of {whose}"
+    when = "" if stamp is None else f" stamped {instant(stamp, held.domain)} or later"
+    later = "" if effect_us == held.now_us else f", {_seconds(effect_us - held.now_us)} after it came"
+    return Release(what + when + later, effect_us, tuple((name, source, stamp) for name, source in sources))
+
+
+def _source(line: Timeline, source: Any) -> str:
+    return line.name if source is None or source not in line.sources else f"{line.name} SOURCE '{source}'"
+
+
+def _by_statements(held: Held, holder: Timeline) -> list[Release]:
+    """What could be declared, if it is true."""
+    heartbeats, now_us, found = held.heartbeats, held.now_us, []
+    if heartbeats.timeout_us is None:
+        trial = heartbeats.fork()
+        trial.timeout_us = 1
+        if held.released(now_us + FOREVER_US, by=trial):
+            found.append(Release("a TIMEOUT, which is not set", statement="TIMEOUT"))
+    senders = [line for line in held.lines if line.external and not line.finished and (line is not holder or line.many)]
+    for sender in senders if holder.external else ():
+        pair = Party(sender.name), Party(holder.name)
+        if pair in heartbeats.declarations.skews or (
+            sender is not holder and heartbeats.between_streams(sender.name, holder.name)
+        ):
+            continue
+        trial = heartbeats.fork()
+        trial.declarations.skews[pair] = (Bound(0),)
+        trial.heed(now_us)
+        if held.released(now_us, by=trial):
+            statement = f"SKEW FROM {sender.name} TO {holder.name} (WITHIN ...);"
+            found.append(Release(f"a bound, if there is one: {statement}", statement=statement))
+    found += _by_the_clock(held, holder)
+    return found
+
+
+def _by_the_clock(held: Held, holder: Timeline) -> list[Release]:
+    heartbeats, name = held.heartbeats, holder.name
+    enabling = heartbeats.declarations.enabling(name)
+    if not held.released(held.now_us, answers=held.answers(held.now_us) | {name: UNLIMITED - 1}):
+        return []
+    if _by_clock(heartbeats, holder):
+        within = " ..." if holder.external else ""
+        statement = f"HEARTBEAT OF {name} ON DEMAND{within};"
+        known = not holder.external or holder.largest is not None or name in heartbeats.declarations.calendar
+        useful = enabling.how == "none" and known
+        return [Release(f"the clock: {statement}", statement=statement)] if useful else []
+    statement = f"HEARTBEAT OF {name} ON DEMAND WITHIN ...;"
+    if holder.largest is None:
+        if holder.stream.domain is not TimeDomain.TIMESTAMP or enabling.how == "none":
+            return []
+        statement = f"SKEW FROM CLOCK TO {name} (WITHIN ...);"
+    return [Release(f"the clock, if it says something of it: {statement}", statement=statement)]
+
+
+def _seconds(us: int) -> str:
+    """Rounded up, so that it has happened by then."""
+    return f"{-(-us // 100_000) / 10:.1f} s"
 
 
 def instant(tick: Tick | None, domain: TimeDomain) -> str:
@@ -284,4 +514,7 @@ def instant(tick: Tick | None, domain: TimeDomain) -> str:
         return "no instant yet"
     if tick >= UNLIMITED:
         return "the end"
-    return str(domain.moment(tick))
+    try:
+        return str(domain.moment(tick))
+    except OverflowError:
+        return "before the year 1" if tick < 0 else "after the year 9999"

@@ -6,6 +6,7 @@ statement goes. After a restart, a script finds here what it had registered befo
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from headgate.catalog import Function, Query, Relation, Stream, View
 from headgate.cql.definitions import Altered, Definition, Dropped, Setting
 from headgate.log.journal import facts
 from headgate.runtime.lock import Lock
+
+TAKEN_BACK = re.compile(r"^(DROP\s+\w+)(\s+IF\s+EXISTS)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Statements:
             case Altered(Query(name=name)):
                 before = next(one.said for one in self.all if one.query == name)
                 return Statement("CREATE" + said[len("ALTER") :], (*before, said), now_us, name, folder)
+            case Setting(taken_back=True):  # what was declared from Python is declared behind all statements
+                return Statement(TAKEN_BACK.sub(r"\1 IF EXISTS", said), (said,), now_us)
         return Statement(said, (said,), now_us, folder=folder)
 
     def add(self, statement: Statement, definition: Definition) -> None:
@@ -93,5 +98,6 @@ def told_before(directory: Path) -> list[str]:
     statements: dict[str, str] = {}
     for subject, what in facts(directory / "journal"):
         if subject == "engine" and "statement" in what:
-            statements[what["statement"]["query"] or what["statement"]["cql"]] = what["statement"]["cql"]
+            statement = what["statement"]
+            statements[statement["query"] or f"{len(statements)} {statement['cql']}"] = statement["cql"]
     return list(statements.values())

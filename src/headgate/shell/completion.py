@@ -109,7 +109,9 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
         case ["SHOW"]:
             return keywords(LISTED)
         case ["DROP"]:
-            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION"])
+            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION", *ABOUT_TIME])
+        case ["DROP", statement, *_] if statement in ABOUT_TIME:
+            return in_taken_back(past[1:], statement, catalog)
         case ["DROP", kind]:
             return dropped(kind, catalog)
         case ["DESCRIBE", *_]:
@@ -205,6 +207,16 @@ ABOUT_TIME = {
     "TIMEOUT": (),
 }
 """The statements about time, each with the words that can stand in it."""
+
+
+NAMING = ("FROM", "CLOCK", "TO", "OF", "SOURCE", "SENSORS", "GLOBAL_COUNTER")
+"""The words of those statements that say what was declared: they can stand behind DROP as well."""
+
+
+def in_taken_back(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Candidate]:
+    known = {*keywords(NAMING)}
+    found = in_time(past, statement, catalog)
+    return [one for one in found if one.kind != "keyword" or one in known] + (keywords(["IF EXISTS"]) if len(past) == 1 else [])
 
 
 def in_time(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Candidate]:

@@ -101,8 +101,8 @@ class Interpreter:
                 self.say(described(definition))
             case Function(name, parameters):
                 self.say(f"function {name}({', '.join(parameters)})")
-            case Setting(name):
-                self.say(f"{name} is set")
+            case Setting(name, taken_back):
+                self.say(f"{name} is {'taken back' if taken_back else 'set'}")
             case Explanation(query=asked):
                 streams = sorted({source.name for source in sources(asked.plan)})
                 parts = in_parts(asked.plan, asked.heartbeats)
