@@ -14,6 +14,7 @@ from sqlglot import exp
 from headgate.catalog import Catalog, Column, Function, Relation, Stream, TimeDomain, View
 from headgate.cql.binder import bind
 from headgate.cql.dialect import parse
+from headgate.delta.exact import BEYOND
 from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
 from headgate.plan.fragments import all_parts, cut
@@ -83,6 +84,12 @@ def _in_duckdb(node: exp.Expression) -> exp.Expression:
         case exp.ArgMax() | exp.ArgMin():
             name = "ARG_MAX_NULL" if isinstance(node, exp.ArgMax) else "ARG_MIN_NULL"
             return exp.Anonymous(this=name, expressions=[node.this, node.expression])
+        case exp.Cast(to=exp.DataType(this=exp.DType.BIGINT)) if not isinstance(node.this, exp.Literal | exp.Null):
+            node.set("this", exp.Anonymous(this="TRUNC", expressions=[node.this]))  # Spark cuts off, DuckDB rounds
+            return node
+        case exp.Cast(to=exp.DataType(this=exp.DType.DECIMAL) as kind) if [one.name for one in kind.expressions] == ["38", "0"]:
+            node.set("to", exp.DataType.build("HUGEINT", dialect="duckdb"))  # DuckDB divides decimals as doubles
+            return node
         case exp.Filter(this=exp.ArrayAgg() | exp.ArrayUniqueAgg() as call):
             return _list(call, node.expression.this)
         case exp.ArrayAgg() | exp.ArrayUniqueAgg():
@@ -142,6 +149,7 @@ class Duck:
         self.database = shared().cursor()
         self.database.execute("PRAGMA disable_optimizer")  # planning takes longer than running
         self.computed: set[str] = set()
+        self.laid: set[str] = set()
         self.turn(0)
 
     def turn(self, epoch: int) -> None:
@@ -164,22 +172,34 @@ class Duck:
                 after = until
                 since = since if self.program.synopses else until
                 continue
-            self.lay_inputs(since, until)
-            if first:
-                self.lay_synopses(since, until)
-                first = False
-            self.compute(self.program.result, since, until)
-            output = self.database.sql(f"FROM {self.program.result} WHERE _t > {after}")
-            if self.program.kind == "elements":
-                self.elements.append(output.to_arrow_table())
-            for *values, ts, count in output.fetchall() if self.program.kind != "elements" else ():
-                assert after < ts <= until, f"an epoch ({after}, {until}] put out something at {ts}"
-                changes.append((ts, "+" if count > 0 else "-", tuple(values)))
-            if move:
-                self.move(since, until)
-                since = until
+            first = False
+            try:
+                found = self.epoch(since, after, until, move)
+            except duckdb.Error as error:
+                if BEYOND not in str(error):
+                    raise
+                self.programs = [program.beyond() if program.beyond else program for program in self.programs]
+                self.turn(epoch)
+                found = self.epoch(since, after, until, move)
+            changes += found
+            since = until if move else since
             after = until
         self.database.close()
+        return changes
+
+    def epoch(self, since: int, after: int, until: int, move: bool) -> list[Change]:
+        changes: list[Change] = []
+        self.lay_inputs(since, until)
+        self.lay_synopses(since, until)
+        self.compute(self.program.result, since, until)
+        output = self.database.sql(f"FROM {self.program.result} WHERE _t > {after}")
+        elements = [output.to_arrow_table()] if self.program.kind == "elements" else []
+        for *values, ts, count in output.fetchall() if self.program.kind != "elements" else ():
+            assert after < ts <= until, f"an epoch ({after}, {until}] put out something at {ts}"
+            changes.append((ts, "+" if count > 0 else "-", tuple(values)))
+        if move:
+            self.move(since, until)
+        self.elements += elements
         return changes
 
     def compute(self, target: str, since: int, until: int) -> None:
@@ -232,8 +252,10 @@ class Duck:
     def lay_synopses(self, since: int, until: int) -> None:
         """Before the first epoch they are empty: what is computed to know their columns is what the first epoch computes."""
         for synopsis in self.program.synopses:
-            self.compute(synopsis.shape, since, until)
-            self.create(synopsis.name, f"FROM {synopsis.shape} WHERE FALSE")
+            if synopsis.name not in self.laid:
+                self.compute(synopsis.shape, since, until)
+                self.create(synopsis.name, f"FROM {synopsis.shape} WHERE FALSE")
+                self.laid.add(synopsis.name)
 
     def move(self, since: int, until: int) -> None:
         for synopsis in self.program.synopses:

@@ -1,7 +1,7 @@
 """Grouped aggregation: each call by the cheapest rule that is exact for it, and the timelines of the rules put together.
 
 running      sums, counts and spreads: kept up to date by adding and taking away; extremes where nothing leaves
-framed       extremes and spreads over a window of fixed length: Spark's own window frames
+framed       extremes and a few others over a window of fixed length: Spark's own window frames
 extremes     extremes over anything else: a tree of partial aggregates over the instants
 distinct     a DISTINCT inside a call is an aggregate over distinct rows
 recomputed   everything else: the universal rule
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headgate.delta import extremes, framed, recomputed, running, sweep
-from headgate.delta.sql import comma, listed, name, union
+from headgate.delta.sql import comma, listed, name
 from headgate.plan.derived import column
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Project
@@ -60,11 +60,11 @@ def _rule(node: Aggregate, call: Call) -> str:
         return "apart"
     if call.distinct:
         return "distinct" if call.function in running.SUMS else "recomputed"
-    if running.sums_only(call):
+    if running.additive(call):
         return "running"
     if fixed_span(node.child) is not None and framed.framed(call):
         return "framed"
-    if running.additive(call) or (endless(node.child) and running.growing(call)):
+    if endless(node.child) and running.growing(call):
         return "running"
     return "extremes" if running.growing(call) else "recomputed"
 
@@ -106,21 +106,7 @@ def _over_distinct(part: Aggregate) -> Aggregate:
 def _together(lowering: Lowering, node: Aggregate, made: list[tuple[str, Aggregate, str]]) -> str:
     """One timeline of several: each group has, from each, the last value that it gave."""
     hidden = sweep.group(node)
-    fields = [[name(call.name) for call in part.calls] for _, part, _ in made]
-    selects = []
-    for position, (_, _, step) in enumerate(made):
-        shown = []
-        for other, names_there in enumerate(fields):
-            mine = f"STRUCT({', '.join((*names_there, '_live'))})" if other == position else "NULL"
-            shown.append(f"{mine} AS _p{other}")
-        selects.append(f"SELECT {comma(listed(hidden), '_t', *shown)} FROM {step}")
-    gathered = lowering.step("gathered", union(*selects))
-    by = listed((*hidden, "_t"))
-    parts = ", ".join(f"ANY_VALUE(_p{number}) IGNORE NULLS AS _p{number}" for number in range(len(made)))
-    at_once = lowering.step("at_once", f"SELECT {by}, {parts} FROM {gathered} GROUP BY {by}")
-    over = sweep.over(hidden)
-    carried = ", ".join(f"LAST_VALUE(_p{number}) IGNORE NULLS OVER {over} AS _p{number}" for number in range(len(made)))
-    known = lowering.step("known", f"SELECT {by}, {carried} FROM {at_once}")
+    known = sweep.together(lowering, hidden, [(step, [call.name for call in part.calls]) for _, part, step in made])
     values = {}
     for number, (_, part, _) in enumerate(made):
         for call in part.calls:

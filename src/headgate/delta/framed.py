@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from headgate.catalog import Tick
 from headgate.delta import sweep
-from headgate.delta.running import EXTREMES, SPREADS
+from headgate.delta.running import EXTREMES
 from headgate.delta.sql import comma, listed, name, union
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, domain
@@ -20,7 +20,7 @@ from headgate.plan.nodes import Aggregate, domain
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
-FRAMED = frozenset({*EXTREMES, *SPREADS, "skewness", "kurtosis", "bitwise_and_agg", "bitwise_or_agg", "bitwise_xor_agg"})
+FRAMED = frozenset({*EXTREMES, "skewness", "kurtosis", "bitwise_and_agg", "bitwise_or_agg", "bitwise_xor_agg"})
 
 
 def framed(call: Call) -> bool:

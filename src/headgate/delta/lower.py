@@ -14,11 +14,14 @@ A stream is asked for its `tuples`. The rule of each operator stands in a module
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import TypeAlias, TypeVar, assert_never
 
 from headgate.catalog import Tick
 from headgate.delta import aggregate, distinct, join, linear, moment, netting, partners, ranked, stored, stream, sweep, window
+from headgate.delta.exact import BEYOND
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, read_names
 from headgate.delta.sql import listed, union
 from headgate.plan import bounds
@@ -59,12 +62,13 @@ Form: TypeAlias = str | None
 F = TypeVar("F", str, Form)
 
 
-def lower(plan: Node, few: bool = False, piped: bool = False) -> Program:
+def lower(plan: Node, few: bool = False, piped: bool = False, wild: bool = False) -> Program:
     """The program that keeps the plan's result up to date; with `few`, one for epochs of a few rows, on the same synopses.
 
-    With `piped` it puts out elements, for another fragment to read.
+    With `piped` it puts out elements, for another fragment to read. With `wild` it sums every double there is, by some more
+    steps and synopses; without, the program raises an error with `exact.BEYOND` in it when it would need them.
     """
-    lowering = Lowering(domain(plan).origin, parents(plan), few)
+    lowering = Lowering(domain(plan).origin, parents(plan), few, wild)
     if piped:
         result = netting.elements(lowering, plan)  # type: ignore[arg-type]
     elif is_stream(plan):
@@ -83,6 +87,7 @@ def lower(plan: Node, few: bool = False, piped: bool = False) -> Program:
         fallbacks=tuple(lowering.fallbacks),
         timed=lowering.timed,
         ending=tuple(Input("", *known) for known in lowering.ending),
+        beyond=partial(lower, plan, few, piped, True) if any(BEYOND in step.sql for step in lowering.steps.values()) else None,
     )
 
 
@@ -94,10 +99,11 @@ def in_parts(plan: Node, how: Cutting = "query") -> list[tuple[Part, Program]]:
 class Lowering:
     """The steps of one program while it is being made."""
 
-    def __init__(self, origin: Tick, above: Mapping[Node, set[Node]], few: bool = False) -> None:
+    def __init__(self, origin: Tick, above: Mapping[Node, set[Node]], few: bool = False, wild: bool = False) -> None:
         self.origin = origin
         self.above = above
         self.few = few
+        self.wild = wild
         self.steps: dict[str, Step] = {}
         self.inputs: dict[tuple[str, Edge, tuple[Edge, ...]], Input] = {}
         self.synopses: list[Synopsis] = []
@@ -108,11 +114,19 @@ class Lowering:
         self._made: dict[tuple[str, Node], Form] = {}
         self._making: list[tuple[str, Node]] = []
         self._taken: set[str] = set()
+        self._prefix = ""
 
     # making steps
 
+    @contextmanager
+    def naming(self, prefix: str) -> Iterator[None]:
+        """Names made within begin with the prefix, so that all others are what they would be without."""
+        before, self._prefix = self._prefix, prefix
+        yield
+        self._prefix = before
+
     def fresh(self, hint: str) -> str:
-        number = 1
+        hint, number = f"{self._prefix}{hint}", 1
         while f"{hint}_{number}" in self._taken:
             number += 1
         self._taken.add(f"{hint}_{number}")

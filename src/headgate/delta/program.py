@@ -118,6 +118,12 @@ class Program:
     ending: tuple[Input, ...] = ()
     """Ranges of logs that are not read as such, but hold what ends in the epoch."""
 
+    beyond: Callable[[], Program] | None = None
+    """Makes the program to go on with when this one has raised an error with `exact.BEYOND`; None if it never does.
+
+    It has the synopses of this one, and more, which are empty at that moment.
+    """
+
     computed: frozenset[str] = frozenset()
     """Steps that have been computed for themselves and lie under their names like inputs."""
 

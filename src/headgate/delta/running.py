@@ -1,12 +1,11 @@
 """Aggregates that can be added and taken away again: running sums over the events of a group. Between epochs only sums are kept.
 
-    count, sum, avg      exact for integers and decimals
-    variance and kin     from the sums of the values, their squares and products
+    count, sum, avg      integers and decimals as they are, doubles as whole numbers (`exact`)
+    variance and kin     from the sums of the values and of their products, in whole numbers as well
     min, max and kin     where nothing ever leaves: the largest so far instead of a sum
 
-A sum of doubles that loses what it gained drifts, and what once was infinite never comes back. So a double is summed in parts:
-its multiple of 2^20 and the multiple of 2^-20 in what is left as whole numbers, exactly; the rest, smaller than 2^-21, as a
-double; what is larger than 2^60 apart from all this; infinities and NaN are counted.
+A program knows tame doubles only and raises an error at the first wild one. The program that is run from then on has, beside
+these sums, those of the wild doubles by band (`wild`), which rightly begin empty.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headgate.delta import sweep
+from headgate.delta import exact, sweep, wild
 from headgate.delta.sql import comma, conjunction, listed, name, union
 from headgate.plan.expressions import INTEGRAL, NUMERIC, Call
 from headgate.plan.nodes import Aggregate, domain
@@ -32,19 +31,18 @@ SPREADS = {
 """Name -> what is computed, and whether it divides by one less than the count."""
 
 EXTREMES = {"min": "MIN", "max": "MAX", "arg_min": "MIN", "arg_max": "MAX"}
-LARGE, SMALL = "1048576D", "1048576D"
-HUGE = "1152921504606846976D"
-FLAG = "2147483648"
+
+TAMED = frozenset({"TINYINT", "SMALLINT", "INT", wild.TAME})
+"""Types whose values are tame as doubles."""
+
+WHOLE_DIGITS = 27
+"""A decimal of so many digits can be multiplied by a count without losing any."""
 
 
 def additive(call: Call) -> bool:
     if call.distinct or call.function not in SUMS | SPREADS.keys():
         return False
     return call.function == "count" or all(argument.type.startswith(NUMERIC) for argument in call.arguments)
-
-
-def sums_only(call: Call) -> bool:
-    return additive(call) and call.function in SUMS
 
 
 def growing(call: Call) -> bool:
@@ -73,100 +71,194 @@ class _Accumulator:
     combine: str
 
 
-class _Accumulators:
+@dataclass(frozen=True, slots=True)
+class Doubles:
+    """One double of a row, or two that belong together, taken where a condition holds."""
+
+    values: tuple[str, ...]
+    given: str
+    tame: bool
+    """Whether it is known that they are."""
+
+    columns: bool
+    """Whether the values are columns, which cost nothing to write more than once."""
+
+
+class Accumulators:
     """What is accumulated for a set of calls: how and of which SQL over the input row -> accumulator, each one once."""
 
-    def __init__(self) -> None:
+    def __init__(self, wild: bool = False) -> None:
+        self.wild = wild
+        """Whether the wild doubles are summed beside these: their bands lie in `_w0`, `_w1`, ..."""
         self.terms: dict[tuple[str, str], _Accumulator] = {("SUM", "_n"): _Accumulator("_rows", "SUM")}
-        self.doubles: dict[str, int] = {}
+        self.doubles: dict[Doubles, int] = {}
         """The doubles that are summed, and their numbers."""
+        self.products: dict[tuple[str, str], int] = {}
+        """The columns of doubles whose products are summed."""
+        self.steps: list[list[str]] = []
+        """Columns to be computed from the accumulators, step by step, before the values."""
 
     def term(self, sql: str, combine: str = "SUM") -> str:
         number = len(self.terms)
         return self.terms.setdefault((combine, sql), _Accumulator(f"_a{number}", combine)).name
 
+    def names(self) -> list[str]:
+        return [accumulator.name for accumulator in self.terms.values()]
+
     def value(self, call: Call) -> str:
         """The call's value from the accumulators; those that are missing are added."""
         if call.function in EXTREMES:
             return self.extreme(call)
-        conditions = [f"{argument.sql} IS NOT NULL" for argument in call.arguments]
-        given = " AND ".join([*conditions, f"({call.condition})"] if call.condition else conditions)
+        given = condition_of(call)
         if not given:
             return "_rows"
         count = self.term(f"CASE WHEN {given} THEN _n ELSE 0 END")
         if call.function == "count":
             return count
         if call.function in SPREADS:
-            return self.spread(call, given, count)
+            return self.spread(call, count)
         (argument,) = call.arguments
-        total = self.total(argument.sql, argument.type, given)
+        total = self.total(call, argument.sql, argument.type, given)
         quotient = total if call.function == "sum" else f"({total}) / {count}"
         return f"CASE WHEN {count} > 0 THEN {quotient} END"
 
     def extreme(self, call: Call) -> str:
         return f"{self.term(ranked(call), EXTREMES[call.function])}{field(call)}"
 
-    def total(self, argument: str, kind: str, given: str) -> str:
+    def total(self, call: Call, argument: str, kind: str, given: str) -> str:
         if kind in INTEGRAL:
             return self.term(f"CASE WHEN {given} THEN {argument} * _n ELSE 0 END")
         if kind.startswith("DECIMAL"):
-            return self.term(f"CASE WHEN {given} THEN {argument} * CAST(_n AS DECIMAL(10, 0)) ELSE 0 END")
-        return self.double(f"CAST({argument} AS DOUBLE)", given)
+            return self.term(f"CASE WHEN {given} THEN {_often(argument, kind)} ELSE 0 END")
+        number = self.double(doubles_of(call))
+        tame = exact.total(self.sums(f"_d{number}x"))
+        return wild.total(tame, f"_w{number}") if self.bands(number) else tame
 
-    def double(self, value: str, given: str) -> str:
-        number = self.doubles.setdefault(f"CASE WHEN {given} THEN {value} END", len(self.doubles))
-        whole, upper, rest, lower = (f"_{part}{number}" for part in "durl")
-        infinite = "CAST('Infinity' AS DOUBLE)"
-        high = self.term(f"COALESCE(CAST({upper} AS BIGINT), 0) * _n")
-        low = self.term(f"COALESCE(CAST({lower} AS BIGINT), 0) * _n")
-        fine = self.term(f"COALESCE({rest} - {lower} / {SMALL}, 0D) * _n")
-        beyond = f"{upper} IS NULL AND {whole} IS NOT NULL"
-        huge = self.term(f"CASE WHEN {beyond} AND ABS({whole}) < {infinite} THEN {whole} * _n ELSE 0D END")
-        # Not a number counts as both infinities, whose sum it is.
-        flags = f"CASE WHEN ISNAN({whole}) THEN 1 + {FLAG} WHEN {whole} > 0 THEN 1 ELSE {FLAG} END"
-        strange = self.term(f"CASE WHEN {beyond} AND NOT (ABS({whole}) < {infinite}) THEN _n * {flags} ELSE 0 END")
-        sum_ = f"({high} * {LARGE} + ({low} / {SMALL} + {fine})) + {huge}"
-        return (
-            f"CASE WHEN {strange} = 0 THEN {sum_} WHEN {strange} < {FLAG} THEN {infinite} "
-            f"WHEN {strange} % {FLAG} = 0 THEN -{infinite} ELSE CAST('NaN' AS DOUBLE) END"
-        )
+    def double(self, doubles: Doubles) -> int:
+        return self.doubles.setdefault(doubles, len(self.doubles))
+
+    def bands(self, number: int) -> bool:
+        return self.wild and not list(self.doubles)[number].tame
+
+    def sums(self, column: str) -> list[str]:
+        """The sums of the parts of a double."""
+        return [self.term(f"COALESCE({part}, 0) * _n") for part in exact.parts(column)]
+
+    def product(self, one: str, two: str) -> list[str]:
+        """The sums of the parts of a product."""
+        number = self.products.setdefault((one, two), len(self.products))
+        return [self.term(f"COALESCE({part}, 0) * _n") for part in exact.product_parts(f"_h{number}", f"_l{number}")]
 
     def prepared(self, form: str) -> str:
-        """The rows of a form with the parts of each double beside them, step by step: each is used more than once."""
-        for columns in (
-            [f"{sql} AS _d{number}" for sql, number in self.doubles.items()],
-            [f"CASE WHEN ABS(_d{i}) < {HUGE} THEN ROUND(_d{i} / {LARGE}) END AS _u{i}" for i in self.doubles.values()],
-            [f"_d{i} - _u{i} * {LARGE} AS _r{i}" for i in self.doubles.values()],
-            [f"ROUND(_r{i} * {SMALL}) AS _l{i}" for i in self.doubles.values()],
-        ):
-            form = f"(SELECT *, {', '.join(columns)} FROM {form})" if columns else form
-        return form
+        """The rows of a form with the doubles and their products beside them, step by step: each is used more than once."""
+        raw, checked, upper, products = list[str](), list[str](), list[str](), list[str]()
+        for doubles, number in self.doubles.items():
+            letters = "xy"[: len(doubles.values)]
+            values = doubles.values
+            if not doubles.columns:
+                values = tuple(f"_v{number}{letter}" for letter in letters)
+                raw += [
+                    f"CASE WHEN {doubles.given} THEN {sql} END AS {name}"
+                    for sql, name in zip(doubles.values, values, strict=True)
+                ]
+            present = " AND ".join(f"{value} IS NOT NULL" for value in values)
+            tame = present if doubles.tame else " AND ".join(map(exact.tame, values))
+            other = "" if self.wild or doubles.tame else f" WHEN {present} THEN RAISE_ERROR('{exact.BEYOND}')"
+            pairs = zip(values, letters, strict=True)
+            checked += [f"CASE WHEN {tame} THEN {value}{other} END AS _d{number}{letter}" for value, letter in pairs]
+        for column in dict.fromkeys(column for pair in self.products for column in pair):
+            upper.append(f"{exact.upper(column)} AS {column.replace('d', 'u')}")
+        for (one, two), number in self.products.items():
+            high, low = exact.product(one, two, one.replace("d", "u"), two.replace("d", "u"))
+            products += [f"{high} AS _h{number}", f"{low} AS _l{number}"]
+        return stepwise(form, [raw, checked, upper, products])
 
-    def spread(self, call: Call, given: str, count: str) -> str:
+    def spread(self, call: Call, count: str) -> str:
         kind, less = SPREADS[call.function]
-        values = [f"CAST({argument.sql} AS DOUBLE)" for argument in call.arguments]
-        totals = [self.double(value, given) for value in values]
-        about = [f"({self.double(f'({one} * {two})', given)})" for one, two in zip(values, reversed(values), strict=True)]
-        shared = f"({about[0]} - ({totals[0]}) * ({totals[-1]}) / {count})"
+        number = self.double(doubles_of(call))
+        letters = "xy"[: len(call.arguments)]
+        sides = (letters[0], letters[-1])
+        pairs = [sides, *([("x", "x"), ("y", "y")] if kind == "corr" else [])]
+        if self.bands(number):
+            self.computed(0, [[f"{wild.tame_count(count, f'_w{number}')} AS _n{number}"]])
+        for letter in letters:
+            self.computed(1, exact.digits(f"_d{number}{letter}s", self.sums(f"_d{number}{letter}")))
+        squares = [self.squares(number, pair, count, len(letters)) for pair in pairs]
         if kind == "corr":
-            squares = [self.double(f"({value} * {value})", given) for value in values]
-            own = [f"({square} - ({total}) * ({total}) / {count})" for square, total in zip(squares, totals, strict=True)]
-            scale = f"SQRT(GREATEST({own[0]}, 0D) * GREATEST({own[1]}, 0D))"
-            return f"CASE WHEN {count} > 0 AND {scale} > 0 THEN {shared} / {scale} END"
-        if kind in ("var", "dev"):
-            shared = f"GREATEST({shared}, 0D)"
-        quotient = f"{shared} / {f'({count} - 1)' if less else count}"
+            shared, *own = squares
+            scale = f"(SQRT({own[0]}) * SQRT({own[1]}))"
+            return f"CASE WHEN {count} > 1 AND NOT {scale} = 0D THEN {shared} / {scale} END"
+        quotient = f"{squares[0]} / {f'({count} - 1)' if less else count}"
         return f"CASE WHEN {count} > {less} THEN {f'SQRT({quotient})' if kind == 'dev' else quotient} END"
+
+    def squares(self, number: int, pair: tuple[str, str], count: str, sides: int) -> str:
+        """The column with the sum of squares or products about the mean."""
+        name = f"_q{number}{''.join(pair)}"
+        one, two = (f"_d{number}{letter}" for letter in pair)
+        tame = f"_n{number}" if self.bands(number) else count
+        self.computed(3, exact.moment(f"{name}m", f"{one}s", f"{two}s", self.product(one, two), tame))
+        within = f"CASE WHEN {tame} > 0 THEN {name}m / {tame} ELSE 0D END"
+        if not self.bands(number):
+            self.computed(9, [[f"{within} AS {name}"]])
+            return name
+        means = []
+        for letter in pair:
+            mean, side = f"_e{number}{letter}", "xy".index(letter) + 1
+            about = f"CASE WHEN {tame} > 0 THEN {exact.total(self.sums(f'_d{number}{letter}'))} / {tame} ELSE 0D END"
+            self.computed(1, [[f"{about} AS {mean}"], [f"{wild.mean(f'_w{number}', count, tame, mean, side)} AS {mean}e"]])
+            means.append((side, mean, f"{mean}e"))
+        field = "q" if sides > 1 and pair[0] != pair[1] else f"q{means[0][0]}"
+        self.computed(9, [[f"{within} AS {name}t"], [f"{wild.squares(f'_w{number}', tame, f'{name}t', means, field)} AS {name}"]])
+        return name
+
+    def computed(self, at: int, steps: list[list[str]]) -> None:
+        """Add columns to the steps from this one on, each once."""
+        self.steps += [[] for _ in range(len(self.steps), at + len(steps))]
+        for place, columns in enumerate(steps, at):
+            self.steps[place] += [column for column in columns if column not in self.steps[place]]
+
+    def finished(self, form: str) -> str:
+        """The rows of a form that holds the accumulators, with what is computed from them beside them."""
+        return stepwise(form, self.steps)
+
+
+def stepwise(form: str, steps: list[list[str]]) -> str:
+    for columns in steps:
+        form = f"(SELECT *, {', '.join(columns)} FROM {form})" if columns else form
+    return form
+
+
+def condition_of(call: Call) -> str:
+    """Which rows count: those with all arguments, where the FILTER holds."""
+    conditions = [f"{argument.sql} IS NOT NULL" for argument in call.arguments]
+    return " AND ".join([*conditions, f"({call.condition})"] if call.condition else conditions)
+
+
+def doubles_of(call: Call) -> Doubles:
+    values = tuple(f"CAST({argument.sql} AS DOUBLE)" for argument in call.arguments)
+    tame = all(argument.type in TAMED for argument in call.arguments)
+    return Doubles(values, condition_of(call), tame, not call.condition and all(argument.column for argument in call.arguments))
+
+
+def _often(argument: str, kind: str) -> str:
+    """A decimal as often as its row counts. A product may have more digits than fit, and Spark would round it in silence."""
+    digits = int(kind.split("(")[1].split(",")[0].strip(" )")) if "(" in kind else 10
+    if digits <= WHOLE_DIGITS:
+        return f"{argument} * CAST(_n AS DECIMAL(10, 0))"
+    return (
+        f"CASE _n WHEN 1 THEN {argument} WHEN -1 THEN -{argument} "
+        f"ELSE RAISE_ERROR('a {kind} in rows that count several times cannot be summed: it has too many digits') END"
+    )
 
 
 def timeline(lowering: Lowering, node: Aggregate) -> str:
-    accumulated = _Accumulators()
+    accumulated = Accumulators(lowering.wild)
     values = {call.name: accumulated.value(call) for call in node.calls}
     hidden = sweep.group(node)
     every = list(accumulated.terms.values())
     terms = ", ".join(f"{sql} AS {accumulator.name}" for (_, sql), accumulator in accumulated.terms.items())
     events = _events(lowering, node, accumulated, terms)
-    own = [accumulator.name for accumulator in every]
+    own = accumulated.names()
 
     state = lowering.fresh("sums")
     columns = listed((*hidden, "_t", *own))
@@ -188,22 +280,48 @@ def timeline(lowering: Lowering, node: Aggregate) -> str:
     swept = lowering.step(
         "swept", f"SELECT {comma(listed(hidden), '_t')}, LEAD(_t) OVER {over} AS _next,\n  {running}\nFROM {moves}"
     )
+    living = "TRUE" if node.row_when_empty else "_rows > 0"
+    last = (
+        f"SELECT {comma(listed(hidden), listed(own), '_t', f'{living} AS _live')} FROM {swept}\nWHERE _next IS NULL OR _next > _t"
+    )
+    if bands := _bands(lowering, node, accumulated):
+        last = _beside(lowering, node, lowering.step("tame", last), own, bands)
     row = comma(
         sweep.keys_again(node),
         ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items()),
         listed(hidden),
     )
-    living = "TRUE" if node.row_when_empty else "_rows > 0"
-    return lowering.step(
-        "timeline", f"SELECT {comma(row, '_t', f'{living} AS _live')} FROM {swept}\nWHERE _next IS NULL OR _next > _t"
-    )
+    return lowering.step("timeline", f"SELECT {row}, _t, _live FROM {accumulated.finished(f'({last})')}")
+
+
+def _bands(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> dict[str, str]:
+    """The bands of the wild doubles, where they are summed: column -> timeline."""
+    made: dict[str, str] = {}
+    for doubles, number in accumulated.doubles.items():
+        if accumulated.bands(number):
+            calls = [call for call in node.calls if call.arguments and doubles_of(call) == doubles]
+            spread = any(call.function in SPREADS for call in calls)
+            with lowering.naming("wild_"):
+                found = lowering.timeline(wild.bands(node, calls[0], doubles.given, f"_w{number}", spread))
+            assert found is not None
+            made[f"_w{number}"] = found
+    return made
+
+
+def _beside(lowering: Lowering, node: Aggregate, tame: str, own: list[str], bands: dict[str, str]) -> str:
+    """The accumulators and the bands of each group, as they are from each instant of change on."""
+    hidden = sweep.group(node)
+    known = sweep.together(lowering, hidden, [(tame, own), *((step, [column]) for column, step in bands.items())])
+    columns = [f"_p0.{one} AS {one}" for one in own]
+    columns += [f"_p{number}.{column} AS {column}" for number, column in enumerate(bands, 1)]
+    return f"SELECT {comma(listed(hidden), *columns)}, _t, _p0._live AS _live FROM {known}"
 
 
 def _combined(every: list[_Accumulator]) -> str:
     return ", ".join(f"{a.combine}({a.name}) AS {a.name}" for a in every)
 
 
-def _events(lowering: Lowering, node: Aggregate, accumulated: _Accumulators, terms: str) -> str:
+def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators, terms: str) -> str:
     """The group, the instant and what is added there: every start in the epoch, and every end, negated."""
     hidden, every = sweep.group(node), list(accumulated.terms.values())
     own = [accumulator.name for accumulator in every]
@@ -217,7 +335,9 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: _Accumulators, ter
     if endless(node.child):
         events = f"SELECT {listed((*hidden, '_t', *own))} FROM {moved}"
     else:
-        signed = ", ".join(f"{accumulator} * _side AS {accumulator}" for accumulator in own)
+        signed = ", ".join(
+            f"CASE WHEN _side = 1 THEN {accumulator} ELSE -{accumulator} END AS {accumulator}" for accumulator in own
+        )
         events = (
             f"SELECT {listed((*hidden, '_t', *own))} FROM (\n"
             f"  SELECT {comma(listed(hidden), 'CASE WHEN _side = 1 THEN _t ELSE _x END AS _t', signed)}\n"

@@ -45,6 +45,24 @@ def over(keys: tuple[str, ...]) -> str:
     return f"({f'PARTITION BY {listed(keys)} ' if keys else ''}ORDER BY _t)"
 
 
+def together(lowering: Lowering, hidden: tuple[str, ...], made: list[tuple[str, list[str]]]) -> str:
+    """Several timelines of the same groups, each with the columns wanted of it, as one: `_p0`, `_p1`, ... hold at each instant of
+    change the last that each said."""
+    selects = []
+    for position, (step, _) in enumerate(made):
+        shown = []
+        for other, (_, columns) in enumerate(made):
+            mine = f"STRUCT({listed((*columns, '_live'))})" if other == position else "NULL"
+            shown.append(f"{mine} AS _p{other}")
+        selects.append(f"SELECT {comma(listed(hidden), '_t', *shown)} FROM {step}")
+    gathered = lowering.step("gathered", union(*selects))
+    by = listed((*hidden, "_t"))
+    parts = ", ".join(f"ANY_VALUE(_p{number}) IGNORE NULLS AS _p{number}" for number in range(len(made)))
+    at_once = lowering.step("at_once", f"SELECT {by}, {parts} FROM {gathered} GROUP BY {by}")
+    last = ", ".join(f"LAST_VALUE(_p{number}) IGNORE NULLS OVER {over(hidden)} AS _p{number}" for number in range(len(made)))
+    return lowering.step("known", f"SELECT {by}, {last} FROM {at_once}")
+
+
 def carried(lowering: Lowering, node: Filter | Project, child: str) -> str:
     """A selection ends rows that fail it, a projection changes them. Dead rows are not evaluated: they have no values."""
     hidden = listed(group(node))

@@ -7,18 +7,19 @@ that of the tenth. Views are replaced under the same names and nothing is cached
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import reduce
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.catalog import UNLIMITED, Tick, TimeDomain
+from headgate.delta.exact import BEYOND
 from headgate.delta.program import Input, Program
 from headgate.delta.sql import listed
 from headgate.errors import Place, UserError
@@ -46,6 +47,8 @@ BROADCAST_BYTES = "1048576"
 
 RESTARTS = 3
 """How often in a row a fragment that fails is restarted: what fails then as well will fail again."""
+
+T = TypeVar("T")
 
 Pieces: TypeAlias = list[tuple[list[Chunk], str]]
 """Chunks of a log, each list with the bounds within which its rows are wanted."""
@@ -76,12 +79,8 @@ class Executor:
         self.logs = logs
         self.schemas = schemas
         self.directory = directory
-        self.wide = fragment.program
-        self.narrow = fragment.program.in_one_task()
-        self.brief = fragment.brief.in_one_task()
-        self.shared = self.wide.shared()
-        self.shared_when_brief = self.brief.shared()
-        self.program = self.wide
+        self.program = fragment.program
+        self.take_programs()
         self.synopsis_schemas: dict[str, StructType] = {}
         self.synopsis_files: dict[str, list[Chunk]] = {}
         self.empty: set[str] = set()
@@ -165,6 +164,8 @@ class Executor:
         return {name: schema.simpleString() for name, schema in self.synopsis_schemas.items()}
 
     def _compare_shapes(self, shapes: dict[str, str]) -> None:
+        if self.wide.beyond is not None and shapes.keys() > self.shapes().keys():
+            self.go_beyond()  # it had met such doubles before
         if shapes != self.shapes():
             raise UserError(
                 "other-version", f'what query "{self.fragment.name}" keeps was written by another version of headgate',
@@ -211,12 +212,47 @@ class Executor:
         """One epoch, from where the fragment is up to `until`; the files of its results, which count when it is `reached`."""
         fragment = self.fragment
         fragment.rows_in += round(sum(about(self.logs[log].chunks, fragment.after, until) for log in self.wide.logs()))
-        try:
+
+        def results() -> list[Path]:
             self.prepare(until)
             self.compute_shared(until, self.program.needed(self.program.result))
             return self.write(self.results(fragment.since, until), "results")
+
+        return self.attempted(results, fragment.after, until)
+
+    def attempted(self, work: Callable[[], T], after: Tick, until: Tick) -> T:
+        """Do it. When a double turns up that the program does not sum, do it again with the program that sums every double.
+
+        Nothing of the first attempt counts: what it has written was not committed.
+        """
+        try:
+            try:
+                return work()
+            except PySparkException as error:
+                if self.wide.beyond is None or BEYOND not in str(error):
+                    raise
+                self.go_beyond()
+                return work()
         except PySparkException as error:
-            raise self.failed(error, fragment.after, until) from error
+            raise self.failed(error, after, until) from error
+
+    def go_beyond(self) -> None:
+        """From now on with the program that sums every double. What it keeps in addition is empty: there was none to keep."""
+        fragment = self.fragment
+        assert fragment.program.beyond is not None
+        assert fragment.brief.beyond is not None
+        fragment.program, fragment.brief = fragment.program.beyond(), fragment.brief.beyond()
+        self.take_programs()
+        self.analyse()
+
+    def take_programs(self) -> None:
+        """What is run, for epochs of every size."""
+        self.wide = self.fragment.program
+        self.narrow = self.fragment.program.in_one_task()
+        self.brief = self.fragment.brief.in_one_task()
+        self.shared = self.wide.shared()
+        self.shared_when_brief = self.brief.shared()
+        self.program = self.wide
 
     def reached(self, until: Tick) -> None:
         """The results up to there are kept."""
@@ -281,12 +317,13 @@ class Executor:
             ]
             self.taking[stream] = reached
             fragment.rows_in += sum(chunk.rows for chunk in some)
-        try:
+
+        def results() -> list[Path]:
             self.prepare(upto, {source.name: pieces[source.stream] for source in self.wide.inputs})
-            results = self.sql(self.program.output(result_columns(self.program)), before, UNLIMITED, before)
-            return self.write(results, "results"), everything
-        except PySparkException as error:
-            raise self.failed(error, fragment.after, upto) from error
+            found = self.sql(self.program.output(result_columns(self.program)), before, UNLIMITED, before)
+            return self.write(found, "results")
+
+        return self.attempted(results, fragment.after, upto), everything
 
     def reached_arrived(self, until: Tick) -> None:
         """What was taken is kept, and everything up to `until` is among it."""
@@ -295,16 +332,16 @@ class Executor:
 
     def move(self) -> None:
         """Move the synopses forward to what has been put out: one job for all of them."""
-        fragment, program = self.fragment, self.program
-        target = self.synopsis_folder(self.version + 1)
-        try:
+        fragment, target = self.fragment, self.synopsis_folder(self.version + 1)
+
+        def moved() -> None:
             self.prepare(fragment.after)
             self.compute_shared(fragment.after, set(self.program.steps))
             self.write_synopses(target)
-        except PySparkException as error:
-            raise self.failed(error, fragment.since, fragment.after) from error
+
+        self.attempted(moved, fragment.since, fragment.after)
         written: dict[str, list[Chunk]] = {}
-        for synopsis in program.synopses:
+        for synopsis in self.program.synopses:
             files = sorted((target / f"_synopsis={synopsis.name}").glob("*.parquet"))
             written[synopsis.name] = [sized(Chunk(file, count(file), 0, 0)) for file in files]
             if self.journal.durable:

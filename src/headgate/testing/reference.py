@@ -7,7 +7,6 @@ Istream, Dstream and Rstream compare consecutive instants as bags. Time is integ
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -572,8 +571,8 @@ def _literal(value: Any) -> str:
             return "NULL"
         case bool() | int():
             return str(value)
-        case float() if math.isfinite(value):
-            return f"CAST({value!r} AS DOUBLE)"
+        case float():
+            return f"CAST('{value!r}' AS DOUBLE)"
         case list() | tuple():
             return f"[{', '.join(map(_literal, value))}]"
         case _:

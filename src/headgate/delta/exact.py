@@ -1,0 +1,149 @@
+"""Doubles as whole numbers, so that what was added can be taken away again and leaves nothing behind.
+
+A double is *tame* if it is smaller than 2^52 and a multiple of 2^-84, as all from 2^-32 up are. A tame double is cut into four
+whole numbers of 34 bits each, by its remainders, which are exact; the square or product of two of them, 106 bits long, is
+written as the sum of two doubles (Dekker) and cut into ten of 28 bits. Sums of these are whole numbers: exact, whatever comes
+and goes, and the same in whatever order. Some 2^29 rows fit, and Spark raises an error when more do not.
+
+    n Σxy - Σx Σy        computed in whole numbers too, digit by digit, so that a large mean takes nothing from a small spread
+
+All other doubles are *wild*: huge, tiny, infinite, not a number. A wild double belongs to a *band* of 34 powers of two; divided
+by the band's power it is tame. What is not finite has bands of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+BEYOND = "headgate: beyond the doubles that are summed in one piece"
+"""What a program that knows tame doubles only says when it meets another."""
+
+WIDTH = 34
+UNITS = (18, -16, -50, -84)
+"""The four parts of a double, as powers of two."""
+
+WIDE = 28
+WIDE_UNITS = tuple(range(84, -169, -WIDE))
+"""The ten parts of a product."""
+
+DIGIT = 56
+"""Bits of a digit where sums are multiplied: two products of digits fit into 38 decimals."""
+
+INFINITE, MINUS_INFINITE, NOT_A_NUMBER = 100, 101, 102
+"""The bands of what is not finite."""
+
+
+def power(exponent: int) -> str:
+    """A power of two as a double."""
+    return f"{float.fromhex(f'0x1p{exponent}')!r}D".replace("e", "E")
+
+
+def tame(value: str) -> str:
+    return f"ABS({value}) < {power(52)} AND {value} % {power(UNITS[-1])} = 0D"
+
+
+def parts(value: str) -> list[str]:
+    """The whole numbers that a tame double is cut into, the largest first."""
+    return _cut(value, UNITS, WIDTH)
+
+
+def product_parts(high: str, low: str) -> list[str]:
+    return [f"{one} + {two}" for one, two in zip(*(_cut(value, WIDE_UNITS, WIDE) for value in (high, low)), strict=True)]
+
+
+def _cut(value: str, units: Sequence[int], width: int) -> list[str]:
+    first, *others = units
+    rests = [(value, first), *((f"({value} % {power(unit + width)})", unit) for unit in others)]
+    return [f"CAST({rest} * {power(-unit)} AS BIGINT)" for rest, unit in rests]
+
+
+def upper(value: str) -> str:
+    """The upper half of the bits of a double: products of halves are exact."""
+    return f"{value} * 134217729D - ({value} * 134217729D - {value})"
+
+
+def product(one: str, two: str, upper_one: str, upper_two: str) -> tuple[str, str]:
+    """A product as the sum of two doubles."""
+    high = f"{one} * {two}"
+    lower_one, lower_two = f"({one} - {upper_one})", f"({two} - {upper_two})"
+    rest = f"(({upper_one} * {upper_two} - {high}) + {upper_one} * {lower_two} + {lower_one} * {upper_two})"
+    return high, f"{rest} + {lower_one} * {lower_two}"
+
+
+def total(sums: Sequence[str]) -> str:
+    """The double that the sums of the parts make up."""
+    one, two, three, four = (f"{name} * {power(unit)}" for name, unit in zip(sums, UNITS, strict=True))
+    return f"(({one} + {two}) + ({three} + {four}))"
+
+
+# sums multiplied
+
+
+def _whole(value: object) -> str:
+    return f"CAST({value} AS DECIMAL(38, 0))"
+
+
+BASE = 1 << DIGIT
+
+
+def digits(name: str, sums: Sequence[str]) -> list[list[str]]:
+    """Columns, in two steps, from which the digits of a sum follow, in units of 2^-84."""
+    one, two, three, four = map(_whole, sums)
+    shift = _whole(1 << WIDTH)
+    lower = f"({three} * {shift} + {four})"
+    middle = f"({name}u * {_whole(1 << 2 * WIDTH - DIGIT)} + {_carry(f'{name}l', f'{name}0')})"
+    return [
+        [f"{one} * {shift} + {two} AS {name}u", f"{lower} AS {name}l", f"PMOD({lower}, {_whole(BASE)}) AS {name}0"],
+        [f"{middle} AS {name}m", f"PMOD({middle}, {_whole(BASE)}) AS {name}1"],
+    ]
+
+
+def _carry(value: str, digit: str) -> str:
+    """What is left of a number above its last digit."""
+    return _whole(f"({value} - {digit}) DIV {_whole(BASE)}")
+
+
+def moment(name: str, one: str, two: str, sums: Sequence[str], count: str) -> list[list[str]]:
+    """Columns, step by step, that end with `name`: n Σxy - Σx Σy, from the digits of Σx and Σy and the sums of parts of xy."""
+    ours, theirs = ([f"{side}0", f"{side}1", _carry(f"{side}m", f"{side}1")] for side in (one, two))
+    rising, half = list(reversed(sums)), _whole(BASE // 2)
+    places = []
+    for place in range(5):
+        taken = " - ".join(f"{ours[i]} * {theirs[place - i]}" for i in range(3) if 0 <= place - i < 3)
+        given = f"({_whole(rising[2 * place])} + {_whole(rising[2 * place + 1])} * {_whole(1 << WIDE)})"
+        places.append(f"({given} * {_whole(count)} - {taken})")
+    steps = [[f"{value} AS {name}_{place}" for place, value in enumerate(places[1:], 1)]]
+    for place in range(5):  # digits from -2^55 up to 2^55: the first that is not 0 decides the sign
+        value = f"({name}_{place} + {_carry(f'{name}e{place - 1}', f'{name}r{place - 1}')})" if place else places[0]
+        columns = [f"{value} AS {name}e{place}", f"PMOD({value} + {half}, {_whole(BASE)}) - {half} AS {name}r{place}"]
+        steps = [[*steps[0], *columns]] if not place else [*steps, columns]
+    shown = [_carry(f"{name}e4", f"{name}r4"), *(f"{name}r{place}" for place in reversed(range(5)))]
+    terms = [
+        f"CAST({value} AS DOUBLE) * {power(2 * UNITS[-1] + DIGIT * place)}"
+        for value, place in zip(shown, range(5, -1, -1), strict=True)
+    ]
+    return [*steps, [f"{' + '.join(terms)} AS {name}"]]
+
+
+# wild doubles
+
+
+def band(value: str) -> str:
+    """The band of a double, 0 for all that are tame."""
+    infinite = "CAST('Infinity' AS DOUBLE)"
+    return (
+        f"CASE WHEN {tame(value)} THEN 0 WHEN ISNAN({value}) THEN {NOT_A_NUMBER} WHEN {value} = {infinite} THEN {INFINITE} "
+        f"WHEN {value} = -{infinite} THEN {MINUS_INFINITE} ELSE CAST(FLOOR(LOG2(ABS({value})) / {WIDTH}) AS INT) END"
+    )
+
+
+def scaled(value: str, band: str) -> str:
+    """A double divided by its band's power of two; 0 for what is not finite. In two steps, lest the power be infinite."""
+    step = f"POWER(2D, {-WIDTH // 2} * {band})"
+    return f"CASE WHEN {band} >= {INFINITE} THEN 0D ELSE {value} * {step} * {step} END"
+
+
+def restored(value: str, *bands: str) -> str:
+    """Undoes `scaled` for a sum, or for a product of two bands; what is not finite is what the band says."""
+    steps = [f"POWER(2D, {WIDTH // 2} * {band})" for band in bands] * 2
+    return f"{value} * {' * '.join(steps)}"
