@@ -7,9 +7,7 @@ log: what fails before can be tried again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,7 +15,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.catalog import Connector, Relation, Stream
+from headgate.catalog import Connector
+from headgate.cql.readers import no_such_path
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
@@ -102,7 +101,7 @@ class FileSource:
             return self.reader.listed(self.path)
         except AnalysisException as error:
             if error.getCondition() == "PATH_NOT_FOUND":
-                raise no_such_path(self.path, self.inlet.stream) from None
+                raise no_such_path(self.path, self.inlet.stream.name) from None
             raise self.refused(error) from None
         except (PySparkException, Py4JError) as error:
             raise self.refused(error) from None
@@ -141,6 +140,13 @@ class FileSource:
             raise self.refused(error, files) from None
         return taken
 
+    def unread(self) -> DataFrame:
+        """All files that have not been read, with the order of arrival of their rows. They count as read at once."""
+        files = sorted((file for file in self.listed() if file not in self.seen), key=unquote)
+        ranks = {file: self.read_before + position for position, file in enumerate(files)}
+        self.apply({"read": files, "before": self.read_before + len(files)})
+        return self.in_order(self.reader.rows([unquote(file) for file in files]), ranks)
+
     def in_order(self, rows: DataFrame, ranks: dict[str, int]) -> DataFrame:
         """The rows with their order of arrival: which file, which piece of it, which row of the piece, in 20, 15 and 28 bits."""
         within = f"(SHIFTLEFT(CAST(_start DIV {PIECE_BYTES} AS BIGINT), 28) | (MONOTONICALLY_INCREASING_ID() & {2**28 - 1}L))"
@@ -150,11 +156,3 @@ class FileSource:
         ranked = located.join(order.hint("broadcast"), located["_file"] == order["_name"], "left")
         rank = "COALESCE(_rank, CAST(RAISE_ERROR(CONCAT('a file that was not listed: ', _file)) AS BIGINT))"
         return ranked.selectExpr(*columns, f"SHIFTLEFT({rank} & {2**20 - 1}L, 43) | _within AS _s")
-
-
-def no_such_path(path: str, stream: Stream | Relation) -> UserError:
-    here = "" if re.match("[a-z0-9]+:", path) or Path(path).is_absolute() else f'It is looked for in "{Path.cwd()}".'
-    return UserError(
-        "no-such-file", f'path "{path}" of stream "{stream.name}" does not exist', detail=here,
-        hint="A folder may be empty, but must be there: create it, or mend 'path' among the OPTIONS.",
-    )  # fmt: skip

@@ -256,9 +256,13 @@ class Inlet:
         return self.pushed(rows, clock)[TUPLE]
 
     def pushed(self, rows: Iterable[Any], clock: Clock) -> Counter[str]:
-        """The same; how many there were of each verdict."""
+        """Take rows from memory; how many there were of each verdict."""
         with self.together():
-            table, unread = self.rows.table(rows, self.arrivals)
+            return self.taken(*self.rows.table(rows, self.arrivals), clock)
+
+    def taken(self, table: pa.Table, unread: Unread, clock: Clock) -> Counter[str]:
+        """Take a table with the log's columns, and rows that could not be read; `_row`, if there, is the text of each row."""
+        with self.together():
             limits = self.limits(clock)
             if self.stamped != "external":
                 stamps = pa.array(self.stamps(table.num_rows, clock))
@@ -270,7 +274,7 @@ class Inlet:
             letters = self._letters(table, found, limits)
             self.refuse(letters)
             self.bury(pa.concat_tables([letters, self._malformed(unread, limits)]))
-            self.log.append(table.filter(pa.array(found == TUPLE)))
+            self.log.append(table.filter(pa.array(found == TUPLE)).select(self.rows.schema.names).cast(self.rows.schema))
             counts = Counter(found.tolist()) + Counter(malformed=len(unread))
             self.took(counts, self._batch(table, found), table.num_rows + len(unread), clock)
         return counts
@@ -284,7 +288,7 @@ class Inlet:
             "_reason": pa.array(reasons, pa.string()),
             "_behind": behind(rows, promises(self.stream, rows), reasons, limits),
             "_timestamp": own.cast(self.dead_schema.field("_timestamp").type),
-            "_raw": pa.nulls(rows.num_rows, pa.string()),
+            "_raw": pa.nulls(rows.num_rows, pa.string()) if "_row" not in rows.column_names else _texts(rows["_row"], reasons),
             "_t": pa.array(np.full(rows.num_rows, limits.first_open), pa.int64()),
         }
         known = {name: rows[name] for name in rows.column_names} | extra
@@ -364,6 +368,11 @@ class Inlet:
             self.heartbeats.late(name, [arrivals.sources[position] for position in tardy.tolist()], batch.late[tardy])
         if batch.promises:
             self.heartbeats.punctuated_by(name, batch.promises, now_us)
+
+
+def _texts(rows: pa.ChunkedArray, reasons: Verdicts) -> pa.Array:
+    """The text of rows without a timestamp; the others have all that they say in their columns."""
+    return pc.if_else(pa.array(reasons == "no-timestamp"), rows.combine_chunks(), None)
 
 
 def _dead_schema(stream: Stream | Relation, schema: pa.Schema) -> pa.Schema:

@@ -44,8 +44,8 @@ def staged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, c
     return batch
 
 
-def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None) -> DataFrame:
-    """The rows as the log or the dead letters keep them, each with its verdict; `stamp` is given on entry, if at all."""
+def stamped_rows(rows: DataFrame, inlet: Inlet, stamp: Tick | None = None) -> DataFrame:
+    """The rows with `_n` (put in or taken out), `_t` (when) and `_upto` (the heartbeat they carry); `stamp` is given on entry."""
     stream = inlet.stream
     if stream.timestamp is not None and stamp is None:
         instant = instant_sql(stream, stream.timestamp)
@@ -56,10 +56,16 @@ def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None
     if isinstance(stream, Relation) and stream.change is not None:
         known = ", ".join(f"'{word}', {value}L" for word, value in SIGNS.items())
         sign = f"ELEMENT_AT(MAP({known}), LOWER(CAST({name(stream.change)} AS STRING)))"
-    stamped = rows.selectExpr(
+    return rows.selectExpr(
         *columns, f"{sign} AS _n", f"{instant} AS _t", f"{promise_sql(stream, instant)} AS _upto", "_raw", "_row", "_s"
     )
-    judged = stamped.selectExpr("*", f"{verdict_sql(stream, limits)} AS _verdict")
+
+
+def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None) -> DataFrame:
+    """The rows as the log or the dead letters keep them, each with its verdict."""
+    stream = inlet.stream
+    columns = [name(column) for column in stream.row_columns()]
+    judged = stamped_rows(rows, inlet, stamp).selectExpr("*", f"{verdict_sql(stream, limits)} AS _verdict")
     dead = f"_verdict <> '{TUPLE}'"
     own = "TIMESTAMP_MICROS(_t)" if stream.domain is TimeDomain.TIMESTAMP else "_t"
     whole = f"COALESCE(_raw, _row, TO_JSON(STRUCT({', '.join(columns)})))"

@@ -26,12 +26,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from headgate.catalog import Connector
+from headgate.cql.readers import FILES as FILES
 from headgate.delta.sql import name
 from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
-from headgate.sources.payload import CORRUPT, by_name, decoded, with_columns
+from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, with_columns
 
-FILES = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
 LOCAL = "^file:/+"
 """Spark writes local files with one slash in one place and with three in another."""
 
@@ -68,6 +68,9 @@ class FileReader:
         for path in paths:
             alike.setdefault(self._kind(path), []).append(path)
         frames = [self._read(group) for group in alike.values()]
+        if not frames:
+            columns = ", ".join(f"{name(column.name)} {column.type}" for column in self.inlet.stream.columns)
+            return self.session.createDataFrame([], f"{columns}, {CORRUPT} STRING, {ROW} STRING, _file STRING, _start BIGINT")
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def _kind(self, path: str) -> str:
