@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -121,30 +118,6 @@ def test_changes_go_to_a_listener_and_to_parquet(spark: SparkSession, tmp_path: 
             engine.query("q").results()
         back = spark.read.parquet(f"{tmp_path}/out").orderBy("_time").collect()
         assert [tuple(row) for row in back] == [(1, "+", 7), (3, "-", 7)]
-
-
-def test_files_of_every_format(spark: SparkSession, tmp_path: Path) -> None:
-    rows = [{"k": "a", "v": 1, "at": 1}, {"k": "b", "v": 2, "at": 2}, {"k": "a", "v": 3, "at": 2}]
-    for kind in ("json", "csv", "parquet"):
-        (tmp_path / kind).mkdir()
-    (tmp_path / "json" / "1.json").write_text("\n".join(map(json.dumps, rows)))
-    (tmp_path / "csv" / "1.csv").write_text("k,v,at\n" + "\n".join(f"{r['k']},{r['v']},{r['at']}" for r in rows))
-    pq.write_table(pa.Table.from_pylist(rows, pa.schema([("k", pa.string()), ("v", pa.int32()), ("at", pa.int32())])),
-                   tmp_path / "parquet" / "1.parquet")  # fmt: skip
-    for kind in ("json", "csv", "parquet"):
-        header = ", 'header' = 'true'" if kind == "csv" else ""
-        with Engine(spark) as engine:
-            engine.execute(
-                f"CREATE STREAM s (k STRING, v INT, at INT) TIMESTAMP BY at FROM {kind} OPTIONS ('path' = '{tmp_path}/{kind}'{header});"
-                "CREATE QUERY last AS SELECT v FROM s [ROWS 1]"
-            )
-            engine.run_once()
-            assert engine.query("last").complete == 2
-            assert engine.query("last").results() == [
-                Result(1, "+", {"v": 1}),
-                Result(2, "-", {"v": 1}),
-                Result(2, "+", {"v": 3}),
-            ]
 
 
 def test_rows_of_files_that_cannot_be_read_go_to_the_dead_letters(spark: SparkSession, tmp_path: Path) -> None:

@@ -216,9 +216,7 @@ def test_kafka_values_become_tuples_or_dead_letters(spark: SparkSession, kafka: 
         engine.execute(script)
         engine.run_once()
         assert engine.counts("temperature") == {"taken": 5, "malformed": 4, "no-timestamp": 1}
-        assert sorted(letter["_raw"] for letter in engine.dead_letters("temperature") if letter["_raw"] is not None) == sorted(
-            bad[:4]
-        )
+        assert sorted(letter["_raw"] for letter in engine.dead_letters("temperature")) == sorted(bad)
         assert engine.counts("coded") == {"taken": 3}
         assert engine.counts("plain") == {"taken": 10}
         assert engine._inputs.inlets["temperature"].position["batch"] >= 2, "maxOffsetsPerTrigger is the user's"

@@ -83,7 +83,13 @@ class Connector:
     """What a column `value` holds, and the options to decode it: VALUE AS."""
 
 
-@dataclass(frozen=True, slots=True)
+def in_line(text: str, most: int = 100) -> str:
+    """A text as one line, cut short: for `repr`."""
+    plain = " ".join(text.split())
+    return plain if len(plain) <= most else plain[: most - 3] + "..."
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Stream:
     """A base stream: its columns, how it is stamped, which sources it holds, and what becomes of tuples that cannot be used."""
 
@@ -104,11 +110,14 @@ class Stream:
     ahead: Tick | None = None
     """How far in the future a timestamp may lie; None: the default of its domain."""
 
+    def __repr__(self) -> str:
+        return in_line(f"Stream({self.name}: {', '.join(f'{column.name} {column.type}' for column in self.columns)})")
+
     def row_columns(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Relation:
     """A base relation: fixed (no domain), or changing at instants that its rows carry.
 
@@ -125,17 +134,23 @@ class Relation:
     key: tuple[str, ...] = ()
     """Columns by which a row put in replaces the one that was there."""
 
+    def __repr__(self) -> str:
+        return in_line(f"Relation({self.name}: {', '.join(f'{column.name} {column.type}' for column in self.columns)})")
+
     def row_columns(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class View:
     name: str
     plan: Node
 
+    def __repr__(self) -> str:
+        return f"View({self.name})"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Query:
     """A continuous query: the user's text, the text with all defaults written out, its plans and where its answers go."""
 
@@ -159,14 +174,20 @@ class Query:
     from_beginning: bool = False
     """It sees all that its streams still keep; otherwise what comes from when it is registered."""
 
+    def __repr__(self) -> str:
+        return in_line(f"Query({self.name}: {self.text})")
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Function:
     """A scalar function in SQL: the text of its body over its parameters."""
 
     name: str
     parameters: tuple[str, ...]
     body: str
+
+    def __repr__(self) -> str:
+        return in_line(f"Function({self.name}({', '.join(self.parameters)}): {self.body})")
 
 
 @dataclass(frozen=True, slots=True)

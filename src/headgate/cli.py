@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
 from headgate import __version__
-from headgate.errors import UserError
+from headgate.errors import UserError, report
 
 if TYPE_CHECKING:
     from headgate.catalog import Catalog, Query
@@ -30,7 +31,7 @@ app = typer.Typer(
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
-USER_MISTAKE = 2
+USER_MISTAKE, DEFECT, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
 TABLE_WIDTH = 160
 """Where a line of a table would not fit, a terminal wraps it, and a file need not."""
 
@@ -40,7 +41,19 @@ class EngineKind(Enum):
     reference = "reference"
 
 
-Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
+class Replay(Enum):
+    arrival = "arrival"
+
+
+def show_traces(wanted: bool) -> None:
+    """For this process, and for Spark when it is started."""
+    if wanted:
+        os.environ["HEADGATE_DEBUG"] = "1"
+
+
+Debug = Annotated[
+    bool, typer.Option("--debug", callback=show_traces, help="Show stack traces of errors, also Spark's; as HEADGATE_DEBUG=1.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -51,7 +64,7 @@ def top(version: Annotated[bool, typer.Option("--version", help="Print the versi
 
 
 @app.command()
-def demo(seconds: Annotated[int, typer.Option(help="How long the feeds speak.", min=5)] = 24) -> None:
+def demo(seconds: Annotated[int, typer.Option(help="How long the feeds speak.", min=5)] = 24, debug: Debug = False) -> None:
     """Three feeds whose clocks disagree, three continuous queries; one feed goes silent, the answers do not."""
     from headgate.demo import play
 
@@ -61,7 +74,23 @@ def demo(seconds: Annotated[int, typer.Option(help="How long the feeds speak.", 
 @app.command()
 def run(
     script: Annotated[Path, typer.Argument(help="A file of CQL statements.")],
-    once: Annotated[bool, typer.Option("--once", help="Process what is there and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Process what is there, in order of time, and end.")] = False,
+    close: Annotated[
+        bool | None,
+        typer.Option(
+            "--close/--leave-open",
+            show_default=False,
+            help="At the end of --once: answer up to the end of the last slide and of the last final group, or only up to the "
+            "last timestamp. Default: close, but with --directory leave open, since the next run may bring more.",
+        ),
+    ] = None,
+    replay: Annotated[
+        Replay | None,
+        typer.Option(
+            help="As --once, but rows come in their order in the files and by the declared bounds, so some can be late."
+        ),
+    ] = None,
+    batch_rows: Annotated[int, typer.Option(help="With --replay arrival: how many rows come at a time.", min=1)] = 1_000,
     directory: Annotated[
         Path | None, typer.Option(help="Where logs, results and all that must be remembered are kept; the same one resumes.")
     ] = None,
@@ -74,17 +103,26 @@ def run(
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
     from headgate.cql.definitions import Explanation, Listing
-    from headgate.cql.readers import formats
+    from headgate.cql.readers import check_paths, formats
     from headgate.engine import Engine
     from headgate.heartbeat.why import Why
     from headgate.runtime import connectors
-    from headgate.runtime.session import settings, started
+    from headgate.runtime.replay import ReplayClock
+    from headgate.runtime.session import check_java, settings, started
     from headgate.runtime.statements import told_before
     from headgate.server.listener import address
 
     text = read_script(script)
+    if replay is not None and directory is not None:
+        raise UserError(
+            "no-replay", "a replay in the order of arrival is a trial, and leaves nothing in a directory", hint="--once"
+        )
     running: list[Engine] = []
     stop = asked_to_stop(running)
+    check_java()
+    check_paths(text, str(script))
+    if directory is not None:
+        check_directory(directory)
     remembered = told_before(directory) if directory is not None else []
     needed = connectors.among({format for cql in (text, *remembered) for format in formats(cql, str(script))})
     session = started(master, settings(conf or []), needed)
@@ -92,7 +130,7 @@ def run(
     for format in needed:
         if instead := connectors.stand_ins(format):
             err.print(f"note: {connectors.packages(format)[0]} was not to be had; {', '.join(instead)} stands in", markup=False)
-    with Engine(session, directory, default_sink="console") as engine:
+    with Engine(session, directory, clock=ReplayClock() if replay else None, default_sink="console") as engine:
         running.append(engine)
         if stop.is_set():
             engine.stop()
@@ -105,14 +143,16 @@ def run(
             elif isinstance(definition, Explanation):
                 out.print(told(definition.query, engine.catalog), markup=False, highlight=False)
         for query in engine.queries():
-            if not once and engine.catalog.settings.timeout_us is None and "needs no" not in query.progress():
+            if not (once or replay) and engine.catalog.settings.timeout_us is None and "needs no" not in query.progress():
                 err.print(f'note: query "{query.name}" {query.progress()}', markup=False)
             for growth in query.growing():
                 err.print(f'warning: the state of query "{query.name}" grows without limit: {growth.reason}', markup=False)
         if listen is not None:
             err.print(f"listening on {engine.listen(*address(listen), os.environ.get('HEADGATE_TOKEN')).url}", markup=False)
-        if once:
-            engine.run_once()
+        if replay is not None:
+            engine.replay(batch_rows, close=close)
+        elif once:
+            engine.run_once(close=close)
         else:
             engine.run(tell=lambda text: err.print(f"note: {text}", markup=False))
         for query in engine.queries():
@@ -120,6 +160,8 @@ def run(
         for stream in engine.catalog.streams.values():
             counts = ", ".join(f"{count} {what}" for what, count in engine.counts(stream.name).items())
             err.print(f"stream {stream.name}: {counts}", markup=False)
+            if worst := engine.worst(stream.name):
+                err.print(f"  the latest by {worst}; SELECT * FROM LATE({stream.name}) has them all", markup=False)
 
 
 def asked_to_stop(running: list[Engine], asked: threading.Event | None = None) -> threading.Event:
@@ -193,13 +235,14 @@ def why(
     """Which source holds a running query back, since when, by which bound, and what would release it. Starts no JVM."""
     from headgate.runtime import status
 
-    found, ago_s = status.read(directory, query)
+    found, said = status.read(directory, query)
     text = found.pop("text")
+    if note := said.note():
+        err.print(f"note: {note}", markup=False)
     if json:
-        out.print_json(data=found)
+        out.print_json(data={**found, "running": said.running})
     else:
-        out.print(text, markup=False)
-    told_long_ago(ago_s)
+        out.print(text if said.running else text.replace("nothing holds it back", "nothing held it back then"), markup=False)
 
 
 @app.command()
@@ -214,17 +257,13 @@ def trace(
     from headgate.runtime import status
     from headgate.runtime.trace_table import shown
 
-    traces, ago_s = status.read_traces(directory, query)
+    traces, said = status.read_traces(directory, query)
+    if note := said.note():
+        err.print(f"note: {note}", markup=False)
     if json:
         out.print_json(data=traces.rows())
     else:
         Console(width=max(out.width, TABLE_WIDTH), highlight=False).print(shown(traces, last))
-    told_long_ago(ago_s)
-
-
-def told_long_ago(ago_s: float) -> None:
-    if ago_s > 10:
-        err.print(f"note: the engine said so {ago_s:.0f} s ago, and nothing since", markup=False)
 
 
 @app.command()
@@ -280,6 +319,7 @@ def bench(
     rows: Annotated[int, typer.Option(help="Tuples of the replay.")] = 1_000_000,
     epochs: Annotated[int, typer.Option(help="Small epochs that are timed.")] = 40,
     part: Annotated[list[str] | None, typer.Option(help="Only this part; can be given several times.")] = None,
+    debug: Debug = False,
 ) -> None:
     """Time a small epoch, a replay, the time manager and durability, side by side in one run; or the papers' experiments."""
     if context.invoked_subcommand is not None:
@@ -297,6 +337,7 @@ def bench_papers(
     only: Annotated[list[str] | None, typer.Option(help="Only this experiment; can be given several times.")] = None,
     seconds: Annotated[float, typer.Option(help="How long streams flow; the other experiments in proportion.", min=3)] = 36,
     write: Annotated[Path | None, typer.Option(help="The folder of documentation to write figures and plots to.")] = None,
+    debug: Debug = False,
 ) -> None:
     """The experiments of the papers on heartbeats, and the same live beside Structured Streaming: about ten minutes."""
     from headgate.bench.papers.report import EXPERIMENTS, report
@@ -359,11 +400,40 @@ def read_script(path: Path) -> str:
         raise UserError("bad-file", f'script "{path}" cannot be read', detail=str(error)) from None
 
 
+def check_directory(directory: Path) -> None:
+    """Before anything is started: an engine can work there, and no other does."""
+    from headgate.runtime.lock import Lock
+    from headgate.runtime.staging import on_files
+
+    folder = on_files(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        Lock(folder).release()
+    except OSError as error:
+        raise UserError(
+            "bad-directory", f'directory "{directory}" cannot be used', detail=f"{error.strerror}: {error.filename}.",
+            hint="Give a folder in which files can be made, written and renamed.",
+        ) from None  # fmt: skip
+
+
 def main() -> None:
+    """Run the command line. Whatever happens, there is no stack trace unless it is asked for."""
+    threading.excepthook = lambda arguments: complain(arguments.exc_value)
     try:
         app()
-    except UserError as error:
-        if "--debug" in sys.argv:
-            raise
-        err.print(error.render(), markup=False)
-        sys.exit(USER_MISTAKE)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it ends
+        sys.exit(BROKEN_PIPE)
+    except Exception as error:
+        complain(error)
+        sys.exit(USER_MISTAKE if isinstance(error, UserError) else DEFECT)
+
+
+def complain(error: BaseException | None) -> None:
+    if error is None or isinstance(error, SystemExit):
+        return
+    if os.environ.get("HEADGATE_DEBUG") == "1":
+        traceback.print_exception(error)
+    err.print(error.render() if isinstance(error, UserError) else report(error), markup=False)

@@ -24,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
@@ -46,6 +47,7 @@ from headgate.log.log import Log
 from headgate.plan.fragments import Part, all_parts, cut
 from headgate.plan.nodes import domain, sources
 from headgate.plan.properties import flowing
+from headgate.plan.settled import settled
 from headgate.runtime import status
 from headgate.runtime.asking import Asking
 from headgate.runtime.executor import Executor
@@ -55,6 +57,7 @@ from headgate.runtime.lock import Lock
 from headgate.runtime.loop import Epoch, Loop
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.query import RunningQuery
+from headgate.runtime.replay import ReplayClock, date_us, histories
 from headgate.runtime.session import started
 from headgate.runtime.staging import fresh_folder, on_files
 from headgate.runtime.statements import Statement, Statements
@@ -493,12 +496,43 @@ class Engine:
         """
         return self._inputs.take(lambda source: source.poll(self.clock))
 
-    def run_once(self) -> None:
-        """Process all that is available and take the end of the input as the last heartbeat."""
+    def run_once(self, *, close: bool | None = None) -> None:
+        """Process all that is available and take the end of the input as the last heartbeat.
+
+        With `close`, what is open then is closed: queries go on up to the end of the last slide and of the last final group, and
+        no further. The default is to close, except in an engine with a directory, where more may come in another run.
+        """
         self._inputs.take(lambda source: source.drain(self.clock))
+        self._end(close)
+
+    def replay(self, rows: int = 1_000, *, close: bool | None = None) -> None:
+        """Process all files in the order in which their rows came, so many at a time, by the bounds in force: what comes behind a
+        heartbeat is late. `runtime.replay` says how; the engine needs a `ReplayClock` and no directory.
+        """
+        clock = self.clock.clock
+        if not self._temporary or not isinstance(clock, ReplayClock):
+            raise UserError(
+                "no-replay", "a replay in the order of arrival is a trial: not in a directory, and by a clock of its own"
+            )
+        found = histories(self._inputs, self._directory / "replay", self.clock)
+        rounds = max((-(-one.rows // rows) for one in found), default=0)
+        unit_us = float(self.catalog.settings.unit_seconds * 1_000_000)
+        for pieces in zip(*(one.pieces(rounds) for one in found), strict=True):
+            there = [(one, piece) for one, piece in zip(found, pieces, strict=True) if piece is not None]
+            with self._journal.turn:
+                clock.show(date_us(there, unit_us))
+                for one, piece in there:
+                    one.take(piece, self.clock)
+            self.step()
+        self._end(close)
+
+    def _end(self, close: bool | None) -> None:
+        """No more input: all that came is complete, and what is open is closed or not."""
         last = {domain: self._last(domain) for domain in TimeDomain}
-        ends = {query.name: last[query.domain] for query in self.queries()}
-        self._loop.take_all({name: end for name, end in ends.items() if end is not None})
+        ends = {query: end for query in self.queries() if (end := last[query.domain]) is not None}
+        if self._temporary if close is None else close:
+            ends = {query: settled(query.definition.plan, end, query.executor.closing) for query, end in ends.items()}
+        self._loop.take_all({query.name: end for query, end in ends.items()})
         self._tidy()
         self._hand_over()
 
@@ -532,7 +566,6 @@ class Engine:
         """
         self._loop.tell = tell or self._loop.tell
         self._trouble.well = self._step_trouble.well = self.resumed
-        self._tell_status()
         with watching(self._loop.watch, self.clock):
             while not self._stopping and not (until is not None and until()):
                 arrived, epochs = 0, []
@@ -714,6 +747,14 @@ class Engine:
         """How many tuples went to the log, and how many to the dead letters, by reason."""
         inlet = self._inputs.inlet(stream)
         return {"taken": inlet.log.rows, **inlet.counts}
+
+    def worst(self, stream: str) -> timedelta | int | None:
+        """By how much the latest of the late tuples that are kept was late; None if there is none."""
+        inlet = self._inputs.inlet(stream)
+        kept = (pq.ParquetFile(chunk.path).read(["_reason", "_behind"]) for chunk in inlet.dead.chunks)
+        found = [pc.max(one.filter(pc.equal(one["_reason"], "late"))["_behind"]).as_py() for one in kept]
+        most = max((ticks for ticks in found if ticks is not None), default=None)
+        return timedelta(microseconds=most) if most is not None and inlet.stream.domain is TimeDomain.TIMESTAMP else most
 
     def dead_letters(self, stream: str) -> list[dict[str, Any]]:
         """The tuples that came late or could not be read, with the reason."""

@@ -44,7 +44,7 @@ class UserError(HeadgateError):
     """A mistake in the query, the data or the set-up that the user can mend."""
 
     def __init__(self, code: str, message: str, *, place: Place | None = None, detail: str = "", hint: str = "") -> None:
-        super().__init__(f"{code}: {message}")
+        super().__init__(f"{code}: {message}. {detail}" if detail else f"{code}: {message}")
         self.code = code
         self.message = message
         self.place = place
@@ -71,6 +71,18 @@ class NotYet(UserError):
 
 class Broken(HeadgateError):
     """One of our own invariants does not hold: please report it with the script that shows it."""
+
+
+def report(error: BaseException) -> str:
+    """An error that nobody foresaw, in words: what it says, whose fault it is, and how its stack trace can be seen."""
+    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    what = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    if isinstance(error, OSError):
+        return f"system-error: the operating system refuses something\ndetail: {what}\nhint: --debug shows where it happens."
+    return (
+        f"unexpected: {what[:500]}\ndetail: This is a defect of headgate, not of your script.\n"
+        "hint: --debug shows where it comes from; please report that, with the script."
+    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -71,12 +71,15 @@ class Altered:
         return self.now.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Listing:
     """What SHOW and DESCRIBE answer: a table of words."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+    def __repr__(self) -> str:
+        return f"Listing({', '.join(self.columns)}: {len(self.rows)} rows)"
 
     def __str__(self) -> str:
         """Words under their headings, in columns."""

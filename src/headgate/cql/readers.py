@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 from sqlglot import exp
 
 from headgate.catalog import Connector
 from headgate.cql import dialect
+from headgate.cql.syntax import CreateRelation, CreateStream
 from headgate.errors import Place, UserError, nearest, quoted
 
-SOURCES = ("json", "csv", "parquet", "orc", "text", "avro", "xml", "memory", "kafka", "delta", "rate", "socket")
+FILES = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
+SOURCES = (*FILES, "memory", "kafka", "delta", "rate", "socket")
 """What is known by name; every other streaming source that Spark has, or that the user registered, can be named as well."""
+
+PATTERN = "*?[{"
 
 PAYLOADS = ("json", "csv", "avro")
 
@@ -55,3 +61,26 @@ def formats(text: str, origin: str = "") -> set[str]:
         if "jdbc" not in named or options(tree, "options").get("url", "").startswith("jdbc:postgresql:"):
             found |= named
     return found
+
+
+def check_paths(text: str, origin: str = "") -> None:
+    """Raise an error if a stream or relation of a script is to be read from files of this machine that are not there."""
+    for tree in dialect.parse(text, origin):
+        given = tree.args.get("format")
+        if not isinstance(tree, CreateStream | CreateRelation) or given is None or given.name.lower() not in FILES:
+            continue
+        path = next((value for key, value in options(tree, "options").items() if key.lower() == "path"), "")
+        local = path.removeprefix("file://").removeprefix("file:")
+        elsewhere = re.match("[A-Za-z][A-Za-z0-9+.-]+:", local) is not None
+        if local and not elsewhere and not set(PATTERN) & set(local) and not Path(local).exists():
+            start = text.find(f"'{path}'", tree.meta["start"])
+            place = Place(text, start, start + len(path) + 2, origin) if start >= 0 else None
+            raise no_such_path(path, tree.name, place)
+
+
+def no_such_path(path: str, stream: str, place: Place | None = None) -> UserError:
+    return UserError(
+        "no-such-file", f'path "{path}" of stream "{stream}" does not exist', place=place,
+        detail="" if ":" in path or Path(path).is_absolute() else f'It is looked for in "{Path.cwd()}".',
+        hint="A folder may be empty, but must be there: make it, or mend 'path' among the OPTIONS.",
+    )  # fmt: skip

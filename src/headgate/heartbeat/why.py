@@ -45,7 +45,7 @@ class Input:
     """How many tuples it has sent that the query has not seen."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Why:
     query: str
     complete: str
@@ -72,6 +72,10 @@ class Why:
             waits = f", {one.waiting} tuples wait" if one.waiting else ""
             lines.append(f"  {one.stream:<{width}}  complete up to {one.complete}, {one.state}{waits}")
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        held = f"held back by {self.held_by}" if self.held_by else "not held back"
+        return f"Why({self.query}: complete up to {self.complete}, {held})"
 
     def _repr_html_(self) -> str:
         return f"<pre>{self}</pre>"

@@ -208,6 +208,10 @@ class Executor:
         fragment = self.fragment
         return due(self.spans, self.logs, fragment.after, fragment.start, fragment.whole)
 
+    def closing(self, closes: str, tick: Tick) -> Tick | None:
+        """The instant that SQL says for a tuple of that timestamp."""
+        return self.session.sql(f"SELECT CAST({closes} AS BIGINT) FROM VALUES ({tick}L) AS one(_t)").collect()[0][0]
+
     def run(self, until: Tick) -> list[Path]:
         """One epoch, from where the fragment is up to `until`; the files of its results, which count when it is `reached`."""
         fragment = self.fragment

@@ -18,8 +18,9 @@ from headgate.log.journal import Fact, Journal
 from headgate.log.log import Log
 from headgate.runtime.session import let_go
 from headgate.runtime.staging import fresh_folder
-from headgate.sources.files import FILES, FileSource
+from headgate.sources.files import FileSource
 from headgate.sources.inlet import Inlet
+from headgate.sources.reading import FILES
 from headgate.sources.source import Source
 from headgate.sources.streaming import StreamingSource, streams
 from headgate.sources.tables import TableSource

@@ -43,6 +43,9 @@ class RunningQuery:
         self._reason = reason
         self._listeners: list[Callable[[Sequence[Result]], None]] = []
 
+    def __repr__(self) -> str:
+        return f"RunningQuery({self.name}: {self.count} results, complete up to {self.complete})"
+
     @property
     def executor(self) -> Executor:
         """Of the fragment that gives the answer."""

@@ -16,8 +16,11 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
+from pathlib import Path
 from typing import cast
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from headgate.errors import UserError
@@ -45,13 +48,26 @@ def java_version() -> int | None:
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if not java or not shutil.which(java):
         return None
+    release = Path(java).resolve().parent.parent / "release"  # starting Java to ask it takes as long as a tenth of all the rest
+    try:
+        return _major(release.read_text())
+    except (OSError, ValueError):
+        pass
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', answer)
-    if found is None:
+    try:
+        return _major(answer)
+    except ValueError:
         return None
+
+
+def _major(text: str) -> int:
+    """From `JAVA_VERSION="17.0.2"` in the file `release`, or from `java version "1.8.0_292"`."""
+    found = re.search(r'version[ =]"(\d+)(?:\.(\d+))?', text, re.IGNORECASE)
+    if found is None:
+        raise ValueError("no version of Java")
     return int(found[2] or 0) if found[1] == "1" else int(found[1])
 
 
@@ -94,8 +110,18 @@ def started(master: str | None = None, settings: Mapping[str, str] | None = None
     builder = SparkSession.builder.master(chosen).appName("headgate")
     for key, value in {**ours, **connectors.settings(formats), **(settings or {})}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    logging.getLogger("py4j").setLevel(logging.ERROR)
+    traced = os.environ.get("HEADGATE_DEBUG") == "1"
+    try:
+        session = builder.getOrCreate()
+    except (PySparkRuntimeError, Py4JError, OSError) as error:
+        if traced:
+            raise
+        said = [line.removeprefix(": ").strip() for line in str(error).splitlines() if line.strip()]
+        raise UserError(
+            "no-spark", "Spark could not be started", detail=" ".join(said[:2]),
+            hint="headgate doctor checks what it needs; --debug shows all that Spark says.",
+        ) from None  # fmt: skip
+    logging.getLogger("py4j").setLevel(logging.ERROR if traced else logging.CRITICAL)
     warnings.filterwarnings("ignore", category=ResourceWarning, module="py4j")
     return session
 

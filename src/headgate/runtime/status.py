@@ -1,13 +1,16 @@
 """What a running engine says of itself to those outside: a small file in its directory, replaced as a whole.
 
-{"at": "2026-01-31T12:00:00+00:00", "queries": {"alerts": {"query": "alerts", "held_by": "pressure", ..., "text": "..."}},
+{"at": "2026-01-31T12:00:00+00:00", "process": 4711,
+ "queries": {"alerts": {"query": "alerts", "held_by": "pressure", ..., "text": "..."}},
  "traces": {"alerts": {"streams": ["pressure"], ...}}, "crc": "5f0d0a2e"}
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,43 +22,94 @@ from headgate.log.checksum import sealed, unsealed
 from headgate.runtime.trace import Traces
 
 FILE = "status.json"
+OLD_S = 10
 
 
 def write(directory: Path, reasons: Mapping[str, Why], traces: Mapping[str, Traces] | None = None) -> None:
     queries = {name: {**asdict(reason), "text": str(reason)} for name, reason in reasons.items()}
     traced = {name: one.to_json() for name, one in (traces or {}).items()}
     staged = directory / f".{FILE}.staged"
-    staged.write_text(sealed({"at": datetime.now(UTC).isoformat(), "queries": queries, "traces": traced}))
+    at = datetime.now(UTC).isoformat()
+    staged.write_text(sealed({"at": at, "process": os.getpid(), "queries": queries, "traces": traced}))
     staged.rename(directory / FILE)
 
 
-def read(directory: Path, query: str) -> tuple[dict[str, Any], float]:
-    """Why a query has come no further, as a running engine last said it, and how many seconds ago that was."""
-    status, ago_s = _status(directory)
-    return _of(query, status["queries"]), ago_s
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the engine said, when, and whether it still runs."""
+
+    status: dict[str, Any]
+    ago_s: float
+    running: bool
+
+    def note(self) -> str:
+        """What whoever reads it must know first; nothing if an engine runs and has just said so."""
+        if not self.running:
+            return f"no engine runs there any more; the last one said this {self.ago_s:.0f} s ago"
+        return f"the engine said so {self.ago_s:.0f} s ago, and nothing since" if self.ago_s > OLD_S else ""
 
 
-def read_traces(directory: Path, query: str) -> tuple[Traces, float]:
-    """The last heartbeats of a query, as a running engine last told of them, and how many seconds ago that was."""
-    status, ago_s = _status(directory)
-    _of(query, status["queries"])
-    if "traces" not in status:
+def read(directory: Path, query: str) -> tuple[dict[str, Any], Said]:
+    """Why a query has come no further, as an engine last said it."""
+    said = _said(directory)
+    return _of(query, said.status["queries"]), said
+
+
+def read_traces(directory: Path, query: str) -> tuple[Traces, Said]:
+    """The last heartbeats of a query, as an engine last told of them."""
+    said = _said(directory)
+    _of(query, said.status["queries"])
+    if "traces" not in said.status:
         raise UserError(
             "no-traces", f'the engine that left word in "{directory}" told nothing of heartbeats', hint="Start it anew."
         )
-    return Traces.from_json(_of(query, status["traces"])), ago_s
+    return Traces.from_json(_of(query, said.status["traces"])), said
 
 
-def _status(directory: Path) -> tuple[dict[str, Any], float]:
+def working(directory: Path) -> int | None:
+    """The process of the engine that works in a directory; None if none does."""
+    try:
+        with (directory / "lock").open() as lock:
+            process = int(lock.read().strip() or 0)
+            if process and _alive(process):
+                return process
+            try:  # it may run on another machine
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return process
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _said(directory: Path) -> Said:
+    process = working(directory)
     try:
         status = unsealed((directory / FILE).read_bytes(), directory / FILE)
     except OSError:
+        status = None
+    if process is not None and (status is None or status.get("process", process) != process):
+        raise UserError(
+            "engine-starting", f'the engine in "{directory}" is starting, and has not said anything yet',
+            detail=f"It is process {process}.", hint="Ask again in some seconds.",
+        )  # fmt: skip
+    if status is None:
         raise UserError(
             "no-engine", f'no engine has left word in "{directory}"',
             detail="An engine with a directory of its own says there, while it runs, how its queries are.",
             hint=f"headgate run SCRIPT --directory {directory}",
-        ) from None  # fmt: skip
-    return status, (datetime.now(UTC) - datetime.fromisoformat(status["at"])).total_seconds()
+        )  # fmt: skip
+    return Said(status, (datetime.now(UTC) - datetime.fromisoformat(status["at"])).total_seconds(), process is not None)
 
 
 def _of(query: str, known: Mapping[str, Any]) -> Any:

@@ -7,30 +7,31 @@ log: what fails before can be tried again.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog import Connector
+from headgate.cql.readers import no_such_path
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.runtime.session import own
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import staged, staging
+from headgate.sources.payload import CORRUPT, ROW
+from headgate.sources.reading import FileReader
 
-FILES = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
-CORRUPT = "_raw"
-SEES_CORRUPT = ("json", "csv")
 FILES_A_JOB = 1_000
 PIECE_BYTES = 2**20
 """No file is cut into pieces smaller than this, so that where a piece begins tells its number apart from all others'."""
 
-LOCAL = "^file:/+"
-"""Spark writes local files with one slash in one place and with three in another."""
+OF_A_FILE = ("source-failed", "no-such-column")
+"""What one file can cause without the others."""
 
 
 class FileSource:
@@ -40,7 +41,8 @@ class FileSource:
         self.session.conf.set("spark.sql.files.maxPartitionBytes", "128MB")  # the user's could be less than that
         self.inlet = inlet
         self.connector = connector
-        self.path = connector.options.get("path", "")
+        self.path = next((value for key, value in connector.options.items() if key.lower() == "path"), "")
+        self.reader = FileReader(self.session, inlet, connector)
         self.seen: set[str] = set()
         """The files that have been read and are still there."""
         self.read_before = 0
@@ -71,10 +73,12 @@ class FileSource:
         if gone and there:  # a folder that is empty all at once is more likely not mounted
             self.inlet.journal.record(self.subject, {"gone": gone, "before": self.read_before})
         new = sorted((file for file in there if file not in self.seen), key=unquote)
-        taken = 0
-        while new:
-            batch, new = new[:FILES_A_JOB], new[FILES_A_JOB:]
-            taken += self.ingest(batch, clock)
+        taken, failed = 0, None
+        for first in range(0, len(new), FILES_A_JOB):
+            rows, error = self.ingest_each(new[first : first + FILES_A_JOB], clock)
+            taken, failed = taken + rows, failed or error
+        if failed is not None:
+            raise failed
         self.looked_us = began_us
         return taken
 
@@ -94,57 +98,61 @@ class FileSource:
 
     def listed(self) -> list[str]:
         try:
-            return [re.sub(LOCAL, "file:/", file) for file in self.read([self.path]).inputFiles()]
+            return self.reader.listed(self.path)
         except AnalysisException as error:
-            stream = self.inlet.stream.name
             if error.getCondition() == "PATH_NOT_FOUND":
-                raise UserError("no-such-file", f'path "{self.path}" of stream "{stream}" does not exist') from None
+                raise no_such_path(self.path, self.inlet.stream.name) from None
             raise self.refused(error) from None
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             raise self.refused(error) from None
 
-    def refused(self, error: PySparkException) -> UserError:
-        said = str(error).splitlines()[0]
-        return UserError("source-failed", f'Spark cannot read the files of stream "{self.inlet.stream.name}"', detail=said)
+    def refused(self, error: Exception, files: Sequence[str] = ()) -> UserError:
+        stream, said = self.inlet.stream.name, str(error).splitlines()[0]
+        if len(files) == 1:
+            return UserError(
+                "source-failed", f'file "{unquote(files[0])}" of stream "{stream}" cannot be read', detail=said,
+                hint="Mend it or take it away; the others are read.",
+            )  # fmt: skip
+        return UserError("source-failed", f'Spark cannot read the files of stream "{stream}"', detail=said)
 
-    def read(self, paths: list[str]) -> DataFrame:
-        columns = ", ".join(f"{name(column.name)} {column.type}" for column in self.inlet.stream.columns)
-        if self.connector.format in SEES_CORRUPT:
-            columns += f", {CORRUPT} STRING"
-        options = {key: value for key, value in self.connector.options.items() if key != "path"}
-        reader = self.session.read.format(self.connector.format).options(**options).schema(columns)
-        if self.connector.format in SEES_CORRUPT:
-            reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
-        return reader.load(paths)
+    def ingest_each(self, files: list[str], clock: Clock) -> tuple[int, UserError | None]:
+        """Read files together, or, if one of them cannot be read, each by itself: it holds up no other."""
+        try:
+            return self.ingest(files, clock), None
+        except UserError as error:
+            if error.code not in OF_A_FILE or len(files) == 1:
+                return 0, error
+        taken, failed = 0, None
+        for file in files:
+            rows, problem = self.ingest_each([file], clock)
+            taken, failed = taken + rows, failed or problem
+        return taken, failed
 
     def ingest(self, files: list[str], clock: Clock) -> int:
         ranks = {file: self.read_before + position for position, file in enumerate(files)}
         try:
             with staging(self.inlet) as folder, self.inlet.together():
-                rows = self.in_order(self.read([pattern(file) for file in files]), ranks)
+                rows = self.in_order(self.reader.rows([unquote(file) for file in files]), ranks)
                 taken = staged(self.session, self.inlet, rows, folder, clock).take(clock)
                 read = {"read": files, "before": self.read_before + len(files)}
                 self.inlet.journal.record(self.subject, read)
-        except PySparkException as error:
-            raise self.refused(error) from None
+        except (PySparkException, Py4JError) as error:
+            raise self.refused(error, files) from None
         return taken
+
+    def unread(self) -> DataFrame:
+        """All files that have not been read, with the order of arrival of their rows. They count as read at once."""
+        files = sorted((file for file in self.listed() if file not in self.seen), key=unquote)
+        ranks = {file: self.read_before + position for position, file in enumerate(files)}
+        self.apply({"read": files, "before": self.read_before + len(files)})
+        return self.in_order(self.reader.rows([unquote(file) for file in files]), ranks)
 
     def in_order(self, rows: DataFrame, ranks: dict[str, int]) -> DataFrame:
         """The rows with their order of arrival: which file, which piece of it, which row of the piece, in 20, 15 and 28 bits."""
-        raw = CORRUPT if self.connector.format in SEES_CORRUPT else "CAST(NULL AS STRING)"
-        piece = f"CAST(_metadata.file_block_start DIV {PIECE_BYTES} AS BIGINT)"
-        within = f"(SHIFTLEFT({piece}, 28) | (MONOTONICALLY_INCREASING_ID() & {2**28 - 1}L))"
-        columns = [name(column) for column in self.inlet.stream.row_columns()]
-        located = rows.selectExpr(
-            *columns, f"{raw} AS _raw", f"{within} AS _within",
-            f"REGEXP_REPLACE(_metadata.file_path, '{LOCAL}', 'file:/') AS _file",
-        )  # fmt: skip
+        within = f"(SHIFTLEFT(CAST(_start DIV {PIECE_BYTES} AS BIGINT), 28) | (MONOTONICALLY_INCREASING_ID() & {2**28 - 1}L))"
+        columns = [*(name(column) for column in self.inlet.stream.row_columns()), CORRUPT, ROW]
+        located = rows.selectExpr(*columns, f"{within} AS _within", "_file")
         order = self.session.createDataFrame(list(ranks.items()), "_name STRING, _rank BIGINT")
         ranked = located.join(order.hint("broadcast"), located["_file"] == order["_name"], "left")
         rank = "COALESCE(_rank, CAST(RAISE_ERROR(CONCAT('a file that was not listed: ', _file)) AS BIGINT))"
-        return ranked.selectExpr(*columns, "_raw", f"SHIFTLEFT({rank} & {2**20 - 1}L, 43) | _within AS _s")
-
-
-def pattern(file: str) -> str:
-    """A file as Spark lists it, in the way in which Spark reads this one and no other."""
-    return re.sub(r"([{}\[\]*?\\])", r"\\\1", unquote(file))
+        return ranked.selectExpr(*columns, f"SHIFTLEFT({rank} & {2**20 - 1}L, 43) | _within AS _s")

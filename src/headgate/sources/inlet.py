@@ -7,7 +7,7 @@ and `_s` (order of arrival). The dead letters are a stream of their own, `LATE(s
     _reason      late | far-future | no-timestamp | before-origin | malformed
     _behind      by how many ticks it was late, or too far in the future
     _timestamp   its own
-    _raw         the text that could not be read
+    _raw         the row as text, if it could not be read or a file has it without a timestamp
     _t, _s       when it was found to be dead, as an instant of the stream; and the order of arrival
 
 A tuple's source is its value in the column after SOURCE BY, as text; none counts as the source "". Without SOURCE BY the stream
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -187,6 +187,12 @@ class Inlet:
             domain.origin, unlimited.closed if closed is None else closed, unlimited.ahead if ahead is None else ahead, first_open
         )
 
+    @property
+    def unheard(self) -> bool:
+        """Whether no tuple came yet and no heartbeat was given: dead letters are then stamped like the first tuple that comes."""
+        name = self.stream.name
+        return self.stream.domain is not None and self.heartbeats.limit(name) is None and self.heartbeats.references(name) is None
+
     def stamps(self, count: int, clock: Clock) -> Ticks:
         """The timestamps of rows that are stamped on entry: the order of arrival, or the date, which does not go back here."""
         if self.stamped == "latent":
@@ -250,18 +256,25 @@ class Inlet:
         return self.pushed(rows, clock)[TUPLE]
 
     def pushed(self, rows: Iterable[Any], clock: Clock) -> Counter[str]:
-        """The same; how many there were of each verdict."""
+        """Take rows from memory; how many there were of each verdict."""
         with self.together():
-            table, unread = self.rows.table(rows, self.arrivals)
+            return self.taken(*self.rows.table(rows, self.arrivals), clock)
+
+    def taken(self, table: pa.Table, unread: Unread, clock: Clock) -> Counter[str]:
+        """Take a table with the log's columns, and rows that could not be read; `_row`, if there, is the text of each row."""
+        with self.together():
             limits = self.limits(clock)
             if self.stamped != "external":
                 stamps = pa.array(self.stamps(table.num_rows, clock))
                 table = table.set_column(table.schema.get_field_index("_t"), "_t", stamps)
             found = verdicts(self.stream, table, limits)
+            own = ticks_of(table.column("_t").combine_chunks())[found == TUPLE]
+            if self.unheard and own.size:
+                limits = replace(limits, first_open=int(own.min()))
             letters = self._letters(table, found, limits)
             self.refuse(letters)
             self.bury(pa.concat_tables([letters, self._malformed(unread, limits)]))
-            self.log.append(table.filter(pa.array(found == TUPLE)))
+            self.log.append(table.filter(pa.array(found == TUPLE)).select(self.rows.schema.names).cast(self.rows.schema))
             counts = Counter(found.tolist()) + Counter(malformed=len(unread))
             self.took(counts, self._batch(table, found), table.num_rows + len(unread), clock)
         return counts
@@ -275,7 +288,7 @@ class Inlet:
             "_reason": pa.array(reasons, pa.string()),
             "_behind": behind(rows, promises(self.stream, rows), reasons, limits),
             "_timestamp": own.cast(self.dead_schema.field("_timestamp").type),
-            "_raw": pa.nulls(rows.num_rows, pa.string()),
+            "_raw": pa.nulls(rows.num_rows, pa.string()) if "_row" not in rows.column_names else _texts(rows["_row"], reasons),
             "_t": pa.array(np.full(rows.num_rows, limits.first_open), pa.int64()),
         }
         known = {name: rows[name] for name in rows.column_names} | extra
@@ -355,6 +368,11 @@ class Inlet:
             self.heartbeats.late(name, [arrivals.sources[position] for position in tardy.tolist()], batch.late[tardy])
         if batch.promises:
             self.heartbeats.punctuated_by(name, batch.promises, now_us)
+
+
+def _texts(rows: pa.ChunkedArray, reasons: Verdicts) -> pa.Array:
+    """The text of rows without a timestamp; the others have all that they say in their columns."""
+    return pc.if_else(pa.array(reasons == "no-timestamp"), rows.combine_chunks(), None)
 
 
 def _dead_schema(stream: Stream | Relation, schema: pa.Schema) -> pa.Schema:

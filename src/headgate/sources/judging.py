@@ -1,7 +1,8 @@
 """Judging a batch: one Spark job gives each row its verdict and writes the rows by it, ready for the log and the dead letters.
 
-In come rows with the stream's columns, `_raw` (their text if they could not be read, else null) and `_s` (order of arrival), from
-wherever Spark reads; out goes a `Staged` batch. Nothing counts yet: what is staged and not taken is as if it had never come.
+In come rows with the stream's columns, `_raw` (their text if they could not be read, else null), `_row` (their text, if it is
+at hand) and `_s` (order of arrival), from wherever Spark reads; out goes a `Staged` batch. Nothing counts yet: what is staged and
+not taken is as if it had never come. A dead letter that could not be read or has no timestamp has its row as text in `_raw`.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def staged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, c
     return batch
 
 
-def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None) -> DataFrame:
-    """The rows as the log or the dead letters keep them, each with its verdict; `stamp` is given on entry, if at all."""
+def stamped_rows(rows: DataFrame, inlet: Inlet, stamp: Tick | None = None) -> DataFrame:
+    """The rows with `_n` (put in or taken out), `_t` (when) and `_upto` (the heartbeat they carry); `stamp` is given on entry."""
     stream = inlet.stream
     if stream.timestamp is not None and stamp is None:
         instant = instant_sql(stream, stream.timestamp)
@@ -55,15 +56,23 @@ def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None
     if isinstance(stream, Relation) and stream.change is not None:
         known = ", ".join(f"'{word}', {value}L" for word, value in SIGNS.items())
         sign = f"ELEMENT_AT(MAP({known}), LOWER(CAST({name(stream.change)} AS STRING)))"
-    stamped = rows.selectExpr(
-        *columns, f"{sign} AS _n", f"{instant} AS _t", f"{promise_sql(stream, instant)} AS _upto", "_raw", "_s"
+    return rows.selectExpr(
+        *columns, f"{sign} AS _n", f"{instant} AS _t", f"{promise_sql(stream, instant)} AS _upto", "_raw", "_row", "_s"
     )
-    judged = stamped.selectExpr("*", f"{verdict_sql(stream, limits)} AS _verdict")
+
+
+def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None) -> DataFrame:
+    """The rows as the log or the dead letters keep them, each with its verdict."""
+    stream = inlet.stream
+    columns = [name(column) for column in stream.row_columns()]
+    judged = stamped_rows(rows, inlet, stamp).selectExpr("*", f"{verdict_sql(stream, limits)} AS _verdict")
     dead = f"_verdict <> '{TUPLE}'"
     own = "TIMESTAMP_MICROS(_t)" if stream.domain is TimeDomain.TIMESTAMP else "_t"
+    whole = f"COALESCE(_raw, _row, TO_JSON(STRUCT({', '.join(columns)})))"
+    text = f"CASE WHEN _verdict IN ('malformed', 'no-timestamp') THEN {whole} END"
     return judged.selectExpr(
         *columns, *(["_n"] if isinstance(stream, Relation) else []),
         f"IF({dead}, _verdict, NULL) AS _reason", f"{behind_sql(limits)} AS _behind",
-        f"IF({dead}, {own}, NULL) AS _timestamp", "_raw", f"IF({dead}, {limits.first_open}, _t) AS _t", "_s",
+        f"IF({dead}, {own}, NULL) AS _timestamp", f"{text} AS _raw", f"IF({dead}, {limits.first_open}, _t) AS _t", "_s",
         *(["_upto"] if sends_heartbeats(stream) else []), "_verdict",
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """From the columns of a streaming source to those of the stream, as SQL: by name with a cast, or decoded from `value`.
 
-A row that does not fit is not lost: its text stands in `_raw`, and the verdict calls it malformed.
+A row that does not fit is not lost: its text stands in `_raw`, and the verdict calls it malformed. Where the text of a row is at
+hand, it stands in `_row` as well, for rows that can be read and have no timestamp.
 
     SELECT _decoded.sensor, _decoded.celsius, CASE ... END AS _raw
     FROM (SELECT FROM_JSON(_text, 'sensor STRING, celsius DOUBLE, _raw STRING', MAP(...)) AS _decoded, _text FROM ...)
@@ -10,7 +11,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -21,6 +23,8 @@ from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
 
 CORRUPT = "_raw"
+ROW = "_row"
+NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 AVRO = {
     "BOOLEAN": "boolean", "TINYINT": "int", "SMALLINT": "int", "INT": "int", "BIGINT": "long", "FLOAT": "float",
     "DOUBLE": "double", "STRING": "string", "BINARY": "bytes", "DATE": {"type": "int", "logicalType": "date"},
@@ -30,40 +34,50 @@ AVRO = {
 """Types of columns as Spark itself writes them to Avro."""
 
 
-def with_columns(rows: DataFrame, inlet: Inlet, payload: Connector | None) -> DataFrame:
-    """The stream's columns and `_raw`, from the rows as the source has them."""
-    match payload.format if payload is not None else None:
-        case None:
-            return _by_name(rows, inlet)
-        case "avro":
-            return _from_avro(rows, inlet, payload.options if payload is not None else {})
-        case _:
-            assert payload is not None
-            return _from_text(rows, inlet, payload)
+def with_columns(rows: DataFrame, inlet: Inlet, payload: Connector | None, kept: Mapping[str, str] = NOTHING_MORE) -> DataFrame:
+    """The stream's columns, `_raw` and `_row`, from the rows as the source has them; and the columns to be `kept`, by name."""
+    if payload is None:
+        return by_name(rows, inlet, kept)
+    value = _value(rows, inlet)
+    others = [f"{expression} AS {column}" for column, expression in kept.items()]
+    if payload.format == "avro":
+        return _from_avro(rows, inlet, payload.options)
+    if payload.format == "csv" and next((v for k, v in payload.options.items() if k.lower() == "header"), "").lower() == "true":
+        raise UserError(
+            "bad-option", f'the values of stream "{inlet.stream.name}" are CSV, one line each, and have no header',
+            detail="The fields of a value are the columns of the stream, in their order.", hint="Leave 'header' out.",
+        )  # fmt: skip
+    return decoded(rows.selectExpr(f"{value} AS _text", *others), inlet, payload.format, payload.options, list(kept))
 
 
-def _by_name(rows: DataFrame, inlet: Inlet) -> DataFrame:
-    """A value that is there and cannot be cast makes the row malformed; so one bad row does not stop the stream."""
+def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MORE) -> DataFrame:
+    """Columns by name, whatever their case. A value that is there and cannot be cast makes the row malformed; so one bad row does
+    not stop the stream.
+    """
     sparks = _schema(rows, inlet)
     selected, failed = [], []
+    own_columns = [field.name for field in rows.schema.fields if field.name not in (CORRUPT, "_metadata")]
+    instant = "FALSE"
     for column in inlet.stream.columns:
         field = next((field for field in rows.schema.fields if field.name.lower() == column.name.lower()), None)
         if field is None:
-            known = [field.name for field in rows.schema.fields if field.name != CORRUPT]
             raise UserError(
                 "no-such-column", f'column "{column.name}" of stream "{inlet.stream.name}" does not exist in its source',
-                detail=f"Its columns are {quoted(known)}.", hint=nearest(column.name, known) or _hint(known),
+                detail=f"Its columns are {quoted(own_columns)}.", hint=nearest(column.name, own_columns) or _hint(own_columns),
             )  # fmt: skip
         own = name(field.name)
+        instant = f"{own} IS NULL" if column.name == inlet.stream.timestamp else instant
         if field.dataType == sparks[column.name].dataType:
             selected.append(f"{own} AS {name(column.name)}")
         else:
             selected.append(f"TRY_CAST({own} AS {column.type}) AS {name(column.name)}")
             failed.append(f"({own} IS NOT NULL AND TRY_CAST({own} AS {column.type}) IS NULL)")
-    reasons = [CORRUPT] if CORRUPT in rows.columns else []
-    if failed:
-        reasons.append(f"IF({' OR '.join(failed)}, TO_JSON(STRUCT(*)), NULL)")
-    return rows.selectExpr(*selected, f"COALESCE({', '.join([*reasons, 'CAST(NULL AS STRING)'])}) AS {CORRUPT}")
+    whole = f"TO_JSON(STRUCT({', '.join(map(name, own_columns))}))"
+    unfit = f"IF({' OR '.join(failed)}, {whole}, NULL)" if failed else "CAST(NULL AS STRING)"
+    of_text = CORRUPT in rows.columns
+    raw = f"COALESCE({CORRUPT}, {unfit}) AS {CORRUPT}" if of_text else f"{unfit} AS {CORRUPT}"
+    row = f"IF({instant}, {whole}, NULL) AS {ROW}" if of_text else f"CAST(NULL AS STRING) AS {ROW}"
+    return rows.selectExpr(*selected, raw, row, *(f"{expression} AS {column}" for column, expression in kept.items()))
 
 
 def _hint(known: list[str]) -> str:
@@ -87,27 +101,54 @@ def _value(rows: DataFrame, inlet: Inlet) -> str:
     return "CAST(value AS STRING)"
 
 
-def _from_text(rows: DataFrame, inlet: Inlet, payload: Connector) -> DataFrame:
-    """JSON or CSV, one record a value. Spark would take the first of several in an array and say nothing of the others."""
-    text = _value(rows, inlet)
-    options = {**payload.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+def decoded(rows: DataFrame, inlet: Inlet, format: str, options: Mapping[str, str], kept: list[str]) -> DataFrame:
+    """From `_text`: JSON or CSV, one record each. Spark would take the first of several in an array and pass over the others."""
+    declared = inlet.stream.row_columns()
     schema = f"{_declared(inlet.stream.columns)}, {CORRUPT} STRING"
-    decoded = f"FROM_{payload.format.upper()}(_text, {literal(schema)}, {_map(options)}) AS _decoded"
-    several = "WHEN _text RLIKE '^\\\\s*\\\\[' THEN _text" if payload.format == "json" else ""
+    permissive = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+
+    def from_text(text: str) -> str:
+        return f"FROM_{format.upper()}({text}, {literal(schema)}, {_map(permissive)})"
+
+    found = rows.selectExpr(f"{from_text('_text')} AS _decoded", "_text", *kept)
+    several = ""
+    if format == "json":
+        several = "WHEN _text RLIKE '^\\\\s*\\\\[' THEN _text"
+        found = _respelled(found, declared, from_text, kept)
     raw = f"CASE WHEN _decoded IS NULL THEN COALESCE(_text, '') {several} ELSE _decoded.{CORRUPT} END AS {CORRUPT}"
-    columns = [f"_decoded.{name(column)}" for column in inlet.stream.row_columns()]
-    return rows.selectExpr(f"{text} AS _text").selectExpr(decoded, "_text").selectExpr(*columns, raw)
+    columns = [f"_decoded.{name(column)}" for column in declared]
+    return found.selectExpr(*columns, raw, f"_text AS {ROW}", *kept)
+
+
+def _respelled(found: DataFrame, declared: Sequence[str], from_text: Callable[[str], str], kept: list[str]) -> DataFrame:
+    """Keys of JSON count without case, as names of columns do elsewhere; one that is spelled exactly goes before others.
+
+    Spark compares them with their case. So an object in which a column is null is looked at once more: a key that is spelled
+    otherwise than its column is spelled like it, and the object decoded again. An object with two such keys for one column is
+    malformed.
+    """
+    null = " OR ".join(f"_decoded.{name(column)} IS NULL" for column in declared)
+    names = f"ARRAY({', '.join(map(literal, declared))})"
+    spelled = f"MAP({', '.join(f'{literal(column.lower())}, {literal(column)}' for column in declared)})"
+    keys = "JSON_OBJECT_KEYS(_text)"
+    other = f"""IF({null}, FILTER({keys}, key -> MAP_CONTAINS_KEY({spelled}, LOWER(key)) AND NOT ARRAY_CONTAINS({names}, key)
+        AND NOT ARRAY_CONTAINS({keys}, {spelled}[LOWER(key)])), NULL) AS _other"""
+    renamed = f"""TO_JSON(TRANSFORM_KEYS(TRY_CAST(TRY_PARSE_JSON(_text) AS MAP<STRING, VARIANT>),
+        (key, value) -> IF(ARRAY_CONTAINS(_other, key), {spelled}[LOWER(key)], key)))"""
+    ambiguous = "SIZE(ARRAY_DISTINCT(TRANSFORM(_other, key -> LOWER(key)))) < SIZE(_other)"
+    again = f"""CASE WHEN _other IS NULL OR SIZE(_other) = 0 THEN _decoded WHEN {ambiguous} THEN NULL
+        ELSE {from_text(renamed)} END AS _decoded"""
+    return found.selectExpr("_decoded", "_text", other, *kept).selectExpr(again, "_text", *kept)
 
 
 def _from_avro(rows: DataFrame, inlet: Inlet, options: Mapping[str, str]) -> DataFrame:
     """Spark gives a record of nothing but nulls for what is no record of the schema."""
-    _value(rows, inlet)
     schema = next((value for key, value in options.items() if key.lower() == "avroschema"), None) or avro_schema(inlet)
     others = {key: value for key, value in options.items() if key.lower() != "avroschema"} | {"mode": "PERMISSIVE"}
-    decoded = rows.selectExpr(f"FROM_AVRO(value, {literal(schema)}, {_map(others)}) AS _decoded", "BASE64(value) AS _text")
-    fields = decoded.selectExpr("_decoded.*").columns
+    records = rows.selectExpr(f"FROM_AVRO(value, {literal(schema)}, {_map(others)}) AS _decoded", "BASE64(value) AS _text")
+    fields = records.selectExpr("_decoded.*").columns
     nothing = " AND ".join(f"_decoded.{name(field)} IS NULL" for field in fields)
-    return _by_name(decoded.selectExpr("_decoded.*", f"IF({nothing}, COALESCE(_text, ''), NULL) AS {CORRUPT}"), inlet)
+    return by_name(records.selectExpr("_decoded.*", f"IF({nothing}, COALESCE(_text, ''), NULL) AS {CORRUPT}"), inlet)
 
 
 def avro_schema(inlet: Inlet) -> str:

@@ -61,6 +61,9 @@ class Staged:
     def take(self, clock: Clock, name: str | None = None) -> int:
         """Move the rows to the log and the dead letters; returns how many are tuples. Their chunks are called by the name."""
         batch, counts = self.batch(), self.counts()
+        if self.inlet.unheard and batch.arrivals.total:
+            for file in self.letters():
+                _stamp(file, int(batch.arrivals.smallest.min()))
         self.inlet.dead.adopt(self.letters())
         chunks = self.inlet.log.adopt(self.files.get(TUPLE, []), name)
         self.inlet.took(counts, batch, counts.total(), clock)
@@ -137,6 +140,17 @@ class Staged:
         spoken = ", ".join(f"'{verdict}'" for verdict in (TUPLE, LATE, HEARTBEAT))
         staged = self.session.read.schema(schema).parquet(address(self.directory)).where(f"_verdict IN ({spoken})")
         return staged.selectExpr(f"COALESCE({own}, _t) AS own", "_upto", "_verdict", *more)
+
+
+def _stamp(file: Path, instant: Tick) -> None:
+    """Give all dead letters of a file the same instant."""
+    letters = pq.ParquetFile(file)
+    place, staged = letters.schema_arrow.get_field_index("_t"), file.with_suffix(".stamped")
+    with pq.ParquetWriter(staged, letters.schema_arrow) as writer:
+        for rows in letters.iter_batches():
+            stamps = pa.array(np.full(rows.num_rows, instant), pa.int64())
+            writer.write_batch(rows.set_column(place, letters.schema_arrow.field(place), stamps))
+    staged.rename(file)
 
 
 def _of_runs(rows: int, ranges: list[tuple[int, int]], places: list[tuple[int, int]]) -> Arrivals:

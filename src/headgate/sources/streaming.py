@@ -28,7 +28,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.catalog import Connector
 from headgate.cql.readers import SOURCES
-from headgate.delta.sql import name
 from headgate.errors import UserError, nearest
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.log.checksum import synced, writing
@@ -36,10 +35,11 @@ from headgate.runtime import connectors
 from headgate.runtime.session import over_connect, own
 from headgate.runtime.staging import address
 from headgate.sinks.retry import BackOff
-from headgate.sources.files import FILES, FILES_A_JOB, SEES_CORRUPT
+from headgate.sources.files import FILES_A_JOB
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import staged, staging
-from headgate.sources.payload import CORRUPT, with_columns
+from headgate.sources.payload import with_columns
+from headgate.sources.reading import FILES, FileReader
 
 EVERY = "100 milliseconds"
 """How often Spark looks for new rows when there were none."""
@@ -60,6 +60,8 @@ OF_FILE_STREAMS = (
     "maxcachedfiles", "discardcachedinputratio",
 )  # fmt: skip
 """Options that only Spark's own stream of files has: naming one of them asks for it."""
+
+ANY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 
 PIECE = 2**26
 """Rows of one task of a batch are told apart by their order of arrival up to this many."""
@@ -141,6 +143,8 @@ class StreamingSource:
         self.inlet = inlet
         self.connector = connector
         self.checkpoint = checkpoint_directory / inlet.folder
+        self.files = FileReader(self.session, inlet, connector) if connector.format in FILES else None
+        """Reads the files that Spark's stream has found: by name, as elsewhere."""
         self.rows = self.read()
         self.wake = wake
         self._query: StreamingQuery | None = None
@@ -149,17 +153,14 @@ class StreamingSource:
         self._error: UserError | None = None
 
     def read(self) -> DataFrame:
-        """The stream's columns and `_raw`; nothing is read yet, but what Spark refuses is known."""
+        """The stream's columns, `_raw` and `_row`; of files only their paths. Nothing is read yet; but Spark refuses here."""
         given = {option.lower() for option in self.connector.options}
         defaults = {key: value for key, value in DEFAULTS.get(self.connector.format, {}).items() if key.lower() not in given}
         try:
-            reader = self.session.readStream.format(self.connector.format).options(**defaults, **self.connector.options)
-            if self.connector.format in FILES:
-                columns = ", ".join(f"{name(column.name)} {column.type}" for column in self.inlet.stream.columns)
-                sees = self.connector.format in SEES_CORRUPT
-                reader = reader.schema(f"{columns}, {CORRUPT} STRING" if sees else columns)
-                reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT) if sees else reader
-            return with_columns(reader.load(), self.inlet, self.connector.payload)
+            reader = self.session.readStream.options(**defaults, **self.connector.options)
+            if self.files is not None:
+                return reader.format("binaryFile").schema(ANY_FILE).load().select("path")
+            return with_columns(reader.format(self.connector.format).load(), self.inlet, self.connector.payload)
         except (PySparkException, Py4JError) as error:
             raise self.refused(error) from None
 
@@ -265,11 +266,13 @@ class StreamingSource:
                 with staging(inlet) as folder, inlet.together():
                     order = inlet.position.get("order", 0)
                     place = f"{order}L + SPARK_PARTITION_ID() * {PIECE}L + (MONOTONICALLY_INCREASING_ID() & {2**33 - 1}L)"
+                    if self.files is not None:
+                        rows = self.files.rows([found.path for found in rows.collect()])
                     judged = staged(self.session, inlet, rows.selectExpr("*", f"{place} AS _s"), folder, clock)
                     last = judged.last()
                     inlet.position |= {"batch": batch, "order": order if last is None else last + 1}
                     taken = judged.take(clock, f"batch-{batch:012d}")
-            except PySparkException as error:
+            except (PySparkException, Py4JError) as error:
                 self.stop()
                 raise self._failed(error, clock) from None
         handover.taken()

@@ -1,0 +1,176 @@
+"""Files to rows: the columns that a stream declares, taken by name from files of any format.
+
+Formats know the names of their columns in different ways:
+
+    csv with a header       by the first line of each file; files with different headers are read apart
+    csv without a header    not at all: the columns are those of the stream, in their order
+    parquet, orc, avro      by the schema of each file; files with different schemas are read apart
+    json                    by the keys of each object, read as text so that a row that does not fit is there as a whole
+    xml                     by the tags of each row
+    text                    one column, `value`
+
+Names count without case, as in Spark. What else stands in a file is passed over. A column that a file does not have is an error,
+unless the option `mergeSchema` says that it is null there; an object of JSON or a row of XML may leave out whatever is null.
+Out come the stream's columns, `_raw` and `_row` as `payload` says, `_file` (as Spark names it) and `_start` (where in its file
+the piece begins in which the row stands).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+from headgate.catalog import Connector
+from headgate.cql.readers import FILES as FILES
+from headgate.delta.sql import name
+from headgate.errors import UserError, nearest, quoted
+from headgate.sources.inlet import Inlet
+from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, with_columns
+
+LOCAL = "^file:/+"
+"""Spark writes local files with one slash in one place and with three in another."""
+
+KEPT = {"_file": f"REGEXP_REPLACE(_metadata.file_path, '{LOCAL}', 'file:/')", "_start": "_metadata.file_block_start"}
+
+ARRAY = "'^\\\\s*\\\\['"
+RECORDS = f"""EXPLODE(CASE WHEN value RLIKE {ARRAY} THEN
+    COALESCE(TRANSFORM(TRY_CAST(TRY_PARSE_JSON(value) AS ARRAY<VARIANT>), one -> TO_JSON(one)), ARRAY(value))
+    ELSE ARRAY(value) END) AS _text"""
+"""A line of JSON is an object, or an array of objects."""
+
+
+class FileReader:
+    def __init__(self, session: SparkSession, inlet: Inlet, connector: Connector) -> None:
+        self.session = session
+        self.inlet = inlet
+        self.format = connector.format
+        self.payload = connector.payload
+        self.options = {key: value for key, value in connector.options.items() if key.lower() != "path"}
+        self.said = {key.lower(): value for key, value in self.options.items()}
+        if self.payload is not None and (self.format != "text" or self.payload.format == "avro"):
+            raise UserError(
+                "no-source", f"the values of {self.format} files cannot be decoded as {self.payload.format}",
+                detail="Of files, VALUE AS decodes lines of text, as json or csv.", hint=f"FROM {self.payload.format}",
+            )  # fmt: skip
+
+    def listed(self, path: str) -> list[str]:
+        """The files below a path, as Spark names them."""
+        return [re.sub(LOCAL, "file:/", file) for file in self._reader("text").load(path).inputFiles()]
+
+    def rows(self, paths: list[str]) -> DataFrame:
+        """All rows of these files."""
+        alike: dict[str, list[str]] = {}
+        for path in paths:
+            alike.setdefault(self._kind(path), []).append(path)
+        frames = [self._read(group) for group in alike.values()]
+        if not frames:
+            columns = ", ".join(f"{name(column.name)} {column.type}" for column in self.inlet.stream.columns)
+            return self.session.createDataFrame([], f"{columns}, {CORRUPT} STRING, {ROW} STRING, _file STRING, _start BIGINT")
+        return reduce(lambda one, other: one.unionAll(other), frames)
+
+    def _kind(self, path: str) -> str:
+        """Equal for files with the same columns, as far as a glance shows it: so Spark need not be asked of every file."""
+        local = Path(re.sub(LOCAL, "/", path))
+        match self.format:
+            case "csv" if self.header and not {"comment", "multiline", "encoding", "charset"} & self.said.keys():
+                return _first_line(local) or path
+            case "parquet":
+                try:
+                    return str(pq.read_schema(local).remove_metadata())
+                except (OSError, pa.ArrowException):
+                    return path
+            case "csv" if self.header:
+                return path
+            case "orc" | "avro":
+                return path
+            case _:
+                return ""
+
+    @property
+    def header(self) -> bool:
+        return self.said.get("header", "").lower() == "true"
+
+    def _read(self, paths: list[str]) -> DataFrame:
+        patterns = [pattern(path) for path in paths]
+        match self.format:
+            case "json":
+                return self._json(patterns)
+            case "text":
+                rows = self._reader("text").load(patterns)
+                return with_columns(rows, self.inlet, self.payload, KEPT)
+            case "csv" if not self.header:
+                return self._declared(patterns)
+            case "xml":
+                return self._declared(patterns)
+            case "csv":
+                return self._csv(patterns, paths[0])
+            case _:
+                return self._named(self._reader().load(patterns), paths[0])
+
+    def _reader(self, format: str | None = None) -> DataFrameReader:
+        return self.session.read.format(format or self.format).options(**self.options)
+
+    def _json(self, patterns: list[str]) -> DataFrame:
+        whole = self.said.get("multiline", "").lower() == "true"
+        lines = self._reader("text").option("wholetext", whole).load(patterns)
+        kept = [f"{expression} AS {column}" for column, expression in KEPT.items()]
+        encoding = self.said.get("encoding", self.said.get("charset", "UTF-8"))
+        if encoding.upper() not in ("UTF-8", "UTF8"):
+            lines = lines.selectExpr(f"DECODE(CAST(value AS BINARY), '{encoding}') AS value", *kept)
+            kept = list(KEPT)
+        records = lines.where("TRIM(value) <> ''").selectExpr(RECORDS, *kept)
+        return decoded(records, self.inlet, "json", self.options, list(KEPT))
+
+    def _declared(self, patterns: list[str]) -> DataFrame:
+        """By the columns of the stream; what does not fit them comes as text."""
+        columns = ", ".join(f"{name(column.name)} {column.type}" for column in self.inlet.stream.columns)
+        return by_name(self._permissive(columns, patterns), self.inlet, KEPT)
+
+    def _csv(self, patterns: list[str], path: str) -> DataFrame:
+        header = self._reader().option("inferSchema", "false").load(patterns[0]).columns
+        types = {column.name.lower(): column.type for column in self.inlet.stream.columns}
+        columns = ", ".join(f"{name(column)} {types.get(column.lower(), 'STRING')}" for column in header)
+        if not header:  # an empty file
+            return self._declared(patterns)
+        return self._named(self._permissive(columns, patterns), path)
+
+    def _permissive(self, columns: str, patterns: list[str]) -> DataFrame:
+        reader = self._reader().schema(f"{columns}, {CORRUPT} STRING").option("mode", "PERMISSIVE")
+        return reader.option("columnNameOfCorruptRecord", CORRUPT).load(patterns)
+
+    def _named(self, rows: DataFrame, path: str) -> DataFrame:
+        known = [column for column in rows.columns if column != CORRUPT]
+        there = {column.lower() for column in known}
+        missing = [column.name for column in self.inlet.stream.columns if column.name.lower() not in there]
+        if missing and self.said.get("mergeschema", "").lower() != "true":
+            raise UserError(
+                "no-such-column", f'column "{missing[0]}" of stream "{self.inlet.stream.name}" does not exist in file "{path}"',
+                detail=f"Its columns are {quoted(known)}. It is not read.",
+                hint=nearest(missing[0], known) or "'mergeSchema' = 'true' among the OPTIONS takes it as null.",
+            )  # fmt: skip
+        types = {column.name: column.type for column in self.inlet.stream.columns}
+        absent = [f"CAST(NULL AS {types[column]}) AS {name(column)}" for column in missing]
+        return by_name(rows.selectExpr("*", *absent, "_metadata") if absent else rows, self.inlet, KEPT)
+
+
+def _first_line(path: Path) -> str:
+    """The first line of a local file that is not compressed; nothing if that is not the whole header."""
+    if path.suffix in (".gz", ".bz2", ".lz4", ".snappy", ".deflate", ".zst", ".xz", ".zip"):
+        return ""
+    try:
+        with path.open("rb") as file:
+            line = file.readline(2**16)
+    except OSError:
+        return ""
+    whole = line.endswith(b"\n") and line.count(b'"') % 2 == 0
+    return line.decode("latin-1").strip() if whole else ""
+
+
+def pattern(path: str) -> str:
+    """A path in the way in which Spark reads this file and no other."""
+    return re.sub(r"([{}\[\]*?\\])", r"\\\1", path)
