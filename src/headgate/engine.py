@@ -751,7 +751,7 @@ class Engine:
     def worst(self, stream: str) -> timedelta | int | None:
         """By how much the latest of the late tuples that are kept was late; None if there is none."""
         inlet = self._inputs.inlet(stream)
-        kept = (pq.ParquetFile(chunk.path).read(["_reason", "_behind"]) for chunk in inlet.dead.chunks)
+        kept = (chunk.table(["_reason", "_behind"]) for chunk in inlet.dead.chunks)
         found = [pc.max(one.filter(pc.equal(one["_reason"], "late"))["_behind"]).as_py() for one in kept]
         most = max((ticks for ticks in found if ticks is not None), default=None)
         return timedelta(microseconds=most) if most is not None and inlet.stream.domain is TimeDomain.TIMESTAMP else most
