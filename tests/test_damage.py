@@ -6,7 +6,9 @@ with PyArrow where Spark would read. `test_recovery` has a few of these on Spark
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -343,4 +345,30 @@ def test_damage_is_not_merged_away(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         log.append(rows(random, 5))
     log.compact()
     assert [part.rows for part in log.chunks] == [5, 5, 20], "what lies behind it is merged"
+    journal.close()
+
+
+def test_what_does_not_come_to_count_takes_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is nearly full has room for a file, and none for the line that would make it count."""
+    monkeypatch.setattr(logs, "MERGE_AT", 3)
+    journal = Journal(tmp_path)
+    log = Log(tmp_path / "streams" / "s", journal)
+    journal.read()
+    random = Random(1)
+    for _ in range(3):
+        log.append(rows(random, 5))
+    there = sorted(log.directory.iterdir())
+
+    def full(text: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    staging = staged(tmp_path, rows(random, 3))
+    with monkeypatch.context() as patched:
+        patched.setattr(journal, "_write", full)
+        for attempt in (log.compact, lambda: log.append(rows(random, 5)), lambda: log.adopt([staging])):
+            with pytest.raises(UserError, match="disk-failed"):
+                attempt()
+            assert sorted(log.directory.iterdir()) == there
+    log.compact()
+    assert [part.rows for part in log.chunks] == [15]
     journal.close()

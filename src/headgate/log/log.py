@@ -119,10 +119,14 @@ class Log:
 
     def _take(self, chunks: list[Chunk]) -> None:
         if self.journal.durable:
-            with writing(self.directory):
-                for chunk in chunks:
-                    synced(chunk.path)
-                synced(self.directory)
+            try:
+                with writing(self.directory):
+                    for chunk in chunks:
+                        synced(chunk.path)
+                    synced(self.directory)
+            except UserError:
+                _delete(chunks)
+                raise
         self.journal.record(self.subject, {"add": list(map(_listed, chunks))}, undo=lambda: _delete(chunks))
 
     # reading
@@ -194,7 +198,8 @@ class Log:
         low, high = min(chunk.low for chunk in run), max(chunk.high for chunk in run)
         merged = sized(Chunk(path, sum(chunk.rows for chunk in run), low, high))
         gone = [chunk.path.name for chunk in run]
-        self.journal.record(self.subject, {"add": [_listed(merged)], "drop": gone, "merged": True})
+        what = {"add": [_listed(merged)], "drop": gone, "merged": True}
+        self.journal.record(self.subject, what, undo=lambda: _delete([merged]))
         _delete(run)
 
     def _path(self) -> Path:

@@ -354,7 +354,8 @@ class Executor:
                         synced(file)
         rows = sum(chunk.rows for chunk in chain.from_iterable(written.values()))
         what = {"since": fragment.after, "version": self.version + 1, "synopses": listed_synopses(target, written)}
-        self.journal.record(self.subject, {**what, "synopsis_rows": rows, "shapes": self.shapes()})
+        undo = lambda: shutil.rmtree(target, ignore_errors=True)  # noqa: E731
+        self.journal.record(self.subject, {**what, "synopsis_rows": rows, "shapes": self.shapes()}, undo=undo)
         self.drop_old_synopses()
 
     def restart(self) -> None:
