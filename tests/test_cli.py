@@ -176,3 +176,12 @@ def test_the_version_of_java_without_starting_it(tmp_path: Path, monkeypatch: py
     assert session.java_version() == 21
     (tmp_path / "release").write_text("nothing")
     assert session.java_version() == 8
+
+
+def test_sessions_of_another_time_zone_are_refused() -> None:
+    for zone in ("UTC", "Etc/UTC", "GMT", "Z", "+00:00", "UTC+0", "Etc/GMT"):
+        session.check_zone(zone)
+    for zone in ("Europe/Berlin", "+01:00", "Europe/London", "GMT+1", "America/New_York"):
+        with pytest.raises(UserError, match="not-utc") as refused:
+            session.check_zone(zone)
+        assert f"FROM_UTC_TIMESTAMP(at, '{zone}')" in refused.value.hint

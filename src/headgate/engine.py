@@ -58,7 +58,7 @@ from headgate.runtime.loop import Epoch, Loop
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.query import RunningQuery
 from headgate.runtime.replay import ReplayClock, date_us, histories
-from headgate.runtime.session import started
+from headgate.runtime.session import check_zone, started
 from headgate.runtime.staging import fresh_folder, on_files
 from headgate.runtime.statements import Statement, Statements
 from headgate.runtime.trouble import Trouble
@@ -89,6 +89,7 @@ class Engine:
     ) -> None:
         """An engine with a directory remembers: another one there goes on where this one was, however it ended."""
         self.spark = spark or started()
+        check_zone(str(self.spark.conf.get("spark.sql.session.timeZone")))
         self.catalog = Catalog()
         self.clock = EngineClock(clock or SystemClock())
         self._temporary = directory is None

@@ -16,7 +16,7 @@ from headgate.heartbeat.clock import EngineClock
 from headgate.heartbeat.manager import Heartbeats
 from headgate.log.journal import Fact, Journal
 from headgate.log.log import Log
-from headgate.runtime.session import let_go
+from headgate.runtime.session import columns_of, let_go
 from headgate.runtime.staging import fresh_folder
 from headgate.sources.files import FileSource
 from headgate.sources.inlet import Inlet
@@ -98,12 +98,12 @@ class Inputs:
         """What the log of a stream or relation holds, as Spark has it; the same of a stream's dead letters."""
         columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
         sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
-        schema = self.spark.createDataFrame([], f"{columns}{sign}, _t BIGINT, _s BIGINT").schema
+        schema = columns_of(self.spark, f"{columns}{sign}, _t BIGINT, _s BIGINT")
         self.schemas[stream.name] = schema
         if isinstance(stream, Stream):
             late = self.catalog.late_of(stream)
             letters = ", ".join(f"{name(column.name)} {column.type}" for column in late.columns)
-            self.schemas[late.name] = self.spark.createDataFrame([], f"{letters}, _t BIGINT, _s BIGINT").schema
+            self.schemas[late.name] = columns_of(self.spark, f"{letters}, _t BIGINT, _s BIGINT")
         return schema
 
     # reading

@@ -22,6 +22,7 @@ from typing import cast
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from headgate.errors import UserError
 from headgate.runtime import connectors
@@ -167,6 +168,25 @@ def _on_loopback(master: str) -> bool:
 def over_connect(session: SparkSession) -> bool:
     """Whether the session is a client of a Spark Connect server, which has no `sparkContext`."""
     return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def check_zone(zone: str) -> None:
+    """Dates are computed in UTC: refuse a session that would lead its user to expect those of another zone."""
+    if re.fullmatch(r"(Etc/)?(UTC|UCT|GMT|Zulu|Universal|Greenwich|Z|GMT0)|((UTC|GMT)?[+-]0{1,2}(:?00)?)", zone, re.IGNORECASE):
+        return
+    raise UserError(
+        "not-utc", f'the time zone of this Spark session is "{zone}", and headgate computes in UTC',
+        detail="Timestamps without a zone, HOUR(at), TO_DATE(at), DATE_TRUNC and slides would be others than the session says.",
+        hint="spark.conf.set('spark.sql.session.timeZone', 'UTC'), perhaps in spark.newSession(); in CQL, "
+        f"FROM_UTC_TIMESTAMP(at, '{zone}') gives the time of day there.",
+    )  # fmt: skip
+
+
+def columns_of(session: SparkSession, ddl: str) -> StructType:
+    """Columns as Spark has them. An empty frame would tell as well, but takes long in a session that has just been started."""
+    if over_connect(session):
+        return session.createDataFrame([], ddl).schema
+    return cast("StructType", StructType.fromDDL(ddl))
 
 
 def elsewhere(session: SparkSession) -> bool:

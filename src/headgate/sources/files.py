@@ -23,10 +23,13 @@ from headgate.heartbeat.clock import Clock
 from headgate.runtime.session import own
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import staged, staging
-from headgate.sources.payload import CORRUPT, ROW
+from headgate.sources.payload import CORRUPT, ROW, literal
 from headgate.sources.reading import FileReader
 
 FILES_A_JOB = 1_000
+FEW_FILES = 8
+"""Up to here their order is written into the statement; a join would take longer than all the rest of a small batch."""
+
 PIECE_BYTES = 2**20
 """No file is cut into pieces smaller than this, so that where a piece begins tells its number apart from all others'."""
 
@@ -152,7 +155,12 @@ class FileSource:
         within = f"(SHIFTLEFT(CAST(_start DIV {PIECE_BYTES} AS BIGINT), 28) | (MONOTONICALLY_INCREASING_ID() & {2**28 - 1}L))"
         columns = [*(name(column) for column in self.inlet.stream.row_columns()), CORRUPT, ROW]
         located = rows.selectExpr(*columns, f"{within} AS _within", "_file")
-        order = self.session.createDataFrame(list(ranks.items()), "_name STRING, _rank BIGINT")
-        ranked = located.join(order.hint("broadcast"), located["_file"] == order["_name"], "left")
-        rank = "COALESCE(_rank, CAST(RAISE_ERROR(CONCAT('a file that was not listed: ', _file)) AS BIGINT))"
+        unlisted = "CAST(RAISE_ERROR(CONCAT('a file that was not listed: ', _file)) AS BIGINT)"
+        if len(ranks) <= FEW_FILES:
+            ranked, rank = located, " ".join(f"WHEN _file = {literal(file)} THEN {rank}L" for file, rank in ranks.items())
+            rank = f"CASE {rank} ELSE {unlisted} END" if ranks else unlisted
+        else:
+            order = self.session.createDataFrame(list(ranks.items()), "_name STRING, _rank BIGINT")
+            ranked = located.join(order.hint("broadcast"), located["_file"] == order["_name"], "left")
+            rank = f"COALESCE(_rank, {unlisted})"
         return ranked.selectExpr(*columns, f"SHIFTLEFT({rank} & {2**20 - 1}L, 43) | _within AS _s")

@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from headgate.catalog import Column, Connector
 from headgate.delta.sql import name
 from headgate.errors import UserError, nearest, quoted
+from headgate.runtime.session import columns_of
 from headgate.sources.inlet import Inlet
 
 CORRUPT = "_raw"
@@ -54,7 +54,7 @@ def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MOR
     """Columns by name, whatever their case. A value that is there and cannot be cast makes the row malformed; so one bad row does
     not stop the stream.
     """
-    sparks = _schema(rows, inlet)
+    sparks = columns_of(rows.sparkSession, _declared(inlet.stream.columns))
     selected, failed = [], []
     own_columns = [field.name for field in rows.schema.fields if field.name not in (CORRUPT, "_metadata")]
     instant = "FALSE"
@@ -82,10 +82,6 @@ def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MOR
 
 def _hint(known: list[str]) -> str:
     return "VALUE AS json decodes columns from the values." if "value" in known else ""
-
-
-def _schema(rows: DataFrame, inlet: Inlet) -> StructType:
-    return rows.sparkSession.createDataFrame([], _declared(inlet.stream.columns)).schema
 
 
 def _declared(columns: tuple[Column, ...]) -> str:
