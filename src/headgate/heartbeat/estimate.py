@@ -8,6 +8,14 @@ algorithm. A bound from another source counts only once a number of tuples have 
 between clocks that run apart no estimate ever holds. And a source's own bound at once is at least 1: to repeat a
 timestamp is no disorder.
 
+If the window adapts, which is the default, two more things are:
+
+- A margin. The largest of n skews is exceeded by the next with a chance of about 1 in n, so a few tuples say too little. The
+  largest skews of the window say how fast large ones become rare: the bound in force is what ENOUGH tuples would have shown,
+  if skews beyond the largest go on to be rarer as those below it did (an exponential tail; from ENOUGH tuples on, no margin).
+- Outliers. One skew that is many times as large as the bound raises nothing. It is late, and nobody waits for its like. The
+  second within OUTLIERS_APART tuples is believed.
+
 With a confidence, δ is instead the smallest number that this part of the tuples kept to, from a histogram of δest whose old half
 fades with every window. A quantile of the past is no confidence if the skew grows: between different sources it counts only
 while those that came after it was known keep to it as well.
@@ -15,7 +23,8 @@ while those that came after it was known keep to it as well.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +44,21 @@ RARE = 1_000
 TOLERANCE = 3
 """A confident bound between different sources is not relied on if it is exceeded so many times as often as it says."""
 
-FEW = 10
-"""A window of time in which fewer tuples came says nothing: a stream that is slower would forget its disorder in between."""
+FEW = 2_000
+"""A window of time lasts for at least so many tuples: a slow stream would forget its disorder in between."""
+
+ENOUGH = 10_000
+"""So many tuples show the skew that is to be reckoned with."""
+
+DEEP = 8
+"""So many of the largest skews tell how fast they become rare."""
+
+HARMONIC = sum(1 / place for place in range(1, DEEP))
+"""The mean distance between the first and the last of the DEEP largest, if their tail is exponential with mean 1."""
+
+OUTLIER = 4
+OUTLIERS_APART = 1_000
+"""A skew so many times as large as the bound is an outlier, if no other was among so many tuples before it."""
 
 STEPS = 8
 """For how many delays up to the horizon a bound is estimated, besides none."""
@@ -62,6 +84,14 @@ class Estimator:
         """How many tuples, and in how many batches, have kept to the estimate since it was last exceeded."""
         self.width = np.ones(shape)
         self.falls = np.zeros(shape, np.int64)
+        self.top = np.zeros((*shape, DEEP), np.int64)
+        self.top_fresh = np.zeros((*shape, DEEP), np.int64)
+        """The largest skews, in falling order, one of each batch: of this window and the one before, and of this one."""
+        self.seen = np.zeros(shape, np.int64)
+        self.seen_fresh = np.zeros(shape, np.int64)
+        """Of how many tuples they are the largest."""
+        self.since_outlier = np.full(shape, OUTLIERS_APART)
+        """How many tuples ago the last outlier was."""
         self.histogram = np.zeros((*shape, len(EDGES) if how.confidence is not None else 0))
         self.exceeding = np.zeros(shape)
         """How many of the tuples in the histogram exceeded what it said when they came."""
@@ -69,12 +99,32 @@ class Estimator:
     def row(self, sender: Hashable, now_us: int) -> int:
         if sender not in self.senders:
             self.senders[sender] = len(self.senders)
-            for name in ("estimate", "in_window", "tuples", "steady", "batches", "falls", "histogram", "exceeding"):
-                array = getattr(self, name)
-                setattr(self, name, np.concatenate([array, np.zeros((1, *array.shape[1:]), array.dtype)]))
-            self.width = np.concatenate([self.width, np.ones((1, len(self.delays_us)))])
-            self.since_us = np.concatenate([self.since_us, np.full((1, len(self.delays_us)), now_us)])
+            first = {"width": 1, "since_us": now_us, "since_outlier": OUTLIERS_APART}
+            for name, array in self._arrays().items():
+                more = np.full((1, *array.shape[1:]), first.get(name, 0), array.dtype)
+                setattr(self, name, np.concatenate([array, more]))
         return self.senders[sender]
+
+    def forget(self, senders: Collection[Hashable]) -> None:
+        """These are gone, and will never be asked for again."""
+        if not self.senders.keys() & set(senders):
+            return
+        kept = {sender: row for sender, row in self.senders.items() if sender not in senders}
+        for name, array in self._arrays().items():
+            setattr(self, name, array[list(kept.values())])
+        self.senders = {sender: row for row, sender in enumerate(kept)}
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """All that is kept a sender."""
+        return {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
+
+    def complete(self) -> None:
+        """It was saved before margins and outliers were known."""
+        fresh = Estimator(self.how)
+        for name, array in fresh._arrays().items():
+            if not hasattr(self, name):
+                first = OUTLIERS_APART if name == "since_outlier" else 0
+                setattr(self, name, np.full((len(self.estimate), *array.shape[1:]), first, array.dtype))
 
     def observe(self, rows: Sequence[int], worst: Ticks, tuples: int, now_us: int) -> None:
         """So many tuples arrived, for which δest was at most `worst` (a row a sender, a column a delay; NEVER: unknown)."""
@@ -82,16 +132,45 @@ class Estimator:
         seen = worst > NEVER
         worst = np.maximum(worst, 0)
         estimate, in_window = self.estimate[chosen], self.in_window[chosen]
+        surprised = seen & (worst > estimate + self.margin(chosen))
+        if self.how.adaptive:
+            outliers = self._outliers(chosen, surprised, worst, tuples)
+            seen, surprised = seen & ~outliers, surprised & ~outliers
+            self._remember(chosen, np.where(seen, worst, 0), np.where(seen, tuples, 0))
         exceeded = seen & (worst > estimate)
         kept = seen & ~exceeded
-        self._adapt(chosen, exceeded)
-        self.steady[chosen] = np.where(exceeded, 0, self.steady[chosen] + np.where(kept, tuples, 0))
-        self.batches[chosen] = np.where(exceeded, 0, self.batches[chosen] + kept)
+        self._adapt(chosen, surprised)
+        self.steady[chosen] = np.where(surprised, 0, self.steady[chosen] + np.where(seen, tuples, 0))
+        self.batches[chosen] = np.where(surprised, 0, self.batches[chosen] + seen)
         self.tuples[chosen] = np.where(exceeded, 0, self.tuples[chosen] + np.where(kept, tuples, 0))
         self.since_us[chosen] = np.where(exceeded, now_us, self.since_us[chosen])
         self.estimate[chosen] = np.where(exceeded, worst, estimate)
         self.in_window[chosen] = np.where(exceeded, 0, np.where(kept, np.maximum(in_window, worst), in_window))
         self._lower(chosen, kept & self._window_full(chosen, now_us), now_us)
+
+    def margin(self, chosen: NDArray[np.intp]) -> Ticks:
+        """What is added to the estimates."""
+        if not self.how.adaptive or self.how.confidence is not None:
+            return np.zeros((len(chosen), len(self.delays_us)), np.int64)
+        top = np.maximum(self.top[chosen] - 1, 0)  # to repeat a timestamp is no disorder
+        octaves = np.log(ENOUGH / np.clip(self.seen[chosen], 1, ENOUGH))
+        return np.ceil((top[..., 0] - top[..., -1]) / HARMONIC * octaves).astype(np.int64)
+
+    def _outliers(self, chosen: NDArray[np.intp], surprised: NDArray[np.bool_], worst: Ticks, tuples: int) -> NDArray[np.bool_]:
+        """Which of the skews that exceeded a bound are outliers, so that they say nothing."""
+        usual = np.maximum(self.estimate[chosen] + self.margin(chosen), 1)
+        far = surprised & (worst > OUTLIER * usual) & (self.seen[chosen] >= STEADY)
+        since = self.since_outlier[chosen]
+        self.since_outlier[chosen] = np.where(far, 0, np.minimum(since + tuples, OUTLIERS_APART))
+        return far & (since >= OUTLIERS_APART)
+
+    def _remember(self, chosen: NDArray[np.intp], worst: Ticks, tuples: Ticks) -> None:
+        """Keep the largest skews."""
+        for name, count in (("top", "seen"), ("top_fresh", "seen_fresh")):
+            largest, numbers = getattr(self, name), getattr(self, count)
+            both = np.concatenate([largest[chosen], worst[..., np.newaxis]], axis=-1)
+            largest[chosen] = -np.sort(-both, axis=-1)[..., :DEEP]
+            numbers[chosen] += tuples
 
     def see(self, generator: Generator, number: int, members: NDArray[np.intp], arrivals: Arrivals, senders: Sequence[int],
             now_us: int) -> bool:  # fmt: skip
@@ -139,6 +218,12 @@ class Estimator:
         self.in_window[chosen] = np.where(full, 0, in_window)
         self.tuples[chosen] = np.where(full, 0, self.tuples[chosen])
         self.since_us[chosen] = np.where(full, now_us, self.since_us[chosen])
+        if self.how.adaptive and full.any():
+            for name in ("top", "seen"):
+                now, fresh = getattr(self, name), getattr(self, f"{name}_fresh")
+                forgotten = full[..., np.newaxis] if name == "top" else full
+                now[chosen] = np.where(forgotten, fresh[chosen], now[chosen])
+                fresh[chosen] = np.where(forgotten, 0, fresh[chosen])
         if self.how.adaptive:
             long_fall = self.falls[chosen] >= 4
             self.width[chosen] = np.where(long_fall, np.maximum(self.width[chosen] / 2, 1 / FINEST), self.width[chosen])
@@ -178,13 +263,14 @@ class Estimator:
         if row is None:
             return ()
         found = []
+        margin = self.margin(np.array([row]))[0]
         for column, delay_us in enumerate(self.delays_us):
             at_once = sender is None and not delay_us
             within = self._confident(row, column)
             if sender is not None and within is not None and not self._holds(row, column):
                 continue
             if within is None and (at_once or self.is_steady(row, column)):
-                within = int(self.estimate[row, column])
+                within = int(self.estimate[row, column] + margin[column])
             if within is not None:
                 found.append(Bound(max(within, 1) if at_once else within, after_us=delay_us))
         return strongest(found)
@@ -221,6 +307,8 @@ def following(how: Estimation, before: Sequence[Estimator], senders: Sequence[Ha
             as_long = np.searchsorted(estimator.delays_us, fresh.delays_us, side="right") - 1
             fresh.estimate[own] = np.maximum(fresh.estimate[own], estimator.estimate[rows][:, as_long].max(axis=0))
             fresh.since_us[own] = np.maximum(fresh.since_us[own], estimator.since_us[rows].max())
+            fresh.top[own] = np.maximum(fresh.top[own], estimator.top[rows][:, as_long].max(axis=0))
+            fresh.seen[own] = np.maximum(fresh.seen[own], estimator.seen[rows][:, as_long].max(axis=0))
     return fresh
 
 

@@ -6,6 +6,9 @@ where the delay of a bound that sources promise at emission includes the latency
 still be under way. Sources with the same bounds form a cohort: bounds are kept between cohorts, numbers per source, and nothing
 per pair of sources.
 
+A bound that was only learnt between different sources is a guess: it says nothing of a source that is away. So it is relied
+on no further than j itself has usually jumped ahead from one tuple to the next; if j is silent for longer, it may be behind.
+
 In: arrivals with the instant of the engine's clock, in its order; all arrivals of an instant come before the heartbeats at it.
 Out: for every source the largest timestamp τ such that nothing stamped up to τ can still arrive; NEVER while that is unknown.
 """
@@ -24,6 +27,13 @@ from headgate.heartbeat.maxima import Delayed, Maxima, grown, top
 Members = NDArray[np.intp]
 
 
+REMEMBERED = 1_024
+"""After so many tuples, a jump counts as about a third of what it was."""
+
+CROWD = 6
+"""By this part of the logarithm of their number, sources are allowed to jump further: one of many is always about to."""
+
+
 class Cohort:
     """Sources with the same bounds: what each has sent, and what follows from it for itself."""
 
@@ -37,6 +47,9 @@ class Cohort:
         self.heard_us = np.empty(0, np.int64)
         self.awaited_us = np.empty(0, np.int64)
         """Since when a source is waited for although it has never spoken; NEVER: it is not."""
+        self.jumps = np.zeros((0, 2))
+        """By how much each source's timestamps jumped ahead from one tuple to the next: the largest and the next largest of
+        the recent ones."""
         self.maxima = Maxima(unit_us)
         self.punctuations = Delayed(latency_us, unit_us, 0)
         self._delayed: dict[int, Delayed] = {}
@@ -47,6 +60,7 @@ class Cohort:
         self.largest = grown(self.largest, size, NEVER)
         self.heard_us = grown(self.heard_us, size, NEVER)
         self.awaited_us = grown(self.awaited_us, len(self.largest), NEVER)
+        self.jumps = grown(self.jumps, size, 0)
         for delayed in (self.punctuations, *self._delayed.values()):
             delayed.resize(len(self.largest))
         for counted in self._counted.values():
@@ -80,6 +94,25 @@ class Cohort:
         """The largest timestamps of the tuples that were surely sent before any that arrives now."""
         return self.delayed(self.latency_us, now_us).at(now_us - 1) if self.latency_us else self.largest
 
+    def jumped(self, members: Members, arrivals: Arrivals) -> None:
+        """How far ahead tuples were that are about to be taken. Of several at once it is the mean."""
+        known = self.largest[members] > NEVER
+        ahead = np.where(known, arrivals.largest - self.largest[members], 0).clip(0) / np.maximum(arrivals.counts, 1)
+        faded = self.jumps[members] * np.exp(-arrivals.counts / REMEMBERED)[:, np.newaxis]
+        largest, next_largest = np.maximum(faded[:, 0], ahead), np.minimum(faded[:, 0], ahead)
+        self.jumps[members] = np.stack([largest, np.maximum(faded[:, 1], next_largest)], axis=1)
+
+    def relied_on(self) -> Ticks:
+        """Up to where others' tuples may say how far each source is by what was learnt: one jump beyond its largest timestamp,
+        by its next largest jump. The largest may have been an outage."""
+        reach = np.ceil(self.jumps[: self.size, 1] * (1 + np.log(max(self.size, 1)) / CROWD)).astype(np.int64)
+        return self.largest[: self.size] + reach
+
+    def complete(self) -> None:
+        """It was saved before jumps were known."""
+        if not hasattr(self, "jumps"):
+            self.jumps = np.zeros((len(self.largest), 2))
+
     def take(self, members: Members, largest: Ticks, now_us: int) -> None:
         self.largest[members] = np.maximum(self.largest[members], largest)
         self.heard_us[members] = now_us
@@ -91,6 +124,7 @@ class Cohort:
         """Take over sources of another cohort with what they sent last; several may become one."""
         np.maximum.at(self.largest, members, other.largest[theirs])
         np.maximum.at(self.heard_us, members, other.heard_us[theirs])
+        np.maximum.at(self.jumps, members, other.jumps[theirs])
         places = np.unique(members)
         self.maxima.add(top(places, self.largest[places]), int(self.heard_us[places].max()))
 
@@ -174,6 +208,8 @@ class Generator:
         self.cohorts: dict[int, Cohort] = {}
         self.towards: dict[int, dict[int, Bounds]] = {}
         """Per cohort the bounds to any source of it from any source of another, or from any other of the same."""
+        self.guessed: dict[int, dict[int, Bounds]] = {}
+        """The same of bounds that were learnt."""
         self._next = 0
 
     def add(self, latency_us: int = 0) -> int:
@@ -181,6 +217,7 @@ class Generator:
         self._next += 1
         self.cohorts[self._next] = Cohort(self.unit_us, latency_us)
         self.towards[self._next] = {}
+        self.guessed[self._next] = {}
         return self._next
 
     def set_unit(self, unit_us: int) -> None:
@@ -192,16 +229,24 @@ class Generator:
     def remove(self, number: int) -> None:
         del self.cohorts[number]
         del self.towards[number]
-        for senders in self.towards.values():
+        del self.guessed[number]
+        for senders in (*self.towards.values(), *self.guessed.values()):
             senders.pop(number, None)
 
-    def bind(self, first: int, second: int, bounds: Bounds) -> None:
-        """Bounds between different sources; delays in time include the latency, where there is one."""
-        self.towards[second].pop(first, None)
-        if bounds:
-            self.towards[second][first] = bounds
+    def bind(self, first: int, second: int, bounds: Bounds, guessed: Bounds = ()) -> None:
+        """Bounds between different sources, and those that were learnt; delays in time include the latency, where there is one."""
+        for known, those in ((self.towards, bounds), (self.guessed, guessed)):
+            known[second].pop(first, None)
+            if those:
+                known[second][first] = those
         maxima, latency_us = self.cohorts[first].maxima, self.cohorts[second].latency_us
-        maxima.horizon_us = max([maxima.horizon_us, *(latency_us + 1 if bound.tuples else bound.after_us for bound in bounds)])
+        waits = (latency_us + 1 if bound.tuples else bound.after_us for bound in (*bounds, *guessed))
+        maxima.horizon_us = max([maxima.horizon_us, *waits])
+
+    def complete(self) -> None:
+        """It was saved before learnt bounds were kept apart: they are bound anew with the next tuples."""
+        if not hasattr(self, "guessed"):
+            self.guessed = {number: {} for number in self.cohorts}
 
     @property
     def between(self) -> dict[tuple[int, int], Bounds]:
@@ -247,7 +292,14 @@ class Generator:
         for first, bounds in self.towards[number].items():
             for bound in bounds if senders is None or first in senders else ():
                 np.maximum(result, self.by_others(first, number, bound, now_us), out=result)
+        for first, bounds in self.guessed[number].items():
+            for bound in bounds if senders is None or first in senders else ():
+                np.maximum(result, self.by_guess(first, number, bound, now_us), out=result)
         return result
+
+    def by_guess(self, first: int, number: int, bound: Bound, now_us: int) -> Ticks:
+        """What the sources of a cohort say about each of another by one bound that was learnt, as far as it is relied on."""
+        return np.minimum(self.by_others(first, number, bound, now_us), self.cohorts[number].relied_on())
 
     def by_itself(self, number: int, bound: Bound, now_us: int) -> Ticks:
         """What each source says about itself by one bound."""
@@ -273,6 +325,6 @@ class Generator:
         cohort = self.cohorts[number]
         waiting = [cohort.delayed(bound.after_us, now_us).next_change() for bound in cohort.own if bound.after_us]
         waiting += [delayed.next_change() for delayed in (cohort.punctuations, *cohort.promised_by_count())]
-        for first, bounds in self.towards[number].items():
+        for first, bounds in (*self.towards[number].items(), *self.guessed[number].items()):
             waiting += [self.cohorts[first].maxima.next_change(bound.after_us, now_us) for bound in bounds if bound.after_us]
         return min((instant for instant in waiting if instant is not None), default=None)

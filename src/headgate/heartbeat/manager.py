@@ -150,7 +150,7 @@ class Heartbeats:
         senders = _Senders(self)
         for timeline in self.timelines.values():
             for number in timeline.cohorts.values():
-                self.generator.towards[number] = {}
+                self.generator.towards[number], self.generator.guessed[number] = {}, {}
                 self._bind_one(timeline, number, senders.of(timeline, number))
         for number, cohort in self.generator.cohorts.items():
             estimator = self.estimators.get(number)
@@ -159,7 +159,7 @@ class Heartbeats:
     def _bind_one(self, timeline: Timeline, number: int, senders: Iterable[int]) -> None:
         self.generator.cohorts[number].own = self.own(timeline, number)
         for first in senders:
-            self.generator.bind(first, number, self.between(first, timeline, number))
+            self.generator.bind(first, number, *self._between(first, timeline, number))
 
     def estimated(self, stream: str) -> bool:
         """Whether bounds of the stream are learnt from what arrives."""
@@ -182,12 +182,16 @@ class Heartbeats:
 
     def between(self, first: int, timeline: Timeline, number: int) -> Bounds:
         """The bounds in force from the sources of a cohort to those of another."""
+        declared, learnt = self._between(first, timeline, number)
+        return strongest((*declared, *learnt))
+
+    def _between(self, first: int, timeline: Timeline, number: int) -> tuple[Bounds, Bounds]:
+        """The same: those that were declared, and those that were learnt."""
         other = self.owner(first)
         if not self._comparable(first, timeline, number):
-            return ()
+            return (), ()
         said = timeline.kind(number).after(other.kind(first), self.declarations)
-        declared = arriving(said, self.generator.cohorts[number].latency_us)
-        return strongest((*declared, *self.learnt(number, first)))
+        return arriving(said, self.generator.cohorts[number].latency_us), self.learnt(number, first)
 
     def _comparable(self, first: int, timeline: Timeline, number: int) -> bool:
         other = self.owner(first)
@@ -213,7 +217,8 @@ class Heartbeats:
         lines = self.timelines[first], self.timelines[second]
         senders = {*lines[0].cohorts.values()}
         declared = any(pair[0].stream == first and pair[1].stream == second for pair in self.declarations.skews)
-        return declared or any(senders & self.generator.towards[number].keys() for number in lines[1].cohorts.values())
+        bound = (self.generator.towards[number].keys() | self.generator.guessed[number].keys() for number in lines[1].cohorts.values())
+        return declared or any(senders & known for known in bound)
 
     # arrivals
 
@@ -246,6 +251,7 @@ class Heartbeats:
                 self.generator.cohorts[number].resize(int(members.max()) + 1)
                 if estimator.see(self.generator, number, members, part, senders, now_us):
                     self._bind_one(timeline, number, senders)
+                self.generator.cohorts[number].jumped(members, part)
             self.generator.arrived(number, members, part, now_us)
 
     def _numbers(self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None) -> NDArray[np.intp]:

@@ -153,6 +153,6 @@ def grown(array: Ticks, size: int, value: int) -> Ticks:
     """The array with room for as many sources, at least twice as much as before if it has to grow."""
     if size <= len(array):
         return array
-    result = np.full((max(size, 2 * len(array)), *array.shape[1:]), value)
+    result = np.full((max(size, 2 * len(array)), *array.shape[1:]), value, array.dtype)
     result[: len(array)] = array
     return result

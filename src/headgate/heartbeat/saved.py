@@ -126,6 +126,8 @@ def _made(kind: type, attributes: dict[str, Any]) -> Any:
     made: Any = object.__new__(kind)
     for name, value in {**_defaults(kind), **attributes}.items():
         object.__setattr__(made, name, value)  # also of those that are frozen
+    if isinstance(made, (Cohort, Estimator, Generator)):
+        made.complete()
     return made
 
 

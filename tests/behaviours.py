@@ -1,0 +1,350 @@
+"""The behaviours of sources that estimation is held to: how many tuples are late, and how far heartbeats are behind.
+
+`python tests/behaviours.py` runs all of them with five seeds and prints the table of docs/time.md; numbers of behaviours after it
+run only those. All is simulated: the clock is a number, so a run gives the same result every time.
+
+The oracle knows the largest skew that the run will show: of any source with itself (its largest timestamp so far, less the
+timestamp of a tuple that arrives), and of any source with any other. It declares both as DISORDER OF and SKEW, and heartbeats
+follow from them in the same way. Stragglers are left out: those are late, and no bound is to wait for them. The oracle has no
+late tuples but those. The lag of a heartbeat is the engine's clock less the heartbeat, averaged over the polls at which
+something arrived, from the first poll on at which both heartbeats are known.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from simulation import SECOND, START_US
+
+from headgate.catalog import Catalog, Stream, TimeDomain
+from headgate.heartbeat.arrivals import NEVER, of_rows
+from headgate.heartbeat.bounds import Bound
+from headgate.heartbeat.declared import Declarations, Party
+from headgate.heartbeat.manager import Heartbeats
+from headgate.heartbeat.saved import restore, saved
+
+MINUTE, HOUR = 60 * SECOND, 3_600 * SECOND
+
+Numbers = NDArray[np.int64]
+Chance = np.random.Generator
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What one source sends: when each tuple arrives, and how it is stamped."""
+
+    at_us: Numbers
+    stamps: Numbers
+    straggles: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    name: str
+    sources: Callable[[Chance, float], Sequence[Sent]]
+    """By chance, and by how much shorter the run is to be than in full: 1 is all of it."""
+
+    streams: bool = False
+    """Whether each source is a stream of its own; otherwise one stream holds them all, by SOURCE BY if there are several."""
+
+    poll_us: int = 20_000
+    timeout_us: int | None = None
+    given_up: bool = False
+    """Whether the timeout gives a source up, so that what it sends afterwards is late because the user wanted it so."""
+
+    restarts: int = 0
+    most_late: float = 0.001
+
+
+@dataclass(slots=True)
+class Outcome:
+    late: float
+    lag_us: float
+    lags: list[int] = field(default_factory=list)
+    behind: dict[int, int] = field(default_factory=dict)
+    """At each poll: how far the heartbeat was behind the clock."""
+
+
+def poisson(chance: Chance, rate: float, length_us: float) -> Numbers:
+    """Instants of sending, so many a second on average."""
+    count = int(rate * length_us / SECOND)
+    return np.sort(chance.integers(0, int(length_us), count))
+
+
+def regular(chance: Chance, rate: float, length_us: float) -> Numbers:
+    """The same at even distances, but for a tenth of them."""
+    every = SECOND / rate
+    return np.sort(np.arange(int(length_us / every)) * every + chance.uniform(0, every / 10, int(length_us / every))).astype(np.int64)
+
+
+def sent(chance: Chance, when: Numbers, mean_us: float, off_us: float | Numbers = 0, extra_us: float | Numbers = 0) -> Sent:
+    """On its way for a time that is exponential: few take long. Its clock is off by so much, its way longer by so much."""
+    under_way = chance.exponential(mean_us, len(when)) + mean_us / 10
+    at_us = START_US + when + (under_way + extra_us).astype(np.int64)
+    return Sent(at_us, START_US + when + np.asarray(off_us, np.int64))
+
+
+def held(one: Sent, from_us: int, until_us: int) -> Sent:
+    """Nothing of it arrives in this time; what would have comes right after it, in its order."""
+    at_us = one.at_us.copy()
+    stuck = (at_us >= START_US + from_us) & (at_us < START_US + until_us)
+    order = np.argsort(one.stamps[stuck], kind="stable")
+    places = np.flatnonzero(stuck)[order]
+    at_us[places] = START_US + until_us + np.arange(len(places)) * 200
+    after = ~stuck & (at_us >= START_US + until_us)
+    at_us[after] = np.maximum(at_us[after], START_US + until_us + len(places) * 200)
+    return Sent(at_us, one.stamps)
+
+
+def ordinary(rate: float, length_us: float, mean_us: float, sources: int = 2) -> Callable[[Chance, float], list[Sent]]:
+    def made(chance: Chance, part: float) -> list[Sent]:
+        return [sent(chance, poisson(chance, rate, length_us * part), mean_us) for _ in range(sources)]
+
+    return made
+
+
+def one_behind(chance: Chance, part: float) -> list[Sent]:
+    """Six sources, one of which is 20 s behind from the start: the first minute."""
+    return [sent(chance, poisson(chance, 100, MINUTE), 20_000, -20 * SECOND if one == 5 else 0) for one in range(6)]
+
+
+def hiccups(rate: float, hours: int = 4) -> Callable[[Chance, float], list[Sent]]:
+    """Every hour nothing arrives of one source for 20 s, and then all at once."""
+
+    def made(chance: Chance, part: float) -> list[Sent]:
+        one, *others = ordinary(rate, hours * HOUR, 1e6 / rate, 3)(chance, part)
+        for hour in range(hours):
+            one = held(one, int((hour + 0.7) * HOUR * part), int((hour + 0.7) * HOUR * part) + 20 * SECOND)
+        return [one, *others]
+
+    return made
+
+
+def outage(chance: Chance, part: float) -> list[Sent]:
+    """One of three sources is away for two minutes of twenty, and comes back with all it has, in order."""
+    one, *others = ordinary(10, 20 * MINUTE, 100_000, 3)(chance, 1)
+    return [held(one, 10 * MINUTE, 12 * MINUTE), *others]
+
+
+def straggler(rate: float, length_us: float) -> Callable[[Chance, float], list[Sent]]:
+    """One tuple is an hour late."""
+
+    def made(chance: Chance, part: float) -> list[Sent]:
+        one = sent(chance, poisson(chance, rate, length_us * part), SECOND / rate)
+        stamps, straggles = one.stamps.copy(), np.zeros(len(one.stamps), bool)
+        straggles[len(stamps) // 2] = True
+        stamps[straggles] -= HOUR
+        return [Sent(one.at_us, stamps, straggles)]
+
+    return made
+
+
+def bursts(chance: Chance, part: float) -> list[Sent]:
+    """A hundred tuples within a tenth of a second, then nothing for five seconds or so; and a steady source."""
+    starts = np.cumsum(chance.uniform(3 * SECOND, 7 * SECOND, int(360 * part)))
+    when = np.sort((starts[:, np.newaxis] + chance.uniform(0, SECOND / 10, (len(starts), 100))).ravel()).astype(np.int64)
+    return [sent(chance, when, 20_000), sent(chance, poisson(chance, 10, float(when[-1])), 20_000)]
+
+
+def drifting(chance: Chance, part: float) -> list[Sent]:
+    """Clocks that run apart by up to a second in 20 minutes, then are set right."""
+    found = []
+    for number in range(4):
+        when = poisson(chance, 10, HOUR * part)
+        since = (when + number * 5 * MINUTE) % (20 * MINUTE)
+        found.append(sent(chance, when, 50_000, (-1) ** number * since / (20 * MINUTE) * SECOND))
+    return found
+
+
+def spikes(chance: Chance, part: float) -> list[Sent]:
+    """Twice an hour the way is longer by 2 s, for 5 s."""
+    when = poisson(chance, 20, 2 * HOUR * part)
+    return [sent(chance, when, 50_000, extra_us=np.where(when % (HOUR // 2) > HOUR // 2 - 5 * SECOND, 2 * SECOND, 0))]
+
+
+def changing(chance: Chance, part: float) -> list[Sent]:
+    """A hundred a second, then one a second, then a hundred again; the other stays at ten."""
+    third = int(5 * MINUTE * part)
+    rates = [poisson(chance, rate, third) + number * third for number, rate in enumerate((100, 1, 100))]
+    return [sent(chance, np.concatenate(rates), 100_000), sent(chance, poisson(chance, 10, 3 * third), 100_000)]
+
+
+def diurnal(chance: Chance, part: float) -> list[Sent]:
+    """A day, at night a tuple every 20 s, at noon two a second."""
+    found = []
+    for _ in range(2):
+        when = poisson(chance, 2, 24 * HOUR * part)
+        kept = chance.random(len(when)) < 0.025 + 0.975 * np.sin(np.pi * when / (24 * HOUR)) ** 2
+        found.append(sent(chance, when[kept], 500_000))
+    return found
+
+
+def unlike(chance: Chance, part: float) -> list[Sent]:
+    """A hundred a second, and a tuple every ten seconds."""
+    length = HOUR * part / 2
+    return [sent(chance, poisson(chance, 100, length), 50_000), sent(chance, poisson(chance, 0.1, length), 50_000)]
+
+
+def even(chance: Chance, part: float) -> list[Sent]:
+    """Sent at even distances, on the way for up to 200 ms and no longer."""
+    when = regular(chance, 50, 10 * MINUTE * part)
+    return [Sent(START_US + when + chance.integers(0, 200_000, len(when)), START_US + when) for _ in range(2)]
+
+
+BEHAVIOURS = [
+    Behaviour("1,000 tuples a second", ordinary(500, 2 * MINUTE, 20_000)),
+    Behaviour("100 a second", ordinary(50, 10 * MINUTE, 20_000)),
+    Behaviour("10 a second", ordinary(5, HOUR, 100_000)),
+    Behaviour("1 a second", ordinary(0.5, 6 * HOUR, 1_000_000)),
+    Behaviour("0.1 a second", ordinary(0.05, 60 * HOUR, 10_000_000)),
+    Behaviour("even distances, disorder up to 200 ms", even),
+    Behaviour("the first 60 s at 100 a second", ordinary(50, MINUTE, 20_000)),
+    Behaviour("the first 60 s, one of six sources 20 s behind", one_behind),
+    Behaviour("a hiccup of 20 s every hour, 30 a second", hiccups(10, 2)),
+    Behaviour("a hiccup of 20 s every hour, 3 a second", hiccups(1, 5), poll_us=100_000),
+    Behaviour("back from an outage of 2 min", outage),
+    Behaviour("the same, separate streams", outage, streams=True),
+    Behaviour("the same, TIMEOUT 5 minutes", outage, timeout_us=5 * MINUTE),
+    Behaviour("the same, given up by TIMEOUT 30 seconds", outage, timeout_us=30 * SECOND, given_up=True),
+    Behaviour("one straggler an hour late, 100 a second", straggler(100, 10 * MINUTE)),
+    Behaviour("one straggler an hour late, 1 a second", straggler(1, 6 * HOUR)),
+    Behaviour("bursts and pauses beside a steady source", bursts),
+    Behaviour("drifting clocks", drifting),
+    Behaviour("spikes", spikes),
+    Behaviour("a stream that changes its rate", changing),
+    Behaviour("day and night", diurnal, poll_us=100_000),
+    Behaviour("a busy source and a quiet one", unlike),
+    Behaviour("the same, separate streams", unlike, streams=True),
+    Behaviour("200 sources of 0.1 a second", ordinary(0.1, HOUR, 500_000, 200), poll_us=200_000),
+    Behaviour("three streams of 10 a second", ordinary(10, 20 * MINUTE, 50_000, 3), streams=True),
+    Behaviour("the same, restarted every 10 minutes", ordinary(10, 20 * MINUTE, 50_000, 3), streams=True, restarts=6),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All arrivals in their order."""
+
+    at_us: Numbers
+    source: Numbers
+    stamps: Numbers
+    straggles: NDArray[np.bool_]
+    sources: int
+
+
+def run_of(behaviour: Behaviour, seed: int, part: float) -> Run:
+    sources = behaviour.sources(np.random.default_rng(seed), part)
+    at_us, stamps = np.concatenate([one.at_us for one in sources]), np.concatenate([one.stamps for one in sources])
+    source = np.repeat(np.arange(len(sources)), [len(one.at_us) for one in sources])
+    late = [np.zeros(len(one.at_us), bool) if one.straggles is None else one.straggles for one in sources]
+    order = np.argsort(at_us, kind="stable")
+    return Run(at_us[order], source[order], stamps[order], np.concatenate(late)[order], len(sources))
+
+
+def true_bounds(run: Run) -> tuple[int, int]:
+    """The largest skew of a source with itself, and of one with another, stragglers left out."""
+    own = others = 0
+    largest = np.full((run.sources, len(run.stamps)), NEVER)
+    for source in range(run.sources):
+        mine = run.source == source
+        largest[source] = np.maximum.accumulate(np.where(mine & ~run.straggles, run.stamps, NEVER))
+    before = np.full_like(largest, NEVER)
+    before[:, 1:] = largest[:, :-1]
+    for source in range(run.sources):
+        mine = (run.source == source) & ~run.straggles
+        own = max(own, int((before[source, mine] - run.stamps[mine]).max()) + 1)
+        for other in range(run.sources):
+            if other != source:
+                others = max(others, int((before[other, mine] - run.stamps[mine]).max()) + 1)
+    return max(own, 1), max(others, 0)
+
+
+def oracle(behaviour: Behaviour, run: Run) -> Declarations:
+    own, others = true_bounds(run)
+    names = streams_of(behaviour, run)
+    pairs = [(Party(first), Party(second)) for first in names for second in names if first != second or len(names) == 1]
+    return Declarations(
+        skews={pair: (Bound(others),) for pair in pairs} if run.sources > 1 else {},
+        disorders={Party(name): (Bound(own),) for name in names},
+    )
+
+
+def streams_of(behaviour: Behaviour, run: Run) -> list[str]:
+    return [f"s{source}" for source in range(run.sources)] if behaviour.streams else ["s"]
+
+
+def played(behaviour: Behaviour, run: Run, declared: Declarations) -> Outcome:
+    """Hand over what arrives poll by poll, and give out the heartbeat after each."""
+    names = streams_of(behaviour, run)
+    defined = [Stream(name, (), TimeDomain.INTEGER, "at", source="who" if run.sources > len(names) else None) for name in names]
+
+    def begun() -> Heartbeats:
+        heartbeats = Heartbeats(declared)
+        for stream in defined:
+            heartbeats.add(stream, START_US)
+        heartbeats.timeout_us = behaviour.timeout_us
+        return heartbeats
+
+    heartbeats = begun()
+    polls = -(-run.at_us // behaviour.poll_us)
+    starts = np.flatnonzero(np.diff(polls, prepend=-1))
+    late = np.zeros(len(polls), bool)
+    outcome = Outcome(0, 0)
+    restarts = {len(starts) * number // (behaviour.restarts + 1) for number in range(1, behaviour.restarts + 1)}
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(polls)], strict=True)):
+        now_us = int(polls[start]) * behaviour.poll_us
+        if number in restarts:
+            state, heartbeats = saved(heartbeats), begun()
+            restore(heartbeats, state, Catalog(streams={stream.name: stream for stream in defined}))
+        source, stamps = run.source[start:end], run.stamps[start:end]
+        for position, name in enumerate(names):
+            mine = source == position if behaviour.streams else np.ones(end - start, bool)
+            limit = heartbeats.limit(name)
+            late[start:end] |= mine & (stamps <= (NEVER if limit is None else limit))
+            if mine.any():
+                known, positions = np.unique(source[mine], return_inverse=True)
+                who = [None] if defined[position].source is None else [f"n{one}" for one in known.tolist()]
+                heartbeats.arrived(name, of_rows(who, positions.astype(np.intp), stamps[mine]), now_us)
+        reached = heartbeats.heartbeat(names, now_us)
+        if reached is not None:
+            outcome.behind[number] = now_us - reached
+            for name in names:
+                heartbeats.give(name, reached)
+    outcome.late = float(late.mean())
+    outcome.lag_us = float(np.mean(list(outcome.behind.values())))
+    return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    late: float
+    lag_us: float
+    oracle_us: float
+
+
+def compared(behaviour: Behaviour, seed: int, part: float = 1.0) -> Compared:
+    run = run_of(behaviour, seed, part)
+    ours, knowing = played(behaviour, run, Declarations()), played(behaviour, run, oracle(behaviour, run))
+    both = ours.behind.keys() & knowing.behind.keys()
+    return Compared(
+        ours.late, float(np.mean([ours.behind[poll] for poll in both])), float(np.mean([knowing.behind[poll] for poll in both]))
+    )
+
+
+def main(seeds: int = 5, part: float = 1.0) -> None:
+    chosen = [int(number) for number in sys.argv[1:]] or range(len(BEHAVIOURS))
+    print("| behaviour | late | heartbeat behind the clock | the oracle's |\n| --- | --- | --- | --- |")
+    for number in chosen:
+        behaviour = BEHAVIOURS[number]
+        runs = [compared(behaviour, seed, part) for seed in range(seeds)]
+        late, lag_us, oracle_us = (float(np.mean([getattr(run, of) for run in runs])) for of in ("late", "lag_us", "oracle_us"))
+        print(f"| {behaviour.name} | {late:.3%} | {lag_us / SECOND:.3g} s | {oracle_us / SECOND:.3g} s |", flush=True)
+
+
+if __name__ == "__main__":
+    import os
+    main(int(os.environ.get("SEEDS", "5")), float(os.environ.get("PART", "1")))
