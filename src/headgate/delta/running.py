@@ -11,9 +11,10 @@ these sums, those of the wild doubles by band (`wild`), which rightly begin empt
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.delta import exact, sweep, wild
+from headgate.delta import exact, recomputed, sweep, wild
 from headgate.delta.sql import comma, conjunction, listed, name, union
 from headgate.plan.expressions import INTEGRAL, NUMERIC, Call
 from headgate.plan.nodes import Aggregate, domain
@@ -301,10 +302,11 @@ def _bands(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> di
         if accumulated.bands(number):
             calls = [call for call in node.calls if call.arguments and doubles_of(call) == doubles]
             spread = any(call.function in SPREADS for call in calls)
+            bands = wild.bands(node, calls[0], doubles.given, f"_w{number}", spread)
             with lowering.naming("wild_"):
-                found = lowering.timeline(wild.bands(node, calls[0], doubles.given, f"_w{number}", spread))
-            assert found is not None
-            made[f"_w{number}"] = found
+                made[f"_w{number}"] = lowering.once(
+                    "timeline", bands, partial(recomputed.timeline, lowering, bands, unchanged=True)
+                )
     return made
 
 
