@@ -186,6 +186,15 @@ def test_a_large_mean_takes_nothing_from_a_small_spread(cutting: Cutting) -> Non
     assert found[-3:] == [(2, (0.5,)), (3, (7 / 3,)), (5, (31 / 3,))]
 
 
+@pytest.mark.parametrize("cutting", EVERY_WAY)
+def test_sums_of_sums_are_taken_back_whole(cutting: Cutting) -> None:
+    """An argument is an expression: it counts as a whole as often as its row does."""
+    query = "Select Sum(A + B), Count(A > 1 Or B > 1) From S [Rows 1]"
+    rows = [(ts, row, "+") for ts, row in enumerate([(1, 2), (10, 20), (None, 0), (3, 4)], 1)]
+    case = Case("sums", query, {"S": {"A": "int", "B": "int"}}, {}, (), {"S": rows}, HORIZON)
+    assert rows_put_out(case, *cutting)[-4:] == [(1, (3, 1)), (2, (30, 1)), (3, (None, 0)), (4, (7, 1))]
+
+
 SCRIPT = """
 CREATE STREAM b (item STRING, price DOUBLE, small FLOAT, paid DECIMAL(20, 10), total DECIMAL(38, 18), at BIGINT) TIMESTAMP BY at;
 CREATE QUERY sums AS SELECT item, SUM(price) AS x, AVG(small) AS y, SUM(paid) AS p, SUM(total) AS t FROM b [RANGE 3] GROUP BY item;

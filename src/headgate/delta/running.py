@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headgate.delta import exact, recomputed, sweep, wild
-from headgate.delta.sql import comma, conjunction, listed, name, union
+from headgate.delta.sql import bracketed, comma, conjunction, listed, name, union
 from headgate.plan.expressions import INTEGRAL, NUMERIC, Call
 from headgate.plan.nodes import Aggregate, domain
 from headgate.plan.properties import coarse, endless
@@ -57,7 +57,7 @@ def ranked(call: Call) -> str:
     given = [f"({call.condition})"] if call.condition else []
     if len(call.arguments) > 1:
         value = f"STRUCT({call.arguments[1].sql} AS k, {value} AS v)"
-        given.append(f"{call.arguments[1].sql} IS NOT NULL")
+        given.append(f"{bracketed(call.arguments[1].sql)} IS NOT NULL")
     return f"CASE WHEN {' AND '.join(given)} THEN {value} END" if given else value
 
 
@@ -128,9 +128,9 @@ class Accumulators:
 
     def total(self, call: Call, argument: str, kind: str, given: str) -> str:
         if kind in INTEGRAL:
-            return self.term(f"CASE WHEN {given} THEN {argument} * _n ELSE 0 END")
+            return self.term(f"CASE WHEN {given} THEN {bracketed(argument)} * _n ELSE 0 END")
         if kind.startswith("DECIMAL"):
-            return self.term(f"CASE WHEN {given} THEN {_often(argument, kind)} ELSE 0 END")
+            return self.term(f"CASE WHEN {given} THEN {_often(bracketed(argument), kind)} ELSE 0 END")
         number = self.double(doubles_of(call))
         tame = exact.total(self.sums(f"_d{number}x"))
         return wild.total(tame, f"_w{number}") if self.bands(number) else tame
@@ -231,7 +231,7 @@ def stepwise(form: str, steps: list[list[str]]) -> str:
 
 def condition_of(call: Call) -> str:
     """Which rows count: those with all arguments, where the FILTER holds."""
-    conditions = [f"{argument.sql} IS NOT NULL" for argument in call.arguments]
+    conditions = [f"{bracketed(argument.sql)} IS NOT NULL" for argument in call.arguments]
     return " AND ".join([*conditions, f"({call.condition})"] if call.condition else conditions)
 
 
