@@ -59,14 +59,9 @@ def correlation(ones: Values, twos: Values) -> float | None:
     return math.nan if math.isinf(shared) and math.isinf(scale) else shared / scale
 
 
-def as_text(function: Callable[..., float | None]) -> Callable[..., str | None]:
-    """The function as DuckDB takes it: a NaN that it returns as a number would be null."""
-
-    def given(*lists: Values) -> str | None:
-        found = function(*lists)
-        return None if found is None else repr(found)
-
-    return given
+def text(value: float | None) -> str | None:
+    """A number as DuckDB takes it from a function: NaN, given back as a number, would be null."""
+    return None if value is None else repr(value)
 
 
 def rounded(value: Fraction) -> float:
@@ -96,16 +91,16 @@ def _about_means(pairs: list[tuple[float, float]]) -> tuple[Fraction, Fraction, 
     return shared, one, two
 
 
-AGGREGATES: dict[str, Callable[..., float | None]] = {
-    "sum": lambda values: total(values),
-    "avg": lambda values: mean(values),
-    "var_samp": lambda values: variance(values, 1),
-    "var_pop": lambda values: variance(values, 0),
-    "stddev_samp": lambda values: deviation(values, 1),
-    "stddev_pop": lambda values: deviation(values, 0),
-    "covar_samp": lambda ones, twos: covariance(ones, twos, 1),
-    "covar_pop": lambda ones, twos: covariance(ones, twos, 0),
-    "corr": lambda ones, twos: correlation(ones, twos),
+AGGREGATES: dict[str, Callable[..., str | None]] = {
+    "sum": lambda values: text(total(values)),
+    "avg": lambda values: text(mean(values)),
+    "var_samp": lambda values: text(variance(values, 1)),
+    "var_pop": lambda values: text(variance(values, 0)),
+    "stddev_samp": lambda values: text(deviation(values, 1)),
+    "stddev_pop": lambda values: text(deviation(values, 0)),
+    "covar_samp": lambda ones, twos: text(covariance(ones, twos, 1)),
+    "covar_pop": lambda ones, twos: text(covariance(ones, twos, 0)),
+    "corr": lambda ones, twos: text(correlation(ones, twos)),
 }
 OF_PAIRS = frozenset({"covar_samp", "covar_pop", "corr"})
 NAMES: dict[type[exp.Expression], str] = {

@@ -95,7 +95,7 @@ class _Reference:
         """Whether anybody asks what of a relation follows from time."""
         kinds = {sql_type(kind) for schema in (*case.streams.values(), *case.relations.values()) for kind in schema.values()}
         self.doubles = bool(kinds & {"DOUBLE", "FLOAT"})
-        """Whether numbers are summed as doubles: then exactly, and rounded once."""
+        """Whether there are numbers to be summed as doubles: then exactly, and rounded once."""
         for name, schema in case.streams.items():
             tuples = [(ts, row) for ts, row, _ in case.input.get(name, []) if ts <= case.horizon]
             self.named[name.lower()] = TupleStream(_columns(schema), sorted(tuples, key=lambda entry: entry[0]))
@@ -305,7 +305,9 @@ class _Reference:
         if copy.find(*ORDERED) or any(map(_is_element_time, copy.find_all(exp.Column))):
             copy = _stamped(copy, inputs)
         if self.doubles:
-            copy = copy.transform(_exactly)
+            columns_of = [column for relation in inputs.values() for column in relation.columns]
+            others = {name.lower() for name, kind in columns_of if kind not in ("DOUBLE", "FLOAT")}
+            copy = copy.transform(_exactly, others)
         sql = copy.transform(_in_duckdb).sql("duckdb")
         bags: list[list[Row]] = []
         columns: list[tuple[str, str]] = []
@@ -558,7 +560,7 @@ def _shared(duckdb: Any) -> Any:
         database.execute(f"CREATE MACRO {name}({parameter}) AS {body}")
     for name, function in numbers.AGGREGATES.items():
         lists = ["DOUBLE[]"] * (2 if name in numbers.OF_PAIRS else 1)
-        database.create_function(f"exact_{name}", numbers.as_text(function), lists, "VARCHAR", null_handling="special")
+        database.create_function(f"exact_{name}", function, lists, "VARCHAR", null_handling="special")
     return database
 
 
@@ -715,12 +717,14 @@ def _in_duckdb(node: exp.Expression) -> exp.Expression:
             return node
 
 
-def _exactly(node: exp.Expression) -> exp.Expression:
-    """Aggregates of doubles as functions of the list of all values."""
+def _exactly(node: exp.Expression, others: set[str]) -> exp.Expression:
+    """Aggregates of doubles as functions of the list of all values. Of these columns it is known that they are something else."""
     condition = node.expression.this if isinstance(node, exp.Filter) else None
     call = node.this if isinstance(node, exp.Filter) else node
     name = numbers.NAMES.get(type(call))
     if name is None or isinstance(node.parent, exp.Window):
+        return node
+    if all(column.name.lower() in others for column in call.find_all(exp.Column)):
         return node
     arguments = [call.this, call.expression] if name in numbers.OF_PAIRS else [call.this]
     found = exp.Anonymous(this=f"exact_{name}", expressions=[_values_of(argument, condition) for argument in arguments])
