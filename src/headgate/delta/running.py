@@ -70,6 +70,8 @@ def field(call: Call) -> str:
 class _Accumulator:
     name: str
     combine: str
+    nothing: str = "0"
+    """What it is over no rows. A 0 beside decimals could cost them digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,9 @@ class Accumulators:
         self.steps: list[list[str]] = []
         """Columns to be computed from the accumulators, step by step, before the values."""
 
-    def term(self, sql: str, combine: str = "SUM") -> str:
+    def term(self, sql: str, combine: str = "SUM", nothing: str = "0") -> str:
         number = len(self.terms)
-        return self.terms.setdefault((combine, sql), _Accumulator(f"_a{number}", combine)).name
+        return self.terms.setdefault((combine, sql), _Accumulator(f"_a{number}", combine, nothing)).name
 
     def names(self) -> list[str]:
         return [accumulator.name for accumulator in self.terms.values()]
@@ -124,13 +126,13 @@ class Accumulators:
         return f"CASE WHEN {count} > 0 THEN {quotient} END"
 
     def extreme(self, call: Call) -> str:
-        return f"{self.term(ranked(call), EXTREMES[call.function])}{field(call)}"
+        return f"{self.term(ranked(call), EXTREMES[call.function], 'NULL')}{field(call)}"
 
     def total(self, call: Call, argument: str, kind: str, given: str) -> str:
         if kind in INTEGRAL:
             return self.term(f"CASE WHEN {given} THEN {bracketed(argument)} * _n ELSE 0 END")
         if kind.startswith("DECIMAL"):
-            return self.term(f"CASE WHEN {given} THEN {_often(bracketed(argument), kind)} ELSE 0 END")
+            return self.term(f"CASE WHEN {given} THEN {_often(bracketed(argument), kind)} END", nothing="NULL")
         number = self.double(doubles_of(call))
         tame = exact.total(self.sums(f"_d{number}x"))
         return wild.total(tame, f"_w{number}") if self.bands(number) else tame
@@ -347,7 +349,7 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators, term
             f") WHERE _t > :since AND _t <= :until"
         )
     if node.row_when_empty:  # the row over nothing is there from the first instant on
-        nothing = ", ".join(f"{0 if a.combine == 'SUM' else 'NULL'} AS {a.name}" for a in every)
+        nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in every)
         origin = domain(node.child).origin
         events = union(events, f"SELECT CAST({origin} AS BIGINT) AS _t, {nothing} WHERE {origin} > :since AND {origin} <= :until")
     return lowering.step("events", events)
