@@ -163,7 +163,7 @@ def scalars(draw: st.DrawFn, table: str, columns: Columns, tie: str) -> str:
 
 
 AGGREGATES = ["Count(*)", "Count({0})", "Sum({0})", "Avg({0})", "Min({0})", "Max({0})", "Count(Distinct {0})", "Sum(Distinct {0})",
-              "Sum({0} * 2)", "Sum({0}) / Count(*)", "Max({0}) - Min({0})", "Sum({0}) Filter (Where {0} > 1)", "Count(*) Filter (Where {1} = 1)",
+              "Sum({0} * 2)", "Sum({0} + {1})", "Count({0} > 1 Or {1} > 1)", "Sum({0}) / Count(*)", "Max({0}) - Min({0})", "Sum({0}) Filter (Where {0} > 1)", "Count(*) Filter (Where {1} = 1)",
               "Coalesce(Sum({0}), 0) + 1", "Median({0})", "Count_If({0} > 1)", "Max({1} + {0})",
               "First({0})", "Last({0})", "First({0}) Ignore Nulls", "Last_Value({0}) Ignore Nulls", "Any_Value({0})", "Max_By({0}, {1})",
               "Min_By({0}, {1})", "Last({0}) Filter (Where {1} > 0)"]  # fmt: skip

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headgate.delta import extremes, framed, recomputed, running, sweep
-from headgate.delta.sql import comma, listed, name
+from headgate.delta.sql import bracketed, comma, listed, name
 from headgate.plan.derived import column
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Project
@@ -92,7 +92,9 @@ def _made(lowering: Lowering, rule: str, part: Aggregate) -> str:
 def _over_distinct(part: Aggregate) -> Aggregate:
     """COUNT(DISTINCT x) as COUNT(x) over the distinct pairs of group and x."""
     (call,) = part.calls
-    given = [f"{argument.sql} IS NOT NULL" for argument in call.arguments] + ([f"({call.condition})"] if call.condition else [])
+    given = [f"{bracketed(argument.sql)} IS NOT NULL" for argument in call.arguments] + (
+        [f"({call.condition})"] if call.condition else []
+    )
     counted = Filter(part.child, Expression(" AND ".join(given), "BOOLEAN", call.columns))
     values = tuple(Named(f"x{number + 1}", argument) for number, argument in enumerate(call.arguments))
     keys = tuple(Named(f"k{number + 1}", key.expression) for number, key in enumerate(part.keys))

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def timeline(lowering: Lowering, node: Aggregate) -> str:
+def timeline(lowering: Lowering, node: Aggregate, unchanged: bool = False) -> str:
+    """With `unchanged`, groups in which nothing changes are there too, as they are at `since`."""
     hidden = sweep.group(node)
     needed = sorted({column for call in node.calls for column in _spelled(node, call.columns)})
     elements = lowering.step(
         "elements", f"SELECT {comma(sweep.keys(node), listed(needed), '_t', '_x', '_n')} FROM {lowering.all_elements(node.child)}"
     )
-    moments = moments_of(lowering, node, elements)
+    moments = moments_of(lowering, node, elements, unchanged)
     rows = elements
     on = [f"m.{key} <=> e.{key}" for key in hidden]
     if retracts(node.child):
@@ -46,7 +47,7 @@ def timeline(lowering: Lowering, node: Aggregate) -> str:
     )
 
 
-def moments_of(lowering: Lowering, node: Aggregate, elements: str) -> str:
+def moments_of(lowering: Lowering, node: Aggregate, elements: str, unchanged: bool = False) -> str:
     """The instants at which a group changes, and `since`."""
     hidden = sweep.group(node)
     starts = f"SELECT {comma(listed(hidden), '_t AS _at')} FROM {elements} WHERE _t > :since"
@@ -56,7 +57,8 @@ def moments_of(lowering: Lowering, node: Aggregate, elements: str) -> str:
     if node.row_when_empty:
         changing.append(f"SELECT CAST({origin} AS BIGINT) AS _at WHERE {origin} > :since AND {origin} <= :until")
     instants = lowering.step("instants", f"SELECT DISTINCT {comma(listed(hidden), '_at')} FROM (\n{union(*changing)}\n)")
-    before = f"SELECT DISTINCT {comma(listed(hidden), 'CAST(:since AS BIGINT) AS _at')} FROM {instants} WHERE :since >= {origin}"
+    groups = elements if unchanged else instants
+    before = f"SELECT DISTINCT {comma(listed(hidden), 'CAST(:since AS BIGINT) AS _at')} FROM {groups} WHERE :since >= {origin}"
     return lowering.step("moments", union(f"SELECT {comma(listed(hidden), '_at')} FROM {instants}", before))
 
 

@@ -11,10 +11,11 @@ these sums, those of the wild doubles by band (`wild`), which rightly begin empt
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.delta import exact, sweep, wild
-from headgate.delta.sql import comma, conjunction, listed, name, union
+from headgate.delta import exact, recomputed, sweep, wild
+from headgate.delta.sql import bracketed, comma, conjunction, listed, name, union
 from headgate.plan.expressions import INTEGRAL, NUMERIC, Call
 from headgate.plan.nodes import Aggregate, domain
 from headgate.plan.properties import coarse, endless
@@ -56,7 +57,7 @@ def ranked(call: Call) -> str:
     given = [f"({call.condition})"] if call.condition else []
     if len(call.arguments) > 1:
         value = f"STRUCT({call.arguments[1].sql} AS k, {value} AS v)"
-        given.append(f"{call.arguments[1].sql} IS NOT NULL")
+        given.append(f"{bracketed(call.arguments[1].sql)} IS NOT NULL")
     return f"CASE WHEN {' AND '.join(given)} THEN {value} END" if given else value
 
 
@@ -69,6 +70,8 @@ def field(call: Call) -> str:
 class _Accumulator:
     name: str
     combine: str
+    nothing: str = "0"
+    """What it is over no rows. A 0 beside decimals could cost them digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +101,9 @@ class Accumulators:
         self.steps: list[list[str]] = []
         """Columns to be computed from the accumulators, step by step, before the values."""
 
-    def term(self, sql: str, combine: str = "SUM") -> str:
+    def term(self, sql: str, combine: str = "SUM", nothing: str = "0") -> str:
         number = len(self.terms)
-        return self.terms.setdefault((combine, sql), _Accumulator(f"_a{number}", combine)).name
+        return self.terms.setdefault((combine, sql), _Accumulator(f"_a{number}", combine, nothing)).name
 
     def names(self) -> list[str]:
         return [accumulator.name for accumulator in self.terms.values()]
@@ -123,13 +126,13 @@ class Accumulators:
         return f"CASE WHEN {count} > 0 THEN {quotient} END"
 
     def extreme(self, call: Call) -> str:
-        return f"{self.term(ranked(call), EXTREMES[call.function])}{field(call)}"
+        return f"{self.term(ranked(call), EXTREMES[call.function], 'NULL')}{field(call)}"
 
     def total(self, call: Call, argument: str, kind: str, given: str) -> str:
         if kind in INTEGRAL:
-            return self.term(f"CASE WHEN {given} THEN {argument} * _n ELSE 0 END")
+            return self.term(f"CASE WHEN {given} THEN {bracketed(argument)} * _n ELSE 0 END")
         if kind.startswith("DECIMAL"):
-            return self.term(f"CASE WHEN {given} THEN {_often(argument, kind)} ELSE 0 END")
+            return self.term(f"CASE WHEN {given} THEN {_often(bracketed(argument), kind)} END", nothing="NULL")
         number = self.double(doubles_of(call))
         tame = exact.total(self.sums(f"_d{number}x"))
         return wild.total(tame, f"_w{number}") if self.bands(number) else tame
@@ -230,7 +233,7 @@ def stepwise(form: str, steps: list[list[str]]) -> str:
 
 def condition_of(call: Call) -> str:
     """Which rows count: those with all arguments, where the FILTER holds."""
-    conditions = [f"{argument.sql} IS NOT NULL" for argument in call.arguments]
+    conditions = [f"{bracketed(argument.sql)} IS NOT NULL" for argument in call.arguments]
     return " AND ".join([*conditions, f"({call.condition})"] if call.condition else conditions)
 
 
@@ -301,10 +304,11 @@ def _bands(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> di
         if accumulated.bands(number):
             calls = [call for call in node.calls if call.arguments and doubles_of(call) == doubles]
             spread = any(call.function in SPREADS for call in calls)
+            bands = wild.bands(node, calls[0], doubles.given, f"_w{number}", spread)
             with lowering.naming("wild_"):
-                found = lowering.timeline(wild.bands(node, calls[0], doubles.given, f"_w{number}", spread))
-            assert found is not None
-            made[f"_w{number}"] = found
+                made[f"_w{number}"] = lowering.once(
+                    "timeline", bands, partial(recomputed.timeline, lowering, bands, unchanged=True)
+                )
     return made
 
 
@@ -345,7 +349,7 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators, term
             f") WHERE _t > :since AND _t <= :until"
         )
     if node.row_when_empty:  # the row over nothing is there from the first instant on
-        nothing = ", ".join(f"{0 if a.combine == 'SUM' else 'NULL'} AS {a.name}" for a in every)
+        nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in every)
         origin = domain(node.child).origin
         events = union(events, f"SELECT CAST({origin} AS BIGINT) AS _t, {nothing} WHERE {origin} > :since AND {origin} <= :until")
     return lowering.step("events", events)

@@ -31,6 +31,11 @@ def name(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"
 
 
+def bracketed(sql: str) -> str:
+    """An expression as it can stand beside any operator."""
+    return sql if _PLAIN.match(sql) else f"({sql})"
+
+
 def listed(columns: Iterable[str], table: str = "") -> str:
     prefix = f"{table}." if table else ""
     return ", ".join(prefix + name(column) for column in columns)

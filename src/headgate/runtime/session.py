@@ -218,6 +218,7 @@ def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.window.segmentTree.enabled": "true",
+        "spark.sql.analyzer.maxIterations": "1000",  # a program may be deeper than the statements people write
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         "spark.sql.files.openCostInBytes": "65536",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

@@ -7,6 +7,7 @@ Istream, Dstream and Rstream compare consecutive instants as bags. Time is integ
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from sqlglot import exp
 from headgate.cql.dialect import parse
 from headgate.cql.syntax import StreamOf, StreamWindow, WindowedQuery
 from headgate.errors import NotYet, UserError
+from headgate.testing import numbers
 from headgate.testing.cases import FUNCTIONS, Case, Change, Row, sql_type
 
 ORDERED = (
@@ -91,6 +93,9 @@ class _Reference:
         self.sliding: dict[str, set[int]] = {}
         self.finals = any("final" in text.lower() for text in (case.query, *(view.query for view in case.views)))
         """Whether anybody asks what of a relation follows from time."""
+        kinds = {sql_type(kind) for schema in (*case.streams.values(), *case.relations.values()) for kind in schema.values()}
+        self.doubles = bool(kinds & {"DOUBLE", "FLOAT"})
+        """Whether there are numbers to be summed as doubles: then exactly, and rounded once."""
         for name, schema in case.streams.items():
             tuples = [(ts, row) for ts, row, _ in case.input.get(name, []) if ts <= case.horizon]
             self.named[name.lower()] = TupleStream(_columns(schema), sorted(tuples, key=lambda entry: entry[0]))
@@ -299,6 +304,10 @@ class _Reference:
         copy = self.detached(copy, inputs)
         if copy.find(*ORDERED) or any(map(_is_element_time, copy.find_all(exp.Column))):
             copy = _stamped(copy, inputs)
+        if self.doubles:
+            columns_of = [column for relation in inputs.values() for column in relation.columns]
+            others = {name.lower() for name, kind in columns_of if kind not in ("DOUBLE", "FLOAT")}
+            copy = copy.transform(_exactly, others)
         sql = copy.transform(_in_duckdb).sql("duckdb")
         bags: list[list[Row]] = []
         columns: list[tuple[str, str]] = []
@@ -549,6 +558,9 @@ def _shared(duckdb: Any) -> Any:
     database.execute("SET threads = 1")
     for name, (parameter, body) in FUNCTIONS.items():
         database.execute(f"CREATE MACRO {name}({parameter}) AS {body}")
+    for name, function in numbers.AGGREGATES.items():
+        lists = ["DOUBLE[]"] * (2 if name in numbers.OF_PAIRS else 1)
+        database.create_function(f"exact_{name}", function, lists, "VARCHAR", null_handling="special")
     return database
 
 
@@ -589,6 +601,8 @@ def _unique(columns: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _hashable(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return math.nan  # one and the same, so that equal rows are equal
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
@@ -701,6 +715,27 @@ def _in_duckdb(node: exp.Expression) -> exp.Expression:
             return exp.Anonymous(this="BOOL_AND" if node.name.lower() == "every" else "BOOL_OR", expressions=[value])
         case _:
             return node
+
+
+def _exactly(node: exp.Expression, others: set[str]) -> exp.Expression:
+    """Aggregates of doubles as functions of the list of all values. Of these columns it is known that they are something else."""
+    condition = node.expression.this if isinstance(node, exp.Filter) else None
+    call = node.this if isinstance(node, exp.Filter) else node
+    name = numbers.NAMES.get(type(call))
+    if name is None or isinstance(node.parent, exp.Window):
+        return node
+    if all(column.name.lower() in others for column in call.find_all(exp.Column)):
+        return node
+    arguments = [call.this, call.expression] if name in numbers.OF_PAIRS else [call.this]
+    found = exp.Anonymous(this=f"exact_{name}", expressions=[_values_of(argument, condition) for argument in arguments])
+    return exp.cast(found, "DOUBLE")
+
+
+def _values_of(argument: exp.Expression, condition: exp.Expression | None) -> exp.Expression:
+    distinct = isinstance(argument, exp.Distinct)
+    value = exp.cast((argument.expressions[0] if distinct else argument).copy(), "DOUBLE")
+    values: exp.Expression = exp.Anonymous(this="LIST", expressions=[exp.Distinct(expressions=[value]) if distinct else value])
+    return values if condition is None else exp.Filter(this=values, expression=exp.Where(this=condition.copy()))
 
 
 # what depends on the timestamps and the order of a window's tuples
