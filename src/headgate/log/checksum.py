@@ -1,6 +1,6 @@
 """Checksums: how a file is recognised as the one that was written, and what is said of one that is not.
 
-Everything an engine keeps on disk has a CRC-32 that is compared when it is read. Where it stands depends on the kind of file:
+Everything an engine keeps on disk has a CRC-32 that is compared when it is read. Where that stands depends on the file:
 
     data (Parquet)             in the journal, in the fact by which the file counts
     a line of the journal      in front of its text; it also covers all lines before it
@@ -8,8 +8,8 @@ Everything an engine keeps on disk has a CRC-32 that is compared when it is read
     a small file of JSON       in its member "crc"
     the identity of a writer   behind it
 
-This module knows nothing of what the files mean. A file that is missing, cut short, damaged or exchanged for another one is
-never read as if nothing had happened: `torn` names it.
+A file that is missing, cut short, damaged or exchanged for another one is never read as if nothing had happened: `torn`
+names it. This module knows nothing of what the files mean.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def full_or_broken(error: OSError, directory: Path) -> UserError:
 
 @contextmanager
 def writing(directory: Path) -> Iterator[None]:
-    """What the system refuses in here is raised as our error, which may pass: the disk is full, or cannot be written to."""
+    """What the system refuses in here is raised as our error, which may pass: the disk is full, or not to be written to."""
     try:
         yield
     except OSError as error:

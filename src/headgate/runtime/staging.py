@@ -60,7 +60,7 @@ FULL = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT)}
 
 @contextmanager
 def spark_writing(directory: Path) -> Iterator[None]:
-    """A disk that is full is our error and may pass, whether Python, Spark's driver or one of its tasks meets with it."""
+    """A full disk is our error and may pass, whether Python, Spark's driver or one of its tasks meets with it."""
     try:
         with writing(directory):
             yield
