@@ -17,6 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
+from zlib import crc32
 
 import pyarrow as pa
 import pytest
@@ -28,6 +29,7 @@ from headgate.heartbeat.clock import ManualClock
 from headgate.heartbeat.why import Why
 from headgate.log import chunk
 from headgate.log import log as logs
+from headgate.log.checksum import agrees_with_hadoop
 from headgate.log.chunk import Chunk, sized
 from headgate.log.journal import Journal
 from headgate.log.log import Log
@@ -419,3 +421,18 @@ def test_what_a_sink_took_while_the_disk_was_full_is_not_delivered_twice(tmp_pat
     assert not outbox.waiting
     assert not list(outbox.log.directory.iterdir())
     journal.close()
+
+
+def test_what_spark_noted_is_compared_by_stretches(tmp_path: Path) -> None:
+    content, noted, sums = Random(1).randbytes(1_300), tmp_path / "17", tmp_path / ".17.crc"
+    noted.write_bytes(content)
+    assert agrees_with_hadoop(noted), "there is nothing to compare it with"
+    stretches = [content[at : at + 512] for at in range(0, 1_300, 512)]
+    sums.write_bytes(b"crc\0\0\0\2\0" + b"".join(crc32(stretch).to_bytes(4, "big") for stretch in stretches))
+    assert agrees_with_hadoop(noted)
+    for bit in range(0, 8 * len(content), 97):
+        flip(noted, bit)
+        assert not agrees_with_hadoop(noted)
+        flip(noted, bit)
+    sums.write_bytes(b"")
+    assert agrees_with_hadoop(noted), "the power went before it was on disk"

@@ -7,6 +7,7 @@ Everything an engine keeps on disk has a CRC-32 that is compared when it is read
     a checkpoint               in its last line
     a small file of JSON       in its member "crc"
     the identity of a writer   behind it
+    what Spark itself notes    in Hadoop's file .name.crc beside it
 
 A file that is missing, cut short, damaged or exchanged for another one is never read as if nothing had happened: `torn`
 names it. This module knows nothing of what the files mean.
@@ -37,6 +38,21 @@ def of_file(path: Path) -> int:
         while length := file.readinto(block):
             found = crc32(block[:length], found)
     return found
+
+
+def agrees_with_hadoop(path: Path) -> bool:
+    """Whether a file that Spark wrote is what the `.crc` file beside it says, if there is one that can be read.
+
+    b"crc\\0", the number of bytes in a stretch, and the CRC-32 of each stretch of the file; all numbers big-endian.
+    """
+    try:
+        noted, content = path.with_name(f".{path.name}.crc").read_bytes(), path.read_bytes()
+    except FileNotFoundError:
+        return True
+    head, stretch, sums = noted[:4], int.from_bytes(noted[4:8], "big"), noted[8:]
+    if head != b"crc\0" or not stretch or len(sums) != 4 * -(-len(content) // stretch):
+        return True  # Spark does not sync it: it may not have survived a power failure
+    return sums == b"".join(crc32(content[at : at + stretch]).to_bytes(4, "big") for at in range(0, len(content), stretch))
 
 
 def sealed(said: Mapping[str, Any]) -> str:

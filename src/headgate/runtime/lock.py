@@ -53,7 +53,8 @@ def _in_use(number: int) -> bool:
 
 
 def _unusable(directory: Path, error: OSError) -> UserError:
+    said = "It is no folder" if isinstance(error, FileExistsError) else f"{error.strerror}: {error.filename}"
     return UserError(
-        "bad-directory", f'directory "{directory}" cannot be used', detail=f"{error.strerror}: {error.filename}.",
+        "bad-directory", f'directory "{directory}" cannot be used', detail=f"{said}.",
         hint="Give a folder that the engine may write to, on a disk with room.",
     )  # fmt: skip
