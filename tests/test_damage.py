@@ -434,5 +434,7 @@ def test_what_spark_noted_is_compared_by_stretches(tmp_path: Path) -> None:
         flip(noted, bit)
         assert not agrees_with_hadoop(noted)
         flip(noted, bit)
+    noted.write_bytes(content[:512])
+    assert not agrees_with_hadoop(noted), "cut off behind a stretch"
     sums.write_bytes(b"")
     assert agrees_with_hadoop(noted), "the power went before it was on disk"

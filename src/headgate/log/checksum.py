@@ -50,7 +50,7 @@ def agrees_with_hadoop(path: Path) -> bool:
     except FileNotFoundError:
         return True
     head, stretch, sums = noted[:4], int.from_bytes(noted[4:8], "big"), noted[8:]
-    if head != b"crc\0" or not stretch or len(sums) != 4 * -(-len(content) // stretch):
+    if head != b"crc\0" or not stretch:
         return True  # Spark does not sync it: it may not have survived a power failure
     return sums == b"".join(crc32(content[at : at + stretch]).to_bytes(4, "big") for at in range(0, len(content), stretch))
 
