@@ -17,21 +17,26 @@ from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
+from zlib import crc32
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from headgate.catalog import Connector, TimeDomain
 from headgate.errors import UserError
+from headgate.heartbeat.clock import ManualClock
 from headgate.heartbeat.why import Why
 from headgate.log import chunk
 from headgate.log import log as logs
+from headgate.log.checksum import agrees_with_hadoop
 from headgate.log.chunk import Chunk, sized
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.runtime import status
 from headgate.runtime.executor import listed_synopses, read_synopses
 from headgate.runtime.outbox import Outbox
+from headgate.runtime.staging import spark_writing
 from headgate.sinks.files import FileSink, read_commits
 from headgate.sinks.sink import Delivery, in_order
 from headgate.sinks.writer import identity
@@ -372,3 +377,65 @@ def test_what_does_not_come_to_count_takes_no_room(tmp_path: Path, monkeypatch: 
     log.compact()
     assert [part.rows for part in log.chunks] == [15]
     journal.close()
+
+
+def test_a_full_disk_is_one_error_whoever_meets_with_it(tmp_path: Path) -> None:
+    for error in (
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        PySparkException("[TASK_WRITE_FAILED] Task failed.\nCaused by: java.io.IOException: No space left on device"),
+        PySparkException("java.io.IOException: Disk quota exceeded"),
+    ):
+        with pytest.raises(UserError, match="disk-failed"), spark_writing(tmp_path):
+            raise error
+    for other in (PySparkException("[DIVIDE_BY_ZERO] Division by zero."), ConnectionRefusedError(111, "Connection refused")):
+        with pytest.raises(type(other)), spark_writing(tmp_path):
+            raise other
+
+
+class Counting(Silent):
+    """A sink that takes everything."""
+
+    def __init__(self) -> None:
+        self.taken: list[int] = []
+
+    def deliver(self, delivery: Delivery) -> None:
+        self.taken.append(delivery.number)
+
+
+def test_what_a_sink_took_while_the_disk_was_full_is_not_delivered_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal, sink, clock = Journal(tmp_path), Counting(), ManualClock()
+    outbox = Outbox("q", TimeDomain.INTEGER, sink, tmp_path / "queries" / "q", journal)
+    journal.read()
+    for until in (10, 20):
+        outbox.put([[staged(tmp_path, rows(Random(1), 4))]], until - 10, until)
+
+    def full(text: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(journal, "_write", full)
+        for _ in range(3):
+            with pytest.raises(UserError, match="disk-failed"):
+                outbox.deliver(clock, lambda text: None)
+    outbox.deliver(clock, lambda text: None)
+    assert sink.taken == [1, 2]
+    assert not outbox.waiting
+    assert not list(outbox.log.directory.iterdir())
+    journal.close()
+
+
+def test_what_spark_noted_is_compared_by_stretches(tmp_path: Path) -> None:
+    content, noted, sums = Random(1).randbytes(1_300), tmp_path / "17", tmp_path / ".17.crc"
+    noted.write_bytes(content)
+    assert agrees_with_hadoop(noted), "there is nothing to compare it with"
+    stretches = [content[at : at + 512] for at in range(0, 1_300, 512)]
+    sums.write_bytes(b"crc\0\0\0\2\0" + b"".join(crc32(stretch).to_bytes(4, "big") for stretch in stretches))
+    assert agrees_with_hadoop(noted)
+    for bit in range(0, 8 * len(content), 97):
+        flip(noted, bit)
+        assert not agrees_with_hadoop(noted)
+        flip(noted, bit)
+    noted.write_bytes(content[:512])
+    assert not agrees_with_hadoop(noted), "cut off behind a stretch"
+    sums.write_bytes(b"")
+    assert agrees_with_hadoop(noted), "the power went before it was on disk"

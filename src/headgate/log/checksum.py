@@ -1,15 +1,16 @@
 """Checksums: how a file is recognised as the one that was written, and what is said of one that is not.
 
-Everything an engine keeps on disk has a CRC-32 that is compared when it is read. Where it stands depends on the kind of file:
+Everything an engine keeps on disk has a CRC-32 that is compared when it is read. Where that stands depends on the file:
 
     data (Parquet)             in the journal, in the fact by which the file counts
     a line of the journal      in front of its text; it also covers all lines before it
     a checkpoint               in its last line
     a small file of JSON       in its member "crc"
     the identity of a writer   behind it
+    what Spark itself notes    in Hadoop's file .name.crc beside it
 
-This module knows nothing of what the files mean. A file that is missing, cut short, damaged or exchanged for another one is
-never read as if nothing had happened: `torn` names it.
+A file that is missing, cut short, damaged or exchanged for another one is never read as if nothing had happened: `torn`
+names it. This module knows nothing of what the files mean.
 """
 
 from __future__ import annotations
@@ -37,6 +38,21 @@ def of_file(path: Path) -> int:
         while length := file.readinto(block):
             found = crc32(block[:length], found)
     return found
+
+
+def agrees_with_hadoop(path: Path) -> bool:
+    """Whether a file that Spark wrote is what the `.crc` file beside it says, if there is one that can be read.
+
+    b"crc\\0", the number of bytes in a stretch, and the CRC-32 of each stretch of the file; all numbers big-endian.
+    """
+    try:
+        noted, content = path.with_name(f".{path.name}.crc").read_bytes(), path.read_bytes()
+    except FileNotFoundError:
+        return True
+    head, stretch, sums = noted[:4], int.from_bytes(noted[4:8], "big"), noted[8:]
+    if head != b"crc\0" or not stretch:
+        return True  # Spark does not sync it: it may not have survived a power failure
+    return sums == b"".join(crc32(content[at : at + stretch]).to_bytes(4, "big") for at in range(0, len(content), stretch))
 
 
 def sealed(said: Mapping[str, Any]) -> str:
@@ -76,7 +92,7 @@ def full_or_broken(error: OSError, directory: Path) -> UserError:
 
 @contextmanager
 def writing(directory: Path) -> Iterator[None]:
-    """What the system refuses in here is raised as our error, which may pass: the disk is full, or cannot be written to."""
+    """What the system refuses in here is raised as our error, which may pass: the disk is full, or not to be written to."""
     try:
         yield
     except OSError as error:

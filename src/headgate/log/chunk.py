@@ -1,8 +1,8 @@
 """Chunks: Parquet files with the range of timestamps they hold.
 
-A chunk is an immutable file. What is known of it without opening it is its number of rows, the least and the largest of its
-timestamps, its size and its checksum; the rest stays on disk. The whole file is compared with its checksum each time it is read:
-`content` and `table` do so for Python, and whoever lets Spark read it calls `check` before.
+A chunk is an immutable file. What is known of it without opening it is its number of rows, the least and the largest of
+its timestamps, its size and its checksum; the rest stays on disk. The whole file is compared with its checksum each time it
+is read: `content` and `table` do so for Python, and `check` before Spark reads it.
 """
 
 from __future__ import annotations

@@ -12,12 +12,13 @@ place before it, memory follows after it, and deleted files go last, so at every
                                       5f3c0a11 [["log streams/bids", {"add": [["000000000017.parquet", 90, 3, 9, 2480, 0, 98]]}],
                                                 ["inlet bids", {"arrivals": 1900, ...}]]
 
-A checkpoint is nothing but a shorter way to say the same: facts that lead to where all lines before it have led. It is written
-beside the engine's work, and what it replaces is deleted when it is complete. Its last line has the checksum of all before it.
+A checkpoint is nothing but a shorter way to say the same: facts that lead to where all lines before it have led. It is
+written beside the engine's work, and what it replaces is deleted when it is complete. Its last line has the checksum of all
+lines before it.
 
-A line begins with the checksum of its text, which continues that of the line before, so that no line can be missing, stand twice
-or be that of another file. A last line without an end was never acknowledged to anybody and is cut off; any other line that is
-not whole is damage. Before lines go on in another segment, a line says so: {"next": 8}.
+A line begins with the checksum of its text, which continues that of the line before, so that no line can be missing, stand
+twice or be that of another file. A last line without an end was never acknowledged to anybody and is cut off; any other line
+that is not whole is damage. Before lines go on in another segment, a line says so: {"next": 8}.
 
 It knows nothing of what facts mean: each subject applies its own, when they happen and again when the journal is read.
 """
@@ -46,7 +47,7 @@ Act: TypeAlias = Callable[[], None]
 
 VERSION = 2
 READABLE = (1, VERSION)
-"""Lines of format 1 have checksums of their own text alone, checkpoints none, and facts none of the files they speak of."""
+"""In format 1 a line's checksum is that of its own text alone, and neither checkpoints nor data files have one."""
 
 KINDS = (".checkpoint", ".lines")
 DATA = (
@@ -345,7 +346,7 @@ def _refuse_forgotten(directory: Path) -> None:
         what = "is empty" if any(directory.glob("*.lines")) else "is missing"
         raise UserError(
             "no-journal", f'the journal of directory "{directory.parent}" {what}',
-            detail=f'An engine has worked there: there is "{there.relative_to(directory.parent)}", and no line says what it is.',
+            detail=f'An engine has worked there: it has left "{there.relative_to(directory.parent)}", which no line speaks of.',
             hint=f'Put "{directory.name}" back from a copy of the whole directory, or begin with a new directory.',
         )  # fmt: skip
 
@@ -375,10 +376,10 @@ def _of_lines(lines: Iterable[bytes]) -> int:
 
 
 def _segment(path: Path, number: int, begun: bool) -> Segment:
-    """Read lines up to the first that is not whole. Only a last line without its end can be one that was being written.
+    """Read the lines of a segment. Only a last line without its end can be one that was being written.
 
-    A line with its end was written to its end, so it is damaged. The end of the last line alone can be missing: if what is there
-    is whole, it counts. `begun`: the segment is known to have had its heading.
+    A line with its end was written whole, so if its checksum is wrong it is damaged. A last line of which the end alone is
+    missing counts if its checksum is right. `begun`: the segment is known to have had its heading.
     """
     content = path.read_bytes()
     *lines, rest = content.split(b"\n")

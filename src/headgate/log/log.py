@@ -73,7 +73,7 @@ class Log:
         return {"add": list(map(_listed, self.chunks)), "rows": self.rows, "forgotten": self.forgotten}
 
     def check(self) -> None:
-        """Raise an error that names the first chunk that is missing or cut short. Damage is found when a chunk is read."""
+        """Raise an error that names the first chunk that is missing or cut short; damage is found when one is read."""
         for chunk in self.chunks:
             if problem := chunk.problem():
                 raise torn(chunk.path, problem)

@@ -1,7 +1,7 @@
 """One engine a directory: a lock that the operating system gives back when its owner ends, however it ends.
 
-The directory itself is locked, so that nobody can delete the lock while the engine runs. Where folders cannot be locked (NFS),
-the file `lock` in it is; it also says which process works there.
+The directory itself is locked, so that nobody can delete the lock while the engine runs. Where folders cannot be locked
+(NFS), the file `lock` in it is; it also says which process works there.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def _in_use(number: int) -> bool:
 
 
 def _unusable(directory: Path, error: OSError) -> UserError:
+    said = "It is no folder" if isinstance(error, FileExistsError) else f"{error.strerror}: {error.filename}"
     return UserError(
-        "bad-directory", f'directory "{directory}" cannot be used', detail=f"{error.strerror}: {error.filename}.",
-        hint="The engine makes, writes and renames files there: give a folder that it may write to, on a disk with room.",
+        "bad-directory", f'directory "{directory}" cannot be used', detail=f"{said}.",
+        hint="Give a folder that the engine may write to, on a disk with room.",
     )  # fmt: skip

@@ -59,7 +59,7 @@ class Outbox:
         """Why the sink has not taken the first of those that wait."""
         self._compared = False
         self._out = 0
-        """The last delivery that the sink took in this run. That it did so may not be in the journal yet, if the disk is full."""
+        """The last delivery that the sink took in this run; on a full disk the journal may not know of it yet."""
         journal.introduce(self.subject, self.apply)
 
     # what the journal knows of it

@@ -60,11 +60,13 @@ FULL = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT)}
 
 @contextmanager
 def spark_writing(directory: Path) -> Iterator[None]:
-    """A disk that is full is our error and may pass, whether Python, Spark's driver or one of its tasks meets with it."""
+    """A full disk is our error and may pass, whether Python, Spark's driver or one of its tasks meets with it.
+
+    Nothing else is taken for one: if Spark's process is gone, that is an error of the system as well.
+    """
     try:
-        with writing(directory):
-            yield
-    except (PySparkException, Py4JJavaError) as error:
+        yield
+    except (PySparkException, Py4JJavaError, OSError) as error:
         said = str(error)
         for text, number in FULL.items():
             if text in said:
@@ -79,7 +81,8 @@ def _written(frame: DataFrame, staging: Path, *by: str, most_rows: int) -> Path:
         frame = frame.observe(seen, count(lit(1)).alias("rows"))
     writer = frame.write.options(**OPTIONS, maxRecordsPerFile=most_rows)
     (writer.partitionBy(*by) if by else writer).parquet(address(unfinished))
-    unfinished.rename(sealed)
+    with writing(staging):
+        unfinished.rename(sealed)
     if seen is not None:
         rows = sum(map(chunk.count, sealed.rglob("*.parquet")))
         if rows != seen.get["rows"]:

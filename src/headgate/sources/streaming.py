@@ -30,7 +30,7 @@ from headgate.catalog import Connector
 from headgate.cql.readers import SOURCES
 from headgate.errors import UserError, nearest
 from headgate.heartbeat.clock import Clock, SystemClock
-from headgate.log.checksum import synced, writing
+from headgate.log.checksum import DAMAGED, agrees_with_hadoop, synced, torn, writing
 from headgate.runtime import connectors
 from headgate.runtime.session import over_connect, own
 from headgate.runtime.staging import address
@@ -243,7 +243,13 @@ class StreamingSource:
         return self._query
 
     def _check_checkpoint(self) -> None:
-        """What Spark has committed and what is in the log agree, or rows would be passed over that nobody has."""
+        """What Spark has committed and what is in the log agree, or rows would be passed over that nobody has.
+
+        Spark writes checksums of its notes and does not compare all of them, so that is done here.
+        """
+        for noted in sorted(self.checkpoint.rglob("*")):
+            if noted.is_file() and not agrees_with_hadoop(noted):
+                raise torn(noted, DAMAGED)
         reached = self.inlet.position.get("batch", -1)
         planned, committed = _numbers(self.checkpoint / "offsets"), _numbers(self.checkpoint / "commits")
         if max(committed, default=-1) > reached or (reached >= 0 and reached not in planned):
