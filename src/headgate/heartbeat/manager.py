@@ -25,7 +25,7 @@ from headgate.heartbeat.enabling import by_date, last_beat_us, since_largest
 from headgate.heartbeat.estimate import Estimator, following
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, arriving
-from headgate.heartbeat.timeline import Timeline
+from headgate.heartbeat.timeline import FEW_SOURCES, Timeline
 
 LATE = "late("
 """`late(s)`: the dead letters of s. They are stamped with the first open instant of s, so they are complete where s is."""
@@ -33,6 +33,9 @@ LATE = "late("
 AHEAD_US = 86_400_000_000
 AHEAD_UNITS = 2**31
 """How far in the future a timestamp may lie unless told otherwise: a day, or units of integer time."""
+
+FORGOTTEN_AFTER = 10
+"""A source that is silent for so many times the timeout is forgotten, when there are many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,9 @@ class _Part:
 
     spoken: Tick = UNLIMITED
     """How far all sources are complete that ever spoke, silent or not."""
+
+    forgotten: Tick = UNLIMITED
+    """How far those are complete that were forgotten, if others that speak are declared to say so."""
 
 
 class Heartbeats:
@@ -235,10 +241,13 @@ class Heartbeats:
 
     def _take(self, timeline: Timeline, arrivals: Arrivals, now_us: int) -> None:
         numbers = self._numbers(timeline, arrivals.sources, arrivals)
-        places = timeline.places[numbers]
-        for number in np.flatnonzero(np.bincount(places[:, 0])).tolist():  # far faster than `unique`
-            members, part = arrivals.of_members(places[:, 1], places[:, 0] == number)
-            if self.estimated(timeline.name):
+        places, estimated = timeline.places[numbers], self.estimated(timeline.name)
+        together = np.flatnonzero(np.bincount(places[:, 0])).tolist() if len(places) > 1 else places[:, 0].tolist()
+        for number in together:
+            alone = len(together) == 1 and timeline.kind(number).group is None  # no two sources are one member
+            every = places[:, 1], arrivals
+            members, part = every if alone else arrivals.of_members(places[:, 1], places[:, 0] == number)
+            if estimated:
                 if number not in self.estimators:
                     self.estimators[number] = Estimator(self._how(timeline.name))
                 estimator = self.estimators[number]
@@ -247,6 +256,33 @@ class Heartbeats:
                 if estimator.see(self.generator, number, members, part, senders, now_us):
                     self._bind_one(timeline, number, senders)
             self.generator.arrived(number, members, part, now_us)
+        if len(timeline.sources) >= timeline.forget_at:
+            self._forget(timeline, now_us)
+
+    def _forget(self, timeline: Timeline, now_us: int) -> None:
+        """Forget the sources that can no longer matter: those that have finished, and those that have been silent for long.
+
+        Silent ones that others are declared to speak for go once those have said as much as they had said themselves; from then
+        on one figure stands for all of them. Sources that were named stay, and so do those that share a heartbeat.
+        """
+        spoken_us = NEVER if self.timeout_us is None else now_us - FORGOTTEN_AFTER * self.timeout_us
+        gone: dict[int, NDArray[np.intp]] = {}
+        named = timeline.places[[timeline.sources[source] for source in timeline.kinds if source in timeline.sources]]
+        for number, kind in timeline.kind_of.items():
+            cohort = self.generator.cohorts[number]
+            if kind.group is not None:
+                continue
+            heard_us = cohort.heard_us[: cohort.size]
+            finished = (cohort.punctuations.at(now_us)[: cohort.size] >= UNLIMITED) & (heard_us < now_us)
+            silent = (heard_us > NEVER) & (heard_us <= spoken_us) & ~finished
+            for mask in (finished, silent):
+                mask[named[named[:, 0] == number, 1]] = False
+            if silent.any() and self.generator.towards[number]:
+                silent &= self.generator.promised(number, now_us) <= self.generator.by_anybody(number, now_us)
+                cohort.forgotten = cohort.forgotten or bool(silent.any())
+            gone[number] = np.flatnonzero(finished | silent)
+        timeline.forget({number: members for number, members in gone.items() if len(members)}, self.generator)
+        timeline.forget_at = max(FEW_SOURCES, 2 * len(timeline.sources))
 
     def _numbers(self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None) -> NDArray[np.intp]:
         before = len(timeline.cohorts)
@@ -394,8 +430,25 @@ class Heartbeats:
             return Standing(_larger(spoken, enabled) if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
         if timeline.paused:
             return Standing(timeline.frozen, heard_us=timeline.since_us)
-        found = self._by_sources(timeline, now_us, among, now_us if silent_us is None else silent_us)
+        silent_us = now_us if silent_us is None else silent_us
+        if not timeline.many and len(timeline.cohorts) == 1:
+            found = self._by_one(timeline, now_us, among, silent_us)
+        else:
+            found = self._by_sources(timeline, now_us, among, silent_us)
         return found if enabled is None else replace(found, complete=_larger(found.complete, enabled))
+
+    def _by_one(self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int) -> Standing:
+        """The same as `_by_sources` of a stream that is a single source, without arrays of one element."""
+        (number,) = timeline.cohorts.values()
+        complete = int(self.generator.promised(number, now_us, self.heeded(timeline.name, among))[0])
+        heard_us = int(self.generator.cohorts[number].heard_us[0])
+        known = complete if complete > NEVER // 2 else None
+        silent = heard_us <= NEVER or (self.timeout_us is not None and heard_us <= silent_us - self.timeout_us)
+        if not silent:
+            return Standing(known, False, False, number, 0, heard_us, 1)
+        if known is None or not self._told(timeline, number, silent_us):
+            return Standing(known, silent=True)
+        return Standing(known, True, True, number, 0, heard_us)
 
     def _by_sources(self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int) -> Standing:
         """The same without the clock.
@@ -413,6 +466,10 @@ class Heartbeats:
         parts = [self._part(timeline, number, now_us, silent_us, senders) for number in timeline.cohorts.values()]
         speaking = sum(part.speaking for part in parts)
         holding = [part for part in parts if part.member is not None]
+        forgotten = min((part.forgotten for part in parts), default=UNLIMITED)
+        if forgotten < min((part.complete for part in holding), default=UNLIMITED):
+            silent = not any(part.awaited for part in parts)
+            return Standing(forgotten, silent, silent, speaking=speaking)
         if not holding:
             spoken = min((part.spoken for part in parts), default=NEVER)
             return Standing(spoken if spoken > NEVER // 2 else None, silent=True)
@@ -433,11 +490,15 @@ class Heartbeats:
         """What one cohort says of its stream."""
         promised, counting, holding = self._waited_for(timeline, number, now_us, silent_us, senders)
         heard = self._heard(number)
-        spoken = int(promised[heard].min(initial=UNLIMITED))
+        spoken, forgotten = int(promised[heard].min(initial=UNLIMITED)), UNLIMITED
+        if self.generator.cohorts[number].forgotten and self._told(timeline, number, silent_us):
+            said = self.generator.by_anybody(number, now_us)
+            forgotten = said if said > NEVER // 2 else UNLIMITED
         if not holding.any():
-            return _Part(number, spoken=spoken)
+            return _Part(number, spoken=spoken, forgotten=forgotten)
         member = int(np.argmin(promised if holding.all() else np.where(holding, promised, UNLIMITED)))
-        return _Part(number, int(promised[member]), member, int((counting & heard).sum()), bool(counting.any()), spoken)
+        speaking = int((counting & heard).sum())
+        return _Part(number, int(promised[member]), member, speaking, bool(counting.any()), spoken, forgotten)
 
     def _waited_for(
         self, timeline: Timeline, number: int, now_us: int, silent_us: int, senders: set[int] | None

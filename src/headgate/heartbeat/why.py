@@ -218,7 +218,8 @@ def _input(heartbeats: Heartbeats, line: Timeline, standing: Standing, waiting: 
         if line.many and any(kind.group is not None for kind in line.cohorts):
             state += f" ({len(line.sources)} sources in {len(line.cohorts)} groups)"
         elif line.many:
-            state += f" ({standing.speaking} of {len(line.sources)} sources)"
+            forgotten = f", {line.forgotten} forgotten" if line.forgotten else ""
+            state += f" ({standing.speaking} of {len(line.sources)} sources{forgotten})"
     if not line.finished and _by_clock(heartbeats, line):
         state += f", heartbeat from the clock {when(heartbeats.declarations.enabling(line.name))}"
     known = [tick for tick in (standing.complete, line.given) if tick is not None]
@@ -246,6 +247,10 @@ def _cause(
         return "all streams are silent"
     if not line.external:
         return "the engine stamps it, and has not gone on since"
+    if line.forgotten and standing.cohort is None and standing.complete is not None:
+        return (
+            "a source of it that has long been silent may still send, and what others are declared to say of it goes no further"
+        )
     if standing.cohort is None or standing.member is None:
         if standing.complete is None:
             return "nothing ever came from it, and no SKEW to it is declared that another stream's tuples could use"
@@ -390,7 +395,7 @@ def _by_tuples(held: Held) -> list[Release]:
             continue
         effect_us = _effect(held, sources, stamp)
         if effect_us is not None:
-            stamp = None if stamp is None else _smallest(held, sources, stamp)
+            stamp = None if stamp is None else _smallest(held, sources, stamp, effect_us)
             return [_said(held, sources, stamp, effect_us)]
     return []
 
@@ -434,15 +439,19 @@ def _effect(held: Held, sources: Sequence[tuple[str, Any]], stamp: Tick | None) 
     return held.first(lambda us: held.released(us, silent_us=held.now_us, by=trial))
 
 
-def _smallest(held: Held, sources: Sequence[tuple[str, Any]], stamp: Tick) -> Tick:
-    """The smallest timestamp that does as much: where bounds are learnt, the tuple itself can change them."""
+def _smallest(held: Held, sources: Sequence[tuple[str, Any]], stamp: Tick, effect_us: int) -> Tick:
+    """The smallest timestamp that does as much as soon: where bounds are learnt, the tuple itself can change them."""
+
+    def does(smaller: Tick) -> bool:
+        found_us = _effect(held, sources, smaller)
+        return found_us is not None and found_us <= effect_us
+
     step = 1
-    while _effect(held, sources, stamp - step) is not None:
+    while does(stamp - step):
         stamp, step = stamp - step, 2 * step
     while step > 1:
         step //= 2
-        if _effect(held, sources, stamp - step) is not None:
-            stamp -= step
+        stamp = stamp - step if does(stamp - step) else stamp
     return stamp
 
 
