@@ -300,12 +300,3 @@ class Generator:
                     seen = self.cohorts[first].maxima.ago(bound.after_us, now_us)
                     found.append((seen.of_nobody() if first == number else seen.largest) - bound.within)
         return max(found)
-
-    def next_change(self, number: int, now_us: int) -> int | None:
-        """When a promise about the cohort that waits for its delay takes effect, if one does."""
-        cohort = self.cohorts[number]
-        waiting = [cohort.delayed(bound.after_us, now_us).next_change() for bound in cohort.own if bound.after_us]
-        waiting += [delayed.next_change() for delayed in (cohort.punctuations, *cohort.promised_by_count())]
-        for first, bounds in self.towards[number].items():
-            waiting += [self.cohorts[first].maxima.next_change(bound.after_us, now_us) for bound in bounds if bound.after_us]
-        return min((instant for instant in waiting if instant is not None), default=None)

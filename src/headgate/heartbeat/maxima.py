@@ -87,11 +87,6 @@ class Maxima:
         position = bisect_left(self._instants, instant_us) - 1
         return self._tops[position] if position >= 0 else NOTHING
 
-    def next_change(self, delay_us: int, now_us: int) -> int | None:
-        """When what was seen since then will be as old as the delay: the next instant at which `ago` changes."""
-        position = bisect_right(self._instants, now_us - delay_us)
-        return self._instants[position] + delay_us if position < len(self._instants) else None
-
     def renumber(self, numbers: NDArray[np.intp]) -> None:
         """Sources have other numbers from now on."""
         self.latest = self.latest.renumbered(numbers)
@@ -146,9 +141,6 @@ class Delayed:
         self.effective = self.effective[kept]
         waiting = [(due, numbers[sources], values) for due, sources, values in self._waiting]
         self._waiting = deque((due, sources[sources >= 0], values[sources >= 0]) for due, sources, values in waiting)
-
-    def next_change(self) -> int | None:
-        return self._waiting[0][0] if self._waiting else None
 
     def __len__(self) -> int:
         return sum(len(sources) for _, sources, _ in self._waiting)
