@@ -134,6 +134,12 @@ class Heartbeats:
                 self.estimators[number] = following(how, [estimator], [None])
         self._bind()
 
+    def resumed(self) -> None:
+        """The state is that of an earlier run: what follows from the declarations is found anew, by the rules of this version."""
+        for timeline in self.timelines.values():
+            self._expect(timeline, timeline.since_us)
+        self._bind()
+
     def _expect(self, timeline: Timeline, now_us: int) -> None:
         """Sources of which something is declared by name are there before they speak, and are waited for from then on."""
         if not timeline.external or timeline.finished:
@@ -679,6 +685,12 @@ class Heartbeats:
         """Whether the distribution of timestamps in a batch is of use."""
         return self.estimated(stream) and self._how(stream).confidence is not None
 
+    def unasked(self, stream: str) -> bool:
+        """Whether the engine stamps the stream, and yet the clock may not say how far it is."""
+        timeline = self.timelines[stream]
+        stamped = not timeline.external and timeline.stream.domain is TimeDomain.TIMESTAMP
+        return stamped and self.declarations.enabling(stream).how == "none"
+
     def without_progress(self, streams: Iterable[str]) -> str | None:
         """Between whom a bound is missing, so that tuples can wait for ever once all pause; None if none is (Theorem 3.3).
 
@@ -690,9 +702,9 @@ class Heartbeats:
         found = [(line, kind) for line in going_on for kind in line.all_kinds()]
         entries: dict[tuple[Kind, Kind | None], Bounds] = {}
         for line, kind in found:
+            if self.unasked(line.name):
+                return f"the clock to {kind}, with HEARTBEAT NONE"
             if not line.external:
-                if self.declarations.enabling(line.name).how == "none":
-                    return f"the clock to {kind}, with HEARTBEAT NONE"
                 continue
             clock = self.follows_clock(line.name)
             if clock and line.name in self.declarations.calendar:
@@ -720,6 +732,9 @@ def progress(catalog: Catalog, streams: Iterable[str]) -> str:
     for stream in known:
         heartbeats.add(stream, now_us=0)
     read = list(map(base, streams))
+    unasked = [name for name in read if heartbeats.unasked(name)]
+    if unasked:
+        return f"waits for ever once all sources pause: with HEARTBEAT NONE only a later tuple of {unasked[0]} says how far it is"
     missing = heartbeats.without_progress(read)
     if missing is None:
         clock = ", or the clock does" if any(map(heartbeats.follows_clock, read)) else ""
