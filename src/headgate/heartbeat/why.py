@@ -6,8 +6,8 @@ on the heartbeats as they will be, everything else on a copy of the time manager
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from headgate.catalog import UNLIMITED, Tick, TimeDomain
 from headgate.heartbeat.arrivals import NEVER, of_rows
-from headgate.heartbeat.bounds import Bound
+from headgate.heartbeat.bounds import Bound, Bounds
 from headgate.heartbeat.declared import Party
 from headgate.heartbeat.enabling import last_beat_us
 from headgate.heartbeat.in_force import span, when
@@ -106,7 +106,7 @@ class Held:
     names: Sequence[str]
     goal: Tick
     now_us: int
-    standings: Mapping[str, Standing] = field(default_factory=dict)
+    standings: Mapping[str, Standing]
 
     @property
     def lines(self) -> list[Timeline]:
@@ -388,13 +388,14 @@ def _by_tuples(held: Held) -> list[Release]:
         alone = len(sources) == 1 and none and held.released(held.now_us, by=_tried(held, sources, held.goal + 1))
         later = Release(f"a later tuple of {engines_own[0]}", tuples=((engines_own[0], None, held.goal + 1),))
         return [later] if alone else []
-    withins = {bound.within for number in _cohorts(held, sources) for bound in _bounds(held.heartbeats, number)}
+    alone_us = held.first(held.released)
+    withins = {1, *(bound.within for bounds in _bounds(held, {name for name, _ in sources}) for bound in bounds)}
     stamps = [None, *sorted({held.goal + within for within in withins})]
     for stamp in stamps:
         if stamp is None and any(held.heartbeats.estimated(name) for name, _ in sources):
             continue
         effect_us = _effect(held, sources, stamp)
-        if effect_us is not None:
+        if effect_us is not None and (alone_us is None or effect_us < alone_us):
             stamp = None if stamp is None else _smallest(held, sources, stamp, effect_us)
             return [_said(held, sources, stamp, effect_us)]
     return []
@@ -408,16 +409,14 @@ def _holding(held: Held, line: Timeline) -> list[tuple[str, Any]]:
     return [(line.name, source) for source in found]
 
 
-def _cohorts(held: Held, sources: Iterable[tuple[str, Any]]) -> set[int]:
-    lines = held.heartbeats.timelines
-    return {number for name in {name for name, _ in sources} for number in lines[name].cohorts.values()}
-
-
-def _bounds(heartbeats: Heartbeats, number: int) -> list[Bound]:
-    """From the sources of a cohort, to themselves or to anybody; those that wait for tuples besides none."""
-    towards = (bounds.get(number, ()) for bounds in heartbeats.generator.towards.values())
-    own = heartbeats.generator.cohorts[number].own
-    return [bound for bounds in (own, heartbeats.own(heartbeats.owner(number), number), *towards) for bound in bounds]
+def _bounds(held: Held, names: Collection[str]) -> Iterator[Bounds]:
+    """All bounds from sources of these streams, to themselves or to anybody."""
+    heartbeats = held.heartbeats
+    for line in (heartbeats.timelines[name] for name in names):
+        yield from (kind.own(heartbeats.declarations) for kind in line.all_kinds())
+        for number in line.cohorts.values():
+            yield heartbeats.generator.cohorts[number].own
+            yield from (bounds.get(number, ()) for bounds in heartbeats.generator.towards.values())
 
 
 def _tried(held: Held, sources: Iterable[tuple[str, Any]], stamp: Tick) -> Heartbeats:
