@@ -77,6 +77,13 @@ def test_finished_sources_are_forgotten_and_named_ones_are_not() -> None:
     assert "d7" in line.sources
 
 
+def test_sources_that_only_send_heartbeats_are_forgotten_too() -> None:
+    heartbeats = manager(BOUNDS["nothing"], [stream("s", many=True)], timeout_us=10)
+    for turn in range(20):
+        heartbeats.punctuated_by("s", {f"d{n}": turn for n in range(1_000 * turn, 1_000 * turn + 1_000)}, 200 * turn)
+    assert len(heartbeats.timelines["s"].sources) < 4 * FEW_SOURCES
+
+
 @pytest.mark.parametrize("bounds", BOUNDS)
 def test_forgetting_changes_no_heartbeat_until_a_source_comes_back_and_then_only_holds_it_back(bounds: str) -> None:
     forgot = 0

@@ -322,6 +322,8 @@ class Heartbeats:
             changed = np.isin(members, meant)
             self.generator.punctuated(number, members[changed], upto[changed], now_us)
             cohort.heard_us[meant] = now_us
+        if len(timeline.sources) >= timeline.forget_at:
+            self._forget(timeline, now_us)
 
     def finish(self, stream: str, source: Any = None, now_us: int = 0) -> None:
         """Nothing will come any more from the stream, or from one source of it."""
