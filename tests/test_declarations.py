@@ -488,7 +488,9 @@ def test_only_what_is_named_is_taken_back() -> None:
 
 
 def test_members_leave_an_environment() -> None:
-    catalog = known("ENVIRONMENT sensors (DEVIATION 5) OF a, b, fleet SOURCE 'x', 'y'; DROP ENVIRONMENT sensors OF b, fleet SOURCE 'y'")
+    catalog = known(
+        "ENVIRONMENT sensors (DEVIATION 5) OF a, b, fleet SOURCE 'x', 'y'; DROP ENVIRONMENT sensors OF b, fleet SOURCE 'y'"
+    )
     assert list(catalog.declarations.sensors) == [Party("a"), Party("Fleet", "x")]
     define("DROP ENVIRONMENT sensors OF fleet", catalog)
     assert list(catalog.declarations.sensors) == [Party("a")], "a stream that is no member stands for its sources"

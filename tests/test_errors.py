@@ -278,6 +278,18 @@ MISTAKES_ABOUT_TIME = [
     "SELECT * FROM LATE()",
     "SELECT _late FROM LATE(ticks)",
     "CREATE VIEW w AS SELECT v FROM LATE(ticks); DROP STREAM ticks",
+    "DROP SKEW FROM pos_speed TO fleet",
+    "DISORDER OF fleet SOURCE 'a' 5; DROP DISORDER OF fleet",
+    "DROP TIMEOUT",
+    "DROP HEARTBEAT OF fleet",
+    "DROP ENVIRONMENT sensors OF fleet",
+    "DROP ENVIRONMENT sensor OF fleet",
+    "DISORDER OF fleet 5; DROP DISORDER OF fleet 5",
+    "DROP DISODER OF fleet",
+    "DROP LATENCY OF entered",
+    "DISORDER OF ticks (WITHIN 5), (AFTER 1000000000000 TUPLES WITHIN 0)",
+    "SKEW FROM pos_speed TO fleet (AFTER 400 DAYS WITHIN 0)",
+    "GROUPS OF fleet 1000000000",
 ]  # fmt: skip
 
 

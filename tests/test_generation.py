@@ -331,24 +331,6 @@ def test_no_more_is_kept_than_the_longest_delay_has_units() -> None:
             assert cohort.kept() <= (2 + len(bounds)) * entries
 
 
-@settings(max_examples=60)
-@given(worlds(), candidates(most=8))
-def test_the_next_change_is_foretold(world: World, drawn: list[tuple[int, int, int]]) -> None:
-    generator, numbers = generator_of(world)
-    foretold: dict[int, int | None] = {}
-    last: dict[int, int] = {}
-    for now, arriving in instants(world, drawn, after=10):
-        for number in numbers:
-            reached = int(generator.promised(number, now)[0])
-            if not arriving and now and reached != last[number]:
-                assert foretold[number] == now
-        for new in arriving:
-            generator.arrived(numbers[new.source], ONLY, one(new.stamp), now)
-        for number in numbers:
-            last[number] = int(generator.promised(number, now)[0])
-            foretold[number] = generator.next_change(number, now)
-
-
 def test_a_promise_does_not_depend_on_when_it_was_first_asked_for() -> None:
     generator, (number,) = generator_of(World({(0, 0): (Bound(1, after_us=5),)}, (0,)))
     generator.arrived(number, ONLY, one(10), 0)

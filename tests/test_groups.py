@@ -215,8 +215,8 @@ def test_a_latency_is_added_to_every_delay() -> None:
     declared = Declarations(sensors={Party("i"): Sensors(1), Party("j"): Sensors(2, Fraction(2))}, latencies_us={Party("j"): 7})
     own, between = in_force(declared, "i", "j")
     assert own["j"] == (Bound(5, after_us=7), Bound(0, after_us=5 * SECOND // 2 + 7))
-    assert between["i", "j"] == (Bound(3, after_us=7), Bound(0, after_us=1_500_007))
-    assert between["j", "i"] == (Bound(3),)
+    assert between["i", "j"] == (Bound(4, after_us=7), Bound(0, after_us=2_000_007))
+    assert between["j", "i"] == (Bound(4),)
 
 
 @pytest.mark.parametrize(

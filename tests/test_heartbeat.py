@@ -569,3 +569,21 @@ def test_a_source_known_by_name_is_there_before_it_speaks() -> None:
     assert heartbeats.heartbeat(["s"], now_us=10 * SECOND - 1) == 89
     assert heartbeats.heartbeat(["s"], now_us=10 * SECOND) == 189, "it is silent"
     assert heartbeats.heartbeat(["s"], now_us=18 * SECOND) == 200, "all are"
+
+
+def test_what_is_taken_back_takes_no_heartbeat_back() -> None:
+    """What was given out stands; from then on the stream is as if nothing had been declared."""
+    heartbeats = two_streams(skews={(FAST, SLOW): (Bound(0),)}, timeout_us=SECOND)
+    say(heartbeats, "slow", 50, now_us=0)
+    say(heartbeats, "fast", 100, now_us=0)
+    assert heartbeats.heartbeat(BOTH, now_us=0) == 99
+    for name in BOTH:
+        heartbeats.give(name, 99)
+    del heartbeats.declarations.skews[FAST, SLOW]
+    heartbeats.heed(0)
+    assert heartbeats.standing("slow", 0).complete == 44
+    assert heartbeats.heartbeat(BOTH, now_us=0) == 99
+    say(heartbeats, "fast", 200, now_us=SECOND)
+    assert heartbeats.heartbeat(BOTH, now_us=SECOND) == 199, "slow is silent"
+    heartbeats.timeout_us = None
+    assert heartbeats.heartbeat(BOTH, now_us=SECOND) == 99, "without a timeout it is waited for again"

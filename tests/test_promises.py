@@ -16,11 +16,12 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from headgate.catalog import Stream, Tick, TimeDomain
+from headgate.catalog import Catalog, Stream, Tick, TimeDomain
+from headgate.cql.definitions import define
 from headgate.heartbeat.arrivals import of_one
 from headgate.heartbeat.bounds import Bound, Bounds, strongest
 from headgate.heartbeat.declared import Counter, Declarations, Enabling, Party, Sensors
-from headgate.heartbeat.manager import Heartbeats
+from headgate.heartbeat.manager import Heartbeats, progress
 
 HOW: tuple[Literal["on demand", "every", "none"], ...] = ("on demand", "every", "none")
 SETS = 100
@@ -405,3 +406,13 @@ def test_a_source_counts_from_the_statement_that_names_it() -> None:
     assert heartbeats.heartbeat(["s"], 15) == 99, "it is silent since it was named"
     say(heartbeats, Party("s", "b"), 80, 16)
     assert heartbeats.heartbeat(["s"], 16) == 79
+
+
+def test_a_stream_that_the_engine_stamps_and_nobody_may_ask_about_is_named() -> None:
+    catalog = Catalog()
+    define("CREATE STREAM i (v INT) TIMESTAMP INTERNAL; CREATE STREAM p (v INT, at TIMESTAMP) TIMESTAMP BY at;", catalog)
+    define("DISORDER OF p (WITHIN 0);", catalog)
+    assert progress(catalog, ["i"]).startswith("needs no timeout")
+    assert "no bound within 0 is declared from i to p" in progress(catalog, ["i", "p"])
+    define("HEARTBEAT OF i NONE;", catalog)
+    assert "only a later tuple of i says how far it is" in progress(catalog, ["i"])

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate import Engine, read_commits
+from headgate import Bound, Engine, Party, read_commits
 from headgate.errors import UserError
 from headgate.heartbeat.clock import ManualClock
 from headgate.log import journal, log
@@ -510,3 +510,29 @@ if __name__ == "__main__":
     from headgate.runtime.session import started
 
     write_kept(started())
+
+
+@pytest.mark.parametrize("crash", [True, False])
+def test_what_was_taken_back_stays_so(spark: SparkSession, tmp_path: Path, crash: bool) -> None:
+    """Also if it was declared from Python, which is remembered apart from the statements."""
+    engine = Engine(spark, tmp_path, clock=ManualClock())
+    engine.execute(
+        "CREATE STREAM s (id STRING, v INT) SOURCE BY id; CREATE STREAM n (v INT); ENVIRONMENT sensors (DEVIATION 9) OF n"
+    )
+    engine.execute("DISORDER OF s 5; LATENCY OF n 3; TIMEOUT 5; SKEW FROM s TO n (WITHIN 5); HEARTBEAT EVERY 5")
+    engine.sensors("s", {"x": 5, "y": 6})
+    engine.execute("DROP DISORDER OF s; DROP TIMEOUT; DROP HEARTBEAT; DROP ENVIRONMENT sensors OF s SOURCE 'x'; DISORDER OF n 1")
+    engine.drop_skew("s", "n")
+    engine.drop_latency("n")
+    declared, settings = engine.catalog.declarations, engine.catalog.settings
+    assert [*declared.sensors] == [Party("n"), Party("s", "y")]
+    assert (declared.disorders, declared.skews, declared.latencies_us) == ({Party("n"): (Bound(2),)}, {}, {})
+    if crash:
+        engine._journal.close()
+        engine._lock.release()
+    else:
+        engine.close()
+    for _ in range(2):
+        with Engine(spark, tmp_path, clock=ManualClock()) as again:
+            assert again.catalog.declarations == declared
+            assert again.catalog.settings == settings

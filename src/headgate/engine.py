@@ -740,9 +740,11 @@ class Engine:
         )
 
     def late(self, stream: str) -> dict[Any, int]:
-        """How many tuples came late, by source; a stream without SOURCE BY has the one source None."""
+        """How many tuples came late, by source. A stream without SOURCE BY has the one source None; in one with many, None stands
+        for those that were forgotten."""
         timeline = self._heartbeats.timelines[self.catalog.stream(stream).name]
-        return {source: int(timeline.late[number]) for source, number in timeline.sources.items() if timeline.late[number]}
+        found = {source: int(timeline.late[number]) for source, number in timeline.sources.items() if timeline.late[number]}
+        return found | ({None: timeline.forgotten_late} if timeline.forgotten_late else {})
 
     def counts(self, stream: str) -> dict[str, int]:
         """How many tuples went to the log, and how many to the dead letters, by reason."""

@@ -125,11 +125,11 @@ def declare(tree: syntax.TimeStatement, catalog: Catalog, place: Places) -> None
 def take_back(tree: syntax.TakeBack, catalog: Catalog, place: Places) -> None:
     """Forget what was declared, by the same words. Heartbeats that were given out stand."""
     reader, said = _Reader(catalog, place), tree.this
-    there = reader.forget(said)
-    if not there and not tree.args.get("if_exists"):
+    if not reader.forget(said) and not tree.args.get("if_exists"):
+        word = said.key.upper()
         raise UserError(
-            "nothing-declared", f"there is no {said.key.upper()} to take back: nothing of the kind is declared of this",
-            place=place(said), detail=reader.declared(said), hint=f"DROP {said.key.upper()} IF EXISTS ... takes it as done.",
+            "nothing-declared", f"no such {word} is declared, so there is none to take back", place=place(said),
+            detail=reader.declared(said), hint=f"DROP {word} IF EXISTS takes nothing back without an error.",
         )  # fmt: skip
 
 

@@ -69,6 +69,11 @@ class Arrivals:
 def of_rows(sources: Sequence[Any], positions: NDArray[np.intp], ticks: Ticks) -> Arrivals:
     """From the tuples themselves: `positions` says for each which of the sources it is from."""
     size = len(sources)
+    if size == 1 and len(ticks):  # often a single tuple: no need to sort
+        behind = (np.maximum.accumulate(ticks) - ticks).max() if len(ticks) > 1 else 0
+        counts, behinds = np.array([len(ticks)], np.int64), np.array([behind], np.int64)
+        least, most = (ticks, ticks) if len(ticks) == 1 else (np.array([ticks.min()]), np.array([ticks.max()]))
+        return Arrivals(sources, counts, least, most, behinds, (positions, ticks))
     counts = np.bincount(positions, minlength=size).astype(np.int64)
     largest, smallest = np.full(size, NEVER), np.full(size, -NEVER)
     np.maximum.at(largest, positions, ticks)

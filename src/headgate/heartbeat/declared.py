@@ -143,8 +143,11 @@ class Declarations:
 
     def about(self, stream: str) -> bool:
         """Whether anything was declared from which heartbeats of the stream follow; if not, its bounds are estimated."""
-        targets = [*self.disorders, *self.sensors, *self.counters, *(second for _, second in self.skews)]
-        return self.by_clock(stream) or any(party.stream == stream for party in targets)
+        for known in (self.disorders, self.sensors, self.counters):
+            for party in known:
+                if party.stream == stream:
+                    return True
+        return self.by_clock(stream) or any(second.stream == stream for _, second in self.skews)
 
     def enabling(self, stream: str) -> Enabling:
         return self.enablings.get(stream) or self.enablings.get(None) or Enabling()

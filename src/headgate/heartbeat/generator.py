@@ -20,6 +20,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.catalog import Tick
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
 from headgate.heartbeat.bounds import Bound, Bounds
 from headgate.heartbeat.maxima import Delayed, Maxima, grown, top
@@ -36,6 +37,9 @@ CROWD = 6
 
 class Cohort:
     """Sources with the same bounds: what each has sent, and what follows from it for itself."""
+
+    forgotten = False
+    """Whether sources were forgotten of which others may be declared to say how far they are."""
 
     def __init__(self, unit_us: int, latency_us: int = 0) -> None:
         self.unit_us = unit_us
@@ -56,7 +60,9 @@ class Cohort:
         self._counted: dict[Hashable, Counted] = {}
 
     def resize(self, size: int) -> None:
-        self.size = max(size, self.size)
+        if size <= self.size:
+            return
+        self.size = size
         self.largest = grown(self.largest, size, NEVER)
         self.heard_us = grown(self.heard_us, size, NEVER)
         self.awaited_us = grown(self.awaited_us, len(self.largest), NEVER)
@@ -141,6 +147,19 @@ class Cohort:
         counted |= {(first, bound.tuples) for first, bounds in towards.items() for bound in bounds}
         self._counted = {key: one for key, one in self._counted.items() if key in counted}
 
+    def keep(self, kept: Members) -> Members:
+        """Forget all sources but these; the new number of each, -1 for those that are forgotten."""
+        numbers = np.full(self.size, -1)
+        numbers[kept] = np.arange(len(kept))
+        self.size = len(kept)
+        self.largest, self.heard_us, self.awaited_us = self.largest[kept], self.heard_us[kept], self.awaited_us[kept]
+        for delayed in (self.punctuations, *self._delayed.values()):
+            delayed.keep(kept, numbers)
+        for counted in self._counted.values():
+            counted.keep(kept, numbers)
+        self.maxima.renumber(numbers)
+        return numbers
+
     def settle(self, now_us: int) -> None:
         """The instant has come: what has waited for it waits no longer."""
         for delayed in (self.punctuations, *self._delayed.values(), *self.promised_by_count()):
@@ -166,6 +185,10 @@ class Counted:
     def resize(self, size: int) -> None:
         self.snapshots = grown(self.snapshots, size, NEVER)
         self.promised.resize(size)
+
+    def keep(self, kept: Members, numbers: Members) -> None:
+        self.snapshots = self.snapshots[kept]
+        self.promised.keep(kept, numbers)
 
     def take(self, members: Members, counts: Ticks, known: Ticks, now_us: int) -> None:
         """So many tuples of each source came together; `known` is what the sender had sent before."""
@@ -320,11 +343,12 @@ class Generator:
             return found.others_of(np.arange(cohort.size)) - bound.within
         return np.full(cohort.size, found.largest - bound.within)
 
-    def next_change(self, number: int, now_us: int) -> int | None:
-        """When a promise about the cohort that waits for its delay takes effect, if one does."""
-        cohort = self.cohorts[number]
-        waiting = [cohort.delayed(bound.after_us, now_us).next_change() for bound in cohort.own if bound.after_us]
-        waiting += [delayed.next_change() for delayed in (cohort.punctuations, *cohort.promised_by_count())]
-        for first, bounds in (*self.towards[number].items(), *self.guessed[number].items()):
-            waiting += [self.cohorts[first].maxima.next_change(bound.after_us, now_us) for bound in bounds if bound.after_us]
-        return min((instant for instant in waiting if instant is not None), default=None)
+    def by_anybody(self, number: int, now_us: int) -> Tick:
+        """What others say about a source of the cohort that was forgotten; NEVER if nobody says anything."""
+        found = [NEVER]
+        for first, bounds in self.towards[number].items():
+            for bound in bounds:
+                if not bound.tuples:
+                    seen = self.cohorts[first].maxima.ago(bound.after_us, now_us)
+                    found.append((seen.of_nobody() if first == number else seen.largest) - bound.within)
+        return max(found)

@@ -25,7 +25,7 @@ from headgate.heartbeat.enabling import by_date, last_beat_us, since_largest
 from headgate.heartbeat.estimate import Estimator, following
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, arriving
-from headgate.heartbeat.timeline import Timeline
+from headgate.heartbeat.timeline import FEW_SOURCES, Timeline
 
 LATE = "late("
 """`late(s)`: the dead letters of s. They are stamped with the first open instant of s, so they are complete where s is."""
@@ -33,6 +33,9 @@ LATE = "late("
 AHEAD_US = 86_400_000_000
 AHEAD_UNITS = 2**31
 """How far in the future a timestamp may lie unless told otherwise: a day, or units of integer time."""
+
+FORGOTTEN_AFTER = 10
+"""A source that is silent for so many times the timeout is forgotten, when there are many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,9 @@ class _Part:
 
     spoken: Tick = UNLIMITED
     """How far all sources are complete that ever spoke, silent or not."""
+
+    forgotten: Tick = UNLIMITED
+    """How far those are complete that were forgotten, if others that speak are declared to say so."""
 
 
 class Heartbeats:
@@ -126,6 +132,12 @@ class Heartbeats:
                 del self.estimators[number]
             elif estimator.how != how:
                 self.estimators[number] = following(how, [estimator], [None])
+        self._bind()
+
+    def resumed(self) -> None:
+        """The state is that of an earlier run: what follows from the declarations is found anew, by the rules of this version."""
+        for timeline in self.timelines.values():
+            self._expect(timeline, timeline.since_us)
         self._bind()
 
     def _expect(self, timeline: Timeline, now_us: int) -> None:
@@ -240,10 +252,13 @@ class Heartbeats:
 
     def _take(self, timeline: Timeline, arrivals: Arrivals, now_us: int) -> None:
         numbers = self._numbers(timeline, arrivals.sources, arrivals)
-        places = timeline.places[numbers]
-        for number in np.flatnonzero(np.bincount(places[:, 0])).tolist():  # far faster than `unique`
-            members, part = arrivals.of_members(places[:, 1], places[:, 0] == number)
-            if self.estimated(timeline.name):
+        places, estimated = timeline.places[numbers], self.estimated(timeline.name)
+        together = np.flatnonzero(np.bincount(places[:, 0])).tolist() if len(places) > 1 else places[:, 0].tolist()
+        for number in together:
+            alone = len(together) == 1 and timeline.kind(number).group is None  # no two sources are one member
+            every = places[:, 1], arrivals
+            members, part = every if alone else arrivals.of_members(places[:, 1], places[:, 0] == number)
+            if estimated:
                 if number not in self.estimators:
                     self.estimators[number] = Estimator(self._how(timeline.name))
                 estimator = self.estimators[number]
@@ -253,6 +268,33 @@ class Heartbeats:
                     self._bind_one(timeline, number, senders)
                 self.generator.cohorts[number].jumped(members, part)
             self.generator.arrived(number, members, part, now_us)
+        if len(timeline.sources) >= timeline.forget_at:
+            self._forget(timeline, now_us)
+
+    def _forget(self, timeline: Timeline, now_us: int) -> None:
+        """Forget the sources that can no longer matter: those that have finished, and those that have been silent for long.
+
+        Silent ones that others are declared to speak for go once those have said as much as they had said themselves; from then
+        on one figure stands for all of them. Sources that were named stay, and so do those that share a heartbeat.
+        """
+        spoken_us = NEVER if self.timeout_us is None else now_us - FORGOTTEN_AFTER * self.timeout_us
+        gone: dict[int, NDArray[np.intp]] = {}
+        named = timeline.places[[timeline.sources[source] for source in timeline.kinds if source in timeline.sources]]
+        for number, kind in timeline.kind_of.items():
+            cohort = self.generator.cohorts[number]
+            if kind.group is not None:
+                continue
+            heard_us = cohort.heard_us[: cohort.size]
+            finished = (cohort.punctuations.at(now_us)[: cohort.size] >= UNLIMITED) & (heard_us < now_us)
+            silent = (heard_us > NEVER) & (heard_us <= spoken_us) & ~finished
+            for mask in (finished, silent):
+                mask[named[named[:, 0] == number, 1]] = False
+            if silent.any() and self.generator.towards[number]:
+                silent &= self.generator.promised(number, now_us) <= self.generator.by_anybody(number, now_us)
+                cohort.forgotten = cohort.forgotten or bool(silent.any())
+            gone[number] = np.flatnonzero(finished | silent)
+        timeline.forget({number: members for number, members in gone.items() if len(members)}, self.generator)
+        timeline.forget_at = max(FEW_SOURCES, 2 * len(timeline.sources))
 
     def _numbers(self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None) -> NDArray[np.intp]:
         before = len(timeline.cohorts)
@@ -286,6 +328,8 @@ class Heartbeats:
             changed = np.isin(members, meant)
             self.generator.punctuated(number, members[changed], upto[changed], now_us)
             cohort.heard_us[meant] = now_us
+        if len(timeline.sources) >= timeline.forget_at:
+            self._forget(timeline, now_us)
 
     def finish(self, stream: str, source: Any = None, now_us: int = 0) -> None:
         """Nothing will come any more from the stream, or from one source of it."""
@@ -400,8 +444,25 @@ class Heartbeats:
             return Standing(_larger(spoken, enabled) if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
         if timeline.paused:
             return Standing(timeline.frozen, heard_us=timeline.since_us)
-        found = self._by_sources(timeline, now_us, among, now_us if silent_us is None else silent_us)
+        silent_us = now_us if silent_us is None else silent_us
+        if not timeline.many and len(timeline.cohorts) == 1:
+            found = self._by_one(timeline, now_us, among, silent_us)
+        else:
+            found = self._by_sources(timeline, now_us, among, silent_us)
         return found if enabled is None else replace(found, complete=_larger(found.complete, enabled))
+
+    def _by_one(self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int) -> Standing:
+        """The same as `_by_sources` of a stream that is a single source, without arrays of one element."""
+        (number,) = timeline.cohorts.values()
+        complete = int(self.generator.promised(number, now_us, self.heeded(timeline.name, among))[0])
+        heard_us = int(self.generator.cohorts[number].heard_us[0])
+        known = complete if complete > NEVER // 2 else None
+        silent = heard_us <= NEVER or (self.timeout_us is not None and heard_us <= silent_us - self.timeout_us)
+        if not silent:
+            return Standing(known, False, False, number, 0, heard_us, 1)
+        if known is None or not self._told(timeline, number, silent_us):
+            return Standing(known, silent=True)
+        return Standing(known, True, True, number, 0, heard_us)
 
     def _by_sources(self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int) -> Standing:
         """The same without the clock.
@@ -419,6 +480,10 @@ class Heartbeats:
         parts = [self._part(timeline, number, now_us, silent_us, senders) for number in timeline.cohorts.values()]
         speaking = sum(part.speaking for part in parts)
         holding = [part for part in parts if part.member is not None]
+        forgotten = min((part.forgotten for part in parts), default=UNLIMITED)
+        if forgotten < min((part.complete for part in holding), default=UNLIMITED):
+            silent = not any(part.awaited for part in parts)
+            return Standing(forgotten, silent, silent, speaking=speaking)
         if not holding:
             spoken = min((part.spoken for part in parts), default=NEVER)
             return Standing(spoken if spoken > NEVER // 2 else None, silent=True)
@@ -439,11 +504,15 @@ class Heartbeats:
         """What one cohort says of its stream."""
         promised, counting, holding = self._waited_for(timeline, number, now_us, silent_us, senders)
         heard = self._heard(number)
-        spoken = int(promised[heard].min(initial=UNLIMITED))
+        spoken, forgotten = int(promised[heard].min(initial=UNLIMITED)), UNLIMITED
+        if self.generator.cohorts[number].forgotten and self._told(timeline, number, silent_us):
+            said = self.generator.by_anybody(number, now_us)
+            forgotten = said if said > NEVER // 2 else UNLIMITED
         if not holding.any():
-            return _Part(number, spoken=spoken)
+            return _Part(number, spoken=spoken, forgotten=forgotten)
         member = int(np.argmin(promised if holding.all() else np.where(holding, promised, UNLIMITED)))
-        return _Part(number, int(promised[member]), member, int((counting & heard).sum()), bool(counting.any()), spoken)
+        speaking = int((counting & heard).sum())
+        return _Part(number, int(promised[member]), member, speaking, bool(counting.any()), spoken, forgotten)
 
     def _waited_for(
         self, timeline: Timeline, number: int, now_us: int, silent_us: int, senders: set[int] | None
@@ -624,6 +693,12 @@ class Heartbeats:
         """Whether the distribution of timestamps in a batch is of use."""
         return self.estimated(stream) and self._how(stream).confidence is not None
 
+    def unasked(self, stream: str) -> bool:
+        """Whether the engine stamps the stream, and yet the clock may not say how far it is."""
+        timeline = self.timelines[stream]
+        stamped = not timeline.external and timeline.stream.domain is TimeDomain.TIMESTAMP
+        return stamped and self.declarations.enabling(stream).how == "none"
+
     def without_progress(self, streams: Iterable[str]) -> str | None:
         """Between whom a bound is missing, so that tuples can wait for ever once all pause; None if none is (Theorem 3.3).
 
@@ -635,9 +710,9 @@ class Heartbeats:
         found = [(line, kind) for line in going_on for kind in line.all_kinds()]
         entries: dict[tuple[Kind, Kind | None], Bounds] = {}
         for line, kind in found:
+            if self.unasked(line.name):
+                return f"the clock to {kind}, with HEARTBEAT NONE"
             if not line.external:
-                if self.declarations.enabling(line.name).how == "none":
-                    return f"the clock to {kind}, with HEARTBEAT NONE"
                 continue
             clock = self.follows_clock(line.name)
             if clock and line.name in self.declarations.calendar:
@@ -665,6 +740,9 @@ def progress(catalog: Catalog, streams: Iterable[str]) -> str:
     for stream in known:
         heartbeats.add(stream, now_us=0)
     read = list(map(base, streams))
+    unasked = [name for name in read if heartbeats.unasked(name)]
+    if unasked:
+        return f"waits for ever once all sources pause: with HEARTBEAT NONE only a later tuple of {unasked[0]} says how far it is"
     missing = heartbeats.without_progress(read)
     if missing is None:
         clock = ", or the clock does" if any(map(heartbeats.follows_clock, read)) else ""

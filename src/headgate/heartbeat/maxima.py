@@ -27,6 +27,14 @@ class Top(NamedTuple):
         """For each of these sources the largest timestamp of any but itself."""
         return np.where(sources == self.source, self.next_largest, self.largest)
 
+    def of_nobody(self) -> int:
+        """The same for a source that was forgotten: if the largest is from one of those, it may be its own."""
+        return self.next_largest if self.source < 0 else self.largest
+
+    def renumbered(self, numbers: NDArray[np.intp]) -> Top:
+        """With the new number of its source; -1 if that was forgotten."""
+        return self._replace(source=int(numbers[self.source]) if self.source >= 0 else -1)
+
     def with_more(self, other: Top) -> Top:
         if other.source == self.source:
             return Top(max(self.largest, other.largest), self.source, max(self.next_largest, other.next_largest))
@@ -39,8 +47,8 @@ NOTHING = Top(NEVER, -1, NEVER)
 
 def top(sources: NDArray[np.intp], ticks: Ticks) -> Top:
     """Of timestamps by source, each source once."""
-    if not len(ticks):
-        return NOTHING
+    if len(ticks) < 2:
+        return Top(int(ticks[0]), int(sources[0]), NEVER) if len(ticks) else NOTHING
     first = int(np.argmax(ticks))
     others = max(int(ticks[:first].max(initial=NEVER)), int(ticks[first + 1 :].max(initial=NEVER)))
     return Top(int(ticks[first]), int(sources[first]), others)
@@ -79,10 +87,10 @@ class Maxima:
         position = bisect_left(self._instants, instant_us) - 1
         return self._tops[position] if position >= 0 else NOTHING
 
-    def next_change(self, delay_us: int, now_us: int) -> int | None:
-        """When what was seen since then will be as old as the delay: the next instant at which `ago` changes."""
-        position = bisect_right(self._instants, now_us - delay_us)
-        return self._instants[position] + delay_us if position < len(self._instants) else None
+    def renumber(self, numbers: NDArray[np.intp]) -> None:
+        """Sources have other numbers from now on."""
+        self.latest = self.latest.renumbered(numbers)
+        self._tops = [one.renumbered(numbers) for one in self._tops]
 
     def __len__(self) -> int:
         return len(self._instants)
@@ -128,8 +136,11 @@ class Delayed:
             _, sources, values = self._waiting.popleft()
             np.maximum.at(self.effective, sources, values)
 
-    def next_change(self) -> int | None:
-        return self._waiting[0][0] if self._waiting else None
+    def keep(self, kept: NDArray[np.intp], numbers: NDArray[np.intp]) -> None:
+        """Forget all sources but these; the others get these numbers."""
+        self.effective = self.effective[kept]
+        waiting = [(due, numbers[sources], values) for due, sources, values in self._waiting]
+        self._waiting = deque((due, sources[sources >= 0], values[sources >= 0]) for due, sources, values in waiting)
 
     def __len__(self) -> int:
         return sum(len(sources) for _, sources, _ in self._waiting)

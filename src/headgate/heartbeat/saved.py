@@ -66,6 +66,7 @@ def restore(heartbeats: Heartbeats, state: dict[str, Any], catalog: Catalog) -> 
         if not hasattr(cohort, "awaited_us"):  # of a directory written before sources were waited for by name
             cohort.awaited_us = np.full(len(cohort.largest), NEVER)
     heartbeats.forget_owners()
+    heartbeats.resumed()
 
 
 def _written(value: Any, kinds: dict[Kind, int]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from headgate.heartbeat.maxima import grown
 
 MANY_TUPLES = 1_000
 """Groups of sources are formed by likeness after so many tuples, and anew each time there are four times as many."""
+
+FEW_SOURCES = 1_024
+"""Up to so many sources none is forgotten."""
 
 
 @dataclass(slots=True)
@@ -78,6 +82,12 @@ class Timeline:
     """How sources were put together by likeness."""
 
     regroup_at: int = MANY_TUPLES
+    forget_at: int = FEW_SOURCES
+    """With so many sources it is time to forget those that can no longer matter."""
+
+    forgotten: int = 0
+    forgotten_late: int = 0
+    """How many sources were forgotten, and how many late tuples they had sent."""
 
     def __post_init__(self) -> None:
         self.at_large = Kind((Party(self.stream.name),))
@@ -128,6 +138,22 @@ class Timeline:
                 places[positions, 1] = cohort.size + np.arange(len(positions))
             cohort.resize(int(places[positions, 1].max()) + 1)
         return places
+
+    def forget(self, gone: dict[int, NDArray[np.intp]], generator: Generator) -> None:
+        """Forget sources, given by cohort as their places there. One that comes back is a new source."""
+        count = len(self.sources)
+        places, kept = self.places[:count], np.ones(count, bool)
+        for number, members in gone.items():
+            cohort = generator.cohorts[number]
+            left = np.setdiff1d(np.arange(cohort.size), members, assume_unique=True)
+            renumbered, mine = cohort.keep(left), np.flatnonzero(places[:, 0] == number)
+            kept[mine] = renumbered[places[mine, 1]] >= 0
+            places[mine, 1] = renumbered[places[mine, 1]]
+        self.forgotten += int((~kept).sum())
+        self.forgotten_late += int(self.late[:count][~kept].sum())
+        self.sources = {source: number for number, source in enumerate(compress(self.sources, kept.tolist()))}
+        self.places, self.late = self.places[:count][kept], self.late[:count][kept]
+        self.behind, self.said = self.behind[:count][kept], self.said[:count][kept]
 
     def all_kinds(self) -> list[Kind]:
         return list(dict.fromkeys((self.at_large, *self.kinds.values())))

@@ -6,8 +6,8 @@ on the heartbeats as they will be, everything else on a copy of the time manager
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from headgate.catalog import UNLIMITED, Tick, TimeDomain
 from headgate.heartbeat.arrivals import NEVER, of_rows
-from headgate.heartbeat.bounds import Bound
+from headgate.heartbeat.bounds import Bound, Bounds
 from headgate.heartbeat.declared import Party
 from headgate.heartbeat.enabling import last_beat_us
 from headgate.heartbeat.in_force import span, when
@@ -110,7 +110,7 @@ class Held:
     names: Sequence[str]
     goal: Tick
     now_us: int
-    standings: Mapping[str, Standing] = field(default_factory=dict)
+    standings: Mapping[str, Standing]
 
     @property
     def lines(self) -> list[Timeline]:
@@ -222,7 +222,8 @@ def _input(heartbeats: Heartbeats, line: Timeline, standing: Standing, waiting: 
         if line.many and any(kind.group is not None for kind in line.cohorts):
             state += f" ({len(line.sources)} sources in {len(line.cohorts)} groups)"
         elif line.many:
-            state += f" ({standing.speaking} of {len(line.sources)} sources)"
+            forgotten = f", {line.forgotten} forgotten" if line.forgotten else ""
+            state += f" ({standing.speaking} of {len(line.sources)} sources{forgotten})"
     if not line.finished and _by_clock(heartbeats, line):
         state += f", heartbeat from the clock {when(heartbeats.declarations.enabling(line.name))}"
     known = [tick for tick in (standing.complete, line.given) if tick is not None]
@@ -250,6 +251,10 @@ def _cause(
         return "all streams are silent"
     if not line.external:
         return "the engine stamps it, and has not gone on since"
+    if line.forgotten and standing.cohort is None and standing.complete is not None:
+        return (
+            "a source of it that has long been silent may still send, and what others are declared to say of it goes no further"
+        )
     if standing.cohort is None or standing.member is None:
         if standing.complete is None:
             return "nothing ever came from it, and no SKEW to it is declared that another stream's tuples could use"
@@ -387,14 +392,15 @@ def _by_tuples(held: Held) -> list[Release]:
         alone = len(sources) == 1 and none and held.released(held.now_us, by=_tried(held, sources, held.goal + 1))
         later = Release(f"a later tuple of {engines_own[0]}", tuples=((engines_own[0], None, held.goal + 1),))
         return [later] if alone else []
-    withins = {bound.within for number in _cohorts(held, sources) for bound in _bounds(held.heartbeats, number)}
+    alone_us = held.first(held.released)
+    withins = {1, *(bound.within for bounds in _bounds(held, {name for name, _ in sources}) for bound in bounds)}
     stamps = [None, *sorted({held.goal + within for within in withins})]
     for stamp in stamps:
         if stamp is None and any(held.heartbeats.estimated(name) for name, _ in sources):
             continue
         effect_us = _effect(held, sources, stamp)
-        if effect_us is not None:
-            stamp = None if stamp is None else _smallest(held, sources, stamp)
+        if effect_us is not None and (alone_us is None or effect_us < alone_us):
+            stamp = None if stamp is None else _smallest(held, sources, stamp, effect_us)
             return [_said(held, sources, stamp, effect_us)]
     return []
 
@@ -407,16 +413,14 @@ def _holding(held: Held, line: Timeline) -> list[tuple[str, Any]]:
     return [(line.name, source) for source in found]
 
 
-def _cohorts(held: Held, sources: Iterable[tuple[str, Any]]) -> set[int]:
-    lines = held.heartbeats.timelines
-    return {number for name in {name for name, _ in sources} for number in lines[name].cohorts.values()}
-
-
-def _bounds(heartbeats: Heartbeats, number: int) -> list[Bound]:
-    """From the sources of a cohort, to themselves or to anybody; those that wait for tuples besides none."""
-    towards = (bounds.get(number, ()) for bounds in heartbeats.generator.towards.values())
-    own = heartbeats.generator.cohorts[number].own
-    return [bound for bounds in (own, heartbeats.own(heartbeats.owner(number), number), *towards) for bound in bounds]
+def _bounds(held: Held, names: Collection[str]) -> Iterator[Bounds]:
+    """All bounds from sources of these streams, to themselves or to anybody."""
+    heartbeats = held.heartbeats
+    for line in (heartbeats.timelines[name] for name in names):
+        yield from (kind.own(heartbeats.declarations) for kind in line.all_kinds())
+        for number in line.cohorts.values():
+            yield heartbeats.generator.cohorts[number].own
+            yield from (bounds.get(number, ()) for bounds in heartbeats.generator.towards.values())
 
 
 def _tried(held: Held, sources: Iterable[tuple[str, Any]], stamp: Tick) -> Heartbeats:
@@ -438,15 +442,19 @@ def _effect(held: Held, sources: Sequence[tuple[str, Any]], stamp: Tick | None) 
     return held.first(lambda us: held.released(us, silent_us=held.now_us, by=trial))
 
 
-def _smallest(held: Held, sources: Sequence[tuple[str, Any]], stamp: Tick) -> Tick:
-    """The smallest timestamp that does as much: where bounds are learnt, the tuple itself can change them."""
+def _smallest(held: Held, sources: Sequence[tuple[str, Any]], stamp: Tick, effect_us: int) -> Tick:
+    """The smallest timestamp that does as much as soon: where bounds are learnt, the tuple itself can change them."""
+
+    def does(smaller: Tick) -> bool:
+        found_us = _effect(held, sources, smaller)
+        return found_us is not None and found_us <= effect_us
+
     step = 1
-    while _effect(held, sources, stamp - step) is not None:
+    while does(stamp - step):
         stamp, step = stamp - step, 2 * step
     while step > 1:
         step //= 2
-        if _effect(held, sources, stamp - step) is not None:
-            stamp -= step
+        stamp = stamp - step if does(stamp - step) else stamp
     return stamp
 
 
