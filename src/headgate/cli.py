@@ -321,7 +321,7 @@ def bench(
     part: Annotated[list[str] | None, typer.Option(help="Only this part; can be given several times.")] = None,
     debug: Debug = False,
 ) -> None:
-    """Time a small epoch, a replay, the time manager and durability, side by side in one run; or the papers' experiments."""
+    """Time the start, a small epoch, a replay, the time manager and durability in one run; or the papers' experiments."""
     if context.invoked_subcommand is not None:
         return
     from headgate.bench.report import PARTS, report
@@ -340,7 +340,10 @@ def bench_papers(
     debug: Debug = False,
 ) -> None:
     """The experiments of the papers on heartbeats, and the same live beside Structured Streaming: about ten minutes."""
-    from headgate.bench.papers.report import EXPERIMENTS, report
+    try:
+        from headgate.bench.papers.report import EXPERIMENTS, report
+    except ModuleNotFoundError as error:
+        raise UserError("no-module", f"this needs {error.name}", hint="pip install 'headgate[bench]'") from None
 
     for name in only or ():
         if name not in EXPERIMENTS:
