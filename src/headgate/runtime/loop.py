@@ -74,7 +74,7 @@ class Loop:
         return epochs
 
     def take(self, heartbeats: Mapping[str, Tick | None]) -> list[Epoch]:
-        """One turn for each query, up to its heartbeat if one is given; what it has to say is delivered before the next one's turn.
+        """One turn for each query, up to its heartbeat if one is given; its results are delivered before the next one's turn.
 
         A query that fails holds up no other: its error comes last.
         """
