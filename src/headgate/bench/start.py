@@ -81,10 +81,10 @@ def main(folder: Path, started_at: float) -> None:
         steps.append((name, time.time() - started_at, used.user + used.system + java_s))
 
     from headgate.engine import Engine
-    from headgate.runtime.session import started
+    from headgate.runtime.session import SHORT_LIVED, started
 
     through("Python and its modules")
-    spark = started()
+    spark = started(java=SHORT_LIVED)
     jvm = spark.sparkContext._jvm
     through("JVM and Spark")
     with Engine(spark) as engine:
