@@ -103,7 +103,7 @@ def test_what_nobody_foresaw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_interrupted_and_cut_off(tmp_path: Path) -> None:
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     (tmp_path / "script.cql").write_text(
         "CREATE STREAM s (v INT); " + "".join(f"CREATE QUERY q{n} AS SELECT v FROM s;" for n in range(200))
     )

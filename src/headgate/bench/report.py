@@ -281,7 +281,7 @@ def by_headgate(spark: SparkSession, workload: Workload, source: Path, output: P
         )
         engine.poll()
         kept = perf_counter()
-        engine.run_once()
+        engine.run_once(close=False)
         ended = perf_counter()
     return {"headgate": ended - begun, "epoch": ended - kept}
 
