@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from headgate import cli
 from headgate.catalog import Catalog
 from headgate.cql.definitions import define
+from headgate.cql.readers import files_read
 from headgate.errors import UserError
 from headgate.runtime import session, status
 from headgate.runtime.lock import Lock
@@ -25,7 +26,7 @@ STREAM = "CREATE STREAM s (v INT, at INT) TIMESTAMP BY at FROM json OPTIONS ('pa
 def no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever these tests are about is noticed before Spark is started."""
 
-    def started(*_: object) -> None:
+    def started(*_: object, **__: object) -> None:
         raise AssertionError("Spark was started")
 
     monkeypatch.setattr(session, "started", started)
@@ -102,7 +103,7 @@ def test_what_nobody_foresaw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_interrupted_and_cut_off(tmp_path: Path) -> None:
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     (tmp_path / "script.cql").write_text(
         "CREATE STREAM s (v INT); " + "".join(f"CREATE QUERY q{n} AS SELECT v FROM s;" for n in range(200))
     )
@@ -185,3 +186,15 @@ def test_sessions_of_another_time_zone_are_refused() -> None:
         with pytest.raises(UserError, match="not-utc") as refused:
             session.check_zone(zone)
         assert f"FROM_UTC_TIMESTAMP(at, '{zone}')" in refused.value.hint
+
+
+def test_files_that_a_script_reads(tmp_path: Path) -> None:
+    (tmp_path / "in" / "below").mkdir(parents=True)
+    (tmp_path / "in" / "1").write_text("12345")
+    (tmp_path / "in" / "below" / "2").write_text("678")
+    text = STREAM.format(tmp_path / "in") + STREAM.format(f"file:{tmp_path}/in/1").replace(" s ", " r ")
+    files, alone = files_read(text + "CREATE STREAM pushed (v INT);", "script.cql")
+    assert ([(one.stream, one.size()) for one in files], alone) == ([("s", 8), ("r", 5)], True)
+    for more in ("s3a://bucket/in", f"{tmp_path}/*"):
+        files, alone = files_read(STREAM.format(more))
+        assert (files, alone) == ([], False)

@@ -115,6 +115,13 @@ def test_csv_without_a_header_goes_by_position(spark: SparkSession, tmp_path: Pa
     ]  # fmt: skip
 
 
+def test_a_header_as_spreadsheets_write_it(spark: SparkSession, tmp_path: Path) -> None:
+    source = source_of(spark, tmp_path, "csv", {"header": "true", "ignoreLeadingWhiteSpace": "true"})
+    (tmp_path / "in" / "1").write_text("\ufeffcity, at, name\r\nbonn, 1, ann\r\nrome, 2, bob\r\n", encoding="utf-8")
+    assert source.poll(ManualClock()) == 2
+    assert logged(source.inlet, "name", "city", "at") == ROWS
+
+
 @pytest.mark.parametrize("kind", ["csv", "orc", "parquet"])
 def test_a_column_that_a_file_does_not_have(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     format, options, write = FORMATS[kind]
@@ -162,7 +169,7 @@ def test_what_cannot_be_read_is_kept_whole_and_can_be_seen(spark: SparkSession, 
     ]
     stream = a_stream("a INT, x STRING, at TIMESTAMP", TimeDomain.TIMESTAMP, timestamp="at")
     source = source_of(spark, tmp_path, "json", {}, stream=stream)
-    (tmp_path / "in" / "1.json").write_text("\n".join(lines))
+    (tmp_path / "in" / "1.json").write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
     assert source.poll(ManualClock()) == 2
     assert [(a, x) for a, x in logged(source.inlet, "a", "x")] == [(1, '{"A":1.5}'), (2, None)]
     first = min(t for (t,) in logged(source.inlet, "_t"))

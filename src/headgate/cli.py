@@ -32,6 +32,9 @@ out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
 USER_MISTAKE, DEFECT, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
+SHORT_BYTES = 32 * 2**20
+"""Up to so much input a replay is over before it pays to have Java compile well."""
+
 TABLE_WIDTH = 160
 """Where a line of a table would not fit, a terminal wraps it, and a file need not."""
 
@@ -103,12 +106,12 @@ def run(
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
     from headgate.cql.definitions import Explanation, Listing
-    from headgate.cql.readers import check_paths, formats
+    from headgate.cql.readers import check_paths, files_read, formats
     from headgate.engine import Engine
     from headgate.heartbeat.why import Why
     from headgate.runtime import connectors
     from headgate.runtime.replay import ReplayClock
-    from headgate.runtime.session import check_java, settings, started
+    from headgate.runtime.session import SHORT_LIVED, check_java, settings, started
     from headgate.runtime.statements import told_before
     from headgate.server.listener import address
 
@@ -120,12 +123,14 @@ def run(
     running: list[Engine] = []
     stop = asked_to_stop(running)
     check_java()
-    check_paths(text, str(script))
+    files, alone = files_read(text, str(script))
+    check_paths(files)
+    short = (once or replay is not None) and alone and sum(one.size() for one in files) <= SHORT_BYTES
     if directory is not None:
         check_directory(directory)
     remembered = told_before(directory) if directory is not None else []
     needed = connectors.among({format for cql in (text, *remembered) for format in formats(cql, str(script))})
-    session = started(master, settings(conf or []), needed)
+    session = started(master, settings(conf or []), needed, SHORT_LIVED if short else ())
     asked_to_stop(running, stop)  # Spark has put a handler of its own in the place of ours
     for format in needed:
         if instead := connectors.stand_ins(format):
@@ -321,7 +326,7 @@ def bench(
     part: Annotated[list[str] | None, typer.Option(help="Only this part; can be given several times.")] = None,
     debug: Debug = False,
 ) -> None:
-    """Time a small epoch, a replay, the time manager and durability, side by side in one run; or the papers' experiments."""
+    """Time the start, a small epoch, a replay, the time manager and durability in one run; or the papers' experiments."""
     if context.invoked_subcommand is not None:
         return
     from headgate.bench.report import PARTS, report
@@ -340,7 +345,10 @@ def bench_papers(
     debug: Debug = False,
 ) -> None:
     """The experiments of the papers on heartbeats, and the same live beside Structured Streaming: about ten minutes."""
-    from headgate.bench.papers.report import EXPERIMENTS, report
+    try:
+        from headgate.bench.papers.report import EXPERIMENTS, report
+    except ModuleNotFoundError as error:
+        raise UserError("no-module", f"this needs {error.name}", hint="pip install 'headgate[bench]'") from None
 
     for name in only or ():
         if name not in EXPERIMENTS:

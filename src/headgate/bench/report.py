@@ -41,6 +41,7 @@ from rich.progress import Progress, TimeElapsedColumn
 from rich.table import Table
 
 from headgate.bench.durability import LARGE_ROWS, LARGE_TURNS, SMALL_ROWS, SMALL_TURNS, WARM_UP, Durability, cost, durability
+from headgate.bench.start import FIRST, Step, first_answers
 from headgate.catalog import Stream, TimeDomain
 from headgate.engine import Engine
 from headgate.heartbeat.arrivals import Arrivals, of_rows
@@ -73,8 +74,9 @@ BATCHES = 9
 MANAGED_SOURCES = (2, 100, 10_000, 100_000)
 GROUPS = 16
 
-Part: TypeAlias = Literal["epochs", "replay", "time", "durability"]
-PARTS: tuple[Part, ...] = ("epochs", "replay", "time", "durability")
+Part: TypeAlias = Literal["start", "epochs", "replay", "time", "durability"]
+PARTS: tuple[Part, ...] = ("start", "epochs", "replay", "time", "durability")
+STARTS = 3
 
 Way: TypeAlias = Literal["headgate", "epoch", "batch", "native"]
 Seconds: TypeAlias = dict[Way, float]
@@ -161,6 +163,12 @@ class Managed:
 
 def report(console: Console, rows: int = 1_000_000, epochs: int = 40, parts: Iterable[Part] = PARTS) -> None:
     """Measure, and print a table and a line or two of each part."""
+    parts = list(parts)
+    if "start" in parts:
+        with tempfile.TemporaryDirectory(prefix="headgate-bench-") as directory:
+            show_starts(console, first_answers(Path(directory), STARTS))
+    if parts == ["start"]:
+        return
     spark = started()
     err = Console(stderr=True)
     columns = (*Progress.get_default_columns(), TimeElapsedColumn())
@@ -184,6 +192,15 @@ def report(console: Console, rows: int = 1_000_000, epochs: int = 40, parts: Ite
         if "durability" in parts:
             task = bar.add_task("durability", total=WARM_UP + SMALL_TURNS + 2 + LARGE_TURNS)
             show_durability(console, durability(spark, Path(directory, "durability"), lambda: bar.advance(task)))
+
+
+def show_starts(console: Console, starts: list[list[Step]]) -> None:
+    """The steps of the start that had its first answer soonest."""
+    best = min(starts, key=lambda steps: next(step.clock_s for step in steps if step.name == FIRST))
+    table = Table("from the command to", "seconds", "of processor time", title=f"Start, the best of {len(starts)}")
+    for step in best:
+        table.add_row(step.name, f"{step.clock_s:.1f}", f"{step.processor_s:.1f}")
+    console.print(table)
 
 
 # measuring
@@ -264,7 +281,7 @@ def by_headgate(spark: SparkSession, workload: Workload, source: Path, output: P
         )
         engine.poll()
         kept = perf_counter()
-        engine.run_once()
+        engine.run_once(close=False)
         ended = perf_counter()
     return {"headgate": ended - begun, "epoch": ended - kept}
 

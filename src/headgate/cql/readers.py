@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlglot import exp
@@ -63,19 +64,46 @@ def formats(text: str, origin: str = "") -> set[str]:
     return found
 
 
-def check_paths(text: str, origin: str = "") -> None:
-    """Raise an error if a stream or relation of a script is to be read from files of this machine that are not there."""
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files of this machine that a stream or relation of a script is read from."""
+
+    stream: str
+    path: str
+    place: Place | None
+
+    @property
+    def local(self) -> Path:
+        return Path(self.path.removeprefix("file://").removeprefix("file:"))
+
+    def size(self) -> int:
+        files = [self.local] if self.local.is_file() else self.local.rglob("*")
+        return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def files_read(text: str, origin: str = "") -> tuple[list[Files], bool]:
+    """The files of this machine that a script names, patterns aside; and whether it reads nothing else."""
+    found, alone = [], True
     for tree in dialect.parse(text, origin):
         given = tree.args.get("format")
-        if not isinstance(tree, CreateStream | CreateRelation) or given is None or given.name.lower() not in FILES:
+        if not isinstance(tree, CreateStream | CreateRelation) or given is None:
             continue
         path = next((value for key, value in options(tree, "options").items() if key.lower() == "path"), "")
-        local = path.removeprefix("file://").removeprefix("file:")
-        elsewhere = re.match("[A-Za-z][A-Za-z0-9+.-]+:", local) is not None
-        if local and not elsewhere and not set(PATTERN) & set(local) and not Path(local).exists():
-            start = text.find(f"'{path}'", tree.meta["start"])
-            place = Place(text, start, start + len(path) + 2, origin) if start >= 0 else None
-            raise no_such_path(path, tree.name, place)
+        start = text.find(f"'{path}'", tree.meta["start"])
+        one = Files(tree.name, path, Place(text, start, start + len(path) + 2, origin) if start >= 0 else None)
+        elsewhere = re.match("[A-Za-z][A-Za-z0-9+.-]+:", str(one.local)) is not None
+        if given.name.lower() in FILES and path and not elsewhere and not set(PATTERN) & set(path):
+            found.append(one)
+        else:
+            alone = False
+    return found, alone
+
+
+def check_paths(files: Iterable[Files]) -> None:
+    """Raise an error for the first that is not there."""
+    for one in files:
+        if not one.local.exists():
+            raise no_such_path(one.path, one.stream, one.place)
 
 
 def no_such_path(path: str, stream: str, place: Place | None = None) -> UserError:

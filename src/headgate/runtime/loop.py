@@ -76,11 +76,11 @@ class Loop:
         return epochs
 
     def take(self, heartbeats: Mapping[str, Tick | None]) -> list[Epoch]:
-        """One turn for each query, up to its heartbeat if one is given; then what waits is delivered.
+        """One turn for each query, up to its heartbeat if one is given; its results are delivered before the next one's turn.
 
         A query that fails holds up no other: its error comes last.
         """
-        self._epochs, failed = [], None
+        self._epochs, failed, delivered = [], None, set[str]()
         try:
             for name, fixed in heartbeats.items():
                 query = self.queries.get(name)
@@ -90,13 +90,15 @@ class Loop:
                 try:
                     standing -= self.restart(query)
                     depth_first(Turn(self, query, fixed).root)
+                    self.deliver_of(query, pieces=1)
+                    delivered.add(name)
                 except UserError as error:
                     if error.code not in PASSED_OVER:
                         raise
                     self.failed(query, standing)
                     failed = failed or error
         finally:
-            self.deliver(pieces=1)  # whatever one query has met with
+            self.deliver(pieces=1, but=delivered)  # whatever one query has met with
         if failed is not None:
             raise failed
         return self._epochs
@@ -202,12 +204,16 @@ class Loop:
 
     # results and files
 
-    def deliver(self, pieces: int | None = None) -> None:
-        """Hand over what waits for the sinks; of a large epoch only so many pieces."""
+    def deliver(self, pieces: int | None = None, but: Collection[str] = ()) -> None:
+        """Hand over what waits for the sinks, except those of some queries; of a large epoch only so many pieces."""
         for query in list(self.queries.values()):
-            began_us = self.clock.now_us()
-            query.outbox.deliver(self.clock, self.tell, pieces)
-            query.traces.seen(SINK, query.outbox.delivered(query.reached), began_us, self.clock.now_us())
+            if query.name not in but:
+                self.deliver_of(query, pieces)
+
+    def deliver_of(self, query: RunningQuery, pieces: int | None) -> None:
+        began_us = self.clock.now_us()
+        query.outbox.deliver(self.clock, self.tell, pieces)
+        query.traces.seen(SINK, query.outbox.delivered(query.reached), began_us, self.clock.now_us())
 
     def flushing(self) -> bool:
         """Whether some sink may take more of what waits in the next turn."""

@@ -74,7 +74,7 @@ class History:
         """Judge the rows by the limits in force now, and take them."""
         malformed = pc.or_(pc.is_valid(piece["_raw"]), pc.is_null(piece["_n"]))
         bad = piece.filter(malformed).select(["_s", "_raw", "_row"]).to_pylist()
-        self.inlet.taken(
+        self.inlet.take_table(
             piece.filter(pc.invert(malformed)), [(row["_s"], row["_raw"] or row["_row"] or "") for row in bad], clock
         )
 

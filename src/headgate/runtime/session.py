@@ -39,6 +39,9 @@ REMEMBERED: dict[str, bool | float | int | str | None] = {
 """How much Spark keeps to show in its web interface. It does so with the interface off, too: of each statement the whole plan."""
 
 
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1",)
+"""For a JVM that ends soon: it compiles quickly and not well, and leaves the processor to the work that is to be done."""
+
 INTERRUPT = "spark.job.interruptOnCancel"
 """Whether the tasks of a job that is interrupted are, too; otherwise they keep their core until they look by themselves."""
 
@@ -82,10 +85,12 @@ def check_java() -> None:
         )  # fmt: skip
 
 
-def started(master: str | None = None, settings: Mapping[str, str] | None = None, formats: Iterable[str] = ()) -> SparkSession:
+def started(
+    master: str | None = None, settings: Mapping[str, str] | None = None, formats: Iterable[str] = (), java: Iterable[str] = ()
+) -> SparkSession:
     """The active Spark session, or a new one, on this machine or on the cluster of `master`, with the connectors for `formats`.
 
-    `settings` go before ours, and ours before those in Spark's own files.
+    `settings` go before ours, and ours before those in Spark's own files. `java` are further options of the driver's JVM.
     """
     active = SparkSession.getActiveSession()
     if active is not None and master is None:
@@ -106,7 +111,7 @@ def started(master: str | None = None, settings: Mapping[str, str] | None = None
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": os.environ.get("HEADGATE_DRIVER_MEMORY", "2g"),
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet} -XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": " ".join([f"-Dlog4j2.configurationFile={quiet}", "-XX:+UseParallelGC", *java]),
     }
     builder = SparkSession.builder.master(chosen).appName("headgate")
     for key, value in {**ours, **connectors.settings(formats), **(settings or {})}.items():

@@ -258,9 +258,9 @@ class Inlet:
     def pushed(self, rows: Iterable[Any], clock: Clock) -> Counter[str]:
         """Take rows from memory; how many there were of each verdict."""
         with self.together():
-            return self.taken(*self.rows.table(rows, self.arrivals), clock)
+            return self.take_table(*self.rows.table(rows, self.arrivals), clock)
 
-    def taken(self, table: pa.Table, unread: Unread, clock: Clock) -> Counter[str]:
+    def take_table(self, table: pa.Table, unread: Unread, clock: Clock) -> Counter[str]:
         """Take a table with the log's columns, and rows that could not be read; `_row`, if there, is the text of each row."""
         with self.together():
             limits = self.limits(clock)

@@ -30,10 +30,13 @@ from headgate.cql.readers import FILES as FILES
 from headgate.delta.sql import name
 from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
-from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, with_columns
+from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, literal, with_columns
 
 LOCAL = "^file:/+"
 """Spark writes local files with one slash in one place and with three in another."""
+
+MARK = "\ufeff"
+"""The byte order mark with which some programs begin a file."""
 
 KEPT = {"_file": f"REGEXP_REPLACE(_metadata.file_path, '{LOCAL}', 'file:/')", "_start": "_metadata.file_block_start"}
 
@@ -118,12 +121,11 @@ class FileReader:
     def _json(self, patterns: list[str]) -> DataFrame:
         whole = self.said.get("multiline", "").lower() == "true"
         lines = self._reader("text").option("wholetext", whole).load(patterns)
-        kept = [f"{expression} AS {column}" for column, expression in KEPT.items()]
         encoding = self.said.get("encoding", self.said.get("charset", "UTF-8"))
-        if encoding.upper() not in ("UTF-8", "UTF8"):
-            lines = lines.selectExpr(f"DECODE(CAST(value AS BINARY), '{encoding}') AS value", *kept)
-            kept = list(KEPT)
-        records = lines.where("TRIM(value) <> ''").selectExpr(RECORDS, *kept)
+        text = "value" if encoding.upper() in ("UTF-8", "UTF8") else f"DECODE(CAST(value AS BINARY), {literal(encoding)})"
+        kept = [f"{expression} AS {column}" for column, expression in KEPT.items()]
+        texts = lines.selectExpr(f"TRIM(LEADING '{MARK}' FROM {text}) AS value", *kept)
+        records = texts.where("TRIM(value) <> ''").selectExpr(RECORDS, *KEPT)
         return decoded(records, self.inlet, "json", self.options, list(KEPT))
 
     def _declared(self, patterns: list[str]) -> DataFrame:
@@ -132,7 +134,8 @@ class FileReader:
         return by_name(self._permissive(columns, patterns), self.inlet, KEPT)
 
     def _csv(self, patterns: list[str], path: str) -> DataFrame:
-        header = self._reader().option("inferSchema", "false").load(patterns[0]).columns
+        found = self._reader().option("inferSchema", "false").load(patterns[0]).columns
+        header = [column.removeprefix(MARK).strip() for column in found]
         types = {column.name.lower(): column.type for column in self.inlet.stream.columns}
         columns = ", ".join(f"{name(column)} {types.get(column.lower(), 'STRING')}" for column in header)
         if not header:  # an empty file
