@@ -35,7 +35,7 @@ WHO = "Write the value as a literal."
 
 NOT_DETERMINISTIC: Mapping[str, str] = {
     **dict.fromkeys(
-        """curdate current_date current_datetime current_timestamp getdate localtime localtimestamp now sysdate systimestamp
+        """curdate current_date current_datetime current_time current_timestamp getdate localtime localtimestamp now sysdate systimestamp
         utc_date utc_time utc_timestamp""".split(),
         TIMES,
     ),

@@ -25,7 +25,8 @@ def with_strings(tokens: list[Token], text: str) -> list[Token]:
     result: list[Token] = []
     for token in tokens:
         token.comments = []  # they would be written into the SQL that Spark gets
-        if token.token_type not in (TokenType.STRING, TokenType.RAW_STRING):
+        quoted = text[token.start] in "'\"rR"  # behind some words sqlglot takes the whole rest of a statement for a string
+        if token.token_type not in (TokenType.STRING, TokenType.RAW_STRING) or not quoted:
             result.append(token)
             continue
         start, before = token.start, result[-1] if result else None
