@@ -158,14 +158,16 @@ def test_a_divisor_that_cannot_be_zero_stays() -> None:
 def test_statements_of_other_systems_are_named(word: str) -> None:
     with pytest.raises(UserError) as refused:
         defined(f"{word} something else")
-    assert refused.value.code == "foreign-construct" and refused.value.hint
+    assert refused.value.code == "foreign-construct"
+    assert refused.value.hint
 
 
 @pytest.mark.parametrize("word", foreign.CREATED)
 def test_what_other_systems_create_is_named(word: str) -> None:
     with pytest.raises(UserError) as refused:
         defined(f"CREATE {word} something AS SELECT x FROM s")
-    assert refused.value.code == "foreign-construct" and refused.value.hint
+    assert refused.value.code == "foreign-construct"
+    assert refused.value.hint
 
 
 @pytest.mark.parametrize("name", foreign.FUNCTIONS)
@@ -173,7 +175,8 @@ def test_functions_of_other_systems_are_named(name: str) -> None:
     for text in (f"SELECT {name}(at) AS q FROM s", f"SELECT COUNT(*) AS n FROM s GROUP BY {name}(at, INTERVAL '1' MINUTE)"):
         with pytest.raises(UserError) as refused:
             defined(text)
-        assert refused.value.code == "foreign-construct" and refused.value.hint
+        assert refused.value.code == "foreign-construct"
+        assert refused.value.hint
 
 
 # headgate check

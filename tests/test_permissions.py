@@ -261,4 +261,5 @@ def test_functions_from_outside_must_be_deterministic(spark: SparkSession) -> No
         engine.spark.udf.register("chance_of_the_session", chance)
         with pytest.raises(UserError, match="not-deterministic") as refused:
             engine.execute("SELECT x, chance_of_the_session(x) AS q FROM s [NOW]")
-        assert refused.value.place is not None and refused.value.place.start == 10
+        assert refused.value.place is not None
+        assert refused.value.place.start == 10

@@ -374,7 +374,7 @@ class Catalog:
 
     def ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Tick:
         """A length of time in ticks, of which it must be a whole number."""
-        ticks, written = self.exact_ticks(amount, unit, domain, place), f"{amount} {unit or ''}".strip()
+        ticks, written = self.exact_ticks(amount, unit, domain, place), f"{amount} {unit + 'S' if unit else ''}".strip()
         if ticks >= UNLIMITED:
             raise UserError(
                 "too-large", f"{written} is longer than time itself", place=place,
@@ -388,7 +388,7 @@ class Catalog:
     def _not_whole(self, ticks: Fraction, written: str, unit: str | None, domain: TimeDomain, place: Place | None) -> UserError:
         message = f"{written} is not a whole number of time units"
         if domain is TimeDomain.TIMESTAMP:
-            hint = f"Write {max(round(ticks), 1)} MICROSECONDS."
+            hint = f"Write {round(ticks)} MICROSECONDS." if ticks > 1 else "Write 1 MICROSECOND, or [NOW]."
             return UserError("not-whole-ticks", message, place=place, detail="Time is counted in microseconds.", hint=hint)
         if unit in (None, "TICK"):
             detail = "Integer time has no instants between two units."

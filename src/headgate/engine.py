@@ -359,7 +359,8 @@ class Engine:
         if not getattr(function, "deterministic", True):
             raise UserError(
                 "not-deterministic", f'function "{name}" gives another value each time it is called',
-                detail="An answer must follow from the tuples, and from nothing else.", hint="Compute its value from its arguments.",
+                detail="An answer must follow from the tuples, and from nothing else.",
+                hint="Compute its value from its arguments.",
             )  # fmt: skip
         registered = (
             self.spark.udf.register(name, function) if returns is None else self.spark.udf.register(name, function, returns)

@@ -10,7 +10,6 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-
 AROUND = 100
 """Of a line that is very long, so many characters before and behind the place are shown."""
 

@@ -1,16 +1,17 @@
 """What a text may do: which functions no text may call, and which connectors and places the texts of one engine may use.
 
-Who runs a text decides. An operator's script may use every connector. An engine or a single call that was given `allow` takes texts
-from people who may only ask: they reach the connectors and places that are named, and nothing else.
+Who runs a text decides. An operator's script may use every connector. An engine or a single call that was given
+`allow` takes texts from people who may only ask: they reach the connectors and places that are named, and nothing
+else.
 
     parquet=/data/in,kafka        files below /data/in in Parquet, read and written; any Kafka broker
     from:csv=/data/in             only read
     webhook=https://example.org/hooks
     nothing                       no connector at all
 
-Functions are another matter: an answer must follow from its input and from nothing else, whoever asks. So functions that are not
-deterministic, that run other code or that read files, hosts or the environment are refused always. This module decides; it reads no
-text and starts nothing.
+Functions are another matter: an answer must follow from its input and from nothing else, whoever asks. So functions
+that are not deterministic, that run other code or that read files, hosts or the environment are refused always. This
+module decides; it reads no text and starts nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ from headgate.errors import Place, UserError, nearest, quoted
 
 # functions
 
-TIMES = "ELEMENT_TIME is the timestamp of a stream's tuple; CURRENT_TIME, in a query over a stream [NOW], is the instant of the answer."
+TIMES = (
+    "ELEMENT_TIME is the timestamp of a stream's tuple; CURRENT_TIME, in a query over a stream [NOW], is the instant "
+    "of the answer."
+)
 CHANCE = "Compute it from the row, such as XXHASH64(a, b) or SHA2(CONCAT_WS('/', a, b), 256), or let the source send it."
 PLACES = "ELEMENT_TIME and the columns of a stream say what is known of a tuple."
 OUTSIDE = "Register a function in Python: engine.register_function(name, function)."
@@ -35,8 +39,8 @@ WHO = "Write the value as a literal."
 
 NOT_DETERMINISTIC: Mapping[str, str] = {
     **dict.fromkeys(
-        """curdate current_date current_datetime current_time current_timestamp getdate localtime localtimestamp now sysdate systimestamp
-        utc_date utc_time utc_timestamp""".split(),
+        """curdate current_date current_datetime current_time current_timestamp getdate localtime localtimestamp now
+        sysdate systimestamp utc_date utc_time utc_timestamp""".split(),
         TIMES,
     ),
     **dict.fromkeys(
@@ -68,7 +72,8 @@ LEAVES_SQL: Mapping[str, str] = {
 """Functions that run other code, or read files, hosts or the environment."""
 
 BARE = frozenset(
-    """current_catalog current_date current_time current_timestamp current_user localtime localtimestamp session_user user""".split()
+    """current_catalog current_date current_time current_timestamp current_user localtime localtimestamp session_user
+    user""".split()
 )
 """Functions that Spark takes for called where their name stands alone."""
 
@@ -93,31 +98,34 @@ FREE = ("memory", "console")
 """Connectors that touch nothing but the engine itself."""
 
 READING = (
-    "path", "header", "sep", "delimiter", "quote", "escape", "comment", "encoding", "charset", "lineSep", "nullValue", "nanValue",
-    "emptyValue", "positiveInf", "negativeInf", "dateFormat", "timestampFormat", "timestampNTZFormat", "locale", "mode", "multiLine",
-    "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace", "maxColumns", "maxCharsPerColumn", "allowComments", "primitivesAsString",
-    "allowUnquotedFieldNames", "allowSingleQuotes", "allowNumericLeadingZeros", "pathGlobFilter", "recursiveFileLookup",
-    "modifiedBefore", "modifiedAfter", "maxFilesPerTrigger", "maxBytesPerTrigger", "latestFirst", "rowTag", "wholetext", "compression",
+    "path", "header", "sep", "delimiter", "quote", "escape", "comment", "encoding", "charset", "lineSep",
+    "nullValue", "nanValue", "emptyValue", "positiveInf", "negativeInf", "dateFormat", "timestampFormat",
+    "timestampNTZFormat", "locale", "mode", "multiLine", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace",
+    "maxColumns", "maxCharsPerColumn", "allowComments", "primitivesAsString", "allowUnquotedFieldNames",
+    "allowSingleQuotes", "allowNumericLeadingZeros", "pathGlobFilter", "recursiveFileLookup", "modifiedBefore",
+    "modifiedAfter", "maxFilesPerTrigger", "maxBytesPerTrigger", "latestFirst", "rowTag", "wholetext",
+    "compression",
 )  # fmt: skip
 DELIVERING = ("deliver", "key", "flush_rows", "existing")
 WRITING = (*DELIVERING, *READING, "ignoreNullFields", "quoteAll")
 OPTIONS: Mapping[str, tuple[str, ...]] = {
-    **{files: (*READING, *WRITING) for files in ("json", "csv", "parquet", "orc", "text", "avro", "xml", "delta")},
+    **dict.fromkeys(("json", "csv", "parquet", "orc", "text", "avro", "xml", "delta"), (*READING, *WRITING)),
     "kafka": (
         *DELIVERING, "kafka.bootstrap.servers", "subscribe", "topic", "startingOffsets", "endingOffsets", "startingTimestamp",
         "failOnDataLoss", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "includeHeaders",
     ),
     "jdbc": (
-        *DELIVERING, "url", "dbtable", "user", "password", "batchsize", "fetchsize", "queryTimeout", "partitionColumn", "lowerBound",
-        "upperBound", "numPartitions",
+        *DELIVERING, "url", "dbtable", "user", "password", "batchsize", "fetchsize", "queryTimeout", "partitionColumn",
+        "lowerBound", "upperBound", "numPartitions",
     ),
     "webhook": (*DELIVERING, "url", "rows", "timeout"),
     "callback": (*DELIVERING, "function"),
     "rate": ("rowsPerSecond", "rampUpTime", "numPartitions"),
     "socket": ("host", "port", "includeTimestamp"),
 }  # fmt: skip
-"""What texts that are not trusted may say of each connector. Whatever can read or move other files, load classes or run statements of
-a database is not among it. Other connectors take no options from such texts, for nobody has looked at theirs."""
+"""What texts that are not trusted may say of each connector. Whatever can read or move other files, load classes or
+run statements of a database is not among it. Other connectors take no options from such texts, for nobody has
+looked at theirs."""
 
 PAYLOAD_OPTIONS = tuple(option for option in READING if option not in ("path", "pathGlobFilter"))
 HEADERS = ("authorization", "accept", "user-agent", "traceparent")
@@ -165,7 +173,10 @@ class Permissions:
         places: Mapping[str, Place | None],
         place: Place | None,
     ) -> None:
-        """Refuse a connector, an option of it or a place that the texts may not use; `places` are those of the options, by name in lower case."""
+        """Refuse a connector, an option of it or a place that the texts may not use.
+
+        `places` are those of the options, by name in lower case.
+        """
         if self.grants is None or connector.lower() in FREE:
             return
         connector, word = connector.lower(), "read from" if direction == "from" else "write into"
@@ -184,8 +195,8 @@ class Permissions:
                 continue
             if option.lower() not in known:
                 raise UserError(
-                    "not-allowed", f'this text may not set option "{option}" of {connector}', place=places.get(option.lower(), place),
-                    hint=HINT,
+                    "not-allowed", f'this text may not set option "{option}" of {connector}',
+                    place=places.get(option.lower(), place), hint=HINT,
                 )  # fmt: skip
         address = ADDRESS.get(connector)
         said = next((value for option, value in options.items() if option.lower() == address), None)

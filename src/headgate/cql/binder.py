@@ -549,7 +549,8 @@ class _Binder:
         if scope.current is not None:
             return column_named(scope.current, node)
         raise UserError(
-            "not-deterministic", "CURRENT_TIME is the instant of the answer, which changes at every instant", place=self.place(node),
+            "not-deterministic", "CURRENT_TIME is the instant of the answer, which changes at every instant",
+            place=self.place(node),
             detail="It has one value for a row only where the row lives for one instant: beside a stream [NOW] in FROM.",
             hint="FROM s [NOW], ..., or ELEMENT_TIME for the timestamp of a tuple.",
         )  # fmt: skip

@@ -1,8 +1,8 @@
 """Which functions a plan calls, by the text that Spark will see, and whether it may.
 
-The plan holds every piece of SQL that a user wrote: views and functions in SQL are written out in it. So looking at its texts finds a
-function however it was spelled, quoted, qualified or hidden. The names are judged by `permissions`; the place of a refused one is
-looked up in the user's text.
+The plan holds every piece of SQL that a user wrote: views and functions in SQL are written out in it. So looking at
+its texts finds a function however it was spelled, quoted, qualified or hidden. The names are judged by `permissions`;
+the place of a refused one is looked up in the user's text.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ WITH_OPTIONS = ("from_avro", "to_avro", "from_xml", "to_xml", "schema_of_xml", "
 """Functions that take options, some of which name files."""
 
 NOT_CALLED = frozenset(
-    """all and any array as between by case cast char date decimal distinct else end exists extract filter from group having ignore in
-    interval is like ilike rlike not null numeric on or order over partition range respect rows select separator some struct then
-    time timestamp timestamp_ltz timestamp_ntz try_cast union using values varchar when where within timestampadd timestampdiff map
-    position substring trim overlay binary nulls last first with dec character float double string int bigint smallint tinyint
-    boolean variant""".split()
+    """all and any array as between by case cast char date decimal distinct else end exists extract filter from group
+    having ignore in interval is like ilike rlike not null numeric on or order over partition range respect rows
+    select separator some struct then time timestamp timestamp_ltz timestamp_ntz try_cast union using values varchar
+    when where within timestampadd timestampdiff map position substring trim overlay binary nulls last first with
+    dec character float double string int bigint smallint tinyint boolean variant""".split()
 )
 """Words before a parenthesis that are no functions, or that Spark's parser knows by itself."""
 
@@ -105,9 +105,8 @@ def called(sql: str) -> Iterator[str]:
         if token.token_type in (TokenType.STRING, TokenType.NUMBER) or not token.text[:1].isidentifier():
             continue
         word = token.text.lower()
-        if following is not None and following.token_type == TokenType.L_PAREN:
-            yield word
-        elif word in BARE and token.token_type != TokenType.IDENTIFIER:
+        behind = following.token_type if following is not None else None
+        if behind == TokenType.L_PAREN or (word in BARE and token.token_type != TokenType.IDENTIFIER):
             yield word
 
 
@@ -184,7 +183,8 @@ def _check_instants(sql: str, times: frozenset[str], place: Place) -> None:
         if not literal.is_string or first not in TODAY or not _wants_instant(literal, times):
             continue
         raise UserError(
-            "not-deterministic", f"Spark takes '{literal.name}' for an instant of its own clock", place=where(literal.name.lower(), place, literal=True),
+            "not-deterministic", f"Spark takes '{literal.name}' for an instant of its own clock",
+            place=where(literal.name.lower(), place, literal=True),
             detail="An answer must follow from the tuples, and from nothing else.",
             hint="Write the date, or compare with ELEMENT_TIME. As a text: CONCAT('to', 'day') = column.",
         )  # fmt: skip

@@ -513,7 +513,7 @@ class CqlParser(TimeParser):
             units = [token.text for token in tokens[3:14] if token.text.upper().removesuffix("S") in UNITS]
             length = f"{behind[0].text} {units[0].upper().removesuffix('S')}S" if behind and units else "0 SECONDS"
             self._foreign("WATERMARK FOR", foreign.DISORDERED.format(column=column, length=length))
-        if self._at_word("PRIMARY") and self._next.text.upper() == "KEY":
+        if self._at(TokenType.PRIMARY_KEY):
             self._foreign("PRIMARY KEY", "CREATE RELATION r (...) KEY (k): a row that is pushed replaces the one with its key.")
 
     def _parse_column_definition(self) -> exp.ColumnDef:

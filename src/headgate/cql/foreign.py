@@ -1,14 +1,15 @@
 """Words of other systems that have another form here: what each is, and what to write instead.
 
-People come from Spark SQL, Flink SQL, ksqlDB and Materialize with texts that almost fit. Each such word is refused by its name, in one line,
-with the line of CQL that takes its place.
+People come from Spark SQL, Flink SQL, ksqlDB and Materialize with texts that almost fit. Each such word is refused by
+its name, in one line, with the line of CQL that takes its place.
 """
 
 from __future__ import annotations
 
 TUMBLING = (
-    "Group by the window's start: SELECT DATE_TRUNC('MINUTE', at) AS minute, COUNT(*) AS n FROM s GROUP BY DATE_TRUNC('MINUTE', at) "
-    "EMIT FINAL gives each [start, end) once. Or write s [RANGE 1 MINUTE SLIDE 1 MINUTE] after SET range = 'half-open'; "
+    "Group by the window's start: SELECT DATE_TRUNC('MINUTE', at) AS minute, COUNT(*) AS n FROM s "
+    "GROUP BY DATE_TRUNC('MINUTE', at) EMIT FINAL gives each [start, end) once. "
+    "Or write s [RANGE 1 MINUTE SLIDE 1 MINUTE] after SET range = 'half-open', which gives (start, end]; "
     "by default both ends count, so a tuple on a boundary is in two windows."
 )
 HOPPING = (
@@ -36,8 +37,8 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     "SESSION_END": ("SESSION_END", SESSIONS),
     "WINDOW": ("a window by WINDOW(...)", f"{TUMBLING} With a slide: s [RANGE 10 MINUTES SLIDE 5 MINUTES]."),
     "WINDOW_TIME": ("WINDOW_TIME", TUMBLING),
-    "DESCRIPTOR": ("DESCRIPTOR", "TIMESTAMP BY at in CREATE STREAM says which column holds the time. Windows stand in brackets: s [RANGE 1 MINUTE]."),
-    "PROCTIME": ("PROCTIME()", "CREATE STREAM s (...) TIMESTAMP INTERNAL stamps tuples when they come in; ELEMENT_TIME is that time."),
+    "DESCRIPTOR": ("DESCRIPTOR", "TIMESTAMP BY at names the column with the time. A window: s [RANGE 1 MINUTE]."),
+    "PROCTIME": ("PROCTIME()", "CREATE STREAM s (...) TIMESTAMP INTERNAL stamps tuples as they come; ELEMENT_TIME is that time."),
     "MZ_NOW": ("mz_now()", "Windows say how long a tuple counts: s [RANGE 5 MINUTES]."),
 }  # fmt: skip
 """Functions, by name: what they are called in an error, and what to write."""
@@ -45,8 +46,8 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
 STATEMENTS: dict[str, tuple[str, str]] = {
     "INSERT": (
         "INSERT",
-        "Rows are pushed: engine.push('s', rows) in Python, \\push in the shell, POST /streams/s over HTTP. The answers of a query "
-        "go where it says: CREATE QUERY q AS SELECT ... INTO parquet OPTIONS ('path' = 'folder').",
+        "Rows are pushed: engine.push('s', rows) in Python, \\push in the shell, POST /streams/s over HTTP. "
+        "The answers of a query go where it says: CREATE QUERY q AS SELECT ... INTO parquet OPTIONS ('path' = 'folder').",
     ),
     "UPDATE": ("UPDATE", "CREATE RELATION r (...) KEY (k): a row that is pushed replaces the one with its key."),
     "DELETE": ("DELETE", "CREATE RELATION r (...) CHANGE BY c: a row with - in c takes one out."),
@@ -70,7 +71,8 @@ STATEMENTS: dict[str, tuple[str, str]] = {
 CREATED: dict[str, tuple[str, str]] = {
     "TABLE": (
         "CREATE TABLE",
-        "Write CREATE STREAM s (...) TIMESTAMP BY at for rows that come with time, or CREATE RELATION r (...) KEY (k) for rows that replace one another.",
+        "Write CREATE STREAM s (...) TIMESTAMP BY at for rows that come with time, or CREATE RELATION r (...) KEY (k) for rows "
+        "that replace one another.",
     ),
     "MATERIALIZED": ("CREATE MATERIALIZED VIEW", "Every query is kept up to date: CREATE QUERY v AS SELECT ..."),
     "LIVE": ("CREATE LIVE", "Every query is kept up to date: CREATE QUERY v AS SELECT ..."),
@@ -80,12 +82,12 @@ CREATED: dict[str, tuple[str, str]] = {
     "OR": ("CREATE OR REPLACE", "ALTER QUERY q AS SELECT ... and ALTER VIEW v AS SELECT ... replace what is there."),
     "SOURCE": ("CREATE SOURCE", "Write CREATE STREAM s (...) TIMESTAMP BY at FROM kafka OPTIONS (...)."),
     "SINK": ("CREATE SINK", "Write CREATE QUERY q AS SELECT ... INTO kafka OPTIONS (...)."),
-    "CONNECTION": ("CREATE CONNECTION", "The address stands in FROM kafka OPTIONS (...) of a stream or INTO ... OPTIONS (...) of a query."),
+    "CONNECTION": ("CREATE CONNECTION", "The address stands in FROM ... OPTIONS (...) of a stream, or INTO ... of a query."),
     "CONNECTOR": ("CREATE CONNECTOR", "Write CREATE STREAM s (...) FROM kafka OPTIONS (...), or INTO behind a query."),
     "INDEX": ("CREATE INDEX", "Leave it out: a query keeps what it needs."),
     "DATABASE": ("CREATE DATABASE", "There is one catalog: leave it out."),
     "SCHEMA": ("CREATE SCHEMA", "There is one catalog: leave it out."),
     "TYPE": ("CREATE TYPE", "Write STRUCT<a: INT, b: STRING> where the type is needed."),
-    "AGGREGATE": ("CREATE AGGREGATE", "A pandas UDF from series to scalar is an aggregate: engine.register_function(name, function)."),
+    "AGGREGATE": ("CREATE AGGREGATE", "engine.register_function(name, function), with a pandas UDF from series to scalar."),
 }  # fmt: skip
 """What other systems create, by the word behind CREATE."""

@@ -155,7 +155,8 @@ def from_clause(binder: _Binder, tree: exp.Select) -> From:
         scope.order = tuple(scope.items[0].inner[name.lower()] for name in names(bound[0][1])[-2:])
     if living is not None:
         window = bound[living][1]
-        assert isinstance(window, Window) and window.stamp is not None
+        assert isinstance(window, Window)
+        assert window.stamp is not None
         scope.current = scope.items[living].inner[window.stamp.lower()]
     result = From(scope, [Joined(nodes[0])], [], [])
     for position, join in enumerate(joins[1:], start=1):

@@ -1,7 +1,7 @@
 """String literals as Spark reads them: doubled quotes, escapes with a backslash, raw strings.
 
-sqlglot finds where a literal begins and ends; what it says is decoded here, by the rules of Spark's own parser. So a literal means
-the same to headgate, to the reference evaluator and to Spark.
+sqlglot finds where a literal begins and ends; what it says is decoded here, by the rules of Spark's own parser. So a
+literal means the same to headgate, to the reference evaluator and to Spark.
 
     'it''s'   it's        'a\\tb'   a, tab, b        r'a\\tb'   a, backslash, t, b        '\\u00e9'   é
 """

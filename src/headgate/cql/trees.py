@@ -176,8 +176,8 @@ def _is_zero(divisor: exp.Expression) -> bool:
 
 
 def divided(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
-    """The tree with `/` between integers written as the integer division it means, and null where a divisor is zero: of /, %, DIV,
-    MOD and PMOD.
+    """The tree with `/` between integers written as the integer division it means, and null where a divisor is zero:
+    of /, %, DIV, MOD and PMOD.
 
     A query that goes on for months must not end with the one instant at which a count is zero.
     """

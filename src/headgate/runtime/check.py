@@ -1,7 +1,8 @@
 """`headgate check`: what would be refused of a script, without data and without running anything.
 
-Every statement is defined; what it says is compiled. With Spark, each query's program is analysed over empty inputs, so that functions
-and types are what Spark says they are, and connectors are looked up. A statement that fails is left out and the others are looked at.
+Every statement is defined; what it says is compiled. With Spark, each query's program is analysed over empty inputs,
+so that functions and types are what Spark says they are, and connectors are looked up. A statement that fails is left
+out and the others are looked at.
 """
 
 from __future__ import annotations
@@ -175,7 +176,8 @@ def missing(path: str) -> UserError | None:
     above = Path(plain).parent
     beside = [entry.name for entry in above.iterdir()] if above.is_dir() else []
     return UserError(
-        "no-such-file", f'"{path}" does not exist', detail=f'Paths are relative to "{Path.cwd().name}".' if plain[:1] != "/" else "",
+        "no-such-file", f'"{path}" does not exist',
+        detail=f'Paths are relative to "{Path.cwd().name}".' if plain[:1] != "/" else "",
         hint=nearest(Path(plain).name, beside) or f"mkdir -p {plain}",
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """What Spark refuses when it analyses a program, as the user wrote it: the place in the query's text, and what may help.
 
-Spark complains of the SQL that a query was compiled to. Its error names functions, columns and expressions; those that stand in the
-user's text, however they are spaced and quoted there, tell the place.
+Spark complains of the SQL that a query was compiled to. Its error names functions, columns and expressions; those
+that stand in the user's text, however they are spaced and quoted there, tell the place.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ def hint(error: PySparkException) -> str:
 
 
 def undetermined(frame: DataFrame) -> str | None:
-    """The first function from outside that was registered as one that is not deterministic; only where Spark runs in this process."""
+    """The first function from outside that was registered as one that is not deterministic.
+
+    It can be seen only where Spark runs in this process.
+    """
     waiting: list[Any] = [frame._jdf.queryExecution().analyzed()]
     while waiting:
         node = waiting.pop()
