@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import generator
 import pytest
+from duck import Duck, compiled
+from generator import cuttings, described, inputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -21,6 +24,8 @@ from headgate.errors import UserError
 from headgate.permissions import BARE, LEAVES_SQL, NOT_DETERMINISTIC, refused_function
 from headgate.plan.nodes import Node, Unbounded, Window
 from headgate.runtime.check import problems
+from headgate.testing.cases import Case, Row, difference
+from headgate.testing.reference import evaluate
 
 STREAMS = "CREATE STREAM s (k STRING, x INT, y INT, at TIMESTAMP) TIMESTAMP BY at; CREATE STREAM i (v INT);"
 
@@ -177,6 +182,30 @@ def test_functions_of_other_systems_are_named(name: str) -> None:
             defined(text)
         assert refused.value.code == "foreign-construct"
         assert refused.value.hint
+
+
+FORMS = [
+    "Select A % B As q, A Div B As r From S{0}", "Select Mod(A, B - 2) As q From S{0} Where B % A = 0", "Select x.A % y.E As q From S{0} x, R y",
+    "Select A, Sum(B % A) As q From S{0} Group By A", "Select A, Sum(B) % Count(B) As q From S{0} Group By A",
+    "Select A, CURRENT_TIME As q From S [Now]", "Select x.A, CURRENT_TIME - y.ELEMENT_TIME As q From S [Now] x, T{0} y",
+    "Select x.A, y.E, CURRENT_TIME As q From S [Now] x Left Join R y On x.A = y.A", "Select y.E, CURRENT_TIME() As q From R y, S [Now] x",
+    "Select Dstream(A, CURRENT_TIME) From S [Now]", "Select A, Max(CURRENT_TIME) As q From S [Now] Group By A",
+    "Select A From S [Now] Where B > CURRENT_TIME", "Select x.A From T{0} y Right Join S [Now] x On x.A = y.A Where y.C < CURRENT_TIME",
+    "Select Distinct A, 'a''b\\\\' As q From S [Unbounded] Where D <> 'x''y'", "Select A From S [Unbounded] Where A = 1 Or A = 2 Or B = 3 Or A = 4 Or A = 5 "
+    "Or A = 6 Or B = 7 Or A = 8 Or A = 9 Or B Is Null",
+]  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(FORMS), st.sampled_from(["", " [Range 3]", " [Rows 2]", " [Range 4 Slide 2]"]), inputs(), cuttings())
+def test_the_forms_by_the_reference(
+    form: str, window: str, rows: dict[str, list[tuple[int, Row, str]]], cutting: tuple[list[int], list[bool]]
+) -> None:
+    case = Case(
+        "form", form.format(window), generator.STREAMS, generator.RELATIONS, (), rows, generator.HORIZON, keys=generator.KEYS
+    )
+    differs = difference(evaluate(case)[1], Duck(case, compiled(case)).run(*cutting), case.horizon)
+    assert differs is None, f"{described(case, cutting)}\n{differs}"
 
 
 # headgate check

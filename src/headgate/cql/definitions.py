@@ -187,7 +187,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
 
 
 def _check_body(function: Function, catalog: Catalog, whole: Place) -> None:
-    """What no query may call, no function may call either; and none may take the place of a function of Spark."""
+    """What no query may call, no function may call either."""
     if catalog.permissions is None:
         return
     for name in sorted(set(calls.called(function.body))):
