@@ -26,7 +26,7 @@ WITH_OPTIONS = ("from_avro", "to_avro", "from_xml", "to_xml", "schema_of_xml", "
 """Functions that take options, some of which name files."""
 
 NOT_CALLED = frozenset(
-    """all and any array as between by case cast char date decimal distinct else end exists extract filter from group
+    """all and any array as join between by case cast char date decimal distinct else end exists extract filter from group
     having ignore in interval is like ilike rlike not null numeric on or order over partition range respect rows
     select separator some struct then time timestamp timestamp_ltz timestamp_ntz try_cast union using values varchar
     when where within timestampadd timestampdiff map position substring trim overlay binary nulls last first with
