@@ -115,7 +115,19 @@ def operators(draw: st.DrawFn) -> tuple[str, str]:
 
 CONDITIONS = ["{0} > 1", "{0} Is Not Null", "{0} <> 2 Or {0} Is Null", "Coalesce({0}, 0) < 4", "Not ({0} = 2)", "{0} In (1, 2, 3)",
               "{0} Between 0 And 2", "Case When {0} > 2 Then {0} < 5 Else {0} Is Null End"]  # fmt: skip
-VALUES = ["{0}", "{0} + 1", "Coalesce({0}, 0)", "{0} / 2", "10 / {0}", "{0} % 2", "Case When {0} > 1 Then 1 Else {0} End", "-{0}"]
+VALUES = [
+    "{0}",
+    "{0} + 1",
+    "Coalesce({0}, 0)",
+    "{0} / 2",
+    "10 / {0}",
+    "{0} % 2",
+    "10 % {0}",
+    "10 Div {0}",
+    "Mod(7, {0} - 2)",
+    "Case When {0} > 1 Then 1 Else {0} End",
+    "-{0}",
+]
 
 
 @st.composite
@@ -372,6 +384,10 @@ def selects(draw: st.DrawFn, depth: int, views: Views = ()) -> tuple[str, Column
         return f"With {name} As ({inside}){', ' if more != text else ' '}{more}", columns
     if kind == "time":
         name = draw(st.sampled_from(list(STREAMS)))
+        if draw(seldom(3)):
+            other = draw(st.sampled_from(["", ", R y", " Left Join R y On x.A = y.A"]))
+            where = draw(wheres(SHAPES[name], depth, views))
+            return f"Select x.{SHAPES[name].first} As p, CURRENT_TIME As q From {name} [Now] x{other}{where}", Columns(("p", "q"))
         table, columns = f"{name}{draw(windows(SHAPES[name]))}", SHAPES[name]
         return f"Select x.{columns.first} As p, x.ELEMENT_TIME As q From {table} x{draw(wheres(columns, depth, views))}", Columns(
             ("p", "q")

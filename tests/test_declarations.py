@@ -345,7 +345,7 @@ def test_a_stream_whose_late_tuples_are_read_stays() -> None:
         ("SKEW FROM a TO n (WITHIN 5)", "time-domains-differ", "n", ""),
         ("SKEW FROM a SOURCE 'x' TO b (WITHIN 5)", "no-source-column", "'x'", "Say SOURCE BY which column in CREATE STREAM."),
         ("SKEW FROM a TO seen (WITHIN 5)", "wrong-kind", "seen", "Name one of those."),
-        ("DISORDER OF n 1.5", "not-whole-ticks", "1.5", "SET time_unit = '1 second';"),
+        ("DISORDER OF n 1.5", "not-whole-ticks", "1.5", "Write 1 or 2."),
         ("DISORDER OF sites 5", "needs-no-bounds", "sites", "They are for timestamps that the source gives: TIMESTAMP BY."),
         ("DISORDER OF entered 5", "needs-no-bounds", "entered", "They are for timestamps that the source gives: TIMESTAMP BY."),
         ("ESTIMATE OF queued", "needs-no-bounds", "queued", "They are for timestamps that the source gives: TIMESTAMP BY."),

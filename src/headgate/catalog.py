@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from headgate.errors import Place, UserError, nearest, quoted
 from headgate.heartbeat.declared import Declarations
+from headgate.permissions import EVERYTHING, Permissions
 
 if TYPE_CHECKING:
     from headgate.plan.nodes import Node
@@ -41,6 +42,11 @@ MICROSECONDS_PER_UNIT = {
     "DAY": 86_400_000_000,
     "WEEK": 604_800_000_000,
 }
+
+
+def micros_per(unit: str) -> Fraction:
+    """How many microseconds a unit of time has: of nanoseconds, a part of one."""
+    return Fraction(1, 1_000) if unit == "NANOSECOND" else Fraction(MICROSECONDS_PER_UNIT[unit])
 
 
 class TimeDomain(Enum):
@@ -244,6 +250,12 @@ class Catalog:
         self.functions: dict[str, Function] = {}
         self.aggregates: set[str] = set()
         """Names of functions from outside that are aggregates: without it they would pass for scalar ones."""
+        self.outside: set[str] = set()
+        """Names of functions in Python that were registered with the engine."""
+        self.closed = False
+        """Whether no other function than Spark's own and those known here can be called; otherwise Spark decides."""
+        self.permissions: Permissions | None = EVERYTHING
+        """What texts may use; None: statements of before a restart, which were allowed when they were said."""
         self.settings = Settings()
         self.declarations = Declarations()
         """What was declared about clocks and delays, of streams and relations by their names as first written."""
@@ -378,18 +390,36 @@ class Catalog:
                 "order-has-no-unit", f"the order of arrival has no {unit}S",
                 place=place, hint=f"Write ROWS {amount}, or {amount} TICKS, which counts arrivals.",
             )  # fmt: skip
-        micros = length * MICROSECONDS_PER_UNIT[unit or "SECOND"]
+        micros = length * micros_per(unit or "SECOND")
         return micros if domain is TimeDomain.TIMESTAMP else micros / 1_000_000 / self.settings.unit_seconds
 
     def ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Tick:
         """A length of time in ticks, of which it must be a whole number."""
-        ticks = self.exact_ticks(amount, unit, domain, place)
-        if ticks.denominator != 1:
+        ticks, written = self.exact_ticks(amount, unit, domain, place), f"{amount} {unit + 'S' if unit else ''}".strip()
+        if ticks >= UNLIMITED:
             raise UserError(
-                "not-whole-ticks", f"{amount} {unit or ''} is not a whole number of time units".replace("  ", " "), place=place,
-                detail=f"One unit of time is {self.settings.unit_seconds} s.", hint="SET time_unit = '1 second';",
+                "too-large", f"{written} is longer than time itself", place=place,
+                detail=f"The longest is {UNLIMITED - 1} {'microseconds' if domain is TimeDomain.TIMESTAMP else 'units of time'}.",
+                hint="Write UNBOUNDED if nothing is to end it.",
             )  # fmt: skip
+        if ticks.denominator != 1:
+            raise self._not_whole(ticks, written, unit, domain, place)
         return int(ticks)
+
+    def _not_whole(self, ticks: Fraction, written: str, unit: str | None, domain: TimeDomain, place: Place | None) -> UserError:
+        message = f"{written} is not a whole number of time units"
+        if domain is TimeDomain.TIMESTAMP:
+            hint = f"Write {round(ticks)} MICROSECONDS." if ticks > 1 else "Write 1 MICROSECOND, or [NOW]."
+            return UserError("not-whole-ticks", message, place=place, detail="Time is counted in microseconds.", hint=hint)
+        if unit in (None, "TICK"):
+            detail = "Integer time has no instants between two units."
+            return UserError(
+                "not-whole-ticks", message, place=place, detail=detail, hint=f"Write {int(ticks)} or {int(ticks) + 1}."
+            )
+        return UserError(
+            "not-whole-ticks", message, place=place, detail=f"One unit of time is {self.settings.unit_seconds} s.",
+            hint=f"SET time_unit = '1 {unit.lower() if unit is not None else 'second'}'; or write a number without a unit.",
+        )  # fmt: skip
 
 
 def late_name(stream: str) -> str:
@@ -400,7 +430,8 @@ def late_name(stream: str) -> str:
 def _unit_us(value: str, place: Place | None) -> Fraction:
     """A setting such as '10 milliseconds', in microseconds."""
     amount, _, unit = value.strip().partition(" ")
-    micros = MICROSECONDS_PER_UNIT.get(unit.strip().upper().removesuffix("S"))
+    named = unit.strip().upper().removesuffix("S")
+    micros = micros_per(named) if named in (*MICROSECONDS_PER_UNIT, "NANOSECOND") else None
     if micros is None or not amount.replace(".", "", 1).isdigit() or not Fraction(amount):
         raise UserError("bad-setting", f'"{value}" is not a length of time', place=place, hint="Write '1 minute'.")
     return Fraction(amount) * micros

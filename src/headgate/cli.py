@@ -102,6 +102,13 @@ def run(
     listen: Annotated[
         str | None, typer.Option(metavar="[HOST:]PORT", help="Take rows over HTTP; HEADGATE_TOKEN is the token to ask for.")
     ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONNECTOR[=PLACE]",
+            help="Let the script use only these, such as parquet=/data/in,kafka; can be given several times.",
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
@@ -135,7 +142,8 @@ def run(
     for format in needed:
         if instead := connectors.stand_ins(format):
             err.print(f"note: {connectors.packages(format)[0]} was not to be had; {', '.join(instead)} stands in", markup=False)
-    with Engine(session, directory, clock=ReplayClock() if replay else None, default_sink="console") as engine:
+    clock = ReplayClock() if replay else None
+    with Engine(session, directory, clock=clock, default_sink="console", allow=allow or None) as engine:
         running.append(engine)
         if stop.is_set():
             engine.stop()
@@ -209,6 +217,7 @@ def explain(
     from headgate.cql.definitions import Explanation, define
 
     catalog = Catalog()
+    catalog.closed = True  # no function can have been registered
     definitions = define(read_script(script), catalog, str(script))
     chosen = [catalog.query(query)] if query is not None else list(catalog.queries.values())
     if query is None:
@@ -217,6 +226,33 @@ def explain(
         raise UserError("no-query", f'script "{script}" has no query')
     for position, one in enumerate(chosen):
         out.print(("\n\n" if position else "") + told(one, catalog), markup=False)
+
+
+@app.command()
+def check(
+    script: Annotated[Path, typer.Argument(help="A file of CQL statements.")],
+    spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Let Spark look at functions and types.")] = True,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="CONNECTOR[=PLACE]", help="What the script may use, as for run.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Find what would be refused of a script, with its place, without reading data and without running anything."""
+    from headgate.cql.readers import formats
+    from headgate.runtime import connectors
+    from headgate.runtime.check import problems
+    from headgate.runtime.session import started
+
+    text = read_script(script)
+    session = None
+    if spark and not list(problems(text, str(script), None, allow)):  # what needs no Spark is said at once
+        session = started(formats=connectors.among(formats(text, str(script))))
+    found = list(problems(text, str(script), session, allow))
+    for problem in found:
+        err.print(problem.render(), markup=False)
+    if found:
+        raise typer.Exit(USER_MISTAKE)
+    out.print(f"{script}: nothing to complain of{'' if spark else ', as far as can be told without Spark'}", markup=False)
 
 
 def told(query: Query, catalog: Catalog) -> str:

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -44,6 +44,7 @@ from headgate.heartbeat.why import Why, why
 from headgate.log.checksum import writing
 from headgate.log.journal import Fact, Journal
 from headgate.log.log import Log
+from headgate.permissions import Permissions, permissions
 from headgate.plan.fragments import Part, all_parts, cut
 from headgate.plan.nodes import domain, sources
 from headgate.plan.properties import flowing
@@ -86,11 +87,17 @@ class Engine:
         clock: Clock | None = None,
         partitions: int | None = None,
         default_sink: Literal["memory", "console"] = "memory",
+        allow: Iterable[str] | str | Permissions | None = None,
     ) -> None:
-        """An engine with a directory remembers: another one there goes on where this one was, however it ended."""
+        """An engine with a directory remembers: another one there goes on where this one was, however it ended.
+
+        `allow` says which connectors and places texts may use, such as "parquet=/data/in,kafka"; without it, all.
+        """
         self.spark = spark or started()
         check_zone(str(self.spark.conf.get("spark.sql.session.timeZone")))
         self.catalog = Catalog()
+        self._permissions = permissions(allow)
+        self.catalog.permissions = None  # what the journal holds was allowed when it was said
         self.clock = EngineClock(clock or SystemClock())
         self._temporary = directory is None
         self._directory = on_files(tempfile.mkdtemp(prefix="headgate-") if directory is None else directory)
@@ -124,6 +131,7 @@ class Engine:
         except BaseException:
             self._lock.release()
             raise
+        self.catalog.permissions = self._permissions
 
     def __enter__(self) -> Engine:
         return self
@@ -237,10 +245,15 @@ class Engine:
 
     # definitions
 
-    def execute(self, cql: str, origin: str = "") -> list[Definition | Why]:
-        """Carry out CQL statements; returns what each of them defined or answered."""
+    def execute(
+        self, cql: str, origin: str = "", *, allow: Iterable[str] | str | Permissions | None = None
+    ) -> list[Definition | Why]:
+        """Carry out CQL statements; returns what each of them defined or answered.
+
+        `allow` says what this text may use, where it comes from somebody else than whoever runs the engine.
+        """
         answers: list[Definition | Why] = []
-        with self._journal.turn:
+        with self._journal.turn, self._allowing(allow):
             before = self._declared()
             passed_over: list[Definition] = []
 
@@ -261,6 +274,14 @@ class Engine:
                         self._remember(said, definition)
                 self._dropped |= isinstance(definition, Dropped | Altered)
         return answers
+
+    @contextmanager
+    def _allowing(self, allow: Iterable[str] | str | Permissions | None) -> Iterator[None]:
+        self.catalog.permissions = self._permissions if allow is None else permissions(allow)
+        try:
+            yield
+        finally:
+            self.catalog.permissions = self._permissions
 
     def _declared(self) -> tuple[Any, ...]:
         """What settings and declarations say, to see whether a statement changes anything."""
@@ -340,11 +361,19 @@ class Engine:
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
         """Make a Python function usable in CQL by name: a plain function with the SQL type it returns, or a Spark UDF,
-        also one that works on pandas or Arrow batches. A pandas UDF from series to scalar is an aggregate.
+        also one that works on pandas or Arrow batches. A pandas UDF from series to scalar is an aggregate. It must be
+        deterministic: rows are computed again when they leave a relation.
         """
+        if not getattr(function, "deterministic", True):
+            raise UserError(
+                "not-deterministic", f'function "{name}" gives another value each time it is called',
+                detail="An answer must follow from the tuples, and from nothing else.",
+                hint="Compute its value from its arguments.",
+            )  # fmt: skip
         registered = (
             self.spark.udf.register(name, function) if returns is None else self.spark.udf.register(name, function, returns)
         )
+        self.catalog.outside.add(name.lower())
         if getattr(registered, "evalType", None) in AGGREGATING:
             self._journal.record("engine", {"aggregate": name.lower()})
 

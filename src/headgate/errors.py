@@ -10,6 +10,9 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+AROUND = 100
+"""Of a line that is very long, so many characters before and behind the place are shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -28,12 +31,17 @@ class Place:
         """The line of the span, with carets under it."""
         begin = self.text.rfind("\n", 0, self.start) + 1
         stop = self.text.find("\n", self.start)
-        line = self.text[begin : stop if stop >= 0 else len(self.text)]
-        width = max(1, min(self.end, begin + len(line)) - self.start)
+        stop = stop if stop >= 0 else len(self.text)
+        first, last = max(begin, self.start - AROUND), min(stop, max(self.end, self.start + 1) + AROUND, self.start + 2 * AROUND)
+        if stop - begin <= 3 * AROUND:
+            first, last = begin, stop
+        cut, begin = "..." if first > begin else "", first
+        line = self.text[begin:last] + ("..." if last < stop else "")
+        width = max(1, min(self.end, last) - self.start)
         number = str(self.line)
         where = f"  --> {self.origin}:{number}\n" if self.origin else ""
         blank = "".join("\t" if letter == "\t" else " " for letter in line[: self.start - begin])
-        return f"{where}  {number} | {line}\n  {' ' * len(number)} | {blank}{'^' * width}"
+        return f"{where}  {number} | {cut}{line}\n  {' ' * len(number)} | {' ' * len(cut)}{blank}{'^' * width}"
 
 
 class HeadgateError(Exception):

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from sqlglot import exp, parse_one
 
 from headgate.catalog import Catalog, TimeDomain, View
-from headgate.cql import final
+from headgate.cql import calls, final
 from headgate.cql.dialect import Cql
 from headgate.cql.grouping import common_keys, grouped, named_keys, of_groups, with_aliases, with_keys_named
-from headgate.cql.inputs import From, Scope, check_conditions, from_clause, windowed
+from headgate.cql.inputs import CURRENT_TIME, From, Scope, check_conditions, from_clause, windowed
 from headgate.cql.ranking import first_rows, ranked, with_windows_named
 from headgate.cql.subqueries import inputs, lift, scalar
 from headgate.cql.syntax import StreamOf, StreamWindow, WindowedQuery
 from headgate.cql.trees import (
     aggregates,
+    annotated,
     as_expression,
     as_relation,
     column_named,
@@ -32,6 +33,7 @@ from headgate.cql.trees import (
     has_subquery,
     ready,
     replaced_by,
+    type_of,
     types_of,
     unaliased,
     unique,
@@ -40,7 +42,7 @@ from headgate.cql.trees import (
 from headgate.cql.windows import every
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.derived import intersection, set_difference
-from headgate.plan.expressions import Named
+from headgate.plan.expressions import INTEGRAL, Named
 from headgate.plan.nodes import (
     Distinct,
     Dstream,
@@ -74,13 +76,20 @@ DASHED = re.compile(r"[A-Za-z_]\w*(?:-[A-Za-z_]\w*)+")
 """A name as some published queries write it; in SQL it is a subtraction."""
 
 
-def bind(tree: exp.Expression, text: str, catalog: Catalog, origin: str = "", columns: Sequence[str] = ()) -> Bound:
-    """Bind a whole query; `columns` are other names for what it puts out."""
+def bind(
+    tree: exp.Expression,
+    text: str,
+    catalog: Catalog,
+    origin: str = "",
+    columns: Sequence[str] = (),
+    types: Sequence[str | None] = (),
+) -> Bound:
+    """Bind a whole query; `columns` are other names for what it puts out, `types` what they are to be cast to."""
     binder = _Binder(text, catalog, origin)
     binder.whole = Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin)
     plan = binder.outermost(tree)
     if columns:
-        plan = binder.renamed(plan, columns, tree)
+        plan = binder.renamed(plan, columns, tree, types)
     read = {source.domain for source in sources(plan)}
     domains = [str(time) for time in TimeDomain if time in read]
     if len(domains) > 1:
@@ -90,6 +99,7 @@ def bind(tree: exp.Expression, text: str, catalog: Catalog, origin: str = "", co
         )  # fmt: skip
     if not complete(plan):
         raise NotYet("a subquery that reads columns of the query around it in this way", place=binder.place(tree))
+    calls.check(plan, catalog, binder.whole)
     return Bound(plan, binder.resolved(tree))
 
 
@@ -146,16 +156,17 @@ class _Binder:
         self.wrap(tree, "ISTREAM")
         return Istream(as_relation(plan))
 
-    def renamed(self, plan: Node, columns: Sequence[str], tree: exp.Expression) -> Node:
+    def renamed(self, plan: Node, columns: Sequence[str], tree: exp.Expression, cast_to: Sequence[str | None] = ()) -> Node:
         if len(columns) != len(plan.columns):
             raise UserError(
                 "columns-differ", f"{len(columns)} names are given for {len(plan.columns)} columns", place=self.place(tree)
             )
         if isinstance(plan, Istream | Dstream | Rstream):
-            return type(plan)(as_relation(self.renamed(plan.child, columns, tree)))
+            return replace(plan, child=as_relation(self.renamed(plan.child, columns, tree, cast_to)))
         types = types_of(plan)
-        items = zip(unique(columns), names(plan), strict=True)
-        return Project(as_relation(plan), tuple(Named(new, as_expression(column_named(old), types)) for new, old in items))
+        items = zip(unique(columns), names(plan), cast_to or [None] * len(columns), strict=True)
+        values = {new: _cast(column_named(old), types[old], kind) for new, old, kind in items}
+        return Project(as_relation(plan), tuple(Named(new, as_expression(value, types)) for new, value in values.items()))
 
     def wrap(self, tree: exp.Expression, operator: str) -> None:
         if "start" in tree.meta:
@@ -272,6 +283,8 @@ class _Binder:
         for call in tree.find_all(exp.Anonymous):
             if call.name.lower() in self.catalog.aggregates:
                 call.meta["aggregate"] = True
+        for call in list(tree.find_all(exp.CurrentTime)):
+            call.replace(exp.Column(this=exp.to_identifier(CURRENT_TIME)))
         operator, projections, distinct = self.select_list(tree)
         with_windows_named(self, tree)
         if tree.args.get("from_") is None:
@@ -434,7 +447,19 @@ class _Binder:
 
     def conditions(self, conditions: list[exp.Expression], scope: Scope) -> list[exp.Expression]:
         check_conditions(self, conditions)
-        return [self.resolve(condition, scope) for condition in conditions]
+        resolved = [self.resolve(condition, scope) for condition in conditions]
+        for written, condition in zip(conditions, resolved, strict=True):
+            self.refuse_value(written, condition, scope.types)
+        return resolved
+
+    def refuse_value(self, written: exp.Expression, condition: exp.Expression, types: dict[str, str]) -> None:
+        """Refuse a value of a type that is not BOOLEAN where a condition is needed."""
+        if isinstance(condition.unnest(), exp.Predicate | exp.Connector | exp.Not):
+            return
+        kind = type_of(annotated(condition, types))
+        if kind not in ("BOOLEAN", "UNKNOWN", "NULL", "VOID"):
+            hint = "Compare it with something, such as <> 0." if kind in INTEGRAL else "Compare it with something, or CAST it."
+            raise UserError("wrong-type", f"a condition is needed here, and this is {kind}", place=self.place(written), hint=hint)
 
     def resolve(self, tree: exp.Expression, scope: Scope, nested: bool = False) -> exp.Expression:
         """The expression over the inner names of the scope; with `nested`, subqueries in it stay as they are."""
@@ -514,8 +539,21 @@ class _Binder:
                 "no-such-input", f'"{table}" is not in FROM', place=self.place(node), detail=f"FROM has {quoted(aliases)}.",
                 hint=nearest(table, aliases),
             )  # fmt: skip
+        if not table and name.lower() == CURRENT_TIME:
+            return self.current_time(node, scope)
         where = f'"{candidates[0].alias}"' if len(candidates) == 1 and candidates[0].alias else "FROM"
         raise self.no_such_column(node, where, [name for item in candidates for name in item.visible])
+
+    def current_time(self, node: exp.Expression, scope: Scope) -> exp.Expression:
+        """The instant of the answer, where a tuple tells it; everywhere else the answer would change at every instant."""
+        if scope.current is not None:
+            return column_named(scope.current, node)
+        raise UserError(
+            "not-deterministic", "CURRENT_TIME is the instant of the answer, which changes at every instant",
+            place=self.place(node),
+            detail="It has one value for a row only where the row lives for one instant: beside a stream [NOW] in FROM.",
+            hint="FROM s [NOW], ..., or ELEMENT_TIME for the timestamp of a tuple.",
+        )  # fmt: skip
 
     def known(self, node: exp.Column, scope: Scope) -> bool:
         """Whether an enclosing query has the column."""
@@ -582,6 +620,10 @@ class _Binder:
         if isinstance(item, exp.Func) and not isinstance(item, exp.Cast | exp.Connector):
             return item.sql_name().lower()
         return "value"
+
+
+def _cast(value: exp.Expression, kind: str, wanted: str | None) -> exp.Expression:
+    return value if wanted is None or wanted == kind else exp.cast(value, wanted, dialect="spark")
 
 
 def _spelled(scope: Scope, merged: set[str]) -> list[str]:

@@ -5,7 +5,7 @@ What is declared about clocks and delays is read by `time`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -24,7 +24,7 @@ from headgate.catalog import (
     late_name,
     unknown,
 )
-from headgate.cql import dialect, into, readers, syntax, time
+from headgate.cql import calls, dialect, into, readers, syntax, time
 from headgate.cql.binder import bind
 from headgate.delta.lower import lower
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
@@ -119,7 +119,15 @@ def defined(
     """
     for tree in dialect.parse(text, origin):
         statement = _span(tree, text)
-        yield statement, registered(statement) or _define(tree, text, catalog, origin)
+        yield statement, registered(statement) or _defined(tree, text, catalog, origin)
+
+
+def _defined(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
+    with dialect.deep_texts():
+        try:
+            return _define(tree, text, catalog, origin)
+        except RecursionError:
+            raise dialect.too_deep(Place(text, tree.meta["start"], tree.meta["end"], origin)) from None
 
 
 def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
@@ -132,12 +140,11 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             promised.remember(catalog.declarations)
             return stream
         case syntax.CreateRelation():
-            relation = _relation(tree, place)
+            relation = _relation(tree, catalog, place)
             catalog.add(relation, place(tree.this))
             return relation
         case syntax.CreateView():
-            columns = [column.name for column in tree.args.get("columns") or ()]
-            return _view(tree, tree.args["query"], columns, text, catalog, place)
+            return _view(tree, tree.args["query"], tree.args.get("columns") or (), text, catalog, place)
         case syntax.PendingView():
             bind(tree.args["query"], text, catalog, origin)
             catalog.pending = (tree.args["query"], text)
@@ -146,7 +153,8 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             if catalog.pending is None:
                 raise UserError("no-pending-query", "vtable needs a vquery before it", place=place(tree.this))
             (query, written), catalog.pending = catalog.pending, None
-            return _view(tree, query, [column.name for column in tree.args["columns"]], written, catalog, place)
+            named = [column.this for column in tree.args["columns"]]
+            return _view(tree, query, named, written, catalog, place)
         case syntax.Drop():
             return _drop(tree, catalog, place)
         case syntax.Alter():
@@ -160,6 +168,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
         case syntax.CreateFunction():
             parameters = tuple(parameter.name for parameter in tree.args["parameters"])
             function = Function(tree.name, parameters, tree.args["body"].sql("spark"))
+            _check_body(function, catalog, Place(text, tree.meta["start"], tree.meta["end"], origin))
             catalog.add_function(function)
             return function
         case syntax.SetOption():
@@ -184,8 +193,20 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return _query(f"q{number}", tree, text, catalog, place)
 
 
-def _view(tree: exp.Expression, query: exp.Expression, columns: list[str], text: str, catalog: Catalog, place: _Places) -> View:
-    plan = bind(query, text, catalog, place.origin, columns).plan
+def _check_body(function: Function, catalog: Catalog, whole: Place) -> None:
+    """What no query may call, no function may call either."""
+    if catalog.permissions is None:
+        return
+    for name in sorted(set(calls.called(function.body))):
+        calls.refuse(name, whole)
+
+
+def _view(
+    tree: exp.Expression, query: exp.Expression, columns: Sequence[exp.Expression], text: str, catalog: Catalog, place: _Places
+) -> View:
+    """A query by name. Columns that are given with a type are cast to it."""
+    types = [column.args["kind"].sql("spark") if isinstance(column, exp.ColumnDef) else None for column in columns]
+    plan = bind(query, text, catalog, place.origin, [column.name for column in columns], types).plan
     wanted = tree.args.get("kind")
     if wanted is not None and is_stream(plan) != (wanted == "STREAM"):
         given = "stream" if is_stream(plan) else "relation"
@@ -310,7 +331,7 @@ def _query(
     query = _bound(name, tree, text, catalog, place.origin)
     if created is not None:
         kind = "stream" if is_stream(query.plan) else "relation"
-        connector = into.checked(created, name, kind, query.plan.columns, place)
+        connector = into.checked(created, name, kind, query.plan.columns, catalog.permissions, place)
         query = replace(query, connector=connector, from_beginning=bool(created.args.get("from_beginning")))
     if catalog.settings.state == "bounded":
         _refuse_growing(query, Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), place.origin))
@@ -345,13 +366,13 @@ def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin:
     )  # fmt: skip
 
 
-def _relation(tree: syntax.CreateRelation, place: _Places) -> Relation:
+def _relation(tree: syntax.CreateRelation, catalog: Catalog, place: _Places) -> Relation:
     """Fixed if it is read from somewhere without a timestamp; otherwise it changes at the instants its rows carry."""
     columns = _columns(tree, place)
     timestamp, domain = _timestamp(tree, columns, place)
     change = _one_of(tree.args.get("change"), columns, tree.name, place)
     key = tuple(found for given in tree.args.get("key") or () if (found := _one_of(given, columns, tree.name, place)))
-    connector = readers.read_from(tree, timestamp is not None, place)
+    connector = readers.read_from(tree, timestamp is not None, catalog, place)
     fixed = timestamp is None and connector is not None and connector.format != "memory"
     if key and fixed:
         raise UserError(
@@ -396,7 +417,7 @@ def _check_order(tree: exp.Expression, columns: tuple[Column, ...], place: _Plac
 def _stream(tree: syntax.CreateStream, catalog: Catalog, place: _Places) -> Stream:
     columns = _columns(tree, place)
     timestamp, domain, stamped = _stamped(tree, columns, place)
-    connector = readers.read_from(tree, True, place)
+    connector = readers.read_from(tree, True, catalog, place)
     if connector is not None and connector.format != "memory" and timestamp is None and stamped == "external":
         raise UserError(
             "no-timestamp-column", f'stream "{tree.name}" is read from {connector.format} and needs TIMESTAMP BY',

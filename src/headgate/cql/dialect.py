@@ -9,7 +9,9 @@ subqueries may carry a `StreamWindow` in their argument `window`. Names are not 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -17,6 +19,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokens import Token, TokenType
 
+from headgate.cql import foreign
+from headgate.cql.strings import with_strings
 from headgate.cql.syntax import (
     Alter,
     CreateFunction,
@@ -38,6 +42,7 @@ from headgate.cql.syntax import (
 )
 from headgate.cql.time_grammar import TIME_STATEMENTS, TimeParser
 from headgate.cql.time_grammar import UNITS as UNITS
+from headgate.cql.trees import balanced, depth
 from headgate.errors import Place, UserError, nearest
 
 FOREIGN = "foreign construct: "
@@ -62,6 +67,20 @@ class CqlParser(TimeParser):
         **{kind: lambda self, kind=kind: self._parse_stream_of(kind) for kind in STREAM_OPERATORS},
     }
 
+    def _parse_function(self, *args: Any, **options: Any) -> Any:
+        self._refuse_foreign_function()
+        return super()._parse_function(*args, **options)
+
+    def _refuse_foreign_function(self) -> None:
+        called = self._next is not None and self._next.token_type == TokenType.L_PAREN
+        if (
+            self._curr
+            and called
+            and self._curr.token_type != TokenType.IDENTIFIER
+            and self._curr.text.upper() in foreign.FUNCTIONS
+        ):
+            self._foreign(*foreign.FUNCTIONS[self._curr.text.upper()])
+
     # windows
 
     def _parse_bracket(self, this: Any = None) -> Any:
@@ -70,6 +89,23 @@ class CqlParser(TimeParser):
                 this.set("window", self._parse_stream_window())
             return this
         return super()._parse_bracket(this)
+
+    def _parse_table(self, *args: Any, **options: Any) -> Any:
+        if self._at(TokenType.TABLE) and self._next and self._next.token_type == TokenType.L_PAREN:
+            self._advance(2)
+            self._refuse_foreign_function()
+            self._retreat(self._index - 2)
+        self._refuse_foreign_function()
+        found = super()._parse_table(*args, **options)
+        if self._at_word("FOR") and self._next.text.upper() in ("SYSTEM_TIME", "TIMESTAMP"):
+            hint = "Join with the relation itself, beside the stream [NOW]: it is as of the stream's time."
+            self._foreign("FOR SYSTEM_TIME AS OF", hint)
+        return found
+
+    def _parse_lateral(self) -> Any:
+        if self._at(TokenType.LATERAL) and self._next and self._next.token_type == TokenType.TABLE:
+            self._foreign("LATERAL TABLE", "Write LATERAL VIEW EXPLODE(values) AS value, or another function that makes rows.")
+        return super()._parse_lateral()
 
     def _parse_table_parts(self, *args: Any, **options: Any) -> Any:
         if not self._at_word("LATE") or self._next.token_type != TokenType.L_PAREN:
@@ -84,6 +120,9 @@ class CqlParser(TimeParser):
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
         self._refuse_window_without_brackets()
+        if self._at_word("MATCH_RECOGNIZE"):
+            hint = "Join windows of the stream with itself: FROM s [NOW] a, s [RANGE 5 MINUTES] b WHERE a.k = b.k AND ..."
+            self._foreign("MATCH_RECOGNIZE", hint)
         if self._at_emission():
             return None
         alias = super()._parse_table_alias(alias_tokens)
@@ -136,6 +175,8 @@ class CqlParser(TimeParser):
             self._foreign("a window in the past (SNEEql)", "Use DSTREAM over [RANGE n], which gives tuples when they leave it.")
         if self._match_text_seq("NOW"):
             return self.expression(StreamWindow(kind="NOW"))
+        if self._match_text_seq("UNBOUNDED"):
+            return self.expression(StreamWindow(kind="UNBOUNDED"))
         if self._match(TokenType.PARTITION_BY):
             partition = self._parse_csv(self._parse_column)
             if not self._match_text_seq("ROWS"):
@@ -150,6 +191,8 @@ class CqlParser(TimeParser):
         if self._match_text_seq("RANGE"):
             if self._match_text_seq("UNBOUNDED"):
                 return self.expression(StreamWindow(kind="UNBOUNDED"))
+            if self._at(TokenType.INTERVAL) or self._at(TokenType.STRING):
+                self._foreign("a length of time as an INTERVAL or a text", "Write a number and a unit: [RANGE 5 MINUTES].")
             if self._at(TokenType.VAR):
                 self._foreign("a length of time that is a name", f"Write a number for {self._curr.text}, or UNBOUNDED.")
             amount = self._parse_amount("RANGE needs a length or UNBOUNDED")
@@ -164,7 +207,7 @@ class CqlParser(TimeParser):
             if self._match_text_seq("UNBOUNDED"):
                 return self.expression(StreamWindow(kind="UNBOUNDED"))
             return self._with_slide(self._parse_rows())
-        self.raise_error("unknown window: expected NOW, RANGE, ROWS or PARTITION BY")
+        self.raise_error("unknown window: expected NOW, RANGE, ROWS, PARTITION BY or UNBOUNDED")
         raise AssertionError  # raise_error raises: the error level is IMMEDIATE
 
     def _parse_rows(self) -> StreamWindow:
@@ -197,7 +240,7 @@ class CqlParser(TimeParser):
             return False
         word, following = self._curr.text.upper(), self._next
         return (word == "EVERY" and following.token_type == TokenType.NUMBER) or (
-            word == "EMIT" and following.text.upper() in ("AT", "FINAL")
+            word == "EMIT" and following.text.upper() in ("AT", "FINAL", "CHANGES")
         )
 
     def _parse_emission(self, operator: Any) -> None:
@@ -221,6 +264,8 @@ class CqlParser(TimeParser):
 
     def _parse_query_modifiers(self, this: Any) -> Any:
         query = super()._parse_query_modifiers(this)
+        if self._at_word("EMIT") and self._next.text.upper() == "CHANGES":
+            self._foreign("EMIT CHANGES (ksqlDB)", "Leave it out: the answer of a relation is given as its changes.")
         if isinstance(query, exp.Select) and query.expressions:
             if self._at_emission() and self._next.text.upper() == "FINAL":
                 self._parse_final(query)
@@ -330,6 +375,8 @@ class CqlParser(TimeParser):
         if self._curr and self._curr.text.upper() not in STATEMENTS and not self._at(TokenType.L_PAREN):
             following = self._next.token_type if self._next else None
             if following not in self.SET_OPERATIONS:
+                if self._curr.text.upper() in foreign.STATEMENTS:
+                    self._foreign(*foreign.STATEMENTS[self._curr.text.upper()])
                 self.raise_error(f'unknown statement "{self._curr.text}"')
         return self._parse_query()
 
@@ -343,6 +390,8 @@ class CqlParser(TimeParser):
         ):
             if self._match_text_seq(word):
                 return parse()
+        if self._curr and self._curr.text.upper() in foreign.CREATED:
+            self._foreign(*foreign.CREATED[self._curr.text.upper()])
         self.raise_error("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after CREATE")
         raise AssertionError
 
@@ -427,6 +476,7 @@ class CqlParser(TimeParser):
             if self._match_text_seq("FROM"):
                 self._parse_connector(node)
             elif not self._parse_payload(node) and not self._parse_time_clause(node):
+                self._refuse_with()
                 self.raise_error("expected TIMESTAMP, SOURCE BY, HEARTBEAT, DISORDER, LATENCY, LATE, FUTURE, FROM or VALUE AS")
         return node
 
@@ -446,10 +496,32 @@ class CqlParser(TimeParser):
             elif self._match_text_seq("FROM"):
                 self._parse_connector(node)
             elif not self._parse_payload(node):
+                self._refuse_with()
                 self.raise_error("expected KEY, TIMESTAMP BY, CHANGE BY, FROM or VALUE AS")
         return node
 
+    def _refuse_with(self) -> None:
+        if self._at_word("WITH"):
+            self._foreign(
+                "WITH ('connector' = ...)", "Write FROM kafka OPTIONS ('subscribe' = 'topic', ...), or another connector."
+            )
+        if self._at_word("PARTITIONED", "USING", "STORED"):
+            self._foreign(f"{self._curr.text.upper()} of a table", "Write FROM parquet OPTIONS ('path' = 'folder').")
+
+    def _refuse_constraints(self) -> None:
+        """What other systems write among the columns of a table."""
+        if self._at_word("WATERMARK") and self._next.text.upper() == "FOR":
+            tokens = self._tokens[self._index :]
+            column = tokens[2].text if len(tokens) > 2 else "at"
+            behind = [token for token in tokens[3:12] if token.token_type in (TokenType.STRING, TokenType.NUMBER)]
+            units = [token.text for token in tokens[3:14] if token.text.upper().removesuffix("S") in UNITS]
+            length = f"{behind[0].text} {units[0].upper().removesuffix('S')}S" if behind and units else "0 SECONDS"
+            self._foreign("WATERMARK FOR", foreign.DISORDERED.format(column=column, length=length))
+        if self._at(TokenType.PRIMARY_KEY):
+            self._foreign("PRIMARY KEY", "CREATE RELATION r (...) KEY (k): a row that is pushed replaces the one with its key.")
+
     def _parse_column_definition(self) -> exp.ColumnDef:
+        self._refuse_constraints()
         name = self._parse_id_var()
         if name is None:
             self.raise_error("expected a column name")
@@ -457,7 +529,7 @@ class CqlParser(TimeParser):
         kind = self._parse_types(allow_identifiers=False)
         if kind is None:
             known = sorted({word for word in self.dialect.tokenizer_class.KEYWORDS if word.isalpha()})
-            hint = nearest(token.text, known) if token else ""
+            hint = nearest(token.text, known) if token and token.text.upper() not in known else ""
             self.raise_error(f'unknown type "{token.text if token else ""}" of column "{name.name}". {hint}'.strip())
         kind.meta.update(start=token.start, end=self._prev.end + 1)
         return self.expression(exp.ColumnDef(this=name, kind=kind))
@@ -471,10 +543,16 @@ class CqlParser(TimeParser):
 
     def _parse_create_view(self) -> CreateView:
         name = self._parse_name()
-        columns = self._parse_wrapped_id_vars() if self._at(TokenType.L_PAREN) else None
+        wrapped = self._at(TokenType.L_PAREN)
+        columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_view_column)) if wrapped else None
         if not self._match_text_seq("AS"):
             self.raise_error("expected AS")
         return self.expression(CreateView(this=name, columns=columns, query=self._parse_query()))
+
+    def _parse_view_column(self) -> exp.Expression:
+        """A name, or a name and a type: `(a INTEGER, b)`."""
+        behind = self._next.token_type if self._next else None
+        return self._parse_name() if behind in (TokenType.COMMA, TokenType.R_PAREN) else self._parse_column_definition()
 
     def _parse_create_query(self) -> CreateQuery:
         name = self._parse_name()
@@ -546,29 +624,103 @@ class Cql(Spark):
     Parser = CqlParser
 
 
+MOST_NESTED = 200
+"""How deep parentheses and operators may be nested. Spark's own parser overflows its stack at about twice as many."""
+
+MOST_NESTED_TYPES = 12
+
+ROOM = 20_000
+"""How many calls deep Python may go while a text is read and bound. A level of nesting takes some dozens."""
+
+
+@contextmanager
+def deep_texts() -> Iterator[None]:
+    """Let texts be nested as deep as they are allowed to be, whatever limit the program around has set."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, ROOM))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def too_deep(place: Place, most: int = MOST_NESTED) -> UserError:
+    return UserError(
+        "too-deep", f"this is nested more than {most} deep", place=place,
+        detail="Parentheses count, and each operator of a chain such as a + b + c; AND, OR and || count once, however many.",
+        hint="Cut it into views, or write IN (...) or a list: AGGREGATE(ARRAY(a, b, c), 0, (sum, x) -> sum + x).",
+    )  # fmt: skip
+
+
 def parse(text: str, origin: str = "") -> list[exp.Expression]:
     """The statements of a script, each with its span of the text in `meta`."""
     dialect = Cql()
+    with deep_texts():
+        return [_parsed(chunk, dialect, text, origin) for chunk in _chunks(text, origin)]
+
+
+def spans(text: str, origin: str = "") -> list[Place]:
+    """Where the statements of a script stand, whatever they say."""
+    return [Place(text, chunk[0].start, chunk[-1].end + 1, origin) for chunk in _chunks(text, origin)]
+
+
+def _chunks(text: str, origin: str) -> list[list[Token]]:
     try:
-        tokens = dialect.tokenize(text)
+        return _statements(with_strings(Cql().tokenize(text), text))
     except TokenError:
         start = _open_quote(text)
         if text[start] == "`" and "'" in text[start:]:
             raise _typographic(text, start, origin) from None
         raise UserError("syntax", "a quote or comment is not closed", place=Place(text, start, start + 1, origin)) from None
-    statements: list[exp.Expression] = []
-    for chunk in _statements(tokens):
-        parser = dialect.parser(error_level=None)
-        try:
-            (tree,) = parser._parse(CqlParser._parse_cql_statement, chunk, text)
-        except ParseError as error:
-            raise _syntax_error(parser.in_window or error, text, chunk, origin) from None
-        except (SqlglotError, AttributeError, TypeError, IndexError, KeyError, ValueError, RecursionError):
-            place = Place(text, chunk[0].start, chunk[-1].end + 1, origin)
-            raise UserError("syntax", "this statement cannot be parsed", place=place) from None
-        tree.meta.update(start=chunk[0].start, end=chunk[-1].end + 1)
-        statements.append(tree)
-    return statements
+
+
+def _parsed(chunk: list[Token], dialect: Cql, text: str, origin: str) -> exp.Expression:
+    _refuse_nested(chunk, text, origin)
+    _refuse_window_clause(chunk, text, origin)
+    place = Place(text, chunk[0].start, chunk[-1].end + 1, origin)
+    parser = dialect.parser(error_level=None)
+    try:
+        (tree,) = parser._parse(CqlParser._parse_cql_statement, chunk, text)
+        tree = balanced(tree)
+    except ParseError as error:
+        raise _syntax_error(parser.in_window or error, text, chunk, origin) from None
+    except RecursionError:
+        raise too_deep(place) from None
+    except (SqlglotError, AttributeError, TypeError, IndexError, KeyError, ValueError):
+        raise UserError("syntax", "this statement cannot be parsed", place=place) from None
+    if depth(tree) > MOST_NESTED:
+        raise too_deep(place)
+    tree.meta.update(start=chunk[0].start, end=chunk[-1].end + 1)
+    return tree
+
+
+def _refuse_nested(chunk: list[Token], text: str, origin: str) -> None:
+    """Refuse what is nested too deep before anything walks down into it. `ARRAY<` opens, too: sqlglot tries types many times."""
+    opened = types = 0
+    for token, following in zip(chunk, [*chunk[1:], None], strict=True):
+        match token.token_type:
+            case TokenType.L_PAREN | TokenType.L_BRACKET | TokenType.L_BRACE | TokenType.CASE:
+                opened += 1
+            case TokenType.R_PAREN | TokenType.R_BRACKET | TokenType.R_BRACE | TokenType.END:
+                opened -= 1
+            case TokenType.ARRAY | TokenType.MAP | TokenType.STRUCT if following and following.token_type == TokenType.LT:
+                types += 1
+            case TokenType.GT:
+                types = max(types - 1, 0)
+        if opened > MOST_NESTED or types > MOST_NESTED_TYPES:
+            most = MOST_NESTED if opened > MOST_NESTED else MOST_NESTED_TYPES
+            raise too_deep(Place(text, token.start, token.end + 1, origin), most)
+
+
+def _refuse_window_clause(chunk: list[Token], text: str, origin: str) -> None:
+    """`GROUP BY WINDOW(at, ...)` and `WINDOW TUMBLING (SIZE ...)`: sqlglot would take both for named windows."""
+    for token, following, third in zip(chunk, chunk[1:], chunk[2:], strict=False):
+        if token.token_type != TokenType.WINDOW:
+            continue
+        named = following.text.upper() if third.token_type == TokenType.L_PAREN else ""
+        if following.token_type == TokenType.L_PAREN or named in foreign.FUNCTIONS:
+            what, hint = foreign.FUNCTIONS[named or "WINDOW"]
+            raise UserError("foreign-construct", what, place=Place(text, token.start, token.end + 1, origin), hint=hint)
 
 
 def _typographic(text: str, start: int, origin: str) -> UserError:

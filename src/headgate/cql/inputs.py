@@ -23,6 +23,7 @@ from headgate.cql.trees import (
     as_expression,
     as_relation,
     column_named,
+    conjunction,
     conjuncts,
     equalities,
     filtered,
@@ -39,6 +40,7 @@ from headgate.plan.nodes import (
     Exploded,
     Join,
     Node,
+    Now,
     Project,
     Relation,
     Source,
@@ -55,6 +57,10 @@ if TYPE_CHECKING:
 
 ELEMENT_TIME = "element_time"
 """The timestamp of a stream's tuple, as a column; not among those that * stands for."""
+
+
+CURRENT_TIME = "current_time"
+"""The instant at which an answer holds, in application time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,9 @@ class Scope:
 
     order: tuple[str, ...] = ()
     """Columns that hold the order of the one stream behind FROM, where an aggregate depends on it."""
+
+    current: str | None = None
+    """The column that holds the instant of the answer: the timestamp of a tuple that lives for that instant alone."""
 
     copies: dict[str, str] = field(default_factory=dict)
     """Columns of the query around it that this one carries for the queries inside it: name there -> name here."""
@@ -124,8 +133,10 @@ def from_clause(binder: _Binder, tree: exp.Select) -> From:
         else:
             joins.append(join)
             tables.append(join.this)
+    asked_now = any(_is_current_time(column) for column in tree.find_all(exp.Column))
+    living: int | None = None
     bound: list[tuple[str, Relation, tuple[str, ...]]] = []
-    for written in tables:
+    for position, written in enumerate(tables):
         alias, node = table(binder, written)
         if any(alias.lower() == other.lower() for other, _, _ in bound if alias):
             raise UserError(
@@ -133,13 +144,20 @@ def from_clause(binder: _Binder, tree: exp.Select) -> From:
             )
         visible = names(node)
         in_order = len(tables) == 1 and ordered(tree)
-        if isinstance(node, Window) and (in_order or _reads_time(tree, alias, visible)):
+        if asked_now and living is None and isinstance(node, Window) and isinstance(node.frame, Now) and _stays(joins, position):
+            living = position
+        if isinstance(node, Window) and (in_order or living == position or _reads_time(tree, alias, visible)):
             stamp = ELEMENT_TIME if ELEMENT_TIME not in map(str.lower, visible) else "stamp"
             node = replace(node, stamp=stamp, arrival="arrival_order" if in_order else None)
         bound.append((alias, node, visible))
     scope, nodes = scoped(binder, bound)
     if isinstance(bound[0][1], Window) and bound[0][1].arrival is not None:
         scope.order = tuple(scope.items[0].inner[name.lower()] for name in names(bound[0][1])[-2:])
+    if living is not None:
+        window = bound[living][1]
+        assert isinstance(window, Window)
+        assert window.stamp is not None
+        scope.current = scope.items[living].inner[window.stamp.lower()]
     result = From(scope, [Joined(nodes[0])], [], [])
     for position, join in enumerate(joins[1:], start=1):
         assert join is not None
@@ -155,6 +173,21 @@ def from_clause(binder: _Binder, tree: exp.Select) -> From:
     for lateral in lateral_trees:
         _lateral(binder, result, lateral)
     return result
+
+
+def _is_current_time(column: exp.Column) -> bool:
+    return column.name.lower() == CURRENT_TIME and not column.table
+
+
+def _stays(joins: Sequence[exp.Expression | None], position: int) -> bool:
+    """Whether every row behind FROM has a tuple of that entry: no outer join leaves it out."""
+    sides = [(join.args.get("side") or "").upper() if join is not None else "" for join in joins]
+    kinds = [(join.args.get("kind") or "").upper() if join is not None else "" for join in joins]
+    return not (
+        sides[position] in ("LEFT", "FULL")
+        or kinds[position] in ("SEMI", "ANTI")
+        or {"RIGHT", "FULL"} & set(sides[position + 1 :])
+    )
 
 
 def scoped(binder: _Binder, bound: Sequence[tuple[str, Relation, tuple[str, ...]]]) -> tuple[Scope, list[Relation]]:
@@ -263,17 +296,38 @@ def table(binder: _Binder, tree: exp.Expression) -> tuple[str, Relation]:
     name = alias.name if alias is not None and alias.this is not None else ""
     match tree:
         case exp.Table() if isinstance(tree.this, exp.Identifier):
-            if tree.args.get("db") or tree.args.get("joins") or tree.args.get("sample") or tree.args.get("pivots"):
-                raise NotYet("this form of a table", place=binder.place(tree))
+            _refuse_form(binder, tree)
             node: Relation = named(binder, tree, window)
             name = name or ("late" if tree.args.get("late") else tree.name)
         case exp.Subquery():
             node = windowed(binder, binder.as_stream(tree.this), window) if window is not None else binder.relation(tree.this)
+        case exp.Table() if isinstance(tree.this, exp.Func):
+            function = tree.this.name if isinstance(tree.this, exp.Anonymous) else tree.this.sql_name()
+            raise UserError(
+                "foreign-construct", f"{function.upper()} as a table", place=binder.place(tree),
+                hint="Name a stream, relation or view: CREATE RELATION r (...) FROM csv OPTIONS ('path' = 'folder').",
+            )  # fmt: skip
         case _:
             raise NotYet("this form of a table in FROM", place=binder.place(tree))
     if alias is not None and alias.args.get("columns"):
         node = as_relation(binder.renamed(node, [column.name for column in alias.args["columns"]], tree))
     return name, node
+
+
+def _refuse_form(binder: _Binder, tree: exp.Table) -> None:
+    if tree.args.get("db"):
+        raise UserError(
+            "foreign-construct", "a table by a catalog, or by a format and a path", place=binder.place(tree),
+            hint="Name a stream, relation or view: CREATE RELATION r (...) FROM parquet OPTIONS ('path' = 'folder').",
+        )  # fmt: skip
+    if tree.args.get("version") or tree.args.get("system_time") or tree.args.get("when"):
+        raise UserError(
+            "foreign-construct", "a table AS OF a time", place=binder.place(tree),
+            hint="Join with the relation itself, beside the stream [NOW]: it is as of the stream's time.",
+        )  # fmt: skip
+    more = [part for part, value in tree.args.items() if value and part not in ("this", "alias", "window", "late")]
+    if more:
+        raise NotYet("this form of a table", place=binder.place(tree))
 
 
 def named(binder: _Binder, written: exp.Table, window: StreamWindow | None) -> Relation:
@@ -335,7 +389,7 @@ def in_order(source: From, inner: list[exp.Expression], where: list[exp.Expressi
 def _tied(left: Relation, entry: Joined, scope: Scope) -> Relation:
     pairs, used = equalities(left, entry.node, entry.on)
     rest = [tree for tree in entry.on if tree not in used]
-    condition = as_expression(exp.and_(*rest, copy=True), scope.types) if rest else None
+    condition = as_expression(conjunction(rest), scope.types) if rest else None
     match entry.kind:
         case "SEMI":
             return semi_join(left, entry.node, tuple(pairs), condition)
@@ -362,7 +416,7 @@ def joined(nodes: list[Relation], waiting: list[exp.Expression], scope: Scope) -
         here = {name.lower() for name in (*names(node), *names(chosen))}
         now = [tree for tree in waiting if (read := read_columns(tree)) and read <= here]
         waiting = [tree for tree in waiting if tree not in now]
-        condition = as_expression(exp.and_(*now, copy=True), scope.types) if now else None
+        condition = as_expression(conjunction(now), scope.types) if now else None
         node = Join(node, chosen, tuple(pairs), condition)
     return filtered(node, waiting)
 

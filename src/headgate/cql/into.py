@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from headgate.catalog import Column, Connector
 from headgate.errors import Place, UserError, nearest, quoted
+from headgate.permissions import Permissions
 
 Places = Callable[[exp.Expression], Place | None]
 
@@ -123,7 +124,9 @@ def described(connector: Connector) -> str:
     return f"into {connector.format} as {mode(connector)}{by}, {SINKS[connector.format].guarantee}"
 
 
-def checked(tree: exp.Expression, query: str, kind: str, columns: tuple[Column, ...], place: Places) -> Connector | None:
+def checked(
+    tree: exp.Expression, query: str, kind: str, columns: tuple[Column, ...], permissions: Permissions | None, place: Places
+) -> Connector | None:
     """Where INTO points, with its options as the sink knows them; None if the query has no INTO."""
     given = tree.args.get("format")
     if given is None:
@@ -148,6 +151,8 @@ def checked(tree: exp.Expression, query: str, kind: str, columns: tuple[Column, 
             "bad-option", f'the {name} sink of query "{query}" needs {quoted(missing)}', place=place(given),
             hint=SINKS[name].example,
         )  # fmt: skip
+    if permissions is not None:
+        permissions.check(name, "into", options, places, place(given))
     _check_values(name, options, places)
     return Connector(name, _with_key(name, options, kind, columns, places, place(given)))
 
@@ -182,6 +187,11 @@ def _check_values(sink: str, options: dict[str, str], places: dict[str, Place | 
                 "bad-option", f'option "{option}" of the {sink} sink is a number of 1 or more', place=places[option.lower()],
                 detail=f'It is "{options[option]}".',
             )  # fmt: skip
+    for option in options if sink == "webhook" else ():
+        if option.lower() in ("header.content-length", "header.transfer-encoding", "header.connection"):
+            raise UserError(
+                "bad-option", f'the webhook sink sets "{option.partition(".")[2]}" itself', place=places.get(option.lower())
+            )
     scheme, _, rest = options.get("path", "").partition("://")
     if rest and scheme != "file" and sink != "delta":
         raise UserError(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlglot import exp
 
-from headgate.catalog import Connector
+from headgate.catalog import Catalog, Connector
 from headgate.cql import dialect
 from headgate.cql.syntax import CreateRelation, CreateStream
 from headgate.errors import Place, UserError, nearest, quoted
@@ -23,7 +23,9 @@ PATTERN = "*?[{"
 PAYLOADS = ("json", "csv", "avro")
 
 
-def read_from(tree: exp.Expression, streaming: bool, place: Callable[[exp.Expression], Place | None]) -> Connector | None:
+def read_from(
+    tree: exp.Expression, streaming: bool, catalog: Catalog, place: Callable[[exp.Expression], Place | None]
+) -> Connector | None:
     """Where FROM points: any reader that Spark has, and for what changes with time, any streaming one."""
     given, payload = tree.args.get("format"), tree.args.get("payload")
     if payload is not None and (given is None or given.name.lower() == "memory" or not streaming):
@@ -36,6 +38,10 @@ def read_from(tree: exp.Expression, streaming: bool, place: Callable[[exp.Expres
             "no-such-source", "a table behind JDBC is no stream: Spark can only read it whole", place=place(given),
             hint="CREATE RELATION without TIMESTAMP BY reads it once.",
         )  # fmt: skip
+    if catalog.permissions is not None:
+        places = {entry.expressions[0].name.lower(): place(entry.expressions[1]) for entry in tree.args.get("options") or ()}
+        catalog.permissions.check(name, "from", options(tree, "options"), places, place(given))
+        catalog.permissions.check_payload(options(tree, "payload_options"), place(payload or given))
     if payload is None:
         return Connector(name, options(tree, "options"))
     if payload.name.lower() not in PAYLOADS:

@@ -23,6 +23,7 @@ from headgate.cql.inputs import From, Scope, from_clause, in_order, scoped
 from headgate.cql.trees import (
     as_expression,
     column_named,
+    conjunction,
     conjuncts,
     equalities,
     filtered,
@@ -114,9 +115,9 @@ def _partnered(binder: _Binder, node: Relation, scope: Scope, predicate: exp.Exp
             predicate.expression, exp.All
         ):  # x >= ALL q: no q for which x >= q is not true
             opposite = not negated
-            compared = [exp.not_(exp.and_(*compared, copy=True))]
+            compared = [exp.not_(conjunction(compared))]
         if opposite:  # what is unknown counts against it
-            compared = [exp.Coalesce(this=exp.paren(exp.and_(*compared, copy=True)), expressions=[exp.true()])]
+            compared = [exp.Coalesce(this=exp.paren(conjunction(compared)), expressions=[exp.true()])]
         ties += compared
     pairs, used = equalities(node, inner.node, ties)
     rest = [tree for tree in ties if tree not in used]
@@ -125,7 +126,7 @@ def _partnered(binder: _Binder, node: Relation, scope: Scope, predicate: exp.Exp
     if beyond:
         raise _FurtherOut(beyond, binder.place(predicate))
     types = {**types_of(node), **types_of(inner.node)}
-    residual = as_expression(exp.and_(*rest, copy=True), types) if rest else None
+    residual = as_expression(conjunction(rest), types) if rest else None
     joined = anti_join if opposite else semi_join
     return joined(node, inner.node, tuple(pairs), residual)
 
@@ -394,7 +395,7 @@ def _correlated_total(binder: _Binder, node: Relation, scope: Scope, query: exp.
     pairs, used = equalities(given, inner.node, inner.ties)
     rest = [tie for tie in inner.ties if tie not in used]
     types = {**types_of(given), **types_of(inner.node)}
-    matched = Join(given, inner.node, tuple(pairs), as_expression(exp.and_(*rest, copy=True), types) if rest else None)
+    matched = Join(given, inner.node, tuple(pairs), as_expression(conjunction(rest), types) if rest else None)
     total, items = binder.within(scope, lambda: grouped(binder, matched, inner.scope, query.expressions, None, None))
     if not isinstance(total, Aggregate):
         raise NotYet("a subquery in a correlated subquery's select list", place=binder.place(query))

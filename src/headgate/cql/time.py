@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from sqlglot import exp
 
-from headgate.catalog import MICROSECONDS_PER_UNIT, UNLIMITED, Catalog, Relation, Stream, Tick, TimeDomain, unknown
+from headgate.catalog import UNLIMITED, Catalog, Relation, Stream, Tick, TimeDomain, micros_per, unknown
 from headgate.cql import syntax
 from headgate.errors import Place, UserError, nearest, quoted
 from headgate.heartbeat.bounds import Bound, Bounds, problem
@@ -183,7 +183,7 @@ class _Reader:
             counted = "in ticks" if unit == "TICK" else "in tuples"
             hint = f"Write {length.args['amount']} SECONDS, or another unit of time."
             raise self.bad(f"{word} is measured on the engine's clock, not {counted}", length, hint)
-        micros = number * MICROSECONDS_PER_UNIT[unit]
+        micros = number * micros_per(unit)
         if micros.denominator != 1 or micros >= UNLIMITED:
             raise self.bad(f"{word} is not a whole number of microseconds that the engine's clock can count", length)
         return int(micros)
@@ -457,7 +457,7 @@ class _Reader:
         ticks = self.exact_ticks(length, "RATE", domain)
         if not 0 < ticks < UNLIMITED:
             raise self.bad("RATE must be more than nothing", length, "Leave it out if the clocks may stand still.")
-        return ticks * 1_000_000 / MICROSECONDS_PER_UNIT[per]
+        return ticks * 1_000_000 / micros_per(per)
 
     def counter(self, parameter: syntax.Parameter) -> Counter:
         least, most = self.value(parameter), parameter.args.get("to")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
-from sqlglot.optimizer.simplify import flatten
 
 from headgate.cql.functions import AGGREGATES
 from headgate.plan.derived import fresh
-from headgate.plan.expressions import INTEGRAL, Expression
+from headgate.plan.expressions import INTEGRAL, Expression, is_plain
 from headgate.plan.nodes import Dstream, Equality, Filter, Istream, Node, Relation, Rstream, Source
 
 
@@ -25,7 +24,14 @@ def unaliased(item: exp.Expression) -> exp.Expression:
 
 def conjuncts(tree: exp.Expression) -> list[exp.Expression]:
     tree = tree.unnest()
-    return list(flatten(tree.copy()).flatten()) if isinstance(tree, exp.And) else [tree]
+    if not isinstance(tree, exp.And):
+        return [tree]
+    return [part for one in operands(tree.copy()) for part in (conjuncts(one) if isinstance(one, exp.Paren) else [one])]
+
+
+def conjunction(conditions: Sequence[exp.Expression]) -> exp.Expression:
+    """All of the conditions, as one."""
+    return tied(exp.And, [exp.paren(one) if isinstance(one, exp.Connector) else one.copy() for one in conditions])
 
 
 def is_aggregate(tree: exp.Expression) -> bool:
@@ -36,7 +42,7 @@ def is_aggregate(tree: exp.Expression) -> bool:
 
 def column_named(name: str, written: exp.Expression | None = None) -> exp.Column:
     """A column of the plan, remembering where and how the user wrote it."""
-    identifier = exp.to_identifier(name, quoted=not name.isidentifier())
+    identifier = exp.to_identifier(name, quoted=not is_plain(name))
     column = exp.Column(this=identifier)
     if isinstance(written, exp.Column):
         identifier.meta.update({key: written.this.meta[key] for key in ("start", "end") if key in written.this.meta})
@@ -55,6 +61,55 @@ def replaced_by(tree: exp.Expression, replacement: object) -> exp.Expression:
         if changed is not child:
             child.replace(changed)
     return tree
+
+
+CHAINED = (exp.And, exp.Or, exp.DPipe)
+"""Operators whose operands can be taken together in any way."""
+
+
+def operands(tree: exp.Expression) -> list[exp.Expression]:
+    """What a chain of one operator ties together, in order."""
+    found: list[exp.Expression] = []
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if type(node) is type(tree):
+            waiting += [node.expression, node.this]
+        else:
+            found.append(node)
+    return found
+
+
+def tied(operator: type[exp.Expression], parts: Sequence[exp.Expression]) -> exp.Expression:
+    """The parts under one operator, as a tree that is as flat as can be."""
+    level = list(parts)
+    while len(level) > 1:
+        pairs = [operator(this=one, expression=two) for one, two in zip(level[::2], level[1::2], strict=False)]
+        level = [*pairs, *(level[-1:] if len(level) % 2 else [])]
+    return level[0]
+
+
+def balanced(tree: exp.Expression) -> exp.Expression:
+    """The tree with its long chains of AND, OR and || made flat: what walks through it need not go as deep as they are long."""
+    chains = [node for node in tree.walk() if isinstance(node, CHAINED) and type(node.parent) is not type(node)]
+    for chain in chains:
+        parts = operands(chain)
+        if len(parts) > 8:
+            flat = tied(type(chain), [part.copy() for part in parts])
+            flat.meta.update(chain.meta)
+            tree = flat if chain is tree else tree
+            chain.replace(flat)
+    return tree
+
+
+def depth(tree: exp.Expression) -> int:
+    """How many nodes lie above one another at most."""
+    deepest, waiting = 0, [(tree, 1)]
+    while waiting:
+        node, level = waiting.pop()
+        deepest = max(deepest, level)
+        waiting += [(child, level + 1) for child in node.iter_expressions()]
+    return deepest
 
 
 def read_columns(tree: exp.Expression) -> set[str]:
@@ -107,17 +162,36 @@ def type_of(tree: exp.Expression) -> str:
     return "UNKNOWN" if kind is None or kind.this == exp.DataType.Type.UNKNOWN else kind.sql("spark")
 
 
+def _is_pmod(tree: exp.Expression) -> bool:
+    return isinstance(tree, exp.Anonymous) and tree.name.lower() == "pmod" and len(tree.expressions) == 2
+
+
+def _is_zero(divisor: exp.Expression) -> bool:
+    """Whether a divisor may be zero: a number that is written out and is none cannot."""
+    number = divisor.unnest()
+    number = number.this if isinstance(number, exp.Neg) else number
+    return not (isinstance(number, exp.Literal) and not number.is_string and number.name.strip("0.eE+-")) and not isinstance(
+        number, exp.Nullif
+    )
+
+
 def divided(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
-    """The tree with `/` between integers written as the integer division it means, and null where a divisor is zero.
+    """The tree with `/` between integers written as the integer division it means, and null where a divisor is zero:
+    of /, %, DIV, MOD and PMOD.
 
     A query that goes on for months must not end with the one instant at which a count is zero.
     """
+    for node in [tree, *tree.find_all(exp.Mod, exp.IntDiv, exp.Anonymous)]:
+        if isinstance(node, exp.Mod | exp.IntDiv) and _is_zero(node.expression):
+            node.set("expression", exp.Nullif(this=node.expression.unnest(), expression=exp.Literal.number(0)))
+        elif _is_pmod(node) and _is_zero(node.expressions[1]):
+            node.expressions[1].replace(exp.Nullif(this=node.expressions[1].copy(), expression=exp.Literal.number(0)))
     if tree.find(exp.Div) is None:
         return tree
     holder = exp.Paren(this=tree.copy())
     twins = list(zip(holder.this.find_all(exp.Div), annotated(holder.this, types).find_all(exp.Div), strict=True))
     for written, typed in twins:
-        if not isinstance(written.expression, exp.Literal | exp.Nullif):
+        if _is_zero(written.expression):
             written.set("expression", exp.Nullif(this=written.expression.unnest(), expression=exp.Literal.number(0)))
         if {type_of(typed.this), type_of(typed.expression)} <= INTEGRAL:
             written.replace(exp.IntDiv(this=written.this, expression=written.expression))
@@ -139,7 +213,7 @@ def as_expression(tree: exp.Expression, types: dict[str, str]) -> Expression:
 def filtered(node: Relation, conditions: list[exp.Expression]) -> Relation:
     if not conditions:
         return node
-    return Filter(node, as_expression(exp.and_(*conditions, copy=True), types_of(node)))
+    return Filter(node, as_expression(conjunction(conditions), types_of(node)))
 
 
 def call_name(node: exp.Expression) -> str:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from headgate.cql.binder import _Binder
 
 
+MOST_ROWS = 2**31 - 1
+"""As many rows as Spark numbers."""
+
+
 def frame(binder: _Binder, child: Stream, window: StreamWindow) -> Frame:
     arguments, place = window.args, binder.place(window)
     closed = binder.catalog.settings.range == "closed"
@@ -92,6 +96,9 @@ def _value_frame(binder: _Binder, child: Stream, window: StreamWindow) -> Values
 def _whole(amount: str, word: str, what: str, place: Place) -> int:
     if not amount.isdigit():
         raise UserError("bad-window", f"{word} {amount} is not a whole number of {what}", place=place)
+    if int(amount) > MOST_ROWS:
+        hint = "Write [ROWS UNBOUNDED] if all are meant."
+        raise UserError("too-large", f"{word} {amount} is more {what} than can be counted", place=place, hint=hint)
     return int(amount)
 
 

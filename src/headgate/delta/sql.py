@@ -47,7 +47,7 @@ def comma(*parts: str) -> str:
 
 
 def indented(sql: str) -> str:
-    return "\n".join(f"  {line}" for line in sql.splitlines())
+    return "\n".join(f"  {line}" for line in sql.split("\n"))  # splitlines would cut at other characters within literals
 
 
 def union(*selects: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from headgate.catalog import Column
-from headgate.plan.expressions import Call, Expression, Named
+from headgate.plan.expressions import Call, Expression, Named, is_plain
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
@@ -33,7 +33,7 @@ def column(node: Relation, name: str) -> Expression:
 
 
 def quoted(name: str) -> str:
-    return name if name.isidentifier() else f"`{name}`"
+    return name if is_plain(name) else "`" + name.replace("`", "``") + "`"
 
 
 def fresh(name: str, taken: set[str]) -> str:

@@ -15,7 +15,7 @@ from typing import cast
 
 from headgate.catalog import Tick
 from headgate.plan.chains import chain
-from headgate.plan.expressions import Expression, Named
+from headgate.plan.expressions import Expression, Named, is_plain
 from headgate.plan.frozen import frozen
 from headgate.plan.monotone import (
     DAY,
@@ -85,7 +85,7 @@ class Attribute:
 
 
 def _quoted(name: str) -> str:
-    return name if name.isidentifier() else f"`{name}`"
+    return name if is_plain(name) else "`" + name.replace("`", "``") + "`"
 
 
 def of(expression: Expression, node: Node) -> Chain | None:

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.catalog import UNLIMITED, Tick, TimeDomain
+from headgate.cql import calls
 from headgate.delta.exact import BEYOND
 from headgate.delta.program import Input, Program
 from headgate.delta.sql import listed
@@ -30,10 +31,11 @@ from headgate.log.log import Log
 from headgate.plan.ends import ends
 from headgate.plan.nodes import is_part
 from headgate.plan.properties import opens
+from headgate.runtime import refusals
 from headgate.runtime.cut import about, cut
 from headgate.runtime.due import due
 from headgate.runtime.fragment import Fragment, Taken
-from headgate.runtime.session import let_go, own, parallelism
+from headgate.runtime.session import let_go, over_connect, own, parallelism
 from headgate.runtime.staging import address, staged
 from headgate.sinks.retry import BackOff
 
@@ -103,9 +105,25 @@ class Executor:
             self.lay(source.name, [], self.schemas[source.stream])
         try:
             self.shape(self.program.result, set())
-            self.result_schema = _nullable(self.results(origin, origin).schema)
+            results = self.results(origin, origin)
+            self.result_schema = _nullable(results.schema)
+            self.refuse_undetermined(results)
         except PySparkException as error:
             raise translated(error, self.fragment) from error
+
+    def refuse_undetermined(self, results: DataFrame) -> None:
+        """Functions that the user registered with the session may say of themselves that they are not deterministic."""
+        names = {name for step in self.program.steps.values() for name in calls.called(step.sql)}
+        if names <= calls.KNOWN or over_connect(self.session):
+            return
+        function = refusals.undetermined(results)
+        if function is not None:
+            text = self.fragment.text
+            raise UserError(
+                "not-deterministic", f'function "{function}" gives another value each time it is called',
+                place=calls.where(function.lower(), Place(text, 0, len(text))), hint="Compute its value from its arguments.",
+                detail="An answer must follow from the tuples, and from nothing else.",
+            )  # fmt: skip
 
     def shape(self, name: str, known: set[str]) -> None:
         """Put every synopsis and every step that is computed for itself under its name, empty, so that its columns are known."""
@@ -544,7 +562,11 @@ def translated(error: PySparkException, fragment: Fragment, epoch: tuple[Tick, T
     said = said.split(" SQLSTATE:")[0]
     if epoch is None:
         return UserError(
-            "query-rejected", f'Spark refuses query "{fragment.name}"', place=_place(error, fragment.text), detail=said
+            "query-rejected",
+            f'Spark refuses query "{fragment.name}"',
+            place=refusals.place(error, fragment.text),
+            detail=said,
+            hint=refusals.hint(error),
         )
     span = f"in the epoch ({epoch[0]}, {epoch[1]}]"
     return UserError("query-failed", f'query "{fragment.name}" failed {span}', place=_place(error, fragment.text), detail=said)

@@ -222,6 +222,9 @@ def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
+        "spark.sql.variable.substitute": "false",  # '${env:HOME}' in a query is a text, not the environment
+        "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
+        "spark.sql.parser.escapedStringLiterals": "false",  # so that a literal means what cql.strings reads in it
         "spark.sql.window.segmentTree.enabled": "true",
         "spark.sql.analyzer.maxIterations": "1000",  # a program may be deeper than the statements people write
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",

@@ -28,7 +28,10 @@ ORDERED = (
 )  # fmt: skip
 """Aggregates whose value depends on the order of the rows, or would if ties were left open."""
 
-SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800}
+SECONDS: dict[str, Fraction] = {
+    "NANOSECOND": Fraction(1, 10**9), "MICROSECOND": Fraction(1, 10**6), "MILLISECOND": Fraction(1, 1000),
+    "SECOND": Fraction(1), "MINUTE": Fraction(60), "HOUR": Fraction(3600), "DAY": Fraction(86400), "WEEK": Fraction(604800),
+}  # fmt: skip
 
 
 Possible: TypeAlias = dict[str, dict[Any, int]]
@@ -308,13 +311,19 @@ class _Reference:
             columns_of = [column for relation in inputs.values() for column in relation.columns]
             others = {name.lower() for name, kind in columns_of if kind not in ("DOUBLE", "FLOAT")}
             copy = copy.transform(_exactly, others)
-        sql = copy.transform(_in_duckdb).sql("duckdb")
+        clocks = [node for node in copy.find_all(exp.CurrentTime, exp.Column) if _is_current_time(node)]
+        clocks = [node.replace(exp.Literal.number(0)) for node in clocks]
+        sql = copy.transform(_in_duckdb, copy=True).sql("duckdb")
         bags: list[list[Row]] = []
         columns: list[tuple[str, str]] = []
         seen: tuple[list[Row], ...] | None = None
         for instant in range(self.case.horizon + 1):
             contents = tuple(relation.bags[instant] for relation in inputs.values())
-            if contents == seen:
+            for clock in clocks:
+                clock.set("this", str(instant))
+            if clocks:
+                sql = copy.transform(_in_duckdb, copy=True).sql("duckdb")
+            if contents == seen and not clocks:
                 bags.append(bags[-1])
                 continue
             seen = contents
@@ -739,6 +748,10 @@ def _values_of(argument: exp.Expression, condition: exp.Expression | None) -> ex
 
 
 # what depends on the timestamps and the order of a window's tuples
+
+
+def _is_current_time(tree: exp.Expression) -> bool:
+    return isinstance(tree, exp.CurrentTime) or (isinstance(tree, exp.Column) and tree.name.lower() == "current_time")
 
 
 def _is_element_time(tree: exp.Expression) -> bool:

@@ -1,0 +1,217 @@
+"""Which functions a plan calls, by the text that Spark will see, and whether it may.
+
+The plan holds every piece of SQL that a user wrote: views and functions in SQL are written out in it. So looking at
+its texts finds a function however it was spelled, quoted, qualified or hidden. The names are judged by `permissions`;
+the place of a refused one is looked up in the user's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+
+from sqlglot import exp, parse_one
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
+
+from headgate.catalog import Catalog
+from headgate.cql.functions import BUILT_IN
+from headgate.errors import Place, UserError, nearest
+from headgate.permissions import BARE, FILE_OPTIONS, refused_function
+from headgate.plan.expressions import Call, Expression
+from headgate.plan.nodes import Node, children
+
+WITH_OPTIONS = ("from_avro", "to_avro", "from_xml", "to_xml", "schema_of_xml", "schema_of_avro")
+"""Functions that take options, some of which name files."""
+
+NOT_CALLED = frozenset(
+    """all and any array as join between by case cast char date decimal distinct else end exists extract filter from group
+    having ignore in interval is like ilike rlike not null numeric on or order over partition range respect rows
+    select separator some struct then time timestamp timestamp_ltz timestamp_ntz try_cast union using values varchar
+    when where within timestampadd timestampdiff map position substring trim overlay binary nulls last first with
+    dec character float double string int bigint smallint tinyint boolean variant""".split()
+)
+"""Words before a parenthesis that are no functions, or that Spark's parser knows by itself."""
+
+KNOWN = BUILT_IN | NOT_CALLED
+SPELLED = {
+    "rand": ("random",), "uuid": ("gen_random_uuid",), "current_date": ("curdate",),
+    "current_timestamp": ("unix_timestamp", "to_unix_timestamp", "utc_timestamp", "utc_date", "utc_time", "getdate"),
+}  # fmt: skip
+"""Other words for a function that sqlglot writes by this name."""
+
+TODAY = frozenset(("now", "today", "tomorrow", "yesterday"))
+"""Texts that Spark takes for instants of its own clock, where an instant is wanted."""
+
+
+def check(plan: Node, catalog: Catalog, place: Place) -> None:
+    """Refuse a plan that calls what it may not; `place` is that of the query."""
+    if catalog.permissions is None:  # said before a restart, and allowed then
+        return
+    texts = tuple(texts_in(plan))
+    names = {name for text in texts for name in called(text)}
+    for name in sorted(names):
+        refuse(name, place)
+    for text in texts:
+        lowered = text.lower()
+        if any(f"{name}(" in lowered for name in WITH_OPTIONS):
+            _check_options(text, place)
+        if "aes_encrypt(" in lowered:
+            _check_encryption(text, place)
+        if any(word in lowered for word in TODAY):
+            _check_instants(text, temporal_columns(plan), place)
+    known = KNOWN | {name.lower() for name in (*catalog.functions, *catalog.outside, *catalog.aggregates)}
+    unknown = sorted(names - known)
+    for name in unknown:
+        if catalog.permissions.restricted or catalog.closed:
+            hint = nearest(name, sorted(known)) or "engine.register_function makes a function in Python known."
+            raise UserError("no-such-function", f'there is no function "{name}"', place=where(name, place), hint=hint)
+
+
+def refuse(name: str, place: Place) -> None:
+    """Refuse a function that no text may call."""
+    refused = refused_function(name)
+    if refused is not None:
+        message, hint = refused
+        code = "not-deterministic" if "another value" in message else "function-refused"
+        raise UserError(
+            code,
+            message,
+            place=where(name, place),
+            detail="An answer must follow from the tuples, and from nothing else.",
+            hint=hint,
+        )
+
+
+def where(name: str, place: Place, literal: bool = False) -> Place:
+    """The first word of that name in the user's text, or the first literal; if there is none, the whole."""
+    names = (name,) if literal else (name, *SPELLED.get(name, ()))
+    written = place.text[place.start : place.end]
+    try:
+        tokens = Spark().tokenize(written)
+    except SqlglotError:
+        return place
+    for token in tokens:
+        if token.text.lower() in names and (token.token_type == TokenType.STRING) == literal:
+            return Place(place.text, place.start + token.start, place.start + token.end + 1, place.origin)
+    return place
+
+
+def called(sql: str) -> Iterator[str]:
+    """The functions that a text of Spark SQL calls, in lower case: a name with a parenthesis behind, or one that needs none."""
+    tokens = Spark().tokenize(sql)
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.token_type in (TokenType.STRING, TokenType.NUMBER) or not token.text[:1].isidentifier():
+            continue
+        word = token.text.lower()
+        behind = following.token_type if following is not None else None
+        if behind == TokenType.L_PAREN or (word in BARE and token.token_type != TokenType.IDENTIFIER):
+            yield word
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Every piece of SQL in a plan."""
+    seen: set[int] = set()
+    waiting: list[object] = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, tuple | frozenset):
+            waiting.extend(one)
+        elif is_dataclass(one) and id(one) not in seen:
+            seen.add(id(one))
+            if isinstance(one, Expression):
+                yield one.sql
+                continue
+            if isinstance(one, Call):
+                yield one.sql
+                if one.condition is not None:
+                    yield one.condition
+            waiting.extend(getattr(one, field.name) for field in fields(one))
+
+
+def _trees(sql: str, kinds: Iterable[str]) -> Iterator[exp.Expression]:
+    for node in parse_one(sql, dialect="spark").find_all(exp.Func):
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+        if name in kinds:
+            yield node
+
+
+def _check_options(sql: str, place: Place) -> None:
+    """Options stand in a MAP of literals, none of which names a file."""
+    for node in _trees(sql, WITH_OPTIONS):
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+        arguments = list(node.iter_expressions())
+        for options in arguments[1:] if name.startswith("schema_of") else arguments[2:]:
+            values = list(options.find_all(exp.Literal))
+            parts = [part for part in options.walk() if not isinstance(part, exp.Literal | exp.Map | exp.VarMap | exp.Array)]
+            spelled = [value.name.lower() for value in values if value.is_string]
+            if parts or any(option in FILE_OPTIONS for option in spelled):
+                raise UserError(
+                    "function-refused", f"{name.upper()} may read a file by these options", place=where(name, place),
+                    hint="Options stand in MAP('name', 'value'), as literals, without avroSchemaUrl and rowValidationXSDPath.",
+                )  # fmt: skip
+
+
+def _check_encryption(sql: str, place: Place) -> None:
+    """Without a vector to begin with, AES_ENCRYPT draws one."""
+    for node in _trees(sql, ("aes_encrypt",)):
+        arguments = list(node.iter_expressions())
+        mode = arguments[2].name.upper() if len(arguments) > 2 and arguments[2].is_string else ""
+        if mode != "ECB" and len(arguments) < 5:
+            raise UserError(
+                "not-deterministic", "AES_ENCRYPT gives another value each time it is called", place=where("aes_encrypt", place),
+                hint="Give it a mode, a padding and an initialization vector, which makes five arguments.",
+            )  # fmt: skip
+
+
+def temporal_columns(plan: Node) -> frozenset[str]:
+    """The names of columns that hold times anywhere in the plan."""
+    found, waiting = set(), [plan]
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(children(node))
+        found |= {column.name.lower() for column in node.columns if column.type.startswith(("TIMESTAMP", "DATE"))}
+    return frozenset(found)
+
+
+def _check_instants(sql: str, times: frozenset[str], place: Place) -> None:
+    """Spark takes 'now' and 'today' for instants where a time is wanted: in a cast, a comparison or a function of time."""
+    tree = parse_one(sql, dialect="spark")
+    for literal in tree.find_all(exp.Literal):
+        first = literal.name.strip().split(" ")[0].lower()
+        if not literal.is_string or first not in TODAY or not _wants_instant(literal, times):
+            continue
+        raise UserError(
+            "not-deterministic", f"Spark takes '{literal.name}' for an instant of its own clock",
+            place=where(literal.name.lower(), place, literal=True),
+            detail="An answer must follow from the tuples, and from nothing else.",
+            hint="Write the date, or compare with ELEMENT_TIME. As a text: CONCAT('to', 'day') = column.",
+        )  # fmt: skip
+
+
+def _wants_instant(literal: exp.Expression, times: frozenset[str]) -> bool:
+    around = literal.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    match around:
+        case None:
+            return False
+        case exp.Cast():
+            return around.to.this in exp.DataType.TEMPORAL_TYPES
+        case exp.EQ() | exp.NEQ() | exp.GT() | exp.GTE() | exp.LT() | exp.LTE() | exp.In() | exp.Between() | exp.NullSafeEQ():
+            others = [node for node in around.iter_expressions() if node is not literal]
+            return any(_temporal(node, times) for node in others)
+        case _:
+            name = around.name if isinstance(around, exp.Anonymous) else around.sql_name() if isinstance(around, exp.Func) else ""
+            return any(
+                word in name.lower() for word in ("date", "time", "day", "month", "year", "hour", "minute", "trunc", "week")
+            )
+
+
+def _temporal(tree: exp.Expression, times: frozenset[str]) -> bool:
+    """Whether an expression looks as if it gave a time."""
+    cast = tree.find(exp.Cast)
+    return any(column.name.lower() in times for column in tree.find_all(exp.Column)) or (
+        cast is not None and cast.to.this in exp.DataType.TEMPORAL_TYPES
+    )
