@@ -49,7 +49,13 @@ class Notebook:
     def limit(self, stream: str) -> Tick | None:
         return self.closed
 
-    def ahead_of(self, stream: str, date_us: int | None) -> Tick | None:
+    def ahead_of(self, stream: str, date_us: int | None, now_us: int) -> Tick | None:
+        return self.ahead
+
+    def knows_pace(self, stream: str) -> bool:
+        return True
+
+    def believed(self, stream: str, tops: Ticks, date_us: int | None, now_us: int) -> Tick | None:
         return self.ahead
 
     def first_open(self, stream: str) -> Tick:

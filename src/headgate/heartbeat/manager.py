@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.catalog import UNLIMITED, Catalog, Relation, Stream, Tick, TimeDomain
-from headgate.heartbeat.arrivals import NEVER, Arrivals
+from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
 from headgate.heartbeat.bounds import Bound, Bounds, strongest, without_progress
 from headgate.heartbeat.declared import Declarations, Estimation
 from headgate.heartbeat.enabling import by_date, last_beat_us, since_largest
 from headgate.heartbeat.estimate import Estimator, following
+from headgate.heartbeat.future import KNOWN, together
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, arriving
 from headgate.heartbeat.timeline import Timeline
@@ -31,7 +32,15 @@ LATE = "late("
 
 AHEAD_US = 86_400_000_000
 AHEAD_UNITS = 2**31
-"""How far in the future a timestamp may lie unless told otherwise: a day, or units of integer time."""
+"""How far in the future a timestamp may lie unless told otherwise: a day beyond the date; units of integer time, at first."""
+
+SETTLED = 5
+SETTLED_US = 5_000_000
+"""All sources of a stream have been heard of if so many tuples a source brought no new one, or after so long."""
+
+NEAR_US = 60_000_000
+NEAR_UNITS = 1_000
+"""What lies no further ahead of what is expected is never doubted: a minute, or units of integer time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +111,16 @@ class Heartbeats:
                 del self.estimators[number]
             elif estimator.how != how:
                 self.estimators[number] = following(how, [estimator], [None])
-        self._bind()
+        for estimator in self.estimators.values():
+            estimator.forget([sender for sender in estimator.senders if sender not in (None, *self.generator.cohorts)])
+        self.bind()
 
     def _expect(self, timeline: Timeline) -> None:
         """Sources that are known by name are there before they speak: others' tuples may say how far they are."""
         if timeline.external and not timeline.finished:
             self._numbers(timeline, list(timeline.kinds) if timeline.many else [None])
 
-    def _bind(self) -> None:
+    def bind(self) -> None:
         """Hand all bounds in force to the generator."""
         for timeline in self.timelines.values():
             for number in timeline.cohorts.values():
@@ -176,7 +187,9 @@ class Heartbeats:
         lines = self.timelines[first], self.timelines[second]
         senders = {*lines[0].cohorts.values()}
         declared = any(pair[0].stream == first and pair[1].stream == second for pair in self.declarations.skews)
-        bound = (self.generator.towards[number].keys() | self.generator.guessed[number].keys() for number in lines[1].cohorts.values())
+        bound = (
+            self.generator.towards[number].keys() | self.generator.guessed[number].keys() for number in lines[1].cohorts.values()
+        )
         return declared or any(senders & known for known in bound)
 
     # arrivals
@@ -187,11 +200,13 @@ class Heartbeats:
             return
         timeline = self.timelines[stream]
         timeline.tuples += arrivals.total
+        timeline.first_us = now_us if timeline.first_us is None else timeline.first_us
         if timeline.external and not timeline.finished:
             self._take(timeline, arrivals, now_us)
         largest = int(arrivals.largest.max())
         if timeline.largest is None or largest > timeline.largest:
             timeline.largest, timeline.came_us = largest, now_us
+        timeline.pace.arrived(arrivals, now_us, _least_rate(timeline))
         if timeline.tuples >= timeline.regroup_at:
             timeline.regroup_at = 4 * timeline.tuples
             if stream in self.declarations.groupings:
@@ -200,6 +215,7 @@ class Heartbeats:
     def _take(self, timeline: Timeline, arrivals: Arrivals, now_us: int) -> None:
         numbers = self._numbers(timeline, arrivals.sources, arrivals)
         places = timeline.places[numbers]
+        self._note_return(timeline, arrivals.sources, places, now_us)
         for number in np.flatnonzero(np.bincount(places[:, 0])).tolist():  # far faster than `unique`
             members, part = arrivals.of_members(places[:, 1], places[:, 0] == number)
             if self.estimated(timeline.name):
@@ -210,8 +226,20 @@ class Heartbeats:
                 self.generator.cohorts[number].resize(int(members.max()) + 1)
                 if estimator.see(self.generator, number, members, part, senders, now_us):
                     self._bind_one(timeline, number, senders)
-                self.generator.cohorts[number].jumped(members, part)
+                self.generator.cohorts[number].stepped(members, part)
             self.generator.arrived(number, members, part, now_us)
+
+    def _note_return(self, timeline: Timeline, sources: Sequence[Any], places: NDArray[np.int64], now_us: int) -> None:
+        """Sources speak again, some after the timeout had given them up."""
+        if self.timeout_us is None or timeline.given is None:
+            return
+        for number in np.flatnonzero(np.bincount(places[:, 0])).tolist():
+            mine = np.flatnonzero(places[:, 0] == number)
+            cohort = self.generator.cohorts[number]
+            cohort.resize(int(places[mine, 1].max()) + 1)
+            heard_us = cohort.heard_us[places[mine, 1]]
+            back = mine[(heard_us > NEVER) & (heard_us <= now_us - self.timeout_us)]
+            timeline.gave_up |= dict.fromkeys((sources[position] for position in back.tolist()), timeline.given)
 
     def _numbers(self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None) -> NDArray[np.intp]:
         before = {*timeline.cohorts.values()}
@@ -229,6 +257,11 @@ class Heartbeats:
         timeline = self.timelines[stream]
         numbers = self._numbers(timeline, sources)
         timeline.late[numbers] += counts
+        for source, (number, member), count in zip(sources, timeline.places[numbers].tolist(), counts.tolist(), strict=True):
+            if source in timeline.gave_up:
+                timeline.late_given_up += count
+                if self.generator.cohorts[number].largest[member] > timeline.gave_up[source]:
+                    del timeline.gave_up[source]  # it has caught up
 
     def punctuated(self, stream: str, source: Any, upto: Tick, now_us: int) -> None:
         """A heartbeat that a source sent itself; None: for the whole stream."""
@@ -265,6 +298,7 @@ class Heartbeats:
         """It is read again, and what was held back has been: its silence counts from now."""
         timeline = self.timelines[stream]
         timeline.paused, timeline.since_us, timeline.came_us = False, now_us, now_us
+        timeline.pace.resumed()
         for number in timeline.cohorts.values():
             self.generator.cohorts[number].heard_us[np.flatnonzero(self._heard(number))] = now_us
 
@@ -380,8 +414,17 @@ class Heartbeats:
         ]
         complete, number, member, _ = min([*least, *expected])
         heard_us = int(self.generator.cohorts[number].heard_us[member])
-        known = complete if complete > NEVER // 2 else None
+        known = complete if complete > NEVER // 2 and not self.settling(timeline, now_us) else None
         return Standing(known, False, number, member, heard_us if heard_us > NEVER else None, speaking)
+
+    def settling(self, timeline: Timeline, now_us: int) -> bool:
+        """Whether sources may be missing of which nobody knows how far behind they are: a stream that holds many, and has just
+        begun. It has settled once all that were heard of could have spoken a few times since the last new one, or after a while.
+        """
+        if not (timeline.many and timeline.given is None and self.estimated(timeline.name)) or timeline.first_us is None:
+            return False
+        again = timeline.tuples - timeline.newest_at
+        return again < SETTLED * len(timeline.sources) and now_us - timeline.first_us < SETTLED_US
 
     def heeded(self, stream: str, among: Collection[str]) -> set[int] | None:
         """The cohorts whose tuples count for the stream; None: all."""
@@ -510,18 +553,57 @@ class Heartbeats:
         origin = (timeline.stream.domain or TimeDomain.INTEGER).origin
         return origin if timeline.largest is None else timeline.largest
 
-    def ahead_of(self, stream: str, date_us: int | None) -> Tick | None:
-        """Timestamps beyond this are taken for mistakes. Without a calendar, time is measured from what the stream has sent."""
+    def ahead_of(self, stream: str, date_us: int | None, now_us: int) -> Tick | None:
+        """Timestamps beyond this are taken for mistakes, if no others confirm them: by FUTURE OF, or by what is usual."""
         timeline = self.timelines[stream]
-        wanted = timeline.stream.ahead if isinstance(timeline.stream, Stream) else None
-        if not timeline.external or timeline.finished or wanted == UNLIMITED:
+        if not timeline.external or timeline.finished:
+            return None
+        found = [self._at_most(timeline, date_us), self._usual(timeline, now_us)]
+        return min((limit for limit in found if limit is not None), default=None)
+
+    def knows_pace(self, stream: str) -> bool:
+        """Whether it is known what is usual; if not, a batch is compared with itself."""
+        return self._wanted(self.timelines[stream]) is not None or self.timelines[stream].pace.tuples >= KNOWN
+
+    def believed(self, stream: str, tops: Ticks, date_us: int | None, now_us: int) -> Tick | None:
+        """The same once a batch is known by its largest timestamps, in falling order: several together are no mistake."""
+        timeline, limit = self.timelines[stream], self.ahead_of(stream, date_us, now_us)
+        if not timeline.external or timeline.finished or self._wanted(timeline) is not None:
+            return limit
+        at_most, usual = self._at_most(timeline, date_us), self._usual(timeline, now_us)
+        tops = tops if at_most is None else tops[tops <= at_most]
+        reach = timeline.pace.reach(NEAR_US if timeline.stream.domain is TimeDomain.TIMESTAMP else NEAR_UNITS)
+        if timeline.pace.tuples < KNOWN and len(tops) >= KNOWN:
+            found = together(tops, reach)
+            return limit if found is None else found
+        beyond = tops[tops > usual] if usual is not None else tops[:0]
+        if not len(beyond):
+            return limit
+        found = together(beyond, reach)
+        if found is None and timeline.pace.doubt(len(timeline.sources)):
+            found = int(beyond[0])
+        return limit if found is None else found
+
+    def _wanted(self, timeline: Timeline) -> Tick | None:
+        """What FUTURE OF says."""
+        return timeline.stream.ahead if isinstance(timeline.stream, Stream) else None
+
+    def _at_most(self, timeline: Timeline, date_us: int | None) -> Tick | None:
+        """Beyond this nothing is believed: what FUTURE OF says, or a day beyond the date."""
+        wanted, in_time = self._wanted(timeline), timeline.stream.domain is TimeDomain.TIMESTAMP
+        if wanted == UNLIMITED or (wanted is None and (date_us is None or not in_time)):
+            return None
+        known = [instant for instant in (date_us if in_time else None, timeline.largest) if instant is not None]
+        return max(known) + (AHEAD_US if wanted is None else wanted) if known else None
+
+    def _usual(self, timeline: Timeline, now_us: int) -> Tick | None:
+        """Beyond this a timestamp is doubted: see `future`."""
+        if self._wanted(timeline) is not None:
             return None
         if timeline.stream.domain is TimeDomain.TIMESTAMP:
-            if date_us is None and wanted is None:
-                return None
-            known = [instant for instant in (date_us, timeline.largest) if instant is not None]
-            return max(known) + (AHEAD_US if wanted is None else wanted) if known else None
-        return None if timeline.largest is None else timeline.largest + (AHEAD_UNITS if wanted is None else wanted)
+            return timeline.pace.limit(now_us, NEAR_US, _least_rate(timeline))
+        known = timeline.pace.limit(now_us, NEAR_UNITS, _least_rate(timeline))
+        return known if known is not None or timeline.largest is None else timeline.largest + AHEAD_UNITS
 
     def references(self, stream: str) -> Tick | None:
         """The largest timestamp that came on the stream, late ones included."""
@@ -567,6 +649,11 @@ def progress(catalog: Catalog, streams: Iterable[str]) -> str:
     timeout_us = catalog.settings.timeout_us
     length = f"{timeout_us / 1e6:g} s" if timeout_us is not None else "none is set"
     return f"needs a timeout ({length}) once all sources pause: no bound within 0 is declared from {missing}"
+
+
+def _least_rate(timeline: Timeline) -> float:
+    """Ticks a microsecond at which a stream may always go on: TIMESTAMP time goes with the clock."""
+    return 1.0 if timeline.stream.domain is TimeDomain.TIMESTAMP else 0.0
 
 
 def base(stream: str) -> str:

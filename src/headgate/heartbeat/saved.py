@@ -23,6 +23,7 @@ from headgate.errors import UserError
 from headgate.heartbeat.bounds import Bound
 from headgate.heartbeat.declared import Counter, Estimation, Party, Sensors
 from headgate.heartbeat.estimate import Estimator
+from headgate.heartbeat.future import Pace
 from headgate.heartbeat.generator import Cohort, Counted, Generator
 from headgate.heartbeat.groups import Kind, Partition
 from headgate.heartbeat.manager import Heartbeats
@@ -32,7 +33,7 @@ from headgate.heartbeat.timeline import Timeline
 CLASSES = {
     kind.__name__: kind
     for kind in (
-        Bound, Cohort, Counted, Counter, Delayed, Estimation, Estimator, Generator, Kind, Maxima, Partition, Party, Sensors,
+        Bound, Cohort, Counted, Counter, Delayed, Estimation, Estimator, Generator, Kind, Maxima, Pace, Partition, Party, Sensors,
         Timeline, Top,
     )
 }  # fmt: skip
@@ -62,6 +63,8 @@ def restore(heartbeats: Heartbeats, state: dict[str, Any], catalog: Catalog) -> 
     for known in streams:
         heartbeats.timelines[known.name].stream = known
     heartbeats.forget_owners()
+    if "guessed" not in state["generator"]:
+        heartbeats.bind()
 
 
 def _written(value: Any, kinds: dict[Kind, int]) -> Any:
@@ -130,7 +133,8 @@ def _made(kind: type, attributes: dict[str, Any]) -> Any:
 def _defaults(kind: type) -> dict[str, Any]:
     """What attributes are that were not known yet when the state was saved."""
     known = fields(kind) if is_dataclass(kind) else ()
-    return {field.name: field.default for field in known if field.default is not MISSING}
+    plain = {field.name: field.default for field in known if field.default is not MISSING}
+    return plain | {field.name: field.default_factory() for field in known if field.default_factory is not MISSING}
 
 
 def _attributes(value: Any) -> Iterator[str]:
