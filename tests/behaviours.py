@@ -49,7 +49,7 @@ class Behaviour:
     streams: bool = False
     """Whether each source is a stream of its own; otherwise one stream holds them all, by SOURCE BY if there are several."""
 
-    poll_us: int = 20_000
+    poll_us: int = 200_000
     timeout_us: int | None = None
     given_up: bool = False
     """Whether the timeout gives a source up, so that what it sends afterwards is late because the user wanted it so."""
@@ -175,9 +175,9 @@ def diurnal(chance: Chance, part: float) -> list[Sent]:
 
 
 def unlike(chance: Chance, part: float) -> list[Sent]:
-    """A hundred a second, and a tuple every ten seconds."""
-    length = HOUR * part / 2
-    return [sent(chance, poisson(chance, 100, length), 50_000), sent(chance, poisson(chance, 0.1, length), 50_000)]
+    """Twenty a second, and a tuple every ten seconds."""
+    length = 2 * HOUR * part
+    return [sent(chance, poisson(chance, 20, length), 50_000), sent(chance, poisson(chance, 0.1, length), 50_000)]
 
 
 def even(chance: Chance, part: float) -> list[Sent]:
@@ -189,30 +189,30 @@ def even(chance: Chance, part: float) -> list[Sent]:
 BEHAVIOURS = [
     Behaviour("1,000 tuples a second", ordinary(500, MINUTE, 20_000)),
     Behaviour("100 a second", ordinary(50, 3 * MINUTE, 20_000)),
-    Behaviour("10 a second", ordinary(5, 20 * MINUTE, 100_000)),
-    Behaviour("1 a second", ordinary(0.5, 3 * HOUR, 1_000_000)),
-    Behaviour("0.1 a second", ordinary(0.05, 30 * HOUR, 10_000_000)),
+    Behaviour("10 a second", ordinary(5, 15 * MINUTE, 100_000), poll_us=500_000),
+    Behaviour("1 a second", ordinary(0.5, 3 * HOUR, 1_000_000), poll_us=2_000_000),
+    Behaviour("0.1 a second", ordinary(0.05, 30 * HOUR, 10_000_000), poll_us=20_000_000),
     Behaviour("even distances, disorder up to 200 ms", even),
     Behaviour("the first 60 s at 100 a second", ordinary(50, MINUTE, 20_000)),
     Behaviour("the first 60 s, one of six sources 20 s behind", one_behind),
-    Behaviour("a hiccup of 20 s every hour, 12 a second", hiccups(4, 2)),
-    Behaviour("a hiccup of 20 s every hour, 3 a second", hiccups(1, 4), poll_us=100_000),
-    Behaviour("back from an outage of 2 min", outage),
-    Behaviour("the same, separate streams", outage, streams=True),
-    Behaviour("the same, TIMEOUT 5 minutes", outage, timeout_us=5 * MINUTE),
-    Behaviour("the same, given up by TIMEOUT 30 seconds", outage, timeout_us=30 * SECOND, given_up=True),
+    Behaviour("a hiccup of 20 s every hour, 12 a second", hiccups(4, 2), poll_us=2_000_000),
+    Behaviour("a hiccup of 20 s every hour, 3 a second", hiccups(1, 4), poll_us=2_000_000),
+    Behaviour("back from an outage of 2 min", outage, poll_us=500_000),
+    Behaviour("the same, separate streams", outage, streams=True, poll_us=500_000),
+    Behaviour("the same, TIMEOUT 5 minutes", outage, poll_us=500_000, timeout_us=5 * MINUTE),
+    Behaviour("the same, given up by TIMEOUT 30 seconds", outage, poll_us=500_000, timeout_us=30 * SECOND, given_up=True),
     Behaviour("one straggler an hour late, 100 a second", straggler(100, 3 * MINUTE)),
-    Behaviour("one straggler an hour late, 1 a second", straggler(1, 3 * HOUR)),
+    Behaviour("one straggler an hour late, 1 a second", straggler(1, 3 * HOUR), poll_us=2_000_000),
     Behaviour("bursts and pauses beside a steady source", bursts),
-    Behaviour("drifting clocks", drifting),
-    Behaviour("spikes", spikes),
+    Behaviour("drifting clocks", drifting, poll_us=500_000),
+    Behaviour("spikes", spikes, poll_us=500_000),
     Behaviour("a stream that changes its rate", changing),
-    Behaviour("day and night", diurnal, poll_us=100_000),
-    Behaviour("a busy source and a quiet one", unlike),
-    Behaviour("the same, separate streams", unlike, streams=True),
-    Behaviour("200 sources of 0.1 a second", ordinary(0.1, 30 * MINUTE, 500_000, 200), poll_us=200_000),
-    Behaviour("three streams of 5 a second", ordinary(5, 15 * MINUTE, 50_000, 3), streams=True),
-    Behaviour("the same, restarted six times", ordinary(5, 15 * MINUTE, 50_000, 3), streams=True, restarts=6),
+    Behaviour("day and night", diurnal, poll_us=10_000_000),
+    Behaviour("a busy source and a quiet one", unlike, poll_us=2_000_000),
+    Behaviour("the same, separate streams", unlike, streams=True, poll_us=2_000_000),
+    Behaviour("200 sources of 0.1 a second", ordinary(0.1, 30 * MINUTE, 500_000, 200), poll_us=500_000),
+    Behaviour("three streams of 5 a second", ordinary(5, 15 * MINUTE, 50_000, 3), streams=True, poll_us=500_000),
+    Behaviour("the same, restarted six times", ordinary(5, 15 * MINUTE, 50_000, 3), streams=True, poll_us=500_000, restarts=6),
 ]
 
 
@@ -274,7 +274,8 @@ def played(behaviour: Behaviour, run: Run, polls: Numbers, starts: Numbers) -> t
         heartbeats.timeout_us = behaviour.timeout_us
         return heartbeats
 
-    heartbeats = begun()
+    catalog, heartbeats = Catalog(), begun()
+    catalog.streams = {stream.name: stream for stream in defined}
     late = np.zeros(len(polls), bool)
     behind: dict[int, int] = {}
     restarts = {len(starts) * number // (behaviour.restarts + 1) for number in range(1, behaviour.restarts + 1)}
@@ -282,7 +283,7 @@ def played(behaviour: Behaviour, run: Run, polls: Numbers, starts: Numbers) -> t
         now_us = int(polls[start]) * behaviour.poll_us
         if number in restarts:
             state, heartbeats = saved(heartbeats), begun()
-            restore(heartbeats, state, Catalog(streams={stream.name: stream for stream in defined}))
+            restore(heartbeats, state, catalog)
         source, stamps = run.source[start:end], run.stamps[start:end]
         for position, name in enumerate(names):
             mine = source == position if behaviour.streams else np.ones(end - start, bool)

@@ -36,9 +36,12 @@ from headgate.heartbeat.bounds import Bound, Bounds, strongest
 from headgate.heartbeat.declared import Estimation
 from headgate.heartbeat.generator import Generator
 
-STEADY = 100
+STEADY = 30
 STEADY_BATCHES = 10
 """So many tuples, in so many batches, must have kept to an estimate before anybody relies on it."""
+
+CONFIDENT = 100
+"""So many tuples must have been seen before a confidence means anything."""
 
 RARE = 1_000
 """Surprises that are further apart than so many tuples are no reason to wait for longer before an estimate is lowered."""
@@ -263,7 +266,7 @@ class Estimator:
 
     def _needed(self) -> float:
         """How many tuples must have been seen before a confidence means anything."""
-        return STEADY if self.how.confidence is None else max(STEADY, 1 / (1 - self.how.confidence))
+        return CONFIDENT if self.how.confidence is None else max(CONFIDENT, 1 / (1 - self.how.confidence))
 
     def bounds(self, sender: Hashable) -> Bounds:
         """The bounds in force from a sender."""

@@ -93,11 +93,12 @@ class Cohort:
         return self.delayed(self.latency_us, now_us).at(now_us - 1) if self.latency_us else self.largest
 
     def stepped(self, members: Members, arrivals: Arrivals) -> None:
-        """How far on tuples are that are about to be taken. Of several at once it is the mean."""
+        """How far on tuples are that are about to be taken. Of several at once, the first step and the mean are known."""
         known = self.largest[members] > NEVER
         step = np.where(known, arrivals.largest - self.largest[members], 0).clip(0) / np.maximum(arrivals.counts, 1)
         mean, seen = self.steps[members].T
-        times = np.where((seen >= USUAL) & (mean > 0), step / np.maximum(mean, 1e-9), 0)
+        pause = np.maximum(np.where(known, arrivals.smallest - self.largest[members], 0), step)
+        times = np.where((seen >= USUAL) & (mean > 0), pause / np.maximum(mean, 1e-9), 0)
         faded = self.pauses * np.exp(-arrivals.total / (REMEMBERED * max(self.size, 1)))
         self.pauses = -np.sort(-np.concatenate([faded, times]))[:2]
         weight = np.where(known, arrivals.counts / np.clip(seen + arrivals.counts, 1, STEADY), 0).clip(0, 1)

@@ -423,6 +423,8 @@ class Heartbeats:
         """
         if not (timeline.many and timeline.given is None and self.estimated(timeline.name)) or timeline.first_us is None:
             return False
+        if (timeline.said[: len(timeline.sources)] > NEVER).any():
+            return False  # somebody knows, and says so
         again = timeline.tuples - timeline.newest_at
         return again < SETTLED * len(timeline.sources) and now_us - timeline.first_us < SETTLED_US
 
