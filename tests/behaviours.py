@@ -194,9 +194,9 @@ BEHAVIOURS = [
     Behaviour("a hiccup of 20 s every hour, 12 a second", hiccups(4, 2), poll_us=2_000_000),
     Behaviour("a hiccup of 20 s every hour, 3 a second", hiccups(1, 4), poll_us=2_000_000),
     Behaviour("back from an outage of 2 min", outage, poll_us=500_000),
-    Behaviour("the same, separate streams", outage, streams=True, poll_us=500_000),
-    Behaviour("the same, TIMEOUT 5 minutes", outage, poll_us=500_000, timeout_us=5 * MINUTE),
-    Behaviour("the same, given up by TIMEOUT 30 seconds", outage, poll_us=500_000, timeout_us=30 * SECOND),
+    Behaviour("back from an outage of 2 min, separate streams", outage, streams=True, poll_us=500_000),
+    Behaviour("back from an outage of 2 min, TIMEOUT 5 minutes", outage, poll_us=500_000, timeout_us=5 * MINUTE),
+    Behaviour("given up by TIMEOUT 30 seconds, then back", outage, poll_us=500_000, timeout_us=30 * SECOND),
     Behaviour("one straggler an hour late, 100 a second", straggler(100, 3 * MINUTE)),
     Behaviour("one straggler an hour late, 1 a second", straggler(1, 3 * HOUR), poll_us=2_000_000),
     Behaviour("bursts and pauses beside a steady source", bursts),
@@ -205,10 +205,16 @@ BEHAVIOURS = [
     Behaviour("a stream that changes its rate", changing),
     Behaviour("day and night", diurnal, poll_us=10_000_000),
     Behaviour("a busy source and a quiet one", unlike, poll_us=2_000_000),
-    Behaviour("the same, separate streams", unlike, streams=True, poll_us=2_000_000),
+    Behaviour("a busy stream and a quiet one", unlike, streams=True, poll_us=2_000_000),
     Behaviour("200 sources of 0.1 a second", ordinary(0.1, 30 * MINUTE, 500_000, 200), poll_us=500_000),
     Behaviour("three streams of 5 a second", ordinary(5, 15 * MINUTE, 50_000, 3), streams=True, poll_us=500_000),
-    Behaviour("the same, restarted six times", ordinary(5, 15 * MINUTE, 50_000, 3), streams=True, poll_us=500_000, restarts=6),
+    Behaviour(
+        "three streams of 5 a second, restarted six times",
+        ordinary(5, 15 * MINUTE, 50_000, 3),
+        streams=True,
+        poll_us=500_000,
+        restarts=6,
+    ),
 ]
 
 
