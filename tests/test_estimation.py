@@ -14,6 +14,7 @@ from math import ceil
 
 import numpy as np
 import pytest
+from behaviours import BEHAVIOURS, MINUTE, Behaviour, compared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulation import (
@@ -31,11 +32,14 @@ from simulation import (
     watched,
 )
 
+from headgate.catalog import Stream, TimeDomain
 from headgate.heartbeat.arrivals import of_one
 from headgate.heartbeat.bounds import Bound
 from headgate.heartbeat.declared import Declarations, Estimation, Grouping
 from headgate.heartbeat.estimate import COARSEST, EDGES, FINEST, STEADY, Estimator, buckets
 from headgate.heartbeat.generator import Generator
+from headgate.heartbeat.manager import Heartbeats
+from headgate.heartbeat.why import why
 
 # Figure 4
 
@@ -131,7 +135,7 @@ def test_to_repeat_a_timestamp_is_no_disorder() -> None:
 
 
 def test_what_was_exceeded_is_believed_at_once() -> None:
-    ours = Alone(Estimation())
+    ours = Alone(Estimation(adaptive=False))
     ours.arrived([10], 0)
     ours.arrived([3], 1)
     assert ours.estimator.bounds(None) == (Bound(8),)
@@ -386,6 +390,141 @@ def test_a_spike_is_forgotten_only_where_that_is_wanted() -> None:
     assert after < 2 * before
     before, after = after_a_spike(Estimation(window_us=None), 4 * SECOND)
     assert after > 5 * before
+
+
+# the behaviours of docs/time.md, shortened: `python tests/behaviours.py` runs them in full
+
+SHORT = {
+    "1,000 tuples a second": 0.5,
+    "the first 60 s, one of six sources 20 s behind": 1,
+    "back from an outage of 2 min": 1,
+    "one straggler an hour late, 1 a second": 0.3,
+    "bursts and pauses beside a steady source": 0.5,
+    "200 sources of 0.1 a second": 0.5,
+}
+
+
+@pytest.mark.parametrize("behaviour", [one for one in BEHAVIOURS if one.name in SHORT], ids=lambda one: one.name)
+def test_few_are_late_and_the_heartbeat_is_about_as_far_as_the_oracles(behaviour: Behaviour) -> None:
+    found = compared(behaviour, seed=1, part=SHORT[behaviour.name])
+    assert found.late <= 0.002, "in the first minutes, when little is known"
+    assert found.lag_us <= 1.5 * found.oracle_us
+
+
+# a source that is away
+
+
+def three(timeout_us: int | None = None) -> Heartbeats:
+    """Two sources that speak all the time, and one that did, up to a minute."""
+    heartbeats = Heartbeats()
+    heartbeats.timeout_us = timeout_us
+    heartbeats.add(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="who"), 0)
+    for number in range(600):
+        say(heartbeats, number * SECOND // 10, "abc"[number % 3])
+    return heartbeats
+
+
+def say(heartbeats: Heartbeats, now_us: int, source: str, stamp: int | None = None) -> bool:
+    """A tuple of a source, stamped now unless told otherwise; whether it is late."""
+    stamp, limit = now_us if stamp is None else stamp, heartbeats.limit("s")
+    heartbeats.arrived("s", of_one(np.array([stamp]), source), now_us)
+    late = limit is not None and stamp <= limit
+    if late:
+        heartbeats.late("s", [source], np.array([1]))
+    reached = heartbeats.heartbeat(["s"], now_us)
+    if reached is not None:
+        heartbeats.give("s", reached)
+    return late
+
+
+def without_c(heartbeats: Heartbeats) -> list[bool]:
+    """Two minutes without it; then it sends what it has, in order. Whether each tuple of that is late."""
+    for number in range(600, 1_800):
+        say(heartbeats, number * SECOND // 10, "ab"[number % 2])
+    backlog = range(60 * SECOND + 100_000, 180 * SECOND, 300_000)
+    return [say(heartbeats, 180 * SECOND + number, "c", stamp) for number, stamp in enumerate(backlog)]
+
+
+def test_a_source_that_comes_back_with_its_backlog_in_order_catches_up() -> None:
+    heartbeats = three()
+    for number in range(600, 900):
+        say(heartbeats, number * SECOND // 10, "ab"[number % 2])
+    assert (heartbeats.limit("s") or 0) < 61 * SECOND
+    said = why(heartbeats, "q", ["s"], heartbeats.limit("s"), {"s": 290}, 90 * SECOND)
+    assert said.held_by.startswith("s SOURCE 'c'")
+    assert "silent for longer than usual" in said.cause
+    assert "a TIMEOUT, which is not set" in said.releases
+    assert sum(without_c(three())) <= 2
+
+
+def test_a_source_that_the_timeout_gave_up_is_late_and_that_is_said() -> None:
+    heartbeats = three(timeout_us=30 * SECOND)
+    late = sum(without_c(heartbeats))
+    assert late > 390
+    assert heartbeats.timelines["s"].late_given_up == late
+    say(heartbeats, 181 * SECOND, "a")
+    say(heartbeats, 181 * SECOND, "c", 181 * SECOND)
+    say(heartbeats, 182 * SECOND, "c", 150 * SECOND)
+    assert heartbeats.timelines["s"].late_given_up in (late, late + 1)
+    (read,) = why(heartbeats, "q", ["s"], heartbeats.limit("s"), {"s": 1}, 183 * SECOND).inputs
+    assert f"{heartbeats.timelines['s'].late_given_up} tuples late because the TIMEOUT had given up their source" in read.state
+
+
+def test_a_stream_that_begins_waits_for_its_sources_to_be_heard_of() -> None:
+    heartbeats = Heartbeats()
+    heartbeats.add(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="who"), 0)
+    assert not say(heartbeats, MINUTE, "a")
+    assert heartbeats.heartbeat(["s"], MINUTE) is None
+    assert "has just begun" in why(heartbeats, "q", ["s"], None, {"s": 1}, MINUTE).cause
+    assert not say(heartbeats, MINUTE + 1, "b", 40 * SECOND), "20 s behind"
+    for number in range(2, 12):
+        assert not say(
+            heartbeats, MINUTE + number, "ab"[number % 2], MINUTE + number if number % 2 == 0 else 40 * SECOND + number
+        )
+    assert heartbeats.heartbeat(["s"], MINUTE + 11) is not None
+    alone = Heartbeats()
+    alone.add(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="who"), 0)
+    say(alone, MINUTE, "a")
+    assert alone.heartbeat(["s"], MINUTE + 5 * SECOND) is not None
+
+
+def test_senders_that_are_gone_are_forgotten() -> None:
+    heartbeats = Heartbeats()
+    names = [f"s{number}" for number in range(6)]
+    for name in names:
+        heartbeats.add(Stream(name, (), TimeDomain.INTEGER, "at"), 0)
+    for number in range(60):
+        heartbeats.arrived(names[number % 6], of_one(np.array([number])), number)
+    for name in names[1:]:
+        heartbeats.remove(name)
+    (estimator,) = heartbeats.estimators.values()
+    assert set(estimator.senders) <= {None, *heartbeats.generator.cohorts}
+    assert all(len(array) == len(estimator.senders) for array in (estimator.estimate, estimator.top, estimator.width))
+    heartbeats.arrived("s0", of_one(np.array([100])), 100)
+
+
+def test_one_outlier_raises_nothing_and_the_second_does() -> None:
+    ours = Alone(Estimation())
+    ours.arrived([0], 0)
+    for now in range(1, 400):
+        ours.arrived([10 * now, 10 * now - now % 7], now)
+    before = ours.estimator.bounds(None)
+    ours.arrived([4_000, 4_000 - 3_600], 400)
+    assert ours.estimator.bounds(None) == before
+    ours.arrived([4_010, 4_010 - 3_500], 401)
+    assert ours.estimator.bounds(None)[0].within > 3_500
+
+
+def test_the_margin_vanishes_with_enough_tuples() -> None:
+    """Skews with an exponential tail: the bound after a hundred tuples is about what ten thousand show."""
+    chance = np.random.default_rng(7)
+    few, many = Alone(Estimation()), Alone(Estimation())
+    for ours, count in ((few, 100), (many, 10_100)):
+        ours.arrived([0], 0)
+        for now in range(1, count, 20):
+            ours.arrived([1_000_000 * now, *(1_000_000 * now - chance.exponential(1_000, 19).astype(np.int64))], now)
+    assert many.estimator.margin(np.array([0]))[0, 0] == 0
+    assert 0.4 < few.estimator.bounds(None)[0].within / many.estimator.bounds(None)[0].within < 2.5
 
 
 if __name__ == "__main__":

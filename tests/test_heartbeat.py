@@ -310,7 +310,7 @@ def test_how_far_in_the_future_a_timestamp_may_lie(one: Stream, date_us: int | N
     heartbeats = heartbeats_of(one)
     if largest is not None:
         say(heartbeats, "s", largest, now_us=0)
-    assert heartbeats.ahead_of("s", date_us) == limit
+    assert heartbeats.ahead_of("s", date_us, now_us=0) == limit
 
 
 # time that the engine gives out

@@ -21,9 +21,10 @@ from headgate.catalog import Column, Connector, Relation, Stream, Tick, TimeDoma
 from headgate.errors import UserError
 from headgate.heartbeat.arrivals import Arrivals, Ticks
 from headgate.heartbeat.clock import ManualClock, SystemClock
+from headgate.heartbeat.manager import Heartbeats as TimeManager
 from headgate.log.chunk import described
 from headgate.sources.files import FileSource
-from headgate.sources.inlet import Inlet
+from headgate.sources.inlet import Heartbeats, Inlet
 from headgate.sources.rows import ticks
 from headgate.sources.tables import TableSource
 
@@ -49,7 +50,13 @@ class Notebook:
     def limit(self, stream: str) -> Tick | None:
         return self.closed
 
-    def ahead_of(self, stream: str, date_us: int | None) -> Tick | None:
+    def ahead_of(self, stream: str, date_us: int | None, now_us: int) -> Tick | None:
+        return self.ahead
+
+    def knows_pace(self, stream: str) -> bool:
+        return True
+
+    def believed(self, stream: str, tops: Ticks, date_us: int | None, now_us: int) -> Tick | None:
         return self.ahead
 
     def first_open(self, stream: str) -> Tick:
@@ -89,7 +96,7 @@ def a_stream(columns: str, domain: TimeDomain = TimeDomain.INTEGER, **more: Any)
     return Stream("s", tuple(Column(name, kind) for name, kind in named), domain, **more)
 
 
-def inlet_of(stream: Stream | Relation, directory: Path, heartbeats: Notebook) -> Inlet:
+def inlet_of(stream: Stream | Relation, directory: Path, heartbeats: Heartbeats) -> Inlet:
     own = [pa.field(column.name, TYPES[column.type]) for column in stream.columns]
     signed = [pa.field("_n", pa.int64())] if isinstance(stream, Relation) else []
     schema = pa.schema([*own, *signed, pa.field("_t", pa.int64()), pa.field("_s", pa.int64())])
@@ -306,10 +313,20 @@ def test_the_range_of_a_chunk_behind_nested_columns(tmp_path: Path) -> None:
     assert (chunk.low, chunk.high) == (7, 9)
 
 
+def test_one_pushed_row_from_the_future_is_set_apart_and_the_second_is_believed(tmp_path: Path) -> None:
+    heartbeats, stream = TimeManager(), a_stream("v INT")
+    heartbeats.add(stream, now_us=0)
+    inlet = inlet_of(stream, tmp_path, heartbeats)
+    assert inlet.push([(10 * row, (row,)) for row in range(300)], ManualClock()) == 300
+    assert inlet.push([(3_000, (1,)), (3_600_000, (2,)), (3_010, (3,))], ManualClock()) == 2
+    assert [(row["v"], row["_reason"], row["_timestamp"]) for row in letters(inlet)] == [(2, "far-future", 3_600_000)]
+    assert inlet.push([(3_600_010, (4,))], ManualClock()) == 1, "time has gone on"
+
+
 # files
 
 
-def source_of(spark: SparkSession, stream: Stream | Relation, folder: Path, heartbeats: Notebook) -> FileSource:
+def source_of(spark: SparkSession, stream: Stream | Relation, folder: Path, heartbeats: Heartbeats) -> FileSource:
     inlet = inlet_of(stream, folder.parent / "engine", heartbeats)
     return FileSource(spark, inlet, Connector("json", {"path": str(folder)}))
 
@@ -342,6 +359,22 @@ def test_files_every_row_has_its_verdict(spark: SparkSession, tmp_path: Path) ->
         assert (chunk.low, chunk.high) == (11, 11)
     assert heartbeats.told == [("arrived", {None: (2, 8, 11)}), ("late", {None: 1})]
     assert source.poll(ManualClock()) == 0
+
+
+@pytest.mark.spark
+def test_files_of_history_are_taken_whole_but_for_one_bad_timestamp(spark: SparkSession, tmp_path: Path) -> None:
+    """The first batch is compared with itself, the second with the pace of the first."""
+    heartbeats, folder = TimeManager(), tmp_path / "in"
+    stream = a_stream("v INT, at BIGINT", timestamp="at")
+    heartbeats.add(stream, now_us=0)
+    source = source_of(spark, stream, folder, heartbeats)
+    for batch in range(2):
+        rows = [{"v": row, "at": 10_000 * batch + 10 * row + (86_400_000 if row == 500 else 0)} for row in range(1_000)]
+        write(folder, str(batch), *rows)
+        assert source.poll(ManualClock()) == 999
+    assert source.inlet.counts == {"far-future": 2}
+    assert [row["_timestamp"] for row in letters(source.inlet)] == [86_405_000, 86_415_000]
+    assert heartbeats.references("s") == 19_990
 
 
 @pytest.mark.spark

@@ -299,7 +299,7 @@ def test_19_every_place_that_drops_counts(spark: SparkSession) -> None:
                 "CREATE QUERY q AS SELECT v FROM a; CREATE QUERY r AS SELECT v FROM b; CREATE QUERY dead AS SELECT * FROM LATE(a)")  # fmt: skip
     play.push("a", (10, "x", 1), (10, "y", 1))
     play.push("b", (10, 1))
-    play.step()
+    play.step(5)
     assert play.push("a", (1, "x", 1), (2, "y", 2), (3, "y", 3), (None, "y", 4), (-1, "x", 5), (12, "x", "six")) == 0
     assert play.push("b", (1, 1), (2, 2)) == 0
     assert play.engine.counts("a") == {"taken": 2, "late": 3, "no-timestamp": 1, "before-origin": 1, "malformed": 1}

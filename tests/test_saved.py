@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,3 +91,36 @@ def test_what_another_version_saved_is_refused() -> None:
     state["generator"] |= {"is": "Reactor"}
     with pytest.raises(UserError, match="another version"):
         restore(heartbeats, state, catalog)
+
+
+NEW = {
+    "Cohort": ("steps", "pauses"),
+    "Generator": ("guessed",),
+    "Estimator": ("top", "top_fresh", "seen", "seen_fresh", "since_outlier"),
+    "Timeline": ("pace", "first_us", "newest_at", "gave_up", "late_given_up"),
+}
+"""What was not saved by the first versions."""
+
+
+def without_news(value: Any) -> Any:
+    match value:
+        case {"is": kind}:
+            return {key: without_news(one) for key, one in value.items() if key not in NEW.get(kind, ())}
+        case dict():
+            return {key: without_news(one) for key, one in value.items()}
+        case list():
+            return [without_news(one) for one in value]
+    return value
+
+
+def test_what_was_saved_before_margins_and_pauses_were_known_still_opens() -> None:
+    random, (heartbeats, catalog) = Random(1), managed()
+    for number in range(60):
+        happen(heartbeats, random, number * 100_000)
+    again, _ = managed()
+    restore(again, without_news(json.loads(json.dumps(saved(heartbeats)))), catalog)
+    assert again.generator.towards == heartbeats.generator.towards, "what was learnt is kept apart again"
+    for number in range(60, 120):
+        happen(again, random, number * 100_000)
+    assert again.heartbeat(["learnt", "single"], 12_000_000) is not None
+    assert json.dumps(saved(again))

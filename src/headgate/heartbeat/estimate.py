@@ -8,7 +8,9 @@ algorithm. A bound from another source counts only once a number of tuples have 
 between clocks that run apart no estimate ever holds. And a source's own bound at once is at least 1: to repeat a
 timestamp is no disorder.
 
-If the window adapts, which is the default, two more things are:
+By default, that is with a window of time that adapts, and without a confidence, three more things are:
+
+- A window of time lasts for MANY tuples at least, so that a slow stream remembers as many as a fast one.
 
 - A margin. The largest of n skews is exceeded by the next with a chance of about 1 in n, so a few tuples say too little. The
   largest skews of the window say how fast large ones become rare: the bound in force is what ENOUGH tuples would have shown,
@@ -34,9 +36,12 @@ from headgate.heartbeat.bounds import Bound, Bounds, strongest
 from headgate.heartbeat.declared import Estimation
 from headgate.heartbeat.generator import Generator
 
-STEADY = 100
+STEADY = 30
 STEADY_BATCHES = 10
 """So many tuples, in so many batches, must have kept to an estimate before anybody relies on it."""
+
+CONFIDENT = 100
+"""So many tuples must have been seen before a confidence means anything."""
 
 RARE = 1_000
 """Surprises that are further apart than so many tuples are no reason to wait for longer before an estimate is lowered."""
@@ -44,8 +49,8 @@ RARE = 1_000
 TOLERANCE = 3
 """A confident bound between different sources is not relied on if it is exceeded so many times as often as it says."""
 
-FEW = 2_000
-"""A window of time lasts for at least so many tuples: a slow stream would forget its disorder in between."""
+FEW, MANY = 10, 2_000
+"""A window of time in which fewer tuples came says nothing: a stream that is slower would forget its disorder in between."""
 
 ENOUGH = 10_000
 """So many tuples show the skew that is to be reckoned with."""
@@ -96,6 +101,12 @@ class Estimator:
         self.exceeding = np.zeros(shape)
         """How many of the tuples in the histogram exceeded what it said when they came."""
 
+    @property
+    def careful(self) -> bool:
+        """Whether nothing was said of how to estimate, so that it is to be safe before all."""
+        timed = self.how.window_us is not None and self.how.window_tuples is None
+        return timed and self.how.adaptive and self.how.confidence is None
+
     def row(self, sender: Hashable, now_us: int) -> int:
         if sender not in self.senders:
             self.senders[sender] = len(self.senders)
@@ -133,7 +144,7 @@ class Estimator:
         worst = np.maximum(worst, 0)
         estimate, in_window = self.estimate[chosen], self.in_window[chosen]
         surprised = seen & (worst > estimate + self.margin(chosen))
-        if self.how.adaptive:
+        if self.careful:
             outliers = self._outliers(chosen, surprised, worst, tuples)
             seen, surprised = seen & ~outliers, surprised & ~outliers
             self._remember(chosen, np.where(seen, worst, 0), np.where(seen, tuples, 0))
@@ -150,7 +161,7 @@ class Estimator:
 
     def margin(self, chosen: NDArray[np.intp]) -> Ticks:
         """What is added to the estimates."""
-        if not self.how.adaptive or self.how.confidence is not None:
+        if not self.careful:
             return np.zeros((len(chosen), len(self.delays_us)), np.int64)
         top = np.maximum(self.top[chosen] - 1, 0)  # to repeat a timestamp is no disorder
         octaves = np.log(ENOUGH / np.clip(self.seen[chosen], 1, ENOUGH))
@@ -207,7 +218,7 @@ class Estimator:
             return self.tuples[chosen] > self.how.window_tuples * self.width[chosen]
         if self.how.window_us is not None:
             long = now_us - self.since_us[chosen] > self.how.window_us * self.width[chosen]
-            return long & (self.tuples[chosen] > FEW * self.width[chosen])
+            return long & (self.tuples[chosen] > (MANY if self.careful else FEW) * self.width[chosen])
         return np.zeros_like(chosen, bool)[:, np.newaxis]
 
     def _lower(self, chosen: NDArray[np.intp], full: NDArray[np.bool_], now_us: int) -> None:
@@ -218,7 +229,7 @@ class Estimator:
         self.in_window[chosen] = np.where(full, 0, in_window)
         self.tuples[chosen] = np.where(full, 0, self.tuples[chosen])
         self.since_us[chosen] = np.where(full, now_us, self.since_us[chosen])
-        if self.how.adaptive and full.any():
+        if self.careful and full.any():
             for name in ("top", "seen"):
                 now, fresh = getattr(self, name), getattr(self, f"{name}_fresh")
                 forgotten = full[..., np.newaxis] if name == "top" else full
@@ -255,7 +266,7 @@ class Estimator:
 
     def _needed(self) -> float:
         """How many tuples must have been seen before a confidence means anything."""
-        return STEADY if self.how.confidence is None else max(STEADY, 1 / (1 - self.how.confidence))
+        return CONFIDENT if self.how.confidence is None else max(CONFIDENT, 1 / (1 - self.how.confidence))
 
     def bounds(self, sender: Hashable) -> Bounds:
         """The bounds in force from a sender."""

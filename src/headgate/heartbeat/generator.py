@@ -7,7 +7,7 @@ still be under way. Sources with the same bounds form a cohort: bounds are kept 
 per pair of sources.
 
 A bound that was only learnt between different sources is a guess: it says nothing of a source that is away. So it is relied
-on no further than j itself has usually jumped ahead from one tuple to the next; if j is silent for longer, it may be behind.
+on no further than j's timestamps have usually gone on from one tuple to the next; if j is silent for longer, it may be behind.
 
 In: arrivals with the instant of the engine's clock, in its order; all arrivals of an instant come before the heartbeats at it.
 Out: for every source the largest timestamp τ such that nothing stamped up to τ can still arrive; NEVER while that is unknown.
@@ -29,10 +29,10 @@ Members = NDArray[np.intp]
 
 
 REMEMBERED = 1_024
-"""After so many tuples, a jump counts as about a third of what it was."""
+"""After so many tuples of each source, a pause counts as about a third of what it was."""
 
-CROWD = 6
-"""By this part of the logarithm of their number, sources are allowed to jump further: one of many is always about to."""
+STEADY, USUAL = 64, 8
+"""Over how many tuples the mean distance of a source's timestamps is taken, and how many must have come before it counts."""
 
 
 class Cohort:
@@ -51,9 +51,10 @@ class Cohort:
         self.heard_us = np.empty(0, np.int64)
         self.awaited_us = np.empty(0, np.int64)
         """Since when a source is waited for although it has never spoken; NEVER: it is not."""
-        self.jumps = np.zeros((0, 2))
-        """By how much each source's timestamps jumped ahead from one tuple to the next: the largest and the next largest of
-        the recent ones."""
+        self.steps = np.zeros((0, 2))
+        """Of each source, how far its timestamps go on from one tuple to the next: the mean, and of how many."""
+        self.pauses = np.zeros(2)
+        """Of all sources, the longest and the next longest of the recent steps, as so many times the mean of their source."""
         self.maxima = Maxima(unit_us)
         self.punctuations = Delayed(latency_us, unit_us, 0)
         self._delayed: dict[int, Delayed] = {}
@@ -66,7 +67,7 @@ class Cohort:
         self.largest = grown(self.largest, size, NEVER)
         self.heard_us = grown(self.heard_us, size, NEVER)
         self.awaited_us = grown(self.awaited_us, len(self.largest), NEVER)
-        self.jumps = grown(self.jumps, size, 0)
+        self.steps = grown(self.steps, size, 0)
         for delayed in (self.punctuations, *self._delayed.values()):
             delayed.resize(len(self.largest))
         for counted in self._counted.values():
@@ -100,24 +101,29 @@ class Cohort:
         """The largest timestamps of the tuples that were surely sent before any that arrives now."""
         return self.delayed(self.latency_us, now_us).at(now_us - 1) if self.latency_us else self.largest
 
-    def jumped(self, members: Members, arrivals: Arrivals) -> None:
-        """How far ahead tuples were that are about to be taken. Of several at once it is the mean."""
+    def stepped(self, members: Members, arrivals: Arrivals) -> None:
+        """How far on tuples are that are about to be taken. Of several at once, the first step and the mean are known."""
         known = self.largest[members] > NEVER
-        ahead = np.where(known, arrivals.largest - self.largest[members], 0).clip(0) / np.maximum(arrivals.counts, 1)
-        faded = self.jumps[members] * np.exp(-arrivals.counts / REMEMBERED)[:, np.newaxis]
-        largest, next_largest = np.maximum(faded[:, 0], ahead), np.minimum(faded[:, 0], ahead)
-        self.jumps[members] = np.stack([largest, np.maximum(faded[:, 1], next_largest)], axis=1)
+        step = np.where(known, arrivals.largest - self.largest[members], 0).clip(0) / np.maximum(arrivals.counts, 1)
+        mean, seen = self.steps[members].T
+        pause = np.maximum(np.where(known, arrivals.smallest - self.largest[members], 0), step)
+        times = np.where((seen >= USUAL) & (mean > 0), pause / np.maximum(mean, 1e-9), 0)
+        faded = self.pauses * np.exp(-arrivals.total / (REMEMBERED * max(self.size, 1)))
+        self.pauses = -np.sort(-np.concatenate([faded, times]))[:2]
+        weight = np.where(known, arrivals.counts / np.clip(seen + arrivals.counts, 1, STEADY), 0).clip(0, 1)
+        self.steps[members] = np.stack([mean + weight * (step - mean), seen + np.where(known, arrivals.counts, 0)], axis=1)
 
     def relied_on(self) -> Ticks:
-        """Up to where others' tuples may say how far each source is by what was learnt: one jump beyond its largest timestamp,
-        by its next largest jump. The largest may have been an outage."""
-        reach = np.ceil(self.jumps[: self.size, 1] * (1 + np.log(max(self.size, 1)) / CROWD)).astype(np.int64)
-        return self.largest[: self.size] + reach
+        """Up to where others' tuples may say how far each source is by what was learnt: a pause beyond its largest timestamp.
+
+        That is the next longest of all, at the pace of the source: the longest may have been an outage.
+        """
+        return self.largest[: self.size] + np.ceil(self.pauses[1] * self.steps[: self.size, 0]).astype(np.int64)
 
     def complete(self) -> None:
-        """It was saved before jumps were known."""
-        if not hasattr(self, "jumps"):
-            self.jumps = np.zeros((len(self.largest), 2))
+        """It was saved before steps and pauses were known."""
+        if not hasattr(self, "steps"):
+            self.steps, self.pauses = np.zeros((len(self.largest), 2)), np.zeros(2)
 
     def take(self, members: Members, largest: Ticks, now_us: int) -> None:
         self.largest[members] = np.maximum(self.largest[members], largest)
@@ -130,7 +136,8 @@ class Cohort:
         """Take over sources of another cohort with what they sent last; several may become one."""
         np.maximum.at(self.largest, members, other.largest[theirs])
         np.maximum.at(self.heard_us, members, other.heard_us[theirs])
-        np.maximum.at(self.jumps, members, other.jumps[theirs])
+        self.steps[members] = other.steps[theirs]
+        self.pauses = np.maximum(self.pauses, other.pauses)
         places = np.unique(members)
         self.maxima.add(top(places, self.largest[places]), int(self.heard_us[places].max()))
 
@@ -257,7 +264,7 @@ class Generator:
             senders.pop(number, None)
 
     def bind(self, first: int, second: int, bounds: Bounds, guessed: Bounds = ()) -> None:
-        """Bounds between different sources, and those that were learnt; delays in time include the latency, where there is one."""
+        """Bounds between different sources, declared and learnt ones; delays in time include the latency, where there is one."""
         for known, those in ((self.towards, bounds), (self.guessed, guessed)):
             known[second].pop(first, None)
             if those:
@@ -267,7 +274,7 @@ class Generator:
         maxima.horizon_us = max([maxima.horizon_us, *waits])
 
     def complete(self) -> None:
-        """It was saved before learnt bounds were kept apart: they are bound anew with the next tuples."""
+        """It was saved before learnt bounds were kept apart from declared ones."""
         if not hasattr(self, "guessed"):
             self.guessed = {number: {} for number in self.cohorts}
 

@@ -23,6 +23,7 @@ from headgate.heartbeat.bounds import Bound, Bounds, strongest, without_progress
 from headgate.heartbeat.declared import Declarations, Estimation, Party, levels
 from headgate.heartbeat.enabling import by_date, last_beat_us, since_largest
 from headgate.heartbeat.estimate import Estimator, following
+from headgate.heartbeat.future import KNOWN, SLACK, together
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, arriving
 from headgate.heartbeat.timeline import FEW_SOURCES, Timeline
@@ -32,7 +33,15 @@ LATE = "late("
 
 AHEAD_US = 86_400_000_000
 AHEAD_UNITS = 2**31
-"""How far in the future a timestamp may lie unless told otherwise: a day, or units of integer time."""
+"""How far in the future a timestamp may lie unless told otherwise: a day beyond the date; units of integer time, at first."""
+
+SETTLED = 5
+SETTLED_US = 5_000_000
+"""All sources of a stream have been heard of if so many tuples a source brought no new one, or after so long."""
+
+NEAR_US = 60_000_000
+NEAR_UNITS = 1_000
+"""What lies no further ahead of what is expected is never doubted: a minute, or units of integer time."""
 
 FORGOTTEN_AFTER = 10
 """A source that is silent for so many times the timeout is forgotten, when there are many."""
@@ -104,7 +113,7 @@ class Heartbeats:
         timeline.tell_apart(self.declarations, self.estimated(stream.name))
         if timeline.external and not timeline.finished:
             self._expect(timeline, now_us)
-            self._bind()
+            self.bind()
             self._never_spoke(timeline, now_us)
 
     def remove(self, stream: str) -> None:
@@ -132,13 +141,15 @@ class Heartbeats:
                 del self.estimators[number]
             elif estimator.how != how:
                 self.estimators[number] = following(how, [estimator], [None])
-        self._bind()
+        for estimator in self.estimators.values():
+            estimator.forget([sender for sender in estimator.senders if sender not in (None, *self.generator.cohorts)])
+        self.bind()
 
     def resumed(self) -> None:
         """The state is that of an earlier run: what follows from the declarations is found anew, by the rules of this version."""
         for timeline in self.timelines.values():
             self._expect(timeline, timeline.since_us)
-        self._bind()
+        self.bind()
 
     def _expect(self, timeline: Timeline, now_us: int) -> None:
         """Sources of which something is declared by name are there before they speak, and are waited for from then on."""
@@ -154,7 +165,7 @@ class Heartbeats:
             awaited_us = self.generator.cohorts[number].awaited_us
             awaited_us[member] = max(int(awaited_us[member]), us)
 
-    def _bind(self) -> None:
+    def bind(self) -> None:
         """Hand all bounds in force to the generator, and let it forget what none of them needs."""
         longest_us = max((estimator.delays_us[-1] for estimator in self.estimators.values()), default=0)
         for cohort in self.generator.cohorts.values():
@@ -229,7 +240,9 @@ class Heartbeats:
         lines = self.timelines[first], self.timelines[second]
         senders = {*lines[0].cohorts.values()}
         declared = any(pair[0].stream == first and pair[1].stream == second for pair in self.declarations.skews)
-        bound = (self.generator.towards[number].keys() | self.generator.guessed[number].keys() for number in lines[1].cohorts.values())
+        bound = (
+            self.generator.towards[number].keys() | self.generator.guessed[number].keys() for number in lines[1].cohorts.values()
+        )
         return declared or any(senders & known for known in bound)
 
     # arrivals
@@ -240,11 +253,13 @@ class Heartbeats:
             return
         timeline = self.timelines[stream]
         timeline.tuples += arrivals.total
+        timeline.first_us = now_us if timeline.first_us is None else timeline.first_us
         if timeline.external and not timeline.finished:
             self._take(timeline, arrivals, now_us)
         largest = int(arrivals.largest.max())
         if timeline.largest is None or largest > timeline.largest:
             timeline.largest, timeline.came_us = largest, now_us
+        timeline.pace.arrived(arrivals, now_us, _least_rate(timeline))
         if timeline.tuples >= timeline.regroup_at:
             timeline.regroup_at = 4 * timeline.tuples
             if stream in self.declarations.groupings:
@@ -253,6 +268,7 @@ class Heartbeats:
     def _take(self, timeline: Timeline, arrivals: Arrivals, now_us: int) -> None:
         numbers = self._numbers(timeline, arrivals.sources, arrivals)
         places, estimated = timeline.places[numbers], self.estimated(timeline.name)
+        self._note_return(timeline, arrivals.sources, places, now_us)
         together = np.flatnonzero(np.bincount(places[:, 0])).tolist() if len(places) > 1 else places[:, 0].tolist()
         for number in together:
             alone = len(together) == 1 and timeline.kind(number).group is None  # no two sources are one member
@@ -266,7 +282,7 @@ class Heartbeats:
                 self.generator.cohorts[number].resize(int(members.max()) + 1)
                 if estimator.see(self.generator, number, members, part, senders, now_us):
                     self._bind_one(timeline, number, senders)
-                self.generator.cohorts[number].jumped(members, part)
+                self.generator.cohorts[number].stepped(members, part)
             self.generator.arrived(number, members, part, now_us)
         if len(timeline.sources) >= timeline.forget_at:
             self._forget(timeline, now_us)
@@ -296,11 +312,23 @@ class Heartbeats:
         timeline.forget({number: members for number, members in gone.items() if len(members)}, self.generator)
         timeline.forget_at = max(FEW_SOURCES, 2 * len(timeline.sources))
 
+    def _note_return(self, timeline: Timeline, sources: Sequence[Any], places: NDArray[np.int64], now_us: int) -> None:
+        """Sources speak again, some after the timeout had given them up."""
+        if self.timeout_us is None or timeline.given is None:
+            return
+        for number in np.flatnonzero(np.bincount(places[:, 0])).tolist():
+            mine = np.flatnonzero(places[:, 0] == number)
+            cohort = self.generator.cohorts[number]
+            cohort.resize(int(places[mine, 1].max()) + 1)
+            heard_us = cohort.heard_us[places[mine, 1]]
+            back = mine[(heard_us > NEVER) & (heard_us <= now_us - self.timeout_us)]
+            timeline.gave_up |= dict.fromkeys((sources[position] for position in back.tolist()), timeline.given)
+
     def _numbers(self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None) -> NDArray[np.intp]:
         before = len(timeline.cohorts)
         numbers = timeline.numbers(sources, self.generator, self.declarations)
         if len(timeline.cohorts) != before:
-            self._bind()
+            self.bind()
         if arrivals is not None and timeline.many:
             timeline.note_lag(numbers, arrivals)
         return numbers
@@ -310,6 +338,11 @@ class Heartbeats:
         timeline = self.timelines[stream]
         numbers = self._numbers(timeline, sources)
         timeline.late[numbers] += counts
+        for source, (number, member), count in zip(sources, timeline.places[numbers].tolist(), counts.tolist(), strict=True):
+            if source in timeline.gave_up:
+                timeline.late_given_up += count
+                if self.generator.cohorts[number].largest[member] > timeline.gave_up[source]:
+                    del timeline.gave_up[source]  # it has caught up
 
     def punctuated(self, stream: str, source: Any, upto: Tick, now_us: int) -> None:
         """A heartbeat that a source sent itself; None: for the whole stream."""
@@ -348,6 +381,7 @@ class Heartbeats:
         """It is read again, and what was held back has been: its silence counts from now."""
         timeline = self.timelines[stream]
         timeline.paused, timeline.since_us, timeline.came_us = False, now_us, now_us
+        timeline.pace.resumed()
         for number in timeline.cohorts.values():
             self.generator.cohorts[number].heard_us[np.flatnonzero(self._heard(number))] = now_us
 
@@ -460,7 +494,7 @@ class Heartbeats:
         silent = heard_us <= NEVER or (self.timeout_us is not None and heard_us <= silent_us - self.timeout_us)
         if not silent:
             return Standing(known, False, False, number, 0, heard_us, 1)
-        if known is None or not self._told(timeline, number, silent_us):
+        if known is None or not self._told(number, silent_us):
             return Standing(known, silent=True)
         return Standing(known, True, True, number, 0, heard_us)
 
@@ -490,9 +524,20 @@ class Heartbeats:
         least = min(holding, key=lambda part: part.complete)
         assert least.member is not None
         heard_us = int(self.generator.cohorts[least.cohort].heard_us[least.member])
-        known = least.complete if least.complete > NEVER // 2 else None
+        known = least.complete if least.complete > NEVER // 2 and not self.settling(timeline, now_us) else None
         silent = not any(part.awaited for part in parts)
         return Standing(known, silent, silent, least.cohort, least.member, heard_us if heard_us > NEVER else None, speaking)
+
+    def settling(self, timeline: Timeline, now_us: int) -> bool:
+        """Whether sources may be missing of which nobody knows how far behind they are: a stream that holds many, and has just
+        begun. It has settled once all that were heard of could have spoken a few times since the last new one, or after a while.
+        """
+        if not (timeline.many and timeline.given is None and self.estimated(timeline.name)) or timeline.first_us is None:
+            return False
+        if (timeline.said[: len(timeline.sources)] > NEVER).any():
+            return False  # somebody knows, and says so
+        again = timeline.tuples - timeline.newest_at
+        return again < SETTLED * len(timeline.sources) and now_us - timeline.first_us < SETTLED_US
 
     def heeded(self, stream: str, among: Collection[str]) -> set[int] | None:
         """The cohorts whose tuples count for the stream; None: all."""
@@ -505,7 +550,7 @@ class Heartbeats:
         promised, counting, holding = self._waited_for(timeline, number, now_us, silent_us, senders)
         heard = self._heard(number)
         spoken, forgotten = int(promised[heard].min(initial=UNLIMITED)), UNLIMITED
-        if self.generator.cohorts[number].forgotten and self._told(timeline, number, silent_us):
+        if self.generator.cohorts[number].forgotten and self._told(number, silent_us):
             said = self.generator.by_anybody(number, now_us)
             forgotten = said if said > NEVER // 2 else UNLIMITED
         if not holding.any():
@@ -525,7 +570,7 @@ class Heartbeats:
         if timeline.named_us:
             last_us = np.where(last_us > NEVER, last_us, cohort.waited_for_us(timeline.since_us))
         counting = last_us > (NEVER if self.timeout_us is None else silent_us - self.timeout_us)
-        if self.timeout_us is None or counting.all() or not self._told(timeline, number, silent_us):
+        if self.timeout_us is None or counting.all() or not self._told(number, silent_us):
             return promised, counting, counting
         return promised, counting, counting | ((last_us > NEVER) & (promised > NEVER // 2))
 
@@ -551,15 +596,11 @@ class Heartbeats:
         shared[id(known)] = Declarations(**{part.name: dict(getattr(known, part.name)) for part in fields(known)})
         return deepcopy(self, shared)
 
-    def _told(self, timeline: Timeline, number: int, silent_us: int) -> bool:
+    def _told(self, number: int, silent_us: int) -> bool:
         """Whether others that speak were declared to say in time how far the silent sources of a cohort are: that is true, and
         silence only a guess. A bound after so many tuples says nothing of a source that sends none."""
-        kind, learnt = timeline.kind(number), self.estimated(timeline.name)
-        for first, bounds in self.generator.towards[number].items():
-            declared = kind.after(self.owner(first).kind(first), self.declarations) if learnt else bounds
-            if any(not bound.tuples for bound in declared) and self._tells(first, silent_us):
-                return True
-        return False
+        declared = self.generator.towards[number].items()
+        return any(any(not bound.tuples for bound in bounds) and self._tells(first, silent_us) for first, bounds in declared)
 
     def _tells(self, number: int, silent_us: int) -> bool:
         """Whether a source of the cohort has spoken, and is not silent."""
@@ -672,18 +713,59 @@ class Heartbeats:
         origin = (timeline.stream.domain or TimeDomain.INTEGER).origin
         return origin if timeline.largest is None else timeline.largest
 
-    def ahead_of(self, stream: str, date_us: int | None) -> Tick | None:
-        """Timestamps beyond this are taken for mistakes. Without a calendar, time is measured from what the stream has sent."""
+    def ahead_of(self, stream: str, date_us: int | None, now_us: int) -> Tick | None:
+        """Timestamps beyond this are taken for mistakes, if no others confirm them: by FUTURE OF, or by what is usual."""
         timeline = self.timelines[stream]
-        wanted = timeline.stream.ahead if isinstance(timeline.stream, Stream) else None
-        if not timeline.external or timeline.finished or wanted == UNLIMITED:
+        if not timeline.external or timeline.finished:
+            return None
+        found = [self._at_most(timeline, date_us), self._usual(timeline, now_us)]
+        return min((limit for limit in found if limit is not None), default=None)
+
+    def knows_pace(self, stream: str) -> bool:
+        """Whether it is known what is usual; if not, a batch is compared with itself."""
+        return self._wanted(self.timelines[stream]) is not None or self.timelines[stream].pace.tuples >= KNOWN
+
+    def believed(self, stream: str, tops: Ticks, date_us: int | None, now_us: int) -> Tick | None:
+        """The same once a batch is known by its largest timestamps, in falling order: several together are no mistake."""
+        timeline, limit = self.timelines[stream], self.ahead_of(stream, date_us, now_us)
+        if not timeline.external or timeline.finished or self._wanted(timeline) is not None:
+            return limit
+        at_most, usual = self._at_most(timeline, date_us), self._usual(timeline, now_us)
+        tops = tops if at_most is None else tops[tops <= at_most]
+        reach = timeline.pace.reach(NEAR_US if timeline.stream.domain is TimeDomain.TIMESTAMP else NEAR_UNITS)
+        if timeline.pace.tuples < KNOWN and len(tops) >= KNOWN:
+            found = together(tops, reach)
+            return limit if found is None else found
+        beyond = tops[tops > usual] if usual is not None else tops[:0]
+        if not len(beyond):
+            return limit
+        found = together(beyond, reach)
+        if found is None and timeline.pace.doubt(len(timeline.sources)):
+            found = int(beyond[0])
+        return limit if found is None else found
+
+    def _wanted(self, timeline: Timeline) -> Tick | None:
+        """What FUTURE OF says."""
+        return timeline.stream.ahead if isinstance(timeline.stream, Stream) else None
+
+    def _at_most(self, timeline: Timeline, date_us: int | None) -> Tick | None:
+        """Beyond this nothing is believed: what FUTURE OF says, or a day beyond the date."""
+        wanted, in_time = self._wanted(timeline), timeline.stream.domain is TimeDomain.TIMESTAMP
+        if wanted == UNLIMITED or (wanted is None and (date_us is None or not in_time)):
+            return None
+        known = [instant for instant in (date_us if in_time else None, timeline.largest) if instant is not None]
+        return max(known) + (AHEAD_US if wanted is None else wanted) if known else None
+
+    def _usual(self, timeline: Timeline, now_us: int) -> Tick | None:
+        """Beyond this a timestamp is doubted: see `future`."""
+        if self._wanted(timeline) is not None:
             return None
         if timeline.stream.domain is TimeDomain.TIMESTAMP:
-            if date_us is None and wanted is None:
-                return None
-            known = [instant for instant in (date_us, timeline.largest) if instant is not None]
-            return max(known) + (AHEAD_US if wanted is None else wanted) if known else None
-        return None if timeline.largest is None else timeline.largest + (AHEAD_UNITS if wanted is None else wanted)
+            return timeline.pace.limit(now_us, NEAR_US, _least_rate(timeline))
+        known = timeline.pace.limit(now_us, NEAR_UNITS, _least_rate(timeline))
+        if known is not None or timeline.largest is None:
+            return known
+        return timeline.largest + max(AHEAD_UNITS, int(SLACK * timeline.pace.jump))
 
     def references(self, stream: str) -> Tick | None:
         """The largest timestamp that came on the stream, late ones included."""
@@ -750,6 +832,11 @@ def progress(catalog: Catalog, streams: Iterable[str]) -> str:
     timeout_us = catalog.settings.timeout_us
     length = f"{timeout_us / 1e6:g} s" if timeout_us is not None else "none is set"
     return f"needs a timeout ({length}) once all sources pause: no bound within 0 is declared from {missing}"
+
+
+def _least_rate(timeline: Timeline) -> float:
+    """Ticks a microsecond at which a stream may always go on: TIMESTAMP time goes with the clock."""
+    return 1.0 if timeline.stream.domain is TimeDomain.TIMESTAMP else 0.0
 
 
 def base(stream: str) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headgate.heartbeat.arrivals import NEVER, Ticks
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 class Top(NamedTuple):
@@ -160,7 +162,7 @@ def up(instant_us: int, unit_us: int) -> int:
     return -(-instant_us // unit_us) * unit_us
 
 
-def grown(array: Ticks, size: int, value: int) -> Ticks:
+def grown(array: NDArray[Number], size: int, value: int) -> NDArray[Number]:
     """The array with room for as many sources, at least twice as much as before if it has to grow."""
     if size <= len(array):
         return array

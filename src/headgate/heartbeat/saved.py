@@ -24,6 +24,7 @@ from headgate.heartbeat.arrivals import NEVER
 from headgate.heartbeat.bounds import Bound
 from headgate.heartbeat.declared import Counter, Estimation, Party, Sensors
 from headgate.heartbeat.estimate import Estimator
+from headgate.heartbeat.future import Pace
 from headgate.heartbeat.generator import Cohort, Counted, Generator
 from headgate.heartbeat.groups import Kind, Partition
 from headgate.heartbeat.manager import Heartbeats
@@ -33,7 +34,7 @@ from headgate.heartbeat.timeline import Timeline
 CLASSES = {
     kind.__name__: kind
     for kind in (
-        Bound, Cohort, Counted, Counter, Delayed, Estimation, Estimator, Generator, Kind, Maxima, Partition, Party, Sensors,
+        Bound, Cohort, Counted, Counter, Delayed, Estimation, Estimator, Generator, Kind, Maxima, Pace, Partition, Party, Sensors,
         Timeline, Top,
     )
 }  # fmt: skip

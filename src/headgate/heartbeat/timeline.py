@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from headgate.catalog import UNLIMITED, Relation, Stream, Tick
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
 from headgate.heartbeat.declared import Declarations, Party
+from headgate.heartbeat.future import Pace
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, Partition, at_large, behind, kinds, partition
 from headgate.heartbeat.maxima import grown
@@ -53,7 +54,18 @@ class Timeline:
     came_us: int | None = None
     """When the largest timestamp came."""
 
+    pace: Pace = field(default_factory=Pace)
+    """How its timestamps go on: what is unusual is doubted."""
+
     tuples: int = 0
+    first_us: int | None = None
+    newest_at: int = 0
+    """When its first tuple came, and how many tuples had come when a source was first heard of the last time."""
+
+    gave_up: dict[Any, Tick] = field(default_factory=dict)
+    late_given_up: int = 0
+    """Sources that are back after the timeout gave them up, and up to where their tuples are late for that; how many were."""
+
     sources: dict[Any, int] = field(default_factory=dict)
     """The number of each source."""
 
@@ -116,6 +128,7 @@ class Timeline:
             self.late = grown(self.late, len(self.places), 0)
             self.behind = grown(self.behind, len(self.places), 0)
             self.said = grown(self.said, len(self.places), NEVER)
+            self.newest_at = self.tuples
             self.places[len(known) : len(known) + len(fresh)] = self._placed(fresh, generator, declarations)
             known |= dict(zip(fresh, range(len(known), len(known) + len(fresh)), strict=True))
             found = [known[source] for source in sources]

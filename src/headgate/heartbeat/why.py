@@ -226,6 +226,8 @@ def _input(heartbeats: Heartbeats, line: Timeline, standing: Standing, waiting: 
             state += f" ({standing.speaking} of {len(line.sources)} sources{forgotten})"
     if not line.finished and _by_clock(heartbeats, line):
         state += f", heartbeat from the clock {when(heartbeats.declarations.enabling(line.name))}"
+    if line.late_given_up:
+        state += f", {line.late_given_up} tuples late because the TIMEOUT had given up their source"
     known = [tick for tick in (standing.complete, line.given) if tick is not None]
     complete = "the end" if line.finished else instant(max(known, default=None), domain)
     return Input(line.name, complete, state, waiting)
@@ -266,7 +268,15 @@ def _cause(
         return f"it said itself that nothing up to {instant(said, domain)} will still come, and nothing beyond"
     if not line.tuples and standing.complete is None:
         return "nothing ever came from it, and no SKEW to it is declared that another stream's tuples could use"
-    found = _strongest(heartbeats, standing.cohort, standing.member, heartbeats.heeded(line.name, names), now_us)
+    if heartbeats.settling(line, now_us):
+        return "it has just begun: sources of it that were not heard of yet may be behind those that were"
+    senders = heartbeats.heeded(line.name, names)
+    if _away(heartbeats, standing.cohort, standing.member, standing.complete, senders, now_us):
+        return (
+            "it has been silent for longer than usual: it may be behind, and what was learnt about it from others' tuples "
+            "does not count meanwhile"
+        )
+    found = _strongest(heartbeats, standing.cohort, standing.member, senders, now_us)
     if found is None:
         if line.kind(standing.cohort).group is not None:
             return f"its sources share one heartbeat, and no SKEW FROM {line.name} TO {line.name} says how far apart they are"
@@ -330,12 +340,26 @@ def _strongest(
         value = int(generator.by_itself(cohort, bound, now_us)[member])
         candidates.append((value, None, bound, "estimated" if bound in learnt else "declared"))
     for first, bounds in generator.towards[cohort].items():
-        learnt = heartbeats.learnt(cohort, first)
         for bound in bounds if senders is None or first in senders else ():
             value = int(generator.by_others(first, cohort, bound, now_us)[member])
-            candidates.append((value, heartbeats.owner(first).name, bound, "estimated" if bound in learnt else "declared"))
+            candidates.append((value, heartbeats.owner(first).name, bound, "declared"))
+    for first, bounds in generator.guessed[cohort].items():
+        for bound in bounds if senders is None or first in senders else ():
+            value = int(generator.by_others(first, cohort, bound, now_us)[member])
+            if value <= int(generator.cohorts[cohort].relied_on()[member]):
+                candidates.append((value, heartbeats.owner(first).name, bound, "estimated"))
     best = max(candidates, key=lambda one: one[0], default=None)
     return None if best is None or best[0] < NEVER // 2 else best[1:]
+
+
+def _away(
+    heartbeats: Heartbeats, number: int, member: int, complete: Tick | None, senders: Collection[int] | None, now_us: int
+) -> bool:
+    """Whether what was learnt from others would let a source go further, if it had not been silent for so long."""
+    generator = heartbeats.generator
+    heard = [(first, bounds) for first, bounds in generator.guessed[number].items() if senders is None or first in senders]
+    said = [int(generator.by_others(first, number, bound, now_us)[member]) for first, bounds in heard for bound in bounds]
+    return complete is not None and max(said, default=NEVER) > complete
 
 
 def releases(held: Held) -> list[Release]:

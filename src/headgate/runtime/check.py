@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from headgate.catalog import Catalog, Connector, Query, Relation, Stream
 from headgate.cql import dialect
 from headgate.cql.definitions import Altered, Definition, Explanation, defined
-from headgate.cql.readers import SOURCES
+from headgate.cql.readers import FILES, SOURCES
 from headgate.delta.lower import lower
 from headgate.delta.sql import name
 from headgate.errors import Place, UserError, nearest, quoted
@@ -31,7 +31,6 @@ from headgate.permissions import READING, permissions
 from headgate.plan.fragments import all_parts, cut
 from headgate.runtime.executor import Executor
 from headgate.runtime.fragment import Fragment
-from headgate.sources.files import FILES
 
 
 def problems(text: str, origin: str, session: SparkSession | None, allow: list[str] | None = None) -> Iterator[UserError]:

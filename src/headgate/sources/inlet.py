@@ -33,6 +33,7 @@ from headgate.catalog import Relation, Stream, Tick, TimeDomain
 from headgate.errors import UserError
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks, of_rows
 from headgate.heartbeat.clock import Clock
+from headgate.heartbeat.future import KNOWN
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.sources.rows import Rows, Unread
@@ -48,6 +49,7 @@ from headgate.sources.verdict import (
     behind,
     promises,
     ticks_of,
+    tops,
     verdicts,
 )
 
@@ -60,8 +62,14 @@ class Heartbeats(Protocol):
     def limit(self, stream: str) -> Tick | None:
         """Timestamps up to here are late."""
 
-    def ahead_of(self, stream: str, date_us: int | None) -> Tick | None:
+    def ahead_of(self, stream: str, date_us: int | None, now_us: int) -> Tick | None:
         """Timestamps beyond this lie too far in the future; None: there is no limit."""
+
+    def knows_pace(self, stream: str) -> bool:
+        """Whether that is known from what came before; otherwise a large batch is compared with itself."""
+
+    def believed(self, stream: str, tops: Ticks, date_us: int | None, now_us: int) -> Tick | None:
+        """The same as `ahead_of`, once the largest timestamps of a batch are known, in falling order."""
 
     def first_open(self, stream: str) -> Tick:
         """The first instant that is not closed."""
@@ -181,7 +189,7 @@ class Inlet:
         first_open = self.heartbeats.first_open(name)
         if self.stamped != "external":
             return Limits(domain.origin, first_open=first_open)
-        closed, ahead = self.heartbeats.limit(name), self.heartbeats.ahead_of(name, clock.date_us())
+        closed, ahead = self.heartbeats.limit(name), self.heartbeats.ahead_of(name, clock.date_us(), clock.now_us())
         unlimited = Limits()
         return Limits(
             domain.origin, unlimited.closed if closed is None else closed, unlimited.ahead if ahead is None else ahead, first_open
@@ -192,6 +200,17 @@ class Inlet:
         """Whether no tuple came yet and no heartbeat was given: dead letters are then stamped like the first tuple that comes."""
         name = self.stream.name
         return self.stream.domain is not None and self.heartbeats.limit(name) is None and self.heartbeats.references(name) is None
+
+    def reconsidered(self, limits: Limits, tops: Ticks, clock: Clock) -> Limits:
+        """The limits once a batch is known by its largest timestamps, in falling order. To be asked once a batch, if at all."""
+        ahead = self.heartbeats.believed(self.stream.name, tops, clock.date_us(), clock.now_us())
+        return replace(limits, ahead=Limits().ahead if ahead is None else ahead)
+
+    def compares(self, found: Mapping[str, int]) -> bool:
+        """Whether that is to be asked, by how many rows there are of each verdict."""
+        if self.stamped != "external" or self.stream.domain is None:
+            return False
+        return bool(found.get(FAR_FUTURE)) or not (found.get(TUPLE, 0) < KNOWN or self.heartbeats.knows_pace(self.stream.name))
 
     def stamps(self, count: int, clock: Clock) -> Ticks:
         """The timestamps of rows that are stamped on entry: the order of arrival, or the date, which does not go back here."""
@@ -268,6 +287,9 @@ class Inlet:
                 stamps = pa.array(self.stamps(table.num_rows, clock))
                 table = table.set_column(table.schema.get_field_index("_t"), "_t", stamps)
             found = verdicts(self.stream, table, limits)
+            if self.compares(Counter(found.tolist())):
+                limits = self.reconsidered(limits, tops(self.stream, table), clock)
+                found = verdicts(self.stream, table, limits)
             own = ticks_of(table.column("_t").combine_chunks())[found == TUPLE]
             if self.unheard and own.size:
                 limits = replace(limits, first_open=int(own.min()))

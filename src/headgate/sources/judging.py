@@ -39,6 +39,11 @@ def staged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, c
     limits = inlet.limits(clock)
     stamp = int(inlet.stamps(1, clock)[0]) if inlet.stamped != "external" else None
     batch = Staged(session, inlet, written(sorted_out(rows, inlet, limits, stamp), folder, "_verdict"))
+    if inlet.compares(batch.counts()):
+        tops = batch.tops(limits)
+        better = inlet.reconsidered(limits, tops, clock)
+        if ((tops > limits.ahead) != (tops > better.ahead)).any():
+            batch = Staged(session, inlet, written(sorted_out(rows, inlet, better, stamp), folder, "_verdict"))
     if inlet.policy == "fail":
         inlet.refuse(batch.untimely())
     return batch

@@ -20,13 +20,14 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog import Tick, TimeDomain
-from headgate.delta.sql import name
+from headgate.delta.sql import FOREVER, name
 from headgate.heartbeat.arrivals import Arrivals, Ticks, of_one
 from headgate.heartbeat.clock import Clock
+from headgate.heartbeat.future import largest_of
 from headgate.log.chunk import span
 from headgate.runtime.staging import address
 from headgate.sources.inlet import Batch, Inlet
-from headgate.sources.verdict import HEARTBEAT, LATE, TUPLE, UNTIMELY, sends_heartbeats
+from headgate.sources.verdict import FAR_FUTURE, HEARTBEAT, LATE, TUPLE, UNTIMELY, Limits, sends_heartbeats
 
 BUCKETS_AN_OCTAVE = 16
 """How finely a sample tells distances apart: to one part in sixteen of their logarithm to the base of two."""
@@ -52,6 +53,20 @@ class Staged:
         files = [file for verdict in UNTIMELY for file in self.files.get(verdict, ())]
         found = [pq.ParquetFile(file).read(columns).select(columns).cast(schema) for file in files]
         return pa.concat_tables([schema.empty_table(), *found])
+
+    def tops(self, limits: Limits) -> Ticks:
+        """The largest timestamps, or heartbeats that rows carry, in falling order: those beyond the limit, if there are any."""
+        if self.files.get(FAR_FUTURE):
+            return limits.ahead + np.minimum(self._largest(FAR_FUTURE, "_behind"), int(FOREVER) - max(limits.ahead, 0))
+        return self._largest(TUPLE, "_t")
+
+    def _largest(self, verdict: str, column: str) -> Ticks:
+        found = np.array([], np.int64)
+        for file in self.files.get(verdict, ()):
+            for part in pq.ParquetFile(file).iter_batches(columns=[column]):
+                values = part.column(0).drop_null().to_numpy(zero_copy_only=False)
+                found = largest_of(np.concatenate([found, values]))
+        return found
 
     def letters(self) -> list[Path]:
         """The files of dead letters that the policy is to keep."""

@@ -10,7 +10,8 @@ The same rules twice, as NumPy over pushed rows and as SQL over files. The first
     late            readers were told already that the stream is complete up to this timestamp
     tuple           none of these
 
-A verdict needs nothing but the row and the limits in force when its batch arrives.
+A verdict needs nothing but the row and the limits for its batch. Those are the ones in force when it arrives, unless the batch
+itself shows that what lies beyond the last of them is no mistake (see `future`): then it is judged once more.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from headgate.catalog import Relation, Stream, Tick, TimeDomain
 from headgate.delta.sql import FOREVER, name
 from headgate.heartbeat.arrivals import NEVER, Ticks
+from headgate.heartbeat.future import largest_of
 
 Verdicts: TypeAlias = NDArray[np.str_]
 
@@ -70,6 +72,12 @@ def verdicts(stream: Stream | Relation, table: pa.Table, limits: Limits) -> Verd
     beats = carried > NEVER if marks_rows(stream) else np.zeros(len(own), bool)
     rules = [missing, own < limits.origin, np.maximum(own, carried) > limits.ahead, beats, own <= limits.closed]
     return np.select(rules, ["no-timestamp", "before-origin", FAR_FUTURE, HEARTBEAT, LATE], TUPLE)
+
+
+def tops(stream: Stream | Relation, table: pa.Table) -> Ticks:
+    """The largest timestamps, or heartbeats that rows carry, in falling order."""
+    reaching = np.maximum(ticks_of(table.column("_t").combine_chunks()), promises(stream, table))
+    return largest_of(reaching[reaching > NEVER])
 
 
 def promises(stream: Stream | Relation, table: pa.Table) -> Ticks:
