@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headgate.engine import Engine
-from headgate.runtime.session import started
+from headgate.runtime.session import SHORT_LIVED, started
 from headgate.sinks.sink import Result
 
 SCRIPT = """\
@@ -125,7 +125,7 @@ def play(console: Console, seconds: int = 24) -> None:
     """Show it all; the feeds speak for so many seconds."""
     console.print(SCRIPT, markup=False)
     console.print("starting Spark ...")
-    spark = started()
+    spark = started(java=SHORT_LIVED)
     console.print("warming up Spark: the same queries over a few tuples ...")
     warm_up(spark)
     with Engine(spark) as engine:

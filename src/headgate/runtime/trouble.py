@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from headgate.errors import UserError
 
-PASSING = ("source-failed", "no-such-file", "disk-failed")
+PASSING = ("source-failed", "no-such-file", "no-such-column", "disk-failed")
 OF_ONE = ("query-failed", "epoch-hung", "torn-file")
 
 
