@@ -206,7 +206,8 @@ class Heartbeats:
         largest = int(arrivals.largest.max())
         if timeline.largest is None or largest > timeline.largest:
             timeline.largest, timeline.came_us = largest, now_us
-        timeline.pace.arrived(arrivals, now_us, _least_rate(timeline))
+        if timeline.external:
+            timeline.pace.arrived(arrivals, now_us, _least_rate(timeline))
         if timeline.tuples >= timeline.regroup_at:
             timeline.regroup_at = 4 * timeline.tuples
             if stream in self.declarations.groupings:
@@ -215,7 +216,7 @@ class Heartbeats:
     def _take(self, timeline: Timeline, arrivals: Arrivals, now_us: int) -> None:
         numbers = self._numbers(timeline, arrivals.sources, arrivals)
         places = timeline.places[numbers]
-        self._note_return(timeline, arrivals.sources, places, now_us)
+        self._note_return(timeline, arrivals, places, now_us)
         for number in np.flatnonzero(np.bincount(places[:, 0])).tolist():  # far faster than `unique`
             members, part = arrivals.of_members(places[:, 1], places[:, 0] == number)
             if self.estimated(timeline.name):
@@ -229,8 +230,8 @@ class Heartbeats:
                 self.generator.cohorts[number].stepped(members, part)
             self.generator.arrived(number, members, part, now_us)
 
-    def _note_return(self, timeline: Timeline, sources: Sequence[Any], places: NDArray[np.int64], now_us: int) -> None:
-        """Sources speak again, some after the timeout had given them up."""
+    def _note_return(self, timeline: Timeline, arrivals: Arrivals, places: NDArray[np.int64], now_us: int) -> None:
+        """Sources speak again, some after the timeout had given them up, and are late for that."""
         if self.timeout_us is None or timeline.given is None:
             return
         for number in np.flatnonzero(np.bincount(places[:, 0])).tolist():
@@ -238,8 +239,9 @@ class Heartbeats:
             cohort = self.generator.cohorts[number]
             cohort.resize(int(places[mine, 1].max()) + 1)
             heard_us = cohort.heard_us[places[mine, 1]]
-            back = mine[(heard_us > NEVER) & (heard_us <= now_us - self.timeout_us)]
-            timeline.gave_up |= dict.fromkeys((sources[position] for position in back.tolist()), timeline.given)
+            late = arrivals.smallest[mine] <= timeline.given
+            back = mine[late & (heard_us > NEVER) & (heard_us <= now_us - self.timeout_us)]
+            timeline.gave_up |= dict.fromkeys((arrivals.sources[position] for position in back.tolist()), timeline.given)
 
     def _numbers(self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None) -> NDArray[np.intp]:
         before = {*timeline.cohorts.values()}
