@@ -103,7 +103,7 @@ class Cohort:
 
     def stepped(self, members: Members, arrivals: Arrivals) -> None:
         """How far on tuples are that are about to be taken. Of several at once, the first step and the mean are known."""
-        known = self.largest[members] > NEVER
+        known = (self.largest[members] > NEVER) & (arrivals.counts > 0)
         step = np.where(known, arrivals.largest - self.largest[members], 0).clip(0) / np.maximum(arrivals.counts, 1)
         mean, seen = self.steps[members].T
         pause = np.maximum(np.where(known, arrivals.smallest - self.largest[members], 0), step)

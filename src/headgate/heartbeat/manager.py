@@ -259,7 +259,8 @@ class Heartbeats:
         largest = int(arrivals.largest.max())
         if timeline.largest is None or largest > timeline.largest:
             timeline.largest, timeline.came_us = largest, now_us
-        timeline.pace.arrived(arrivals, now_us, _least_rate(timeline))
+        if timeline.external:
+            timeline.pace.arrived(arrivals, now_us, _least_rate(timeline))
         if timeline.tuples >= timeline.regroup_at:
             timeline.regroup_at = 4 * timeline.tuples
             if stream in self.declarations.groupings:
@@ -268,7 +269,7 @@ class Heartbeats:
     def _take(self, timeline: Timeline, arrivals: Arrivals, now_us: int) -> None:
         numbers = self._numbers(timeline, arrivals.sources, arrivals)
         places, estimated = timeline.places[numbers], self.estimated(timeline.name)
-        self._note_return(timeline, arrivals.sources, places, now_us)
+        self._note_return(timeline, arrivals, places, now_us)
         together = np.flatnonzero(np.bincount(places[:, 0])).tolist() if len(places) > 1 else places[:, 0].tolist()
         for number in together:
             alone = len(together) == 1 and timeline.kind(number).group is None  # no two sources are one member
@@ -312,8 +313,8 @@ class Heartbeats:
         timeline.forget({number: members for number, members in gone.items() if len(members)}, self.generator)
         timeline.forget_at = max(FEW_SOURCES, 2 * len(timeline.sources))
 
-    def _note_return(self, timeline: Timeline, sources: Sequence[Any], places: NDArray[np.int64], now_us: int) -> None:
-        """Sources speak again, some after the timeout had given them up."""
+    def _note_return(self, timeline: Timeline, arrivals: Arrivals, places: NDArray[np.int64], now_us: int) -> None:
+        """Sources speak again, some after the timeout had given them up, and are late for that."""
         if self.timeout_us is None or timeline.given is None:
             return
         for number in np.flatnonzero(np.bincount(places[:, 0])).tolist():
@@ -321,8 +322,9 @@ class Heartbeats:
             cohort = self.generator.cohorts[number]
             cohort.resize(int(places[mine, 1].max()) + 1)
             heard_us = cohort.heard_us[places[mine, 1]]
-            back = mine[(heard_us > NEVER) & (heard_us <= now_us - self.timeout_us)]
-            timeline.gave_up |= dict.fromkeys((sources[position] for position in back.tolist()), timeline.given)
+            late = arrivals.smallest[mine] <= timeline.given
+            back = mine[late & (heard_us > NEVER) & (heard_us <= now_us - self.timeout_us)]
+            timeline.gave_up |= dict.fromkeys((arrivals.sources[position] for position in back.tolist()), timeline.given)
 
     def _numbers(self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None) -> NDArray[np.intp]:
         before = len(timeline.cohorts)
