@@ -160,6 +160,7 @@ class Cohort:
         numbers[kept] = np.arange(len(kept))
         self.size = len(kept)
         self.largest, self.heard_us, self.awaited_us = self.largest[kept], self.heard_us[kept], self.awaited_us[kept]
+        self.steps = self.steps[kept]
         for delayed in (self.punctuations, *self._delayed.values()):
             delayed.keep(kept, numbers)
         for counted in self._counted.values():
