@@ -16,7 +16,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -32,6 +31,7 @@ from headgate.plan.nodes import is_part
 from headgate.plan.properties import opens
 from headgate.runtime.cut import about, cut
 from headgate.runtime.due import due
+from headgate.runtime.failures import check_alive, concerns_all, failure, parameters
 from headgate.runtime.fragment import Fragment, Taken
 from headgate.runtime.session import let_go, own, parallelism
 from headgate.runtime.staging import address, staged
@@ -107,7 +107,7 @@ class Executor:
         try:
             self.shape(self.program.result, set())
             self.result_schema = _nullable(self.results(origin, origin).schema)
-        except PySparkException as error:
+        except Exception as error:
             raise translated(error, self.fragment) from error
 
     def shape(self, name: str, known: set[str]) -> None:
@@ -218,7 +218,7 @@ class Executor:
             self.prepare(until)
             self.compute_shared(until, self.program.needed(self.program.result))
             return self.write(self.results(fragment.since, until), "results")
-        except PySparkException as error:
+        except Exception as error:
             raise self.failed(error, fragment.after, until) from error
 
     def reached(self, until: Tick) -> None:
@@ -286,7 +286,7 @@ class Executor:
             self.prepare(upto, {source.name: pieces[source.stream] for source in self.wide.inputs})
             results = self.sql(self.program.output(result_columns(self.program)), before, UNLIMITED, before)
             return self.write(results, "results"), everything
-        except PySparkException as error:
+        except Exception as error:
             raise self.failed(error, fragment.after, upto) from error
 
     def reached_arrived(self, until: Tick) -> None:
@@ -302,7 +302,7 @@ class Executor:
             self.prepare(fragment.after)
             self.compute_shared(fragment.after, set(self.program.steps))
             self.write_synopses(target)
-        except PySparkException as error:
+        except Exception as error:
             raise self.failed(error, fragment.since, fragment.after) from error
         sizes: dict[str, dict[str, int]] = {}
         rows = 0
@@ -330,16 +330,18 @@ class Executor:
         self.analyse()
         self.fragment.failed = False
 
-    def failed(self, error: PySparkException, after: Tick, until: Tick) -> UserError:
+    def failed(self, error: Exception, after: Tick, until: Tick) -> UserError:
         """What went wrong, in our words. If it was not the disk, the fragment stands still until it is restarted."""
+        check_alive(self.origin, error)
         for source in self.program.inputs:
             for chunk in self.logs[source.stream].chunks:
                 if problem := chunk.problem():
                     return torn(chunk.path, problem)
         if "No space left on device" in str(error):
             return full_or_broken(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), self.directory)
-        self.fragment.failed = True
-        return translated(error, self.fragment, (after, until))
+        failed = translated(error, self.fragment, (after, until))
+        self.fragment.failed |= not concerns_all(failed)
+        return failed
 
     def write_synopses(self, target: Path) -> None:
         """All synopses as one job, told apart by a partition column; each has its own columns, the others are null."""
@@ -476,21 +478,18 @@ def _nullable(schema: StructType) -> StructType:
     return result
 
 
-def translated(error: PySparkException, fragment: Fragment, epoch: tuple[Tick, Tick] | None = None) -> UserError:
-    """A Spark exception as an error of ours: which query, which epoch, where in its text, and what Spark said of it."""
-    said = next((line for line in str(error).splitlines() if line.strip()), "no message").strip()
-    said = said.split(" SQLSTATE:")[0]
+def translated(error: Exception, fragment: Fragment, epoch: tuple[Tick, Tick] | None = None) -> UserError:
+    """An error as one of ours: which query, which epoch, where in its text, and what was said of it."""
+    place = _place(error, fragment.text)
     if epoch is None:
-        return UserError(
-            "query-rejected", f'Spark refuses query "{fragment.name}"', place=_place(error, fragment.text), detail=said
-        )
+        return failure(error, "query-rejected", f'Spark refuses query "{fragment.name}"', place=place)
     span = f"in the epoch ({epoch[0]}, {epoch[1]}]"
-    return UserError("query-failed", f'query "{fragment.name}" failed {span}', place=_place(error, fragment.text), detail=said)
+    return failure(error, "query-failed", f'query "{fragment.name}" failed {span}', place=place)
 
 
-def _place(error: PySparkException, text: str) -> Place | None:
+def _place(error: Exception, text: str) -> Place | None:
     """The longest of the names and expressions Spark complains of that stands in the user's text."""
-    named = [str(value).strip("`\"'") for value in (error.getMessageParameters() or {}).values()]
+    named = [str(value).strip("`\"'") for value in parameters(error).values()]
     found = [(len(name), start) for name in named if name and (start := text.lower().find(name.lower())) >= 0]
     if not found:
         return None

@@ -39,6 +39,11 @@ INTERRUPT = "spark.job.interruptOnCancel"
 """Whether the tasks of a job that is interrupted are, too; otherwise they keep their core until they look by themselves."""
 
 
+def debugging() -> bool:
+    """Whether what Spark and Java log is to be seen, with their stacks: by the environment, HEADGATE_DEBUG=1."""
+    return os.environ.get("HEADGATE_DEBUG", "") not in ("", "0")
+
+
 def java_version() -> int | None:
     """The major version of the Java that Spark would start; None if there is none."""
     home = os.environ.get("JAVA_HOME")
@@ -81,6 +86,7 @@ def started(master: str | None = None, settings: Mapping[str, str] | None = None
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if _on_loopback(chosen):  # beyond it, workers must be able to call the driver back
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    log = "error" if debugging() else "off"
     quiet = resources.files("headgate.runtime").joinpath("log4j2.properties")
     ours = {
         "spark.ui.enabled": "false",
@@ -89,13 +95,13 @@ def started(master: str | None = None, settings: Mapping[str, str] | None = None
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": os.environ.get("HEADGATE_DRIVER_MEMORY", "2g"),
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet} -XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet} -Dheadgate.log={log} -XX:+UseParallelGC",
     }
     builder = SparkSession.builder.master(chosen).appName("headgate")
     for key, value in {**ours, **connectors.settings(formats), **(settings or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    logging.getLogger("py4j").setLevel(logging.ERROR)
+    logging.getLogger("py4j").setLevel(logging.ERROR if debugging() else logging.CRITICAL)
     warnings.filterwarnings("ignore", category=ResourceWarning, module="py4j")
     return session
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from headgate.catalog import Connector, Query
+from headgate.cql import into
 from headgate.sinks.callback import CallbackSink
 from headgate.sinks.console import ConsoleSink
 from headgate.sinks.delta import DeltaSink
@@ -14,8 +15,16 @@ from headgate.sinks.files import FileSink
 from headgate.sinks.jdbc import JdbcSink
 from headgate.sinks.kafka import KafkaSink
 from headgate.sinks.memory import MemorySink
+from headgate.sinks.postponed import PostponedSink
 from headgate.sinks.sink import Sink
 from headgate.sinks.webhook import WebhookSink
+
+
+KINDS: dict[str, type[Sink]] = {
+    "memory": MemorySink, "console": ConsoleSink, "delta": DeltaSink, "kafka": KafkaSink, "jdbc": JdbcSink,
+    "webhook": WebhookSink, "callback": CallbackSink,
+}  # fmt: skip
+"""All others are files."""
 
 
 def made(query: Query, session: SparkSession, directory: Path, default: str = "memory") -> Sink:
@@ -42,3 +51,13 @@ def made(query: Query, session: SparkSession, directory: Path, default: str = "m
             return CallbackSink(connector, session, directory)
         case _:
             return FileSink(query.name, connector, session, directory)
+
+
+def made_again(query: Query, session: SparkSession, directory: Path, default: str = "memory") -> Sink:
+    """The sink of a query after a restart: one that is out of reach keeps neither its query nor the others from going on."""
+    try:
+        return made(query, session, directory, default)
+    except Exception:
+        format = query.connector.format if query.connector is not None else default
+        wants_empty = KINDS.get(format, FileSink).wants_empty
+        return PostponedSink(lambda: made(query, session, directory, default), into.SINKS[format].guarantee, wants_empty)

@@ -3,31 +3,48 @@
 Files that have not been read yet become chunks of the stream's log in one Spark job, which also gives each row its verdict. Their
 order of arrival is that of the files' names, and within a file that of its rows. Files count as read when their rows are in the
 log: what fails before can be tried again.
+
+If a job fails by the fault of a file, halves of the files are tried, down to the one whose fault it is. A stream sets it aside:
+it is named, kept as a dead letter, and read as soon as it has changed. A relation without some of its rows would be wrong, so it
+waits until the file is mended or taken away. Files that carry types of their own are cast to those of the stream.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import Any
 from urllib.parse import unquote
 
-from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from headgate.catalog import Connector
+from headgate.catalog import Connector, Relation
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
+from headgate.runtime.failures import condition, failure, said
 from headgate.runtime.session import own
+from headgate.sinks.retry import BackOff
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import staged, staging
+from headgate.sources.payload import by_name
 
 FILES = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
 CORRUPT = "_raw"
 SEES_CORRUPT = ("json", "csv")
+TYPED = ("parquet", "orc", "avro")
+"""Formats whose files say themselves what they hold."""
+
+NULL_FOR_MISFITS = ("orc",)
+"""Formats whose reader gives null, without a word, for a value that does not fit the declared type."""
+
 FILES_A_JOB = 1_000
 PIECE_BYTES = 2**20
 """No file is cut into pieces smaller than this, so that where a piece begins tells its number apart from all others'."""
+
+NO_SCHEMA = ("UNABLE_TO_INFER_SCHEMA", "PARQUET_TYPE_NOT_SUPPORTED", "PARQUET_TYPE_ILLEGAL", "PARQUET_TYPE_NOT_RECOGNIZED")
+"""How Spark says that a file holds nothing that it could read."""
 
 LOCAL = "^file:/+"
 """Spark writes local files with one slash in one place and with three in another."""
@@ -45,6 +62,10 @@ class FileSource:
         """The files that have been read and are still there."""
         self.read_before = 0
         """How many files have been read, all in all."""
+        self.aside: dict[str, str] = {}
+        """Files that cannot be read, each with its size and date."""
+        self.notes: list[UserError] = []
+        self._look_again = BackOff()
         self.looked_us: int | None = None
         """When the folder was last looked at, if all that was there has been read."""
         self.subject = f"files {inlet.folder}"
@@ -56,21 +77,25 @@ class FileSource:
             )  # fmt: skip
 
     def apply(self, what: dict[str, Any]) -> None:
-        """Files that were read, and files that have been taken away: one of the same name would be a new one."""
-        self.seen = (self.seen | set(what.get("read", ()))) - set(what.get("gone", ()))
+        """Files that were read, or set aside, or taken away: one of the same name would be a new one."""
+        read, gone = set(what.get("read", ())), set(what.get("gone", ()))
+        self.seen = (self.seen | read) - gone
+        known = {**self.aside, **what.get("aside", {})}
+        self.aside = {file: stamp for file, stamp in known.items() if file not in read | gone}
         self.read_before = what["before"]
 
     def state(self) -> dict[str, Any]:
-        return {"read": sorted(self.seen), "before": self.read_before}
+        return {"read": sorted(self.seen), "before": self.read_before, "aside": dict(self.aside)}
 
     def poll(self, clock: Clock) -> int:
         """Read the files that are new; returns how many tuples went to the log."""
         began_us, self.looked_us = clock.now_us(), None
         there = self.listed()
-        gone = sorted(self.seen.difference(there))
+        gone = sorted((self.seen | self.aside.keys()).difference(there))
         if gone and there:  # a folder that is empty all at once is more likely not mounted
             self.inlet.journal.record(self.subject, {"gone": gone, "before": self.read_before})
-        new = sorted((file for file in there if file not in self.seen), key=unquote)
+        left = self.aside.keys() - self.changed(clock)
+        new = sorted((file for file in there if file not in self.seen and file not in left), key=unquote)
         taken = 0
         while new:
             batch, new = new[:FILES_A_JOB], new[FILES_A_JOB:]
@@ -92,22 +117,33 @@ class FileSource:
     def stop(self) -> None:
         """Nothing is held between polls."""
 
+    def check(self) -> None:
+        """Refuse a path that is no pattern. That nothing is there is another matter: it may come."""
+        try:
+            self.listed()
+        except UserError as error:
+            if error.code != "no-such-file":
+                raise
+
     def listed(self) -> list[str]:
         try:
             return [re.sub(LOCAL, "file:/", file) for file in self.read([self.path]).inputFiles()]
-        except AnalysisException as error:
+        except Exception as error:
             stream = self.inlet.stream.name
-            if error.getCondition() == "PATH_NOT_FOUND":
+            if condition(error) == "PATH_NOT_FOUND":
                 raise UserError("no-such-file", f'path "{self.path}" of stream "{stream}" does not exist') from None
-            raise self.refused(error) from None
-        except PySparkException as error:
-            raise self.refused(error) from None
+            if "Illegal file pattern" in (text := said(error)):
+                raise UserError(
+                    "bad-path", f'path "{self.path}" of stream "{stream}" is no pattern of files', detail=f"{text}.",
+                    hint="In a path, { } [ ] * ? are a pattern; a backslash before one takes it as it is.",
+                ) from None  # fmt: skip
+            raise self.refused(error) from error
 
-    def refused(self, error: PySparkException) -> UserError:
-        said = str(error).splitlines()[0]
-        return UserError("source-failed", f'Spark cannot read the files of stream "{self.inlet.stream.name}"', detail=said)
+    def refused(self, error: Exception) -> UserError:
+        return failure(error, "source-failed", f'Spark cannot read the files of stream "{self.inlet.stream.name}"')
 
     def read(self, paths: list[str]) -> DataFrame:
+        """The files by the declared columns."""
         columns = ", ".join(f"{name(column.name)} {column.type}" for column in self.inlet.stream.columns)
         if self.connector.format in SEES_CORRUPT:
             columns += f", {CORRUPT} STRING"
@@ -118,20 +154,115 @@ class FileSource:
         return reader.load(paths)
 
     def ingest(self, files: list[str], clock: Clock) -> int:
-        ranks = {file: self.read_before + position for position, file in enumerate(files)}
+        """Take files in one job; if one of them cannot be read, in several."""
+        if self.connector.format in NULL_FOR_MISFITS:
+            return self.by_schema(files, clock)
         try:
-            with staging(self.inlet) as folder, self.inlet.together():
-                rows = self.in_order(self.read([pattern(file) for file in files]), ranks)
-                taken = staged(self.session, self.inlet, rows, folder, clock).take(clock)
-                read = {"read": files, "before": self.read_before + len(files)}
-                self.inlet.journal.record(self.subject, read)
-        except PySparkException as error:
-            raise self.refused(error) from None
+            return self.take(files, self.read([pattern(file) for file in files]), clock)
+        except Exception as error:
+            if not of_a_file(error):
+                raise self.refused(error) from error
+            return self.by_schema(files, clock) if self.connector.format in TYPED else self.in_halves(files, error, clock)
+
+    def in_halves(self, files: list[str], error: Exception, clock: Clock) -> int:
+        """One of the files cannot be read: of several, each half is tried."""
+        if len(files) == 1:
+            self.set_aside(files[0], error, clock)
+            return 0
+        half = len(files) // 2
+        return self.ingest(files[:half], clock) + self.ingest(files[half:], clock)
+
+    def by_schema(self, files: list[str], clock: Clock) -> int:
+        """Take files by the types that they say they hold, and cast: a job for each run of files that say the same."""
+        taken = 0
+        for schema, run in groupby(files, self.schema):
+            same = list(run)
+            if isinstance(schema, Exception):
+                self.set_aside(same[0], schema, clock)
+            else:
+                taken += self.take_cast(same, schema, clock)
         return taken
+
+    def schema(self, file: str) -> StructType | Exception:
+        """What a file says it holds, or why that cannot be read."""
+        try:
+            return self.loaded([file]).schema
+        except Exception as error:
+            if not (of_a_file(error) or condition(error) in NO_SCHEMA):
+                raise self.refused(error) from error
+            return error
+
+    def take_cast(self, files: list[str], schema: StructType, clock: Clock) -> int:
+        try:
+            rows = by_name(self.loaded(files, schema), self.inlet, ["_metadata"], absent=True)
+            return self.take(files, rows, clock)
+        except Exception as error:
+            if not of_a_file(error):
+                raise self.refused(error) from error
+            if len(files) == 1:
+                self.set_aside(files[0], error, clock)
+                return 0
+            half = len(files) // 2
+            return self.take_cast(files[:half], schema, clock) + self.take_cast(files[half:], schema, clock)
+
+    def loaded(self, files: list[str], schema: StructType | None = None) -> DataFrame:
+        """The files as they are."""
+        options = {key: value for key, value in self.connector.options.items() if key != "path"}
+        reader = self.session.read.format(self.connector.format).options(**options)
+        return (reader if schema is None else reader.schema(schema)).load([pattern(file) for file in files])
+
+    def take(self, files: list[str], rows: DataFrame, clock: Clock) -> int:
+        """Put the rows of files into the log; how many of them are tuples."""
+        ranks = {file: self.read_before + position for position, file in enumerate(files)}
+        with staging(self.inlet) as folder, self.inlet.together():
+            taken = staged(self.session, self.inlet, self.in_order(rows, ranks), folder, clock).take(clock)
+            self.inlet.journal.record(self.subject, {"read": files, "before": self.read_before + len(files)})
+        return taken
+
+    # files that cannot be read
+
+    def set_aside(self, file: str, error: Exception, clock: Clock) -> None:
+        """Go on without a file until it has changed. It is named, and kept as a dead letter; a relation waits for it instead."""
+        named, stream = unquote(file).removeprefix("file:"), self.inlet.stream
+        if isinstance(stream, Relation):
+            raise UserError(
+                "source-failed", f'file "{named}" of relation "{stream.name}" cannot be read', detail=f"{said(error)}.",
+                hint="Mend it or take it away: the relation would be wrong without its rows.",
+            )  # fmt: skip
+        with self.inlet.together():
+            if file not in self.aside:
+                self.inlet.unreadable(f"{named}: {said(error)}", clock)
+            what = {"aside": {file: self.stamps([file]).get(file, "")}, "before": self.read_before}
+            self.inlet.journal.record(self.subject, what)
+        note = UserError(
+            "file-set-aside", f'file "{named}" of stream "{stream.name}" cannot be read and is set aside',
+            detail=f"{said(error)}.", hint="It is read as soon as it has changed.",
+        )  # fmt: skip
+        self.notes.append(note)
+
+    def changed(self, clock: Clock) -> set[str]:
+        """Of the files that were set aside, those that have another size or date now; it is looked from time to time."""
+        if not self.aside or not self._look_again.ready(clock.now_us()):
+            return set()
+        self._look_again.failed(clock.now_us())
+        now = self.stamps(list(self.aside))
+        found = {file for file, stamp in self.aside.items() if now.get(file, stamp) != stamp}
+        if found:
+            self._look_again.succeeded()
+        return found
+
+    def stamps(self, files: list[str]) -> dict[str, str]:
+        """The sizes and dates of files, on whatever storage they are; nothing is read of them."""
+        try:
+            found = self.session.read.format("binaryFile").load([pattern(file) for file in files])
+            rows = found.selectExpr("path", "CONCAT(length, ' ', modificationTime)").collect()
+        except Exception:  # one is being taken away: the next look will tell
+            return {}
+        return {re.sub(LOCAL, "file:/", path): stamp for path, stamp in rows}
 
     def in_order(self, rows: DataFrame, ranks: dict[str, int]) -> DataFrame:
         """The rows with their order of arrival: which file, which piece of it, which row of the piece, in 20, 15 and 28 bits."""
-        raw = CORRUPT if self.connector.format in SEES_CORRUPT else "CAST(NULL AS STRING)"
+        raw = CORRUPT if CORRUPT in rows.columns else "CAST(NULL AS STRING)"
         piece = f"CAST(_metadata.file_block_start DIV {PIECE_BYTES} AS BIGINT)"
         within = f"(SHIFTLEFT({piece}, 28) | (MONOTONICALLY_INCREASING_ID() & {2**28 - 1}L))"
         columns = [name(column) for column in self.inlet.stream.row_columns()]
@@ -148,3 +279,9 @@ class FileSource:
 def pattern(file: str) -> str:
     """A file as Spark lists it, in the way in which Spark reads this one and no other."""
     return re.sub(r"([{}\[\]*?\\])", r"\\\1", unquote(file))
+
+
+def of_a_file(error: Exception) -> bool:
+    """Whether a single file is to blame, and is still there."""
+    known_as = condition(error)
+    return known_as.startswith("FAILED_READ_FILE") and known_as != "FAILED_READ_FILE.FILE_NOT_EXIST"

@@ -266,6 +266,13 @@ class Inlet:
             self.took(counts, self._batch(table, found), table.num_rows + len(unread), clock)
         return counts
 
+    def unreadable(self, text: str, clock: Clock) -> None:
+        """Something that holds rows cannot be read at all: it is kept as one dead letter with this text."""
+        with self.together():
+            self.bury(self._malformed([(self.arrivals, text)], self.limits(clock)))
+            nothing = self.rows.schema.empty_table()
+            self.took({"malformed": 1}, self._batch(nothing, np.array([], str)), 1, clock)
+
     def _letters(self, table: pa.Table, found: Verdicts, limits: Limits) -> pa.Table:
         """The rows that are neither tuples nor heartbeats, as dead letters."""
         dead = ~np.isin(found, (TUPLE, HEARTBEAT))

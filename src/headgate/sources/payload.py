@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -34,7 +34,7 @@ def with_columns(rows: DataFrame, inlet: Inlet, payload: Connector | None) -> Da
     """The stream's columns and `_raw`, from the rows as the source has them."""
     match payload.format if payload is not None else None:
         case None:
-            return _by_name(rows, inlet)
+            return by_name(rows, inlet)
         case "avro":
             return _from_avro(rows, inlet, payload.options if payload is not None else {})
         case _:
@@ -42,12 +42,18 @@ def with_columns(rows: DataFrame, inlet: Inlet, payload: Connector | None) -> Da
             return _from_text(rows, inlet, payload)
 
 
-def _by_name(rows: DataFrame, inlet: Inlet) -> DataFrame:
-    """A value that is there and cannot be cast makes the row malformed; so one bad row does not stop the stream."""
+def by_name(rows: DataFrame, inlet: Inlet, beside: Sequence[str] = (), *, absent: bool = False) -> DataFrame:
+    """A value that is there and cannot be cast makes the row malformed; so one bad row does not stop the stream.
+
+    Columns `beside` the stream's own stay as they are. A column that is `absent` is an error, or null where it may be.
+    """
     sparks = _schema(rows, inlet)
     selected, failed = [], []
     for column in inlet.stream.columns:
         field = next((field for field in rows.schema.fields if field.name.lower() == column.name.lower()), None)
+        if field is None and absent:
+            selected.append(f"CAST(NULL AS {column.type}) AS {name(column.name)}")
+            continue
         if field is None:
             known = [field.name for field in rows.schema.fields if field.name != CORRUPT]
             raise UserError(
@@ -63,7 +69,8 @@ def _by_name(rows: DataFrame, inlet: Inlet) -> DataFrame:
     reasons = [CORRUPT] if CORRUPT in rows.columns else []
     if failed:
         reasons.append(f"IF({' OR '.join(failed)}, TO_JSON(STRUCT(*)), NULL)")
-    return rows.selectExpr(*selected, f"COALESCE({', '.join([*reasons, 'CAST(NULL AS STRING)'])}) AS {CORRUPT}")
+    raw = f"COALESCE({', '.join([*reasons, 'CAST(NULL AS STRING)'])}) AS {CORRUPT}"
+    return rows.selectExpr(*selected, raw, *beside)
 
 
 def _hint(known: list[str]) -> str:
@@ -107,7 +114,7 @@ def _from_avro(rows: DataFrame, inlet: Inlet, options: Mapping[str, str]) -> Dat
     decoded = rows.selectExpr(f"FROM_AVRO(value, {literal(schema)}, {_map(others)}) AS _decoded", "BASE64(value) AS _text")
     fields = decoded.selectExpr("_decoded.*").columns
     nothing = " AND ".join(f"_decoded.{name(field)} IS NULL" for field in fields)
-    return _by_name(decoded.selectExpr("_decoded.*", f"IF({nothing}, COALESCE(_text, ''), NULL) AS {CORRUPT}"), inlet)
+    return by_name(decoded.selectExpr("_decoded.*", f"IF({nothing}, COALESCE(_text, ''), NULL) AS {CORRUPT}"), inlet)
 
 
 def avro_schema(inlet: Inlet) -> str:
