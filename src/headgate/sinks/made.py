@@ -19,7 +19,6 @@ from headgate.sinks.postponed import PostponedSink
 from headgate.sinks.sink import Sink
 from headgate.sinks.webhook import WebhookSink
 
-
 KINDS: dict[str, type[Sink]] = {
     "memory": MemorySink, "console": ConsoleSink, "delta": DeltaSink, "kafka": KafkaSink, "jdbc": JdbcSink,
     "webhook": WebhookSink, "callback": CallbackSink,

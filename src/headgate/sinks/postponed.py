@@ -1,7 +1,7 @@
 """A sink that was out of reach when the engine was started again: it is opened when something is to be delivered.
 
-Results wait in the outbox meanwhile, as they do for a sink that is down. A sink that cannot be opened when its query is created is
-a mistake, and refused.
+Results wait in the outbox meanwhile, as they do for a sink that is down. A sink that cannot be opened when its query is created
+is a mistake, and refused.
 """
 
 from __future__ import annotations

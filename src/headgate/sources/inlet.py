@@ -35,7 +35,7 @@ from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks, of_rows
 from headgate.heartbeat.clock import Clock
 from headgate.log.journal import Journal
 from headgate.log.log import Log
-from headgate.sources.rows import Rows, Unread
+from headgate.sources.rows import Read, Rows, Unread
 from headgate.sources.rows import ticks as ticks
 from headgate.sources.verdict import (
     FAR_FUTURE,
@@ -249,7 +249,7 @@ class Inlet:
         """Take rows from memory; returns how many went to the log."""
         return self.pushed(rows, clock)[TUPLE]
 
-    def pushed(self, rows: Iterable[Any], clock: Clock) -> Counter[str]:
+    def pushed(self, rows: Iterable[Any] | Read, clock: Clock) -> Counter[str]:
         """The same; how many there were of each verdict."""
         with self.together():
             table, unread = self.rows.table(rows, self.arrivals)
@@ -262,7 +262,8 @@ class Inlet:
             self.refuse(letters)
             self.bury(pa.concat_tables([letters, self._malformed(unread, limits)]))
             self.log.append(table.filter(pa.array(found == TUPLE)))
-            counts = Counter(found.tolist()) + Counter(malformed=len(unread))
+            counts = Counter({str(kind): int(rows) for kind, rows in zip(*np.unique(found, return_counts=True), strict=True)})
+            counts += Counter(malformed=len(unread))
             self.took(counts, self._batch(table, found), table.num_rows + len(unread), clock)
         return counts
 
