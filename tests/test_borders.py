@@ -6,6 +6,11 @@ answer each epoch with one row.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,10 +23,11 @@ import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException, SparkRuntimeException
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 from test_http import NoSpark
 
-from headgate import Engine, ManualClock, UserError
+from headgate import Engine, ManualClock, UserError, read_commits
 from headgate.errors import Broken, Several
 from headgate.heartbeat.clock import Clock
 from headgate.runtime.executor import RESTARTS, Executor
@@ -43,7 +49,7 @@ class Thrown:
         return self.cause
 
 
-class JavaError(Py4JJavaError):
+class JavaError(Py4JJavaError):  # type: ignore[misc]
     """Asks no gateway."""
 
     def __init__(self, thrown: Any) -> None:
@@ -172,7 +178,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
     TOLD.clear()
 
     def made(clock: Clock | None = None, session: Any = None, directory: Path | None = None) -> Engine:
-        engine = Engine(session or NoSpark(), directory, clock=clock or ManualClock())
+        engine = Engine(session or NoSpark(), directory, clock=clock or ManualClock())  # type: ignore[arg-type]
         engines.append(engine)
         if not engine.resumed:
             into = "INTO callback OPTIONS ('function' = 'test_borders:took')"
@@ -501,3 +507,115 @@ def test_a_query_is_dropped_while_its_sink_hangs(make: Callable[..., Engine], mo
     assert courier._thread is not None
     courier._thread.join(30)
     assert not courier._thread.is_alive(), "it has let go of the sink and ended"
+
+
+# files and folders, with Spark
+
+
+def numbers(path: Path, rows: list[tuple[int, int]], kind: pa.DataType, at: pa.DataType | None = None) -> None:
+    values, times = pa.array([value for value, _ in rows], kind), pa.array([time for _, time in rows], at or pa.int64())
+    pq.write_table(pa.table({"v": values, "at": times}), path)
+
+
+@pytest.mark.spark
+def test_files_of_other_types_are_cast_and_those_that_cannot_be_read_are_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+    folder, clock = tmp_path / "in", ManualClock()
+    folder.mkdir()
+    numbers(folder / "1.parquet", [(1, 1)], pa.int32())
+    numbers(folder / "2.parquet", [(2, 2), (2**40, 3)], pa.int64(), pa.int32())
+    (folder / "3.parquet").write_bytes(b"this is no Parquet file")
+    numbers(folder / "4.parquet", [(4, 4)], pa.int32())
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "1.json").write_text('{"v": 7, "at": 1}\n')
+    with Engine(spark, tmp_path / "state", clock=clock) as engine:
+        for name, format, path in (("s", "parquet", folder), ("t", "json", tmp_path / "lines")):
+            engine.execute(f"CREATE STREAM {name} (v INT, at BIGINT) TIMESTAMP BY at FROM {format} OPTIONS ('path' = '{path}')")
+        assert engine.poll() == 4
+        assert engine.counts("s") == {"taken": 3, "malformed": 2}
+        assert engine.counts("t") == {"taken": 1}
+        misfit, unread = (letter["_raw"] for letter in engine.dead_letters("s"))
+        assert misfit == '{"v":1099511627776,"at":3}'
+        assert unread.startswith(f"{folder}/3.parquet: ")
+        (note,) = engine._inputs.told()
+        assert note.message == f'file "{folder}/3.parquet" of stream "s" cannot be read and is set aside'
+        assert "is not a Parquet file" in note.detail
+        clock.move_by(31_000_000)
+        assert engine.poll() == 0, "it is not read again as it is"
+    with Engine(spark, tmp_path / "state", clock=clock) as engine:
+        assert engine.poll() == 0, "and that is remembered"
+        numbers(folder / "3.parquet", [(3, 9)], pa.int32())
+        clock.move_by(31_000_000)
+        assert engine.poll() == 1
+        assert engine.counts("s") == {"taken": 4, "malformed": 2}
+        assert not engine._inputs.told()
+
+
+@pytest.mark.spark
+def test_what_does_not_fit_is_not_null_and_a_relation_waits_for_its_file(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql("SELECT EXPLODE(ARRAY(5, 5000000000)) AS v, 1L AS at").coalesce(1).write.orc(f"{tmp_path}/orc")
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "1.parquet").write_bytes(b"this is no Parquet file")
+    clock = ManualClock()
+    with Engine(spark, clock=clock) as engine:
+        engine.execute(f"CREATE STREAM s (v INT, at BIGINT) TIMESTAMP BY at FROM orc OPTIONS ('path' = '{tmp_path}/orc')")
+        engine.execute(f"CREATE RELATION r (v INT, at BIGINT) FROM parquet OPTIONS ('path' = '{tmp_path}/rows')")
+        with pytest.raises(UserError, match=r'file ".*/rows/1.parquet" of relation "r" cannot be read'):
+            engine.poll()
+        assert engine.counts("s") == {"taken": 1, "malformed": 1}
+        numbers(tmp_path / "rows" / "1.parquet", [(1, 1)], pa.int64())
+        clock.move_by(31_000_000)
+        assert engine.poll() == 1
+
+
+@pytest.mark.spark
+def test_paths_that_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    where = tmp_path / "state"
+    into = "INTO parquet OPTIONS ('path' = '{}')"
+    with Engine(spark, where) as engine:
+        with pytest.raises(UserError, match="bad-path") as refused:
+            engine.execute(f"CREATE STREAM s (v INT, at INT) TIMESTAMP BY at FROM json OPTIONS ('path' = '{tmp_path}/*.{{txt')")
+        assert "Unclosed group" in refused.value.detail
+        engine.execute("CREATE STREAM s (v INT)")
+        for path in (tmp_path / "file", tmp_path / "file" / "below", "/proc/nothing/here"):
+            with pytest.raises(UserError, match="sink-failed") as refused:
+                engine.execute(f"CREATE QUERY q AS SELECT ISTREAM(v) FROM s [NOW] {into.format(path)}")
+            assert refused.value.hint
+            assert refused.value.detail.count(" ") < 5, "the system's own words"
+        engine.execute(f"CREATE QUERY q AS SELECT ISTREAM(v) FROM s [NOW] {into.format(tmp_path / 'out')}")
+        engine.execute("CREATE QUERY other AS SELECT ISTREAM(v) FROM s [NOW]")
+    shutil.rmtree(tmp_path / "out")
+    (tmp_path / "out").write_text("in the way")
+    with Engine(spark, where) as engine:
+        engine.push("s", [(1, (7,))])
+        engine.advance(1)
+        assert [result.row for result in engine.query("other").results()] == [{"v": 7}]
+        assert engine.query("q").delivered is None
+        assert "cannot be written" in said(engine.query("q").outbox.trouble or Exception())
+        (tmp_path / "out").unlink()
+        with contextlib.suppress(UserError):
+            engine.run_once()
+        assert [commit.rows for commit in read_commits(tmp_path / "out")] == [1]
+
+
+@pytest.mark.spark
+def test_what_fails_is_one_block_on_the_console_and_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text('{"v": 7, "at": 1}\n')
+    script = tmp_path / "q.cql"
+    script.write_text(
+        f"""CREATE STREAM s (v INT, at INT) TIMESTAMP BY at FROM json OPTIONS ('path' = '{tmp_path}/in');
+        CREATE QUERY bad AS SELECT ISTREAM(CAST(CONCAT('x', v) AS INT) AS w) FROM s [NOW];
+        CREATE QUERY good AS SELECT ISTREAM(v) FROM s [NOW];"""
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "HEADGATE_DEBUG"}
+    ran = subprocess.run(
+        [sys.executable, "-c", "from headgate.cli import main; main()", "run", str(script), "--once"],
+        capture_output=True, text=True, timeout=300, env=environment, check=False,
+    )  # fmt: skip
+    assert "good 1 + v=7" in ran.stdout
+    assert 'query-failed: query "bad" failed in the epoch' in ran.stderr
+    assert ran.stderr.count("CAST_INVALID_INPUT") == 1, ran.stderr
+    assert "\tat " not in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert len(ran.stderr.splitlines()) < 12, ran.stderr

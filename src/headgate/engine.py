@@ -596,7 +596,7 @@ class Engine:
         with self._journal.turn:
             reasons = {query.name: query.why() for query in self.queries()}
         with suppress(OSError):  # a full disk is told of elsewhere
-            status.write(self._directory, reasons, {query.name: query.traces for query in self.queries()})
+            status.write(self._directory, reasons, {query.name: query.traces for query in self.queries()}, self.troubles())
 
     def stop(self) -> None:
         """Let what runs end after the epoch it is in."""
@@ -715,6 +715,15 @@ class Engine:
         return why(
             self._heartbeats, query.name, streams, query.reached if query.executor.fragment.begun else None, waiting, now_us
         )
+
+    def troubles(self) -> dict[str, dict[str, str]]:
+        """What has failed, and is tried again or stands still: streams, queries and sinks by name."""
+        queries = self.queries()
+        return {
+            "streams": {name: error.render() for name, error in list(self._inputs.troubles.items())},
+            "queries": {query.name: query.trouble.render() for query in queries if query.trouble is not None},
+            "sinks": {query.name: said(error) for query in queries if (error := query.outbox.trouble) is not None},
+        }
 
     def late(self, stream: str) -> dict[Any, int]:
         """How many tuples came late, by source; a stream without SOURCE BY has the one source None."""

@@ -1,7 +1,8 @@
 """What a running engine says of itself to those outside: a small file in its directory, replaced as a whole.
 
 {"at": "2026-01-31T12:00:00+00:00", "queries": {"alerts": {"query": "alerts", "held_by": "pressure", ..., "text": "..."}},
- "traces": {"alerts": {"streams": ["pressure"], ...}}}
+ "traces": {"alerts": {"streams": ["pressure"], ...}},
+ "troubles": {"streams": {}, "queries": {}, "sinks": {"alerts": "table cannot be written: ..."}}}
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ from headgate.runtime.trace import Traces
 FILE = "status.json"
 
 
-def write(directory: Path, reasons: Mapping[str, Why], traces: Mapping[str, Traces] | None = None) -> None:
+def write(
+    directory: Path, reasons: Mapping[str, Why], traces: Mapping[str, Traces] | None = None,
+    troubles: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:  # fmt: skip
     queries = {name: {**asdict(reason), "text": str(reason)} for name, reason in reasons.items()}
     traced = {name: one.to_json() for name, one in (traces or {}).items()}
     staged = directory / f".{FILE}.staged"
-    staged.write_text(json.dumps({"at": datetime.now(UTC).isoformat(), "queries": queries, "traces": traced}))
+    said = {"at": datetime.now(UTC).isoformat(), "queries": queries, "traces": traced, "troubles": troubles or {}}
+    staged.write_text(json.dumps(said))
     staged.rename(directory / FILE)
 
 

@@ -170,7 +170,9 @@ class Desk:
                 query.name: {"complete": _written(query.complete), "results": query.count, "epochs": query.epochs}
                 for query in engine.queries()
             }
-        return {"streams": streams, "relations": relations, "queries": queries}
+            troubles = {kind: known for kind, known in engine.troubles().items() if known}
+        said = {"streams": streams, "relations": relations, "queries": queries}
+        return {**said, "troubles": troubles} if troubles else said
 
 
 def _before(known: Mapping[str, Any], numbered: Numbered) -> dict[str, Any] | None:
