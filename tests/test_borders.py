@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -28,11 +29,14 @@ from pyspark.sql.types import StructType
 from test_http import NoSpark
 
 from headgate import Engine, ManualClock, UserError, read_commits
+from headgate.catalog import Connector
 from headgate.errors import Broken, Several
 from headgate.heartbeat.clock import Clock
 from headgate.runtime.executor import RESTARTS, Executor
 from headgate.runtime.failures import called, check_alive, condition, failure, said
+from headgate.sinks.jdbc import Database
 from headgate.sinks.sink import Delivery
+from headgate.sinks.webhook import WebhookSink
 
 
 class Thrown:
@@ -433,6 +437,50 @@ def test_a_spark_that_has_ended_ends_all_and_says_so(make: Callable[..., Engine]
     with pytest.raises(UserError, match="spark-gone"):
         engine.run(tell=lambda text: None)
     check_alive(session, KeyError("of the user"))  # type: ignore[arg-type]
+
+
+# what sinks say
+
+
+def test_the_cause_is_part_of_what_a_database_refuses() -> None:
+    database = object.__new__(Database)
+    database.url = "jdbc:postgresql://localhost/db?password=x"
+    refused = JavaError(
+        Thrown("org.apache.spark.SparkException: Job aborted", Thrown("org.postgresql.util.PSQLException: no column n"))
+    )
+    failed = database.translated(refused, "totals")
+    assert said(failed) == 'table "totals" cannot be written: org.postgresql.util.PSQLException: no column n'
+    missing = database.translated(JavaError(Thrown("java.lang.ClassNotFoundException: org.x.Driver")), "totals")
+    assert (missing.code, "password" in missing.message) == ("no-connector", False)
+
+
+def test_the_cause_is_part_of_what_a_webhook_refuses(tmp_path: Path) -> None:
+    sink = object.__new__(WebhookSink)
+    sink.writer, sink.headers, sink.timeout_seconds = "w", {}, 1
+    delivery = Delivery("q", 1, 0, 1, 1, (), 1)
+
+    def posted(answer: bytes) -> str:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            sink.connector = Connector("webhook", {"url": f"http://127.0.0.1:{server.getsockname()[1]}/"})
+
+            def answers() -> None:
+                taken, _ = server.accept()
+                with taken:
+                    taken.recv(10_000)
+                    taken.sendall(answer)
+                    released.wait(0 if answer else 10)
+
+            released, thread = threading.Event(), threading.Thread(target=answers)
+            thread.start()
+            with pytest.raises(UserError) as failed:
+                sink._post(delivery, 0, [b"{}"], last=True)
+            released.set()
+            thread.join(30)
+        return said(failed.value).partition('/" ')[2]
+
+    assert posted(b"HTTP/1.1 503 No\r\nContent-Length: 12\r\n\r\ntable locked") == "answered 503 No: table locked"
+    assert posted(b"what is HTTP?\r\n\r\n") == "cannot be reached: BadStatusLine: what is HTTP?"
+    assert posted(b"") == "has not answered within 1 s"
 
 
 # sinks that hang

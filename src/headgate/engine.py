@@ -572,7 +572,7 @@ class Engine:
 
     def _goes_on(self, error: UserError) -> str:
         """How, when a query has failed, or what all need."""
-        if error.code in ("spark-gone", "disk-failed"):
+        if concerns_all(error):
             return "It is tried again." if error.code == "disk-failed" and self._well else ""
         failed = [query for query in self.queries() if query.failed]
         if any(not query.given_up for query in failed):
@@ -583,7 +583,7 @@ class Engine:
 
     def _goes_on_reading(self, error: UserError) -> str:
         """How, when a source cannot be read."""
-        if error.code in ("spark-gone", "disk-failed"):
+        if concerns_all(error):
             return self._goes_on(error)
         return "It is tried again, and the others go on." if self._inputs.worked else ""
 

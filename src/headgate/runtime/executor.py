@@ -108,6 +108,7 @@ class Executor:
             self.shape(self.program.result, set())
             self.result_schema = _nullable(self.results(origin, origin).schema)
         except Exception as error:
+            check_alive(self.origin, error)
             raise translated(error, self.fragment) from error
 
     def shape(self, name: str, known: set[str]) -> None:

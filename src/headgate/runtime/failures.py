@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 from headgate.errors import Place, Several, UserError
@@ -66,7 +67,7 @@ def raise_all(failures: Sequence[UserError]) -> None:
 
 
 def concerns_all(error: BaseException) -> bool:
-    return isinstance(error, UserError) and error.code in OF_ALL
+    return isinstance(error, UserError) and any(one.code in OF_ALL for one in error.each())
 
 
 def check_alive(session: SparkSession, error: BaseException) -> None:
@@ -114,9 +115,9 @@ def _texts(error: BaseException) -> list[str]:
     try:
         if isinstance(error, Py4JJavaError):
             return _of_java(error.java_exception)
-        origin = getattr(error, "_origin", None)
-        if origin is not None:
-            return [str(getattr(error, "_desc", "")), *_of_java(origin)[1:]]
+        if isinstance(error, CapturedException):
+            causes = _texts(error._cause) if error._cause is not None else []
+            return [error._desc or "", *(causes if error._origin is None else _of_java(error._origin)[1:])]
     except Exception:  # it is the JVM that says it, and it may be the JVM that is gone
         return [str(getattr(error, "errmsg", "")) or type(error).__name__]
     text = str(error)

@@ -100,7 +100,10 @@ class Loop:
                 failures += query.complaints
                 query.complaints = []
         finally:
-            self.deliver(pieces=1)  # whatever one query has met with
+            try:
+                self.deliver(pieces=1)  # whatever one query has met with
+            except UserError as error:
+                failures.append(error)
         raise_all(failures)
         return self._epochs
 
