@@ -101,7 +101,7 @@ KINDS: list[Callable[[], BaseException]] = [
         (
             JavaError(Thrown("org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file f. ",
                              Thrown("java.lang.RuntimeException: f is not a Parquet file"))),
-            "org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file f: "
+            "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file f: "
             "java.lang.RuntimeException: f is not a Parquet file",
         ),
         (OSError("x" * 10_000), "OSError: " + "x" * 491 + "..."),
@@ -536,6 +536,30 @@ def test_a_program_that_steps_waits_for_a_sink_once_and_not_for_long(
     again = make(directory=tmp_path)
     again.step()
     assert [told[1] for told in TOLD if told[0] == "bad"][-3:] == [1, 2, 3], "what was not noted is delivered again"
+
+
+def test_a_query_that_is_replaced_delivers_nothing_more(make: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = make()
+    released = threading.Event()
+    monkeypatch.setattr("test_borders.ANSWER", lambda: released.wait(60))
+    engine._loop.patience_s = 0.2
+    for at in (1, 2):
+        fed(engine, at)
+        engine.step()
+    old = engine.query("bad")
+    with pytest.raises(UserError, match="no-such-function"):
+        engine.execute(
+            "ALTER QUERY bad AS SELECT ISTREAM(v + 1 AS v) FROM s [NOW] INTO callback OPTIONS ('function' = 'test_borders:no')"
+        )
+    assert engine.query("bad") is old
+    assert not old.outbox.held, "it goes on"
+    engine.execute(
+        "ALTER QUERY bad AS SELECT ISTREAM(v + 1 AS v) FROM s [NOW] INTO callback OPTIONS ('function' = 'test_borders:took')"
+    )
+    released.set()
+    assert old.courier._thread is not None
+    old.courier._thread.join(30)
+    assert [told for told in TOLD if told[0] == "bad"] == [("bad", 1, [1])], "the one that was under way, and not the next"
 
 
 def test_a_query_is_dropped_while_its_sink_hangs(make: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch) -> None:

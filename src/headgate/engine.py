@@ -349,9 +349,11 @@ class Engine:
     def _replace_query(self, query: Query, before: Query) -> None:
         """The old one ends where it is and the new one begins, at least as far; the others notice nothing."""
         old = self._loop.queries.pop(before.name)
+        old.courier.hold(DROP_SECONDS)  # both may write to the same place
         try:
             self._add_query(query)
         except Exception:
+            old.courier.go_on()
             self.catalog.queries[before.name.lower()] = before
             self._loop.queries[before.name] = old
             raise

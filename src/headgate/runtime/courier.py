@@ -59,8 +59,18 @@ class Courier:
                 self._begin(lambda: self.outbox.finish(clock, tell))
                 self._wait(wait_s)
 
+    def hold(self, wait_s: float) -> None:
+        """Deliver nothing more for now, and wait for the delivery under way, but no longer than that."""
+        self.outbox.held = True
+        if self.outbox.calling.acquire(timeout=wait_s):
+            self.outbox.calling.release()
+
+    def go_on(self) -> None:
+        self.outbox.held = False
+
     def close(self, wait_s: float) -> None:
-        """Let go of the sink when the round under way has ended: soon, or whenever it comes back."""
+        """Let go of the sink when the delivery under way has ended: soon, or whenever it comes back."""
+        self.outbox.held = True
         if self.outbox.kept:
             self.outbox.close()
             return

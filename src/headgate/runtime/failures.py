@@ -34,6 +34,7 @@ OF_ALL = ("disk-failed", "spark-gone")
 
 CALL = re.compile(r"^An error occurred while calling \S+?\.?$")
 OF_A_TASK = re.compile(r"^.*?most recent failure: Lost task .*?\): ", re.DOTALL)
+OF_SPARK = re.compile(r"^org\.apache\.spark\.[\w.$]+: ")
 CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ")
 NOTHING_SAID = ("Job aborted", "Writing job aborted", "Task failed while writing rows", "[TASK_WRITE_FAILED]")
 """How Spark introduces a failure whose cause says what it was."""
@@ -147,4 +148,4 @@ def _shortened(text: str) -> str:
         text = before
     lines = [line.strip().removeprefix(": ") for line in text.splitlines()]
     line = next((line for line in lines if line and not CALL.match(line)), "")
-    return line.partition(" SQLSTATE:")[0]
+    return OF_SPARK.sub("", line).partition(" SQLSTATE:")[0]

@@ -16,6 +16,7 @@ once, piece by piece: a sink that can keep up is never more than one behind.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -61,6 +62,10 @@ class Outbox:
         self.back_off = BackOff()
         self.trouble: Exception | None = None
         """Why the sink has not taken the first of those that wait."""
+        self.held = False
+        """Whether nothing more is to be delivered, because the query goes."""
+        self.calling = threading.Lock()
+        """Held while the sink is called."""
         self._compared = False
         journal.introduce(self.subject, self.apply)
 
@@ -122,7 +127,7 @@ class Outbox:
 
         Of an epoch that is flushed, no more than so many pieces go, and then nothing more; None: all.
         """
-        while self.waiting and self.back_off.ready(clock.now_us()):
+        while self.waiting and not self.held and self.back_off.ready(clock.now_us()):
             piece = self._piece()
             if piece and pieces == 0:
                 return
@@ -130,7 +135,8 @@ class Outbox:
                 if not self._compared:
                     self._compare()
                     continue
-                self.sink.deliver(self.waiting[0])
+                with self.calling:
+                    self.sink.deliver(self.waiting[0])
             except Exception as error:  # whatever a sink's client raises
                 self._failed(error, clock.now_us(), tell)
             else:
