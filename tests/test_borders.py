@@ -276,7 +276,7 @@ def test_what_one_query_meets_with_touches_no_other(
                 assert query.outbox.trouble is thrown
             else:
                 assert failed is not None, (border, thrown)
-                assert said(thrown) in (failed.detail, f"{failed.message}: {failed.detail}", failed.message), failed.render()
+                assert said(thrown) in said(failed), failed.render()
                 assert query.failed
                 assert query.trouble is failed
                 assert query.complete == (at if border == "the tidying" else at - 1), "its state is that of its last commit"
@@ -328,7 +328,7 @@ def test_a_query_that_fails_for_good_stands_still_and_run_goes_on(
     assert engine.query("bad").executor.back_off.failures == RESTARTS + 1
     assert (
         told[0]
-        == 'query-failed: query "bad" failed in the epoch (-1, 1]\ndetail: MemoryError\nIt is restarted from where it was.'
+        == 'query-failed: query "bad" failed in the epoch (-1, 1]\ndetail: MemoryError.\nIt is restarted from where it was.'
     )
     assert told[-1].endswith("It stands still, the others go on.")
 
@@ -345,7 +345,7 @@ def test_a_listener_that_fails_fails_nothing_else(make: Callable[..., Engine]) -
     fed(engine, 1)
     failed = stepped(engine)
     assert failed is not None
-    assert (failed.code, failed.detail) == ("listener-failed", "SystemExit: 1")
+    assert (failed.code, failed.detail) == ("listener-failed", "SystemExit: 1.")
     assert len(heard) == 1
     assert not engine.query("bad").failed
     assert TOLD == [("bad", 1, [1]), ("good", 1, [1])]
@@ -366,7 +366,7 @@ def test_a_source_that_fails_is_tried_again_after_a_while_and_the_others_are_rea
         bad.poll = throws  # type: ignore[method-assign]
         with pytest.raises(UserError) as failed:
             engine.poll()
-        assert said(thrown) in (failed.value.detail, failed.value.message), thrown
+        assert said(thrown) in said(failed.value), thrown
         assert engine._inputs.troubles == {"s": failed.value}
         del bad.poll
         before = bad.polls
@@ -396,7 +396,7 @@ def test_run_goes_on_without_a_source_but_not_without_any(make: Callable[..., En
     engine.run(until=lambda: engine.query("good").delivered == 3 or time.monotonic() > end, tell=told.append)
     assert TOLD == [("good", 1, [3])]
     assert told == [
-        'source-failed: stream "s" cannot be read\ndetail: OSError: [Errno 5] Input/output error\nIt is tried again, and the others go on.'
+        'source-failed: stream "s" cannot be read\ndetail: OSError: [Errno 5] Input/output error.\nIt is tried again, and the others go on.'
     ]
     with pytest.raises(UserError, match='stream "s" cannot be read'):
         engine.run_once()

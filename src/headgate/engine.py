@@ -51,7 +51,7 @@ from headgate.runtime import status
 from headgate.runtime.asking import Asking
 from headgate.runtime.courier import CLOSE_SECONDS, DROP_SECONDS
 from headgate.runtime.executor import Executor
-from headgate.runtime.failures import concerns_all, raise_all, said
+from headgate.runtime.failures import concerns_all, raise_all, said, sentence
 from headgate.runtime.fragment import Ahead, Fragment
 from headgate.runtime.inputs import Inputs
 from headgate.runtime.lock import Lock
@@ -525,6 +525,7 @@ class Engine:
         end_us = self.clock.now_us() + PATIENCE_US
         while waiting and not self._stopping and self.clock.now_us() < end_us:
             self._wake.wait(WAIT_SECONDS)
+            self._wake.clear()
             self._loop.deliver()
             waiting = [query for query in waiting if query.outbox.waiting]
         raise_all([_not_taken(query) for query in waiting if not self._stopping])
@@ -544,7 +545,8 @@ class Engine:
         was never right is an error: a disk that could never be written to, or no source that could ever be read.
         """
         self._loop.tell = tell or self._loop.tell
-        self._well = self._inputs.worked = self.resumed
+        self._well |= self.resumed
+        self._inputs.worked |= self.resumed
         self._loop.patience_s = 0
         self._tell_status()
         try:
@@ -748,7 +750,7 @@ def _not_taken(query: RunningQuery) -> UserError:
     trouble = query.outbox.trouble
     return UserError(
         "sink-failed", f'the sink of query "{query.name}" has not taken all results',
-        detail="It has not answered yet." if trouble is None else f"{said(trouble)}.",
+        detail="It has not answered yet." if trouble is None else sentence(trouble),
         hint="With --directory they are kept, and delivered the next time.",
     )  # fmt: skip
 

@@ -44,7 +44,7 @@ def failure(error: BaseException, code: str, message: str, *, place: Place | Non
     """An error as one of ours. One that is ours already stays as it is."""
     if isinstance(error, UserError):
         return error
-    return UserError(code, message, place=place, detail=said(error), hint=hint)
+    return UserError(code, message, place=place, detail=sentence(error), hint=hint)
 
 
 def said(error: BaseException) -> str:
@@ -59,6 +59,12 @@ def said(error: BaseException) -> str:
             parts = parts[:1]
     line = ": ".join(part.rstrip(".") for part in parts if part)
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
+
+
+def sentence(error: BaseException) -> str:
+    """What went wrong, as a detail of our own errors."""
+    text = said(error)
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def raise_all(failures: Sequence[UserError]) -> None:
@@ -82,7 +88,7 @@ def check_alive(session: SparkSession, error: BaseException) -> None:
         jvm.java.lang.System.nanoTime()
     except Exception:
         raise UserError(
-            "spark-gone", "Spark's process has ended, and nothing can go on", detail=f"{said(error)}.",
+            "spark-gone", "Spark's process has ended, and nothing can go on", detail=sentence(error),
             hint="Start again: with --directory everything goes on where it was. If memory ran out: HEADGATE_DRIVER_MEMORY=4g.",
         ) from error  # fmt: skip
 

@@ -94,7 +94,8 @@ class Loop:
                     self.restart(query, standing)
                     depth_first(Turn(self, query, fixed).root)
                 except Exception as error:
-                    failures.append(self.failed(query, error, standing))
+                    if self.queries.get(name) is query:  # otherwise it was dropped meanwhile
+                        failures.append(self.failed(query, error, standing))
                 else:
                     query.trouble = query.trouble if query.failed else None
                 failures += query.complaints
@@ -121,7 +122,12 @@ class Loop:
             if not self._epochs:
                 break
             epochs += self._epochs
-            self.tidy()
+            try:
+                self.tidy()
+            except UserError as error:
+                if concerns_all(error):
+                    raise
+                failures.append(error)
         raise_all(failures)
         return epochs
 

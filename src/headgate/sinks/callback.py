@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog import Connector
 from headgate.cql import into
 from headgate.errors import UserError
-from headgate.runtime.failures import called, said
+from headgate.runtime.failures import called, sentence
 from headgate.runtime.session import let_go, own
 from headgate.sinks import shape
 from headgate.sinks.sink import Delivery
@@ -57,7 +57,7 @@ def named(function: str) -> Callable[[Delivery, Iterator[pa.RecordBatch]], Any]:
         found = reduce(getattr, name.split("."), importlib.import_module(module))
     except Exception as error:  # a module may raise anything while it is imported
         raise UserError(
-            "no-such-function", f'function "{function}" cannot be found', detail=f"{said(error)}.",
+            "no-such-function", f'function "{function}" cannot be found', detail=sentence(error),
             hint="Its module must be one that Python can import from where the engine runs.",
         ) from error  # fmt: skip
     if not callable(found):

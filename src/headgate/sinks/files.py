@@ -33,7 +33,7 @@ from headgate.catalog import Connector
 from headgate.cql import into
 from headgate.errors import UserError
 from headgate.log.journal import synced
-from headgate.runtime.failures import said
+from headgate.runtime.failures import sentence
 from headgate.runtime.session import let_go, own
 from headgate.runtime.staging import address
 from headgate.sinks import shape
@@ -139,9 +139,9 @@ class FileSink:
         try:
             yield
         except (OSError, ValueError, KeyError) as error:
-            cause = error.strerror if isinstance(error, OSError) and error.strerror else said(error)
+            cause = f"{error.strerror}." if isinstance(error, OSError) and error.strerror else sentence(error)
             raise UserError(
-                "sink-failed", f'folder "{self.connector.options["path"]}" cannot be written', detail=f"{cause}.",
+                "sink-failed", f'folder "{self.connector.options["path"]}" cannot be written', detail=cause,
                 hint="'path' is a folder that the engine may write to, or one that it can make.",
             ) from error  # fmt: skip
 

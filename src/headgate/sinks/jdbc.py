@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.catalog import Connector
 from headgate.cql import into
 from headgate.errors import UserError
-from headgate.runtime.failures import said
+from headgate.runtime.failures import said, sentence
 from headgate.runtime.session import own
 from headgate.sinks import shape
 from headgate.sinks.connected import check_classic
@@ -281,7 +281,7 @@ class Database:
                 hint="Start Spark with the package of the driver, such as org.postgresql:postgresql, and name its class by "
                 "'driver' if it is not a common one.",
             )  # fmt: skip
-        return UserError("sink-failed", f'table "{target}" cannot be written', detail=f"{cause}.")
+        return UserError("sink-failed", f'table "{target}" cannot be written', detail=sentence(error))
 
 
 class Transaction:

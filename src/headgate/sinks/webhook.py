@@ -84,10 +84,11 @@ class WebhookSink:
                 pass
         except HTTPError as error:
             raise UserError("sink-refused", f'"{url}" answered {error.code} {error.reason}', detail=_beginning(error)) from error
-        except TimeoutError as error:
-            raise UserError("sink-unreachable", f'"{url}" has not answered within {self.timeout_seconds} s') from error
         except (URLError, HTTPException, OSError, ValueError) as error:
-            raise failure(error, "sink-unreachable", f'"{url}" cannot be reached') from error
+            cause = error.reason if isinstance(error, URLError) and isinstance(error.reason, OSError) else error
+            if isinstance(cause, TimeoutError):
+                raise UserError("sink-unreachable", f'"{url}" has not answered within {self.timeout_seconds} s') from error
+            raise failure(cause, "sink-unreachable", f'"{url}" cannot be reached') from error
         self.accepted = (delivery.number, part + 1)
 
     def delivered(self) -> int | None:

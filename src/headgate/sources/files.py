@@ -23,7 +23,7 @@ from headgate.catalog import Connector, Relation
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
-from headgate.runtime.failures import condition, failure, said
+from headgate.runtime.failures import condition, failure, said, sentence
 from headgate.runtime.session import own
 from headgate.sinks.retry import BackOff
 from headgate.sources.inlet import Inlet
@@ -119,6 +119,8 @@ class FileSource:
 
     def check(self) -> None:
         """Refuse a path that is no pattern. That nothing is there is another matter: it may come."""
+        if not re.search(r"[{\[]", self.path):
+            return
         try:
             self.listed()
         except UserError as error:
@@ -132,9 +134,9 @@ class FileSource:
             stream = self.inlet.stream.name
             if condition(error) == "PATH_NOT_FOUND":
                 raise UserError("no-such-file", f'path "{self.path}" of stream "{stream}" does not exist') from None
-            if "Illegal file pattern" in (text := said(error)):
+            if "Illegal file pattern" in said(error):
                 raise UserError(
-                    "bad-path", f'path "{self.path}" of stream "{stream}" is no pattern of files', detail=f"{text}.",
+                    "bad-path", f'path "{self.path}" of stream "{stream}" is no pattern of files', detail=sentence(error),
                     hint="In a path, { } [ ] * ? are a pattern; a backslash before one takes it as it is.",
                 ) from None  # fmt: skip
             raise self.refused(error) from error
@@ -226,7 +228,7 @@ class FileSource:
         named, stream = unquote(file).removeprefix("file:"), self.inlet.stream
         if isinstance(stream, Relation):
             raise UserError(
-                "source-failed", f'file "{named}" of relation "{stream.name}" cannot be read', detail=f"{said(error)}.",
+                "source-failed", f'file "{named}" of relation "{stream.name}" cannot be read', detail=sentence(error),
                 hint="Mend it or take it away: the relation would be wrong without its rows.",
             )  # fmt: skip
         with self.inlet.together():
@@ -236,7 +238,7 @@ class FileSource:
             self.inlet.journal.record(self.subject, what)
         note = UserError(
             "file-set-aside", f'file "{named}" of stream "{stream.name}" cannot be read and is set aside',
-            detail=f"{said(error)}.", hint="It is read as soon as it has changed.",
+            detail=sentence(error), hint="It is read as soon as it has changed.",
         )  # fmt: skip
         self.notes.append(note)
 

@@ -32,7 +32,7 @@ from headgate.errors import UserError, nearest
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.log.journal import synced
 from headgate.runtime import connectors
-from headgate.runtime.failures import condition, failure, said
+from headgate.runtime.failures import condition, failure, sentence
 from headgate.runtime.session import over_connect, own
 from headgate.runtime.staging import address
 from headgate.sources.files import FILES, FILES_A_JOB, SEES_CORRUPT
@@ -173,10 +173,11 @@ class StreamingSource:
             known = connectors.packages(wanted)
             hint = f"Start Spark with the package {known[0]}; `headgate run` does so by itself." if known else ""
             return UserError(
-                "no-connector", f'stream "{stream}" is read from {wanted}, and this Spark cannot read that', detail=said(error),
+                "no-connector", f'stream "{stream}" is read from {wanted}, and this Spark cannot read that',
+                detail=sentence(error),
                 hint=hint or nearest(format, SOURCES) or "Start Spark with its package, or register it with spark.dataSource.",
             )  # fmt: skip
-        return UserError("bad-source", f'Spark cannot read stream "{stream}" from {format}', detail=said(error))
+        return UserError("bad-source", f'Spark cannot read stream "{stream}" from {format}', detail=sentence(error))
 
     # the protocol of sources
 
