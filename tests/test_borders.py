@@ -614,7 +614,9 @@ def test_files_of_other_types_are_cast_and_those_that_cannot_be_read_are_set_asi
         clock.move_by(31_000_000)
         assert engine.poll() == 0, "it is not read again as it is"
     with Engine(spark, tmp_path / "state", clock=clock) as engine:
-        assert engine.poll() == 0, "and that is remembered"
+        assert engine.poll() == 0
+        assert len(engine._inputs.told()) == 1, "after a restart it is tried once more"
+        assert engine.counts("s") == {"taken": 3, "malformed": 2}, "and is the same dead letter"
         numbers(folder / "3.parquet", [(3, 9)], pa.int32())
         clock.move_by(31_000_000)
         assert engine.poll() == 1

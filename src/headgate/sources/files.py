@@ -5,8 +5,9 @@ order of arrival is that of the files' names, and within a file that of its rows
 log: what fails before can be tried again.
 
 If a job fails by the fault of a file, halves of the files are tried, down to the one whose fault it is. A stream sets it aside:
-it is named, kept as a dead letter, and read as soon as it has changed. A relation without some of its rows would be wrong, so it
-waits until the file is mended or taken away. Files that carry types of their own are cast to those of the stream.
+it is named, kept as a dead letter, and tried again when it has changed and after a restart. A relation without some of its rows
+would be wrong, so it waits until the file is mended or taken away. Files that carry types of their own are cast to those of the
+stream.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class FileSource:
         """Files that cannot be read, each with its size and date."""
         self.notes: list[UserError] = []
         self._look_again = BackOff()
+        self._begun = False
         self.looked_us: int | None = None
         """When the folder was last looked at, if all that was there has been read."""
         self.subject = f"files {inlet.folder}"
@@ -243,7 +245,13 @@ class FileSource:
         self.notes.append(note)
 
     def changed(self, clock: Clock) -> set[str]:
-        """Of the files that were set aside, those that have another size or date now; it is looked from time to time."""
+        """Of the files that were set aside, those that have another size or date now; it is looked from time to time.
+
+        After a restart all are tried once more: it may have been the storage that was damaged.
+        """
+        if not self._begun:
+            self._begun = True
+            return set(self.aside)
         if not self.aside or not self._look_again.ready(clock.now_us()):
             return set()
         self._look_again.failed(clock.now_us())
