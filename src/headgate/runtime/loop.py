@@ -29,7 +29,7 @@ from headgate.runtime.stage import Turn
 from headgate.runtime.trace import SINK
 from headgate.runtime.watch import Watch
 
-HAND_SECONDS = 10.0
+HAND_SECONDS = 30.0
 """How long `step` and `advance`, called by hand, wait for a sink that does not come back. While `run` runs, nobody waits."""
 
 
