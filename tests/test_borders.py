@@ -87,6 +87,7 @@ KINDS: list[Callable[[], BaseException]] = [
     [
         (KINDS[0](), "java.lang.reflect.InvocationTargetException: java.lang.UnsatisfiedLinkError: nonexist.so"),
         (KINDS[1](), "java.lang.StackOverflowError"),
+        (JavaError(Thrown("org.apache.spark.SparkException: no", Thrown("java.lang.StackOverflowError"))), "no: java.lang.StackOverflowError"),
         (KINDS[4](), "[UNRESOLVED_COLUMN] no column x"),
         (KINDS[6](), "KeyError: 'unit'"),
         (KeyError("unit"), "KeyError: 'unit'"),

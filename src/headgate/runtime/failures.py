@@ -55,7 +55,7 @@ def said(error: BaseException) -> str:
         texts = [_shortened(text) for text in _texts(error)]
         telling = [text for text in texts if text and not text.startswith(NOTHING_SAID)] or [text for text in texts if text]
         parts = [*telling[:1], *telling[-1:]] or [type(error).__name__]
-        if len(parts) > 1 and parts[1].partition(": ")[2] in parts[0]:
+        if (parts[-1].partition(": ")[2] or parts[-1]) in parts[0]:  # it says nothing new
             parts = parts[:1]
     line = ": ".join(part.rstrip(".") for part in parts if part)
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
