@@ -609,20 +609,20 @@ def test_files_of_other_types_are_cast_and_those_that_cannot_be_read_are_set_asi
         misfit, unread = (letter["_raw"] for letter in engine.dead_letters("s"))
         assert misfit == '{"v":1099511627776,"at":3}'
         assert unread.startswith(f"{folder}/3.parquet: ")
-        (note,) = engine._inputs.told()
+        (note,) = engine.notes()
         assert note.message == f'file "{folder}/3.parquet" of stream "s" cannot be read and is set aside'
         assert "is not a Parquet file" in note.detail
         clock.move_by(31_000_000)
         assert engine.poll() == 0, "it is not read again as it is"
     with Engine(spark, tmp_path / "state", clock=clock) as engine:
         assert engine.poll() == 0
-        assert len(engine._inputs.told()) == 1, "after a restart it is tried once more"
+        assert len(engine.notes()) == 1, "after a restart it is tried once more"
         assert engine.counts("s") == {"taken": 3, "malformed": 2}, "and is the same dead letter"
         numbers(folder / "3.parquet", [(3, 9)], pa.int32())
         clock.move_by(31_000_000)
         assert engine.poll() == 1
         assert engine.counts("s") == {"taken": 4, "malformed": 2}
-        assert not engine._inputs.told()
+        assert not engine.notes()
 
 
 @pytest.mark.spark

@@ -517,7 +517,7 @@ class Engine:
             self._hand_over()
         except UserError as error:
             failures.append(error)
-        raise_all([*failures, *self._inputs.told()])
+        raise_all([*failures, *self.notes()])
 
     def _hand_over(self) -> None:
         """Until the sinks have taken everything; one that does not for a while is an error."""
@@ -556,7 +556,7 @@ class Engine:
                     with self._source_trouble.waited_out(self._loop.tell, self._goes_on_reading):
                         arrived = self.poll()
                         self._well = True
-                    for note in self._inputs.told():
+                    for note in self.notes():
                         self._loop.tell(note.render())
                     with self._query_trouble.waited_out(self._loop.tell, self._goes_on):
                         epochs = self.step()
@@ -719,6 +719,10 @@ class Engine:
         return why(
             self._heartbeats, query.name, streams, query.reached if query.executor.fragment.begun else None, waiting, now_us
         )
+
+    def notes(self) -> list[UserError]:
+        """What went wrong with sources and holds up nothing, since it was last asked for: files that were set aside."""
+        return self._inputs.told()
 
     def troubles(self) -> dict[str, dict[str, str]]:
         """What has failed, and is tried again or stands still: streams, queries and sinks by name."""
