@@ -88,6 +88,7 @@ class Courier:
             raise error
 
     def _begin(self, work: Callable[[], None]) -> None:
+        self.overdue = False
         self._idle.clear()
         self._rounds.put(work)
         if self._thread is None:  # a daemon: the end of the process does not wait for a sink that hangs
@@ -100,7 +101,6 @@ class Courier:
                 work()
             except BaseException as error:  # whoever asks next hears of it
                 self._error = error
-            self.overdue = False
             if self._rounds.empty():
                 self._idle.set()
             self.wake()
