@@ -12,9 +12,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +29,7 @@ from pyspark.sql import types as kinds
 from headgate import Engine, ManualClock, Result, UserError
 from headgate.heartbeat.clock import Clock
 from headgate.server.app import PRODUCERS, Room
+from headgate.server.connection import guarded
 from headgate.server.listener import address, listening
 
 JSON, LINES, CSV = ({"Content-Type": kind} for kind in ("application/json", "application/x-ndjson", "text/csv"))
@@ -263,6 +265,60 @@ def test_a_body_that_does_not_come_is_not_waited_for(engine: Engine, caplog: pyt
         asked(lambda: asking.post("/streams/s", headers=JSON, content="[]"), 200)
     assert not logged(engine, "s")
     assert not caplog.records, "who goes away is no error of ours"
+
+
+def test_connections_that_send_no_whole_headers_keep_nobody_out(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.server.connection.guarded", partial(guarded, 2.0, 10))
+    with client(engine) as asking:
+        where = (asking.base_url.host, asking.base_url.port or 0)
+        half = [socket.create_connection(where, timeout=30) for _ in range(40)]
+        for one in half:
+            with suppress(OSError):  # it may have been closed already
+                one.sendall(b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-")
+        began = time.monotonic()
+        assert httpx.get(f"http://{where[0]}:{where[1]}/status", timeout=30).status_code == 200
+        with socket.create_connection(where, timeout=30) as slow:
+            slow.sendall(b"GET /sta")
+            assert slow.recv(100) == b"", "nobody is waited for longer than that"
+        assert 1 < time.monotonic() - began < 20
+        for one in half:
+            one.close()
+        assert asking.post("/streams/s", headers=JSON, json=[[1, ["a", 1]]]).status_code == 200
+        time.sleep(1.0)
+        assert asking.get("/status").status_code == 200, "a connection that is used again is not closed meanwhile"
+
+
+def test_bodies_that_come_slowly_keep_nobody_out(engine: Engine) -> None:
+    begun = b"POST /streams/s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n[["
+    with client(engine, room=Room(waiting=1, reading=4, pause_seconds=1.0)) as asking:
+        where = (asking.base_url.host, asking.base_url.port or 0)
+        slow = [socket.create_connection(where, timeout=30) for _ in range(8)]
+        for one in slow:
+            one.sendall(begun)
+        assert asking.post("/streams/s", headers=JSON, json=[[1, ["a", 1]]]).status_code == 200
+        for one in slow:
+            assert one.recv(1_000).startswith(b"HTTP/1.1 408"), "some to make room, the others because they are slow"
+            one.close()
+
+
+def test_bodies_together_are_bounded(engine: Engine) -> None:
+    begun = b"POST /streams/s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n"
+    with client(engine, room=Room(held_bytes=1_000)) as asking:
+        where = (asking.base_url.host, asking.base_url.port or 0)
+        with socket.create_connection(where, timeout=30) as slow:
+            slow.sendall(begun + b" " * 900)
+            time.sleep(0.2)
+            assert asking.post("/streams/s", headers=JSON, content=b"[]" + b" " * 198).status_code == 200
+            assert slow.recv(1_000).startswith(b"HTTP/1.1 408")
+        assert asking.post("/streams/s", headers=JSON, content=b"[]" + b" " * 1_998).status_code == 429
+        assert asking.post("/streams/s", headers=JSON, content=b"[]").status_code == 200, "everything is given back"
+
+
+@pytest.mark.parametrize("host", ["[", "[::1", "]", "[]", "[x]:80", "a[b"])
+def test_a_host_that_is_none(engine: Engine, host: str) -> None:
+    with client(engine) as asking:
+        answer = asking.get("/status", headers={"Host": host})
+        assert answer.status_code in (400, 403), answer.text
 
 
 def test_when_there_is_no_room_one_comes_back_later(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

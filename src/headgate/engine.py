@@ -12,6 +12,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+import time
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -51,11 +52,13 @@ from headgate.plan.properties import flowing
 from headgate.plan.settled import settled
 from headgate.runtime import status
 from headgate.runtime.asking import Asking
+from headgate.runtime.courier import CLOSE_SECONDS, DROP_SECONDS
 from headgate.runtime.executor import Executor
+from headgate.runtime.failures import concerns_all, raise_all, said, sentence
 from headgate.runtime.fragment import Ahead, Fragment
 from headgate.runtime.inputs import Inputs
 from headgate.runtime.lock import Lock
-from headgate.runtime.loop import Epoch, Loop
+from headgate.runtime.loop import HAND_SECONDS, Epoch, Loop
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.query import RunningQuery
 from headgate.runtime.replay import ReplayClock, date_us, histories
@@ -65,7 +68,7 @@ from headgate.runtime.statements import Statement, Statements
 from headgate.runtime.trouble import Trouble
 from headgate.runtime.watch import watching
 from headgate.server.listener import Listener, listening
-from headgate.sinks.made import made
+from headgate.sinks.made import made, made_again
 from headgate.sources.inlet import ticks
 
 POLL_SECONDS = 0.5
@@ -118,8 +121,10 @@ class Engine:
         self._loop = Loop(
             self.clock, self._heartbeats, self._asking, self._inputs.logs, self._journal, lambda: self.catalog.settings
         )
-        self._trouble, self._step_trouble = Trouble(), Trouble()
-        """Of sources, and of queries: each is told once, and that it is over."""
+        self._source_trouble, self._query_trouble = Trouble(), Trouble()
+        """Each trouble is told once, and that it is over."""
+        self._well = False
+        """Whether things have worked before: what never did is a mistake and not a trouble."""
         self._resuming: dict[str, tuple[Query, str | None]] = {}
         """While the journal is read: queries that were registered and not dropped so far, and where their files are."""
         self._stopping = False
@@ -144,9 +149,10 @@ class Engine:
         for listener in self._listeners:
             listener.stop()
         self._inputs.close()
-        self._loop.finish()
+        end_s = time.monotonic() + CLOSE_SECONDS
+        self._loop.finish(CLOSE_SECONDS)
         for query in self.queries():
-            query.close()
+            query.close(max(0.0, end_s - time.monotonic()))
         self._journal.checkpoint(self._facts)
         self._journal.close()
         self._lock.release()
@@ -161,7 +167,7 @@ class Engine:
         if not found:
             return False
         for inlet in self._inputs.inlets.values():
-            self._inputs.connect(inlet.stream)
+            self._inputs.reconnect(inlet.stream)
         for definition, folder in self._resuming.values():
             self._add_query(definition, folder)
         self._resuming, self._journal.waiting = {}, {}
@@ -354,7 +360,7 @@ class Engine:
         """Stop what was dropped. Its files go when no epoch runs any more that may read them."""
         match dropped.kind:
             case "query" if dropped.name:
-                self._loop.queries.pop(dropped.name).close()
+                self._loop.queries.pop(dropped.name).close(DROP_SECONDS)
             case "stream" | "relation" if dropped.name:
                 self._inputs.drop(dropped.name)
                 self._asking.forget(dropped.name)
@@ -380,13 +386,15 @@ class Engine:
     def _replace_query(self, query: Query, before: Query) -> None:
         """The old one ends where it is and the new one begins, at least as far; the others notice nothing."""
         old = self._loop.queries.pop(before.name)
+        old.courier.hold(DROP_SECONDS)  # both may write to the same place
         try:
             self._add_query(query)
         except Exception:
+            old.courier.go_on()
             self.catalog.queries[before.name.lower()] = before
             self._loop.queries[before.name] = old
             raise
-        old.close()
+        old.close(DROP_SECONDS)
 
     def _add_query(self, query: Query, folder: str | None = None) -> None:
         relations = {relation.name for relation in self.catalog.relations.values()}
@@ -399,7 +407,8 @@ class Engine:
                 directory.mkdir(parents=True, exist_ok=True)
             self._refuse_partial(whole)
             executors = self._executors(query, start, whole, directory)
-            sink = made(query, self.spark, directory, self._default_sink, restarted=self.clock.standing)
+            make = made_again if self.clock.standing else made
+            sink = make(query, self.spark, directory, self._default_sink)
             flush_rows = lambda: into.flush_rows(query.connector, self.catalog.settings.flush_rows)  # noqa: E731
             outbox = Outbox(query.name, domain(query.plan), sink, directory, self._journal, flush_rows)
             if not self.clock.standing:
@@ -407,7 +416,7 @@ class Engine:
         except Exception:
             del self.catalog.queries[query.name.lower()]
             raise
-        self._loop.queries[query.name] = RunningQuery(query, executors, outbox, self.catalog, self._why)
+        self._loop.queries[query.name] = RunningQuery(query, executors, outbox, self.catalog, self._why, self.wake)
 
     def _executors(self, query: Query, start: Tick | None, whole: frozenset[str], directory: Path) -> list[Executor]:
         """Of its fragments, each behind those it reads."""
@@ -531,9 +540,13 @@ class Engine:
 
         With `close`, what is open then is closed: queries go on up to the end of the last slide and of the last final group, and
         no further. The default is to close, except in an engine with a directory, where more may come in another run.
+
+        A query over a stream that cannot be read is left where it was, the others go to the end; the errors come last.
         """
-        self._inputs.take(lambda source: source.drain(self.clock))
-        self._end(close)
+        failures: list[UserError] = []
+        with _collected(failures):
+            self._inputs.take(lambda source: source.drain(self.clock), patient=False)
+        self._end(close, failures)
 
     def replay(self, rows: int = 1_000, *, close: bool | None = None) -> None:
         """Process all files in the order in which their rows came, so many at a time, by the bounds in force: what comes behind a
@@ -554,31 +567,32 @@ class Engine:
                 for one, piece in there:
                     one.take(piece, self.clock)
             self.step()
-        self._end(close)
+        self._end(close, [])
 
-    def _end(self, close: bool | None) -> None:
-        """No more input: all that came is complete, and what is open is closed or not."""
+    def _end(self, close: bool | None, failures: list[UserError]) -> None:
+        """No more input: all that came is complete, and what is open is closed or not. Then raise what has failed so far."""
         last = {domain: self._last(domain) for domain in TimeDomain}
-        ends = {query: end for query in self.queries() if (end := last[query.domain]) is not None}
+        read = [query for query in self.queries() if self._inputs.troubles.keys().isdisjoint(map(base, query.streams()))]
+        ends = {query: end for query in read if (end := last[query.domain]) is not None}
         if self._temporary if close is None else close:
             ends = {query: settled(query.definition.plan, end, query.executor.closing) for query, end in ends.items()}
-        self._loop.take_all({query.name: end for query, end in ends.items()})
-        self._tidy()
-        self._hand_over()
+        with _collected(failures):
+            self._loop.take_all({query.name: end for query, end in ends.items()})
+            self._tidy()
+        with _collected(failures):
+            self._hand_over()
+        raise_all([*failures, *self.notes()])
 
     def _hand_over(self) -> None:
         """Until the sinks have taken everything; one that does not for a while is an error."""
-        waiting = {query for query in self.queries() if query.outbox.waiting}
+        waiting = [query for query in self.queries() if query.outbox.waiting]
         end_us = self.clock.now_us() + PATIENCE_US
         while waiting and not self._stopping and self.clock.now_us() < end_us:
             self._wake.wait(WAIT_SECONDS)
+            self._wake.clear()
             self._loop.deliver()
-            waiting = {query for query in waiting if query.outbox.waiting}
-        for query in waiting if not self._stopping else ():
-            raise UserError(
-                "sink-failed", f'the sink of query "{query.name}" has not taken all results', detail=f"{query.outbox.trouble}.",
-                hint="With --directory they are kept, and delivered the next time.",
-            )  # fmt: skip
+            waiting = [query for query in waiting if query.outbox.waiting]
+        raise_all([_not_taken(query) for query in waiting if not self._stopping])
 
     def _last(self, domain: TimeDomain) -> Tick | None:
         """The largest timestamp that has come on any stream with that kind of time."""
@@ -590,23 +604,32 @@ class Engine:
     def run(self, until: Callable[[], bool] | None = None, tell: Callable[[str], None] | None = None) -> None:
         """Go on until `stop()` is called, or until the given condition holds.
 
-        What passes is waited for: a source that was read before and cannot be now, a disk that is full, a sink that is down. A
-        query that fails is restarted from where it was; if it fails again and again, it stands still while others go on. `tell`
-        hears of it.
+        What passes is waited for: a source that cannot be read, a disk that is full, a sink that is down. A query that fails is
+        restarted from where it was; if it fails again and again, it stands still while others go on. `tell` hears of it. What
+        was never right is an error: a disk that could never be written to, or no source that could ever be read.
         """
         self._loop.tell = tell or self._loop.tell
-        self._trouble.well = self._step_trouble.well = self.resumed
-        with watching(self._loop.watch, self.clock):
-            while not self._stopping and not (until is not None and until()):
-                arrived, epochs = 0, []
-                with self._trouble.waited_out(self._loop.tell):
-                    arrived = self.poll()
-                with self._step_trouble.waited_out(self._loop.tell, self._goes_on):
-                    epochs = self.step()
-                self._tell_status()
-                if not epochs and not arrived and not self._loop.flushing() and not self._stopping:
-                    self._wake.wait(self._patience_s())
-                    self._wake.clear()
+        self._well |= self.resumed
+        self._inputs.worked |= self.resumed
+        self._loop.patience_s = 0
+        try:
+            with watching(self._loop.watch, self.clock):
+                while not self._stopping and not (until is not None and until()):
+                    arrived, epochs = 0, []
+                    with self._source_trouble.waited_out(self._loop.tell, self._goes_on_reading):
+                        arrived = self.poll()
+                        self._well = True
+                    for note in self.notes():
+                        self._loop.tell(note.render())
+                    with self._query_trouble.waited_out(self._loop.tell, self._goes_on):
+                        epochs = self.step()
+                        self._well = True
+                    self._tell_status()
+                    if not epochs and not arrived and not self._loop.flushing() and not self._stopping:
+                        self._wake.wait(self._patience_s())
+                        self._wake.clear()
+        finally:
+            self._loop.patience_s = HAND_SECONDS
         self._stopping = self._loop.stopping = False
 
     def _patience_s(self) -> float:
@@ -614,12 +637,22 @@ class Engine:
         next_us = self._asking.next_us
         return POLL_SECONDS if next_us is None else min(max((next_us - self.clock.now_us()) / 1e6, 0), POLL_SECONDS)
 
-    def _goes_on(self) -> str:
-        """How, when a query has failed."""
+    def _goes_on(self, error: UserError) -> str:
+        """How, when a query has failed, or what all need."""
+        if concerns_all(error):
+            return "It is tried again." if error.code == "disk-failed" and self._well else ""
         failed = [query for query in self.queries() if query.failed]
         if any(not query.given_up for query in failed):
             return "It is restarted from where it was."
+        if not failed:
+            return "Everything goes on."
         return "It stands still, the others go on." if len(failed) < len(self.queries()) else ""
+
+    def _goes_on_reading(self, error: UserError) -> str:
+        """How, when a source cannot be read."""
+        if concerns_all(error):
+            return self._goes_on(error)
+        return "It is tried again, and the others go on." if self._inputs.worked else ""
 
     def _tell_status(self) -> None:
         """Leave word in the engine's directory, for `headgate why` to read from outside."""
@@ -630,7 +663,7 @@ class Engine:
         with self._journal.turn:
             reasons = {query.name: query.why() for query in self.queries()}
         with suppress(OSError):  # a full disk is told of elsewhere
-            status.write(self._directory, reasons, {query.name: query.traces for query in self.queries()})
+            status.write(self._directory, reasons, {query.name: query.traces for query in self.queries()}, self.troubles())
 
     def stop(self) -> None:
         """Let what runs end after the epoch it is in."""
@@ -768,6 +801,19 @@ class Engine:
             self._heartbeats, query.name, streams, query.reached if query.executor.fragment.begun else None, waiting, now_us
         )
 
+    def notes(self) -> list[UserError]:
+        """What went wrong with sources and holds up nothing, since it was last asked for: files that were set aside."""
+        return self._inputs.told()
+
+    def troubles(self) -> dict[str, dict[str, str]]:
+        """What has failed, and is tried again or stands still: streams, queries and sinks by name."""
+        queries = self.queries()
+        return {
+            "streams": {name: error.render() for name, error in list(self._inputs.troubles.items())},
+            "queries": {query.name: query.trouble.render() for query in queries if query.trouble is not None},
+            "sinks": {query.name: said(error) for query in queries if (error := query.outbox.trouble) is not None},
+        }
+
     def late(self, stream: str) -> dict[Any, int]:
         """How many tuples came late, by source. A stream without SOURCE BY has the one source None; in one with many, None stands
         for those that were forgotten."""
@@ -793,6 +839,26 @@ class Engine:
         inlet = self._inputs.inlet(stream)
         columns = inlet.dead_schema.names
         return [row for chunk in inlet.dead.chunks for row in chunk.table(columns).to_pylist()]
+
+
+@contextmanager
+def _collected(failures: list[UserError]) -> Iterator[None]:
+    """Let errors of single queries, sources and sinks be added to a list and not raised."""
+    try:
+        yield
+    except UserError as error:
+        if concerns_all(error):
+            raise
+        failures.append(error)
+
+
+def _not_taken(query: RunningQuery) -> UserError:
+    trouble = query.outbox.trouble
+    return UserError(
+        "sink-failed", f'the sink of query "{query.name}" has not taken all results',
+        detail="It has not answered yet." if trouble is None else sentence(trouble),
+        hint="With --directory they are kept, and delivered the next time.",
+    )  # fmt: skip
 
 
 def _ahead(query: Query, part: Part) -> Ahead:

@@ -7,7 +7,7 @@ gives the text the command line prints. It never carries a stack trace. `Broken`
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 AROUND = 100
@@ -59,6 +59,10 @@ class UserError(HeadgateError):
         self.detail = detail
         self.hint = hint
 
+    def each(self) -> list[UserError]:
+        """The errors it consists of."""
+        return [self]
+
     def render(self) -> str:
         lines = [f"{self.code}: {self.message}"]
         if self.place is not None:
@@ -68,6 +72,21 @@ class UserError(HeadgateError):
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
+
+
+class Several(UserError):
+    """Errors of different queries, sources or sinks that came in one turn."""
+
+    def __init__(self, errors: Sequence[UserError]) -> None:
+        self.errors = [one for error in errors for one in error.each()]
+        first = self.errors[0]
+        super().__init__(first.code, first.message, place=first.place, detail=first.detail, hint=first.hint)
+
+    def each(self) -> list[UserError]:
+        return self.errors
+
+    def render(self) -> str:
+        return "\n\n".join(error.render() for error in self.errors)
 
 
 class NotYet(UserError):

@@ -277,9 +277,12 @@ class Journal:
             self._writing.join()
 
     def close(self) -> None:
+        """Write nothing more: a sink that comes back now must not touch what another engine may be writing."""
         self.wait()
-        if self._lines is not None:
-            self._lines.close()
+        with self.turn:
+            self._broken = self._broken or OSError("it is closed")
+            if self._lines is not None:
+                self._lines.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.enabling import last_beat_us
 from headgate.heartbeat.manager import Heartbeats, base
+from headgate.runtime.failures import called, failure
 from headgate.sources.source import Source
 
 Function: TypeAlias = Callable[[], Tick | None]
@@ -102,9 +103,15 @@ class Asking:
         return None if read_us is None else (read_us, self._by_function(stream, now_us, read_us))
 
     def _read_us(self, stream: str, now_us: int) -> int | None:
-        """Rows that are pushed are read when they come."""
+        """Rows that are pushed are read when they come. A source that cannot say how far it is knows nothing for now."""
         source = next((source for source in self.sources if source.inlet.stream.name == stream), None)
-        return now_us if source is None else source.progress(self.clock)
+        if source is None:
+            return now_us
+        try:
+            return source.progress(self.clock)
+        except Exception as error:
+            self._failed = failure(error, "source-failed", f'the source of stream "{stream}" cannot say how far it is')
+            return None
 
     def _by_function(self, stream: str, now_us: int, read_us: int) -> Tick | None:
         if stream in self.functions and stream not in self._under_way:
@@ -119,10 +126,10 @@ class Asking:
 
     def _called(self, stream: str) -> Tick | None:
         try:
-            return self.functions[stream]()
-        except Exception as error:
-            self._failed = UserError(
-                "source-failed", f'the function that was asked how far stream "{stream}" is has failed',
-                detail=f"{type(error).__name__}: {error}", hint="It is asked again.",
+            return called(
+                self.functions[stream], code="source-failed",
+                message=f'the function that was asked how far stream "{stream}" is has failed', hint="It is asked again.",
             )  # fmt: skip
+        except UserError as error:
+            self._failed = error
             return None

@@ -34,6 +34,7 @@ from headgate.plan.properties import opens
 from headgate.runtime import refusals
 from headgate.runtime.cut import about, cut
 from headgate.runtime.due import due
+from headgate.runtime.failures import check_alive, concerns_all, failure, parameters
 from headgate.runtime.fragment import Fragment, Taken
 from headgate.runtime.session import let_go, over_connect, own, parallelism
 from headgate.runtime.staging import address, staged
@@ -108,7 +109,10 @@ class Executor:
             results = self.results(origin, origin)
             self.result_schema = _nullable(results.schema)
             self.refuse_undetermined(results)
-        except PySparkException as error:
+        except UserError:
+            raise
+        except Exception as error:
+            check_alive(self.origin, error)
             raise translated(error, self.fragment) from error
 
     def refuse_undetermined(self, results: DataFrame) -> None:
@@ -255,7 +259,7 @@ class Executor:
                     raise
                 self.go_beyond()
                 return work()
-        except PySparkException as error:
+        except Exception as error:
             raise self.failed(error, after, until) from error
 
     def go_beyond(self) -> None:
@@ -386,14 +390,17 @@ class Executor:
         self.analyse()
         self.fragment.failed = False
 
-    def failed(self, error: PySparkException, after: Tick, until: Tick) -> UserError:
-        """What went wrong, in our words. The fragment stands still until it is restarted."""
-        self.fragment.failed = True
+    def failed(self, error: Exception, after: Tick, until: Tick) -> UserError:
+        """What went wrong, in our words. If it does not concern all, the fragment stands still until it is restarted."""
+        check_alive(self.origin, error)
         for source in self.program.inputs:
             for chunk in self.logs[source.stream].chunks:
                 if problem := chunk.problem():
+                    self.fragment.failed = True
                     return torn(chunk.path, problem)
-        return translated(error, self.fragment, (after, until))
+        failed = translated(error, self.fragment, (after, until))
+        self.fragment.failed |= not concerns_all(failed)
+        return failed
 
     def write_synopses(self, target: Path) -> None:
         """All synopses as one job, told apart by a partition column; each has its own columns, the others are null."""
@@ -556,25 +563,21 @@ def _nullable(schema: StructType) -> StructType:
     return result
 
 
-def translated(error: PySparkException, fragment: Fragment, epoch: tuple[Tick, Tick] | None = None) -> UserError:
-    """A Spark exception as an error of ours: which query, which epoch, where in its text, and what Spark said of it."""
-    said = next((line for line in str(error).splitlines() if line.strip()), "no message").strip()
-    said = said.split(" SQLSTATE:")[0]
+def translated(error: Exception, fragment: Fragment, epoch: tuple[Tick, Tick] | None = None) -> UserError:
+    """An error as one of ours: which query, which epoch, where in its text, and what was said of it."""
+    place = _place(error, fragment.text)
     if epoch is None:
-        return UserError(
-            "query-rejected",
-            f'Spark refuses query "{fragment.name}"',
-            place=refusals.place(error, fragment.text),
-            detail=said,
+        return failure(
+            error, "query-rejected", f'Spark refuses query "{fragment.name}"', place=refusals.place(error, fragment.text),
             hint=refusals.hint(error),
-        )
+        )  # fmt: skip
     span = f"in the epoch ({epoch[0]}, {epoch[1]}]"
-    return UserError("query-failed", f'query "{fragment.name}" failed {span}', place=_place(error, fragment.text), detail=said)
+    return failure(error, "query-failed", f'query "{fragment.name}" failed {span}', place=place)
 
 
-def _place(error: PySparkException, text: str) -> Place | None:
+def _place(error: Exception, text: str) -> Place | None:
     """The longest of the names and expressions Spark complains of that stands in the user's text."""
-    named = [str(value).strip("`\"'") for value in (error.getMessageParameters() or {}).values()]
+    named = [str(value).strip("`\"'") for value in parameters(error).values()]
     found = [(len(name), start) for name in named if name and (start := text.lower().find(name.lower())) >= 0]
     if not found:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -12,18 +13,52 @@ from pyspark.sql.types import StructType
 from headgate.catalog import Catalog, Relation, Stream, late_name
 from headgate.delta.sql import name
 from headgate.errors import UserError
-from headgate.heartbeat.clock import EngineClock
+from headgate.heartbeat.clock import Clock, EngineClock
 from headgate.heartbeat.manager import Heartbeats
 from headgate.log.journal import Fact, Journal
 from headgate.log.log import Log
+from headgate.runtime.failures import check_alive, concerns_all, failure, raise_all
 from headgate.runtime.session import columns_of, let_go
 from headgate.runtime.staging import fresh_folder
+from headgate.sinks.retry import BackOff
 from headgate.sources.files import FileSource
 from headgate.sources.inlet import Inlet
 from headgate.sources.reading import FILES
 from headgate.sources.source import Source
 from headgate.sources.streaming import StreamingSource, streams
 from headgate.sources.tables import TableSource
+
+
+class Unconnected:
+    """A source that was out of reach when the engine was started again: it is connected as soon as that can be done."""
+
+    starting = True
+
+    def __init__(self, session: SparkSession, inlet: Inlet, connect: Callable[[], Source | None]) -> None:
+        self.session = session
+        self.inlet = inlet
+        self.connect = connect
+        self.notes: list[UserError] = []
+
+    def connected(self) -> Source:
+        source = self.connect()
+        assert source is not None, "what is fed by hand is never out of reach"
+        return source
+
+    def reshape(self) -> None:
+        """Nothing is read yet."""
+
+    def poll(self, clock: Clock) -> int:
+        return 0
+
+    def drain(self, clock: Clock) -> int:
+        return 0
+
+    def progress(self, clock: Clock) -> int | None:
+        return None
+
+    def stop(self) -> None:
+        """There is nothing to stop."""
 
 
 class Inputs:
@@ -43,6 +78,14 @@ class Inputs:
         self.schemas: dict[str, StructType] = {}
         self.logs: dict[str, Log] = {}
         """By name; `late(s)` are the dead letters of s."""
+        self.troubles: dict[str, UserError] = {}
+        """Why streams are not read at the moment, by name."""
+        self.notes: list[UserError] = []
+        """What went wrong with sources and holds up nothing, and was not told yet."""
+        self.back_offs: dict[str, BackOff] = {}
+        """When sources that have failed are tried again, by stream."""
+        self.worked = False
+        """Whether any source was ever read."""
 
     def inlet(self, name: str) -> Inlet:
         relation = self.catalog.relations.get(name.lower())
@@ -65,15 +108,31 @@ class Inputs:
 
     def connect(self, stream: Stream | Relation) -> None:
         """Make ready what it is read from, if it is not fed by hand."""
+        source = self._source(stream)
+        if source is not None:
+            if isinstance(source, FileSource):
+                source.check()
+            self.sources.append(source)
+
+    def reconnect(self, stream: Stream | Relation) -> None:
+        """The same after a restart: a source that is out of reach now does not keep the others from going on."""
+        try:
+            source = self._source(stream)
+        except Exception as error:
+            check_alive(self.spark, error)
+            source = Unconnected(self.spark, self.inlets[stream.name], lambda: self._source(stream))
+        if source is not None:
+            self.sources.append(source)
+
+    def _source(self, stream: Stream | Relation) -> Source | None:
         inlet = self.inlets[stream.name]
         if stream.connector is None or stream.connector.format == "memory":
-            return
+            return None
         if stream.domain is not None and streams(stream.connector):
-            self.sources.append(StreamingSource(self.spark, inlet, stream.connector, self.directory / "sources", self.wake))
-        elif stream.connector.format in FILES:
-            self.sources.append(FileSource(self.spark, inlet, stream.connector))
-        else:
-            self.sources.append(TableSource(self.spark, inlet, stream.connector))
+            return StreamingSource(self.spark, inlet, stream.connector, self.directory / "sources", self.wake)
+        if stream.connector.format in FILES:
+            return FileSource(self.spark, inlet, stream.connector)
+        return TableSource(self.spark, inlet, stream.connector)
 
     def reshape(self, stream: Stream) -> None:
         """A stream has one more column: rows that are in the log already have none there."""
@@ -87,8 +146,11 @@ class Inputs:
     def drop(self, name: str) -> None:
         inlet = self.inlets.pop(name, None)
         for source in [source for source in self.sources if source.inlet is inlet]:
-            source.stop()
             self.sources.remove(source)
+            self.troubles.pop(name, None)
+            self.back_offs.pop(name, None)
+            with suppress(Exception):  # of one that cannot even be stopped nothing more comes
+                source.stop()
         self.heartbeats.remove(name)
         for log in (name, late_name(name)):
             self.schemas.pop(log, None)
@@ -108,29 +170,59 @@ class Inputs:
 
     # reading
 
-    def take(self, some: Callable[[Source], int]) -> int:
-        """Let every source hand over rows; how many tuples came. One that cannot holds up no other: its error comes last."""
-        taken, failed = 0, None
+    def take(self, some: Callable[[Source], int], patient: bool = True) -> int:
+        """Let every source hand over rows; how many tuples came. One that cannot holds up no other: the errors come last.
+
+        A source that has failed is tried again after a while, or at once if nobody is patient.
+        """
+        taken = 0
         for source in list(self.sources):
+            name = source.inlet.stream.name
+            back_off = self.back_offs.setdefault(name, BackOff())
+            if patient and not back_off.ready(self.clock.now_us()):
+                continue
             try:
+                if isinstance(source, Unconnected):
+                    connected = source.connected()
+                    self.sources[self.sources.index(source)] = source = connected
                 taken += some(source)
-            except UserError as error:
-                failed = failed or error
-            except KeyError:
-                if source in self.sources:
-                    raise
-                continue  # its stream was dropped meanwhile
+                starting = source.starting
+            except Exception as error:
+                if source in self.sources:  # otherwise its stream was dropped meanwhile
+                    self._failed(name, error)
+                continue
+            self.troubles.pop(name, None)
+            self.notes += source.notes
+            source.notes.clear()
+            if not starting:
+                back_off.succeeded()
+                self.worked = True
             with self.journal.turn:
-                if source in self.sources and source.starting:
-                    self.heartbeats.resume(source.inlet.stream.name, self.clock.now_us())
-        if failed is not None:
-            raise failed
+                if source in self.sources and starting:
+                    self.heartbeats.resume(name, self.clock.now_us())
+        raise_all(list(self.troubles.values()))
         return taken
+
+    def _failed(self, stream: str, error: Exception) -> None:
+        """The source is left alone for a while. What concerns all is raised."""
+        check_alive(self.spark, error)
+        failed = failure(error, "source-failed", f'stream "{stream}" cannot be read')
+        if concerns_all(failed):
+            raise failed from error
+        self.back_offs[stream].failed(self.clock.now_us())
+        self.troubles[stream] = failed
+
+    def told(self) -> list[UserError]:
+        """What went wrong since it was last asked for, and holds up nothing."""
+        notes, self.notes = self.notes, []
+        return notes
 
     def close(self) -> None:
         for source in self.sources:
-            source.stop()
-            let_go(source.session)
+            with suppress(Exception):  # of one that cannot even be stopped nothing more comes
+                source.stop()
+                if not isinstance(source, Unconnected):
+                    let_go(source.session)
 
     # what the journal knows of them
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 
 from headgate.catalog import UNLIMITED, Settings, Stream, Tick
 from headgate.errors import UserError
@@ -21,15 +22,15 @@ from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.runtime.asking import Asking
 from headgate.runtime.executor import Executor, needed, positions
+from headgate.runtime.failures import check_alive, concerns_all, failure, raise_all
 from headgate.runtime.query import RunningQuery
 from headgate.runtime.selection import depth_first
 from headgate.runtime.stage import Turn
 from headgate.runtime.trace import SINK
 from headgate.runtime.watch import Watch
 
-FAILURES = ("query-failed", "epoch-hung", "torn-file")
-PASSED_OVER = (*FAILURES, "disk-failed")
-"""What keeps one query from going on, and not the others; a disk may have room for them."""
+HAND_SECONDS = 30.0
+"""How long `step` and `advance`, called by hand, wait for a sink that does not come back. While `run` runs, nobody waits."""
 
 
 @dataclass(slots=True)
@@ -61,6 +62,8 @@ class Loop:
         self.running = threading.Lock()
         """Held while an epoch runs."""
         self.watch = Watch(lambda: self.settings().failed_after_us, lambda finding: self.tell(str(finding)))
+        self.patience_s = HAND_SECONDS
+        """How long a sink is waited for."""
         self._epochs: list[Epoch] = []
 
     def step(self) -> list[Epoch]:
@@ -78,9 +81,9 @@ class Loop:
     def take(self, heartbeats: Mapping[str, Tick | None]) -> list[Epoch]:
         """One turn for each query, up to its heartbeat if one is given; its results are delivered before the next one's turn.
 
-        A query that fails holds up no other: its error comes last.
+        A query that fails holds up no other, whatever it has met with: the errors come last.
         """
-        self._epochs, failed, delivered = [], None, set[str]()
+        self._epochs, failures, delivered = [], list[UserError](), set[str]()
         try:
             for name, fixed in heartbeats.items():
                 query = self.queries.get(name)
@@ -88,51 +91,75 @@ class Loop:
                     continue
                 standing = {executor for executor in query.executors if executor.fragment.failed}
                 try:
-                    standing -= self.restart(query)
+                    self.restart(query, standing)
                     depth_first(Turn(self, query, fixed).root)
-                    self.deliver_of(query, pieces=1)
+                except Exception as error:
+                    if self.queries.get(name) is query:  # otherwise it was dropped meanwhile
+                        failures.append(self.failed(query, error, standing))
+                else:
+                    query.trouble = query.trouble if query.failed else None
                     delivered.add(name)
-                except UserError as error:
-                    if error.code not in PASSED_OVER:
-                        raise
-                    self.failed(query, standing)
-                    failed = failed or error
+                    try:
+                        self.deliver_of(query, pieces=1)
+                    except UserError as error:
+                        failures.append(error)
+                failures += query.complaints
+                query.complaints = []
         finally:
-            self.deliver(pieces=1, but=delivered)  # whatever one query has met with
-        if failed is not None:
-            raise failed
+            try:
+                self.deliver(pieces=1, but=delivered)  # whatever one query has met with
+            except UserError as error:
+                failures.append(error)
+        raise_all(failures)
         return self._epochs
 
     def take_all(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
-        """Every query up to its heartbeat, in as many epochs as it needs."""
-        epochs: list[Epoch] = []
-        while not self.stopping and (more := self.take(heartbeats)):
-            epochs += more
-            self.tidy()
+        """Every query up to its heartbeat, in as many epochs as it needs. What fails is left out from then on."""
+        epochs, failures, left = list[Epoch](), list[UserError](), dict(heartbeats)
+        while not self.stopping:
+            try:
+                self.take(left)
+            except UserError as error:
+                if concerns_all(error):
+                    raise
+                failures.append(error)
+            left = {name: until for name, until in left.items() if name in self.queries and not self.queries[name].failed}
+            if not self._epochs:
+                break
+            epochs += self._epochs
+            try:
+                self.tidy()
+            except UserError as error:
+                if concerns_all(error):
+                    raise
+                failures.append(error)
+        raise_all(failures)
         return epochs
 
-    def failed(self, query: RunningQuery, before: Collection[Executor] = ()) -> None:
-        """Whatever of the query has failed now, and not before, is left alone for a while."""
+    def failed(self, query: RunningQuery, error: Exception, before: Collection[Executor] = ()) -> UserError:
+        """Whatever of the query has failed now, and not before, is left alone for a while. What concerns all is raised."""
+        check_alive(query.executor.origin, error)
+        failed = failure(error, "query-failed", f'query "{query.name}" failed')
+        if concerns_all(failed):
+            raise failed from error
+        if not any(executor.fragment.failed and executor not in before for executor in query.executors):
+            query.executor.fragment.failed = True  # it was between two epochs
         for executor in query.executors:
             if executor.fragment.failed and executor not in before:
                 executor.back_off.failed(self.clock.now_us())
+        query.trouble = failed
+        return failed
 
-    def restart(self, query: RunningQuery) -> set[Executor]:
+    def restart(self, query: RunningQuery, standing: set[Executor]) -> None:
         """What has failed begins again from its last commit, after a while; if that fails time and again, it stands still.
 
-        Those that are tried again, successfully or not.
+        Those that are tried again, successfully or not, are taken out of those that stand.
         """
-        tried: set[Executor] = set()
         for executor in query.executors if not query.given_up else ():
             if executor.fragment.failed and executor.back_off.ready(self.clock.now_us()):
-                tried.add(executor)
-                try:
-                    executor.restart()
-                except UserError:
-                    executor.back_off.failed(self.clock.now_us())
-                    raise
+                standing.discard(executor)
+                executor.restart()
                 self.tell(f"{executor.fragment.called} is restarted from where it was")
-        return tried
 
     def look(self, now_us: int) -> None:
         """Let it be seen whether streams that are read go on; one that is paused, or asked only on demand, is not expected to."""
@@ -194,8 +221,8 @@ class Loop:
         try:
             with self.watch.over(fragment.called, executor.session, self.clock):
                 yield epoch
-        except UserError as error:
-            fragment.failed |= error.code in FAILURES
+        except Exception as error:
+            fragment.failed |= not concerns_all(error)
             raise
         query.traces.seen(fragment.stop, epoch.until, began_us, self.clock.now_us(), epoch.rows)
         self._epochs.append(epoch)
@@ -206,64 +233,63 @@ class Loop:
 
     def deliver(self, pieces: int | None = None, but: Collection[str] = ()) -> None:
         """Hand over what waits for the sinks, except those of some queries; of a large epoch only so many pieces."""
+        failures: list[UserError] = []
         for query in list(self.queries.values()):
             if query.name not in but:
-                self.deliver_of(query, pieces)
+                try:
+                    self.deliver_of(query, pieces)
+                except UserError as error:
+                    failures.append(error)
+        raise_all(failures)
 
     def deliver_of(self, query: RunningQuery, pieces: int | None) -> None:
+        """Hand over what waits for one sink, in its own thread. What is raised: what the sink has taken could not be noted."""
         began_us = self.clock.now_us()
-        query.outbox.deliver(self.clock, self.tell, pieces)
-        query.traces.seen(SINK, query.outbox.delivered(query.reached), began_us, self.clock.now_us())
+        try:
+            query.courier.deliver(self.clock, self.tell, pieces, self.patience_s)
+        finally:
+            query.traces.seen(SINK, query.outbox.delivered(query.reached), began_us, self.clock.now_us())
 
     def flushing(self) -> bool:
         """Whether some sink may take more of what waits in the next turn."""
-        return any(query.outbox.more(self.clock.now_us()) for query in list(self.queries.values()))
+        return any(query.courier.more(self.clock.now_us()) for query in list(self.queries.values()))
 
-    def finish(self) -> None:
-        """Hand over the rest of what is being flushed."""
+    def finish(self, wait_s: float) -> None:
+        """Hand over the rest of what is being flushed, and wait no longer than that for all sinks together."""
+        end_s = monotonic() + wait_s
         for query in list(self.queries.values()):
-            query.outbox.finish(self.clock, self.tell)
+            query.courier.finish(self.clock, self.tell, max(0.0, end_s - monotonic()))
 
     def tidy(self) -> None:
         """Move synopses that lag far behind, drop what no query will read again, merge small files."""
-        failed: list[UserError] = []
+        failures: list[UserError] = []
         with self.running:
             for query in list(self.queries.values()):
-                with self.apart(failed):
-                    try:
-                        self.move(query)
-                    except UserError:
-                        self.failed(query)
-                        raise
-                with self.apart(failed, damage_too=True):
+                before = {executor for executor in query.executors if executor.fragment.failed}
+                try:
+                    self.move(query)
                     query.tidy()
+                except Exception as error:
+                    failures.append(self.failed(query, error, before))
             for name, log in list(self.logs.items()):
-                with self.apart(failed, damage_too=True):
+                try:
                     if not name.startswith(LATE):  # dead letters stay, read or not
                         log.forget(lambda chunk, name=name: self.needed(name, chunk))  # type: ignore[misc]
                     log.compact(positions(self.reading(name), name))
-        for error in failed:
-            raise error
-
-    @contextmanager
-    def apart(self, failed: list[UserError], damage_too: bool = False) -> Iterator[None]:
-        """What fails in here keeps nothing else from being done. Damage is only told where no answer depends on it."""
-        try:
-            yield
-        except UserError as error:
-            if error.code not in PASSED_OVER:
-                raise
-            if damage_too and error.code == "torn-file":
-                self.tell(f"{error.render()}\nIt is not merged with others, and nothing is answered from it.")
-            else:
-                failed.append(error)
+                except Exception as error:
+                    failures.append(failure(error, "log-not-tidied", f'the files of "{name}" could not be merged'))
+        raise_all(failures)
 
     def move(self, query: RunningQuery) -> None:
         """Move synopses of a query that lag far behind."""
         for executor in query.executors:
             if executor.fragment.due() and not executor.fragment.failed:
-                with self.watch.over(executor.fragment.called, executor.session, self.clock):
-                    executor.move()
+                try:
+                    with self.watch.over(executor.fragment.called, executor.session, self.clock):
+                        executor.move()
+                except Exception as error:
+                    executor.fragment.failed |= not concerns_all(error)
+                    raise
                 executor.back_off.succeeded()
 
     def reading(self, log: str) -> list[Executor]:

@@ -4,6 +4,9 @@ An epoch's results come in by the same line of the journal as the query's progre
 got so far. They are delivered from here, in order, each again until the sink has taken it, and stay on disk until then. Results
 without a sink of their own stay for good, for `query.results()`.
 
+The sink is called by the thread of a `Courier`, everything else by the thread that runs epochs; what both touch changes in the
+journal's turn.
+
 An epoch with more results than may go out at once (`flush_rows`) is cut into pieces before it comes in. A piece is a delivery
 like any other, with a number of its own, so a sink keeps the same promise for it, and a crash between two pieces is one between
 two deliveries. One goes out in a turn of the loop. The instant up to which everything is out moves no further than to before the
@@ -13,6 +16,7 @@ once, piece by piece: a sink that can keep up is never more than one behind.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -30,6 +34,7 @@ from headgate.log.chunk import Chunk, count, span
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.runtime import flush
+from headgate.runtime.failures import said
 from headgate.sinks.memory import MemorySink
 from headgate.sinks.retry import BackOff
 from headgate.sinks.sink import Delivery, Sink
@@ -57,6 +62,10 @@ class Outbox:
         self.back_off = BackOff()
         self.trouble: Exception | None = None
         """Why the sink has not taken the first of those that wait."""
+        self.held = False
+        """Whether nothing more is to be delivered, because the query goes."""
+        self.calling = threading.Lock()
+        """Held while the sink is called."""
         self._compared = False
         self._out = 0
         """The last delivery that the sink took in this run; on a full disk the journal may not know of it yet."""
@@ -120,7 +129,7 @@ class Outbox:
 
         Of an epoch that is flushed, no more than so many pieces go, and then nothing more; None: all.
         """
-        while self.waiting and self.back_off.ready(clock.now_us()):
+        while self.waiting and not self.held and self.back_off.ready(clock.now_us()):
             piece = self._piece()
             if piece and pieces == 0:
                 return
@@ -130,11 +139,8 @@ class Outbox:
                     continue
                 if self.waiting[0].number > self._out:
                     self._check(self.waiting[0])
-                    self.sink.deliver(self.waiting[0])
-            except UserError as error:
-                if error.code == "sink-ahead":
-                    raise
-                self._failed(error, clock.now_us(), tell)
+                    with self.calling:
+                        self.sink.deliver(self.waiting[0])
             except Exception as error:  # whatever a sink's client raises
                 self._failed(error, clock.now_us(), tell)
             else:
@@ -157,8 +163,9 @@ class Outbox:
 
     def _piece(self) -> bool:
         """Whether what waits first is a piece to pause behind: more of its epoch comes, and no other large epoch after that."""
-        left = self.waiting[0].left
-        return left > 0 and not any(later.left for later in islice(self.waiting, left + 1, None))
+        with self.journal.turn:  # epochs go on putting more behind it
+            left = self.waiting[0].left
+            return left > 0 and not any(later.left for later in islice(self.waiting, left + 1, None))
 
     def more(self, now_us: int) -> bool:
         """Whether something waits that the sink may take in the next turn."""
@@ -172,15 +179,15 @@ class Outbox:
 
     def delivered(self, reached: Tick) -> Tick:
         """The instant up to which the sink has everything, of a query that has come so far."""
-        return self.waiting[0].after if self.waiting else reached
+        with self.journal.turn:
+            return self.waiting[0].after if self.waiting else reached
 
     def _failed(self, error: Exception, now_us: int, tell: Callable[[str], None]) -> None:
-        if self.trouble is None:
-            said = str(error).strip().splitlines() or [type(error).__name__]
+        if self.trouble is None or said(self.trouble) != said(error):
             if isinstance(error, UserError) and error.code == "torn-file":
                 tell(f'results of query "{self.query}" are not delivered until they are put back\n{error.render()}')
             else:
-                tell(f'the sink of query "{self.query}" takes no results, which wait and are tried again: {said[0]}')
+                tell(f'the sink of query "{self.query}" takes no results, which wait and are tried again: {said(error)}')
         self.trouble = error
         self.back_off.failed(now_us)
 
@@ -198,8 +205,8 @@ class Outbox:
             self._delivered(arrived)
 
     def _delivered(self, number: int) -> None:
-        done = {path for delivery in self.waiting if delivery.number <= number for path in delivery.files}
         with self.journal.together():
+            done = {path for delivery in self.waiting if delivery.number <= number for path in delivery.files}
             self.journal.record(self.subject, {"delivered": number})
             self.journal.record(*self.log.dropping([chunk for chunk in self.log.chunks if chunk.path in done]))
         for path in done:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
-
 from headgate.catalog import Catalog, Query, Tick, TimeDomain
 from headgate.delta.program import Kept
 from headgate.errors import UserError
@@ -19,7 +17,9 @@ from headgate.log.log import Log
 from headgate.plan.bounds import Growing
 from headgate.plan.explain import explained
 from headgate.plan.fragments import labels
+from headgate.runtime.courier import CLOSE_SECONDS, Courier
 from headgate.runtime.executor import RESTARTS, Executor, needed
+from headgate.runtime.failures import called
 from headgate.runtime.outbox import Outbox
 from headgate.runtime.session import let_go
 from headgate.runtime.trace import Traces
@@ -31,17 +31,22 @@ class RunningQuery:
 
     def __init__(
         self, definition: Query, executors: Sequence[Executor], outbox: Outbox, catalog: Catalog,
-        reason: Callable[[RunningQuery], Why],
+        reason: Callable[[RunningQuery], Why], wake: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         self.definition = definition
         self.executors = executors
         """Of its fragments, each behind those it reads; the last gives the answer."""
         self.outbox = outbox
+        self.courier = Courier(outbox, wake)
         streams = sorted(set(map(base, self.executor.fragment.part.streams)))
         self.traces = Traces(streams, [executor.fragment.stop for executor in executors], self.domain)
         self._catalog = catalog
         self._reason = reason
         self._listeners: list[Callable[[Sequence[Result]], None]] = []
+        self.trouble: UserError | None = None
+        """Why it stands still, if it does."""
+        self.complaints: list[UserError] = []
+        """Errors of listeners that were not told yet."""
 
     def __repr__(self) -> str:
         return f"RunningQuery({self.name}: {self.count} results, complete up to {self.complete})"
@@ -184,7 +189,7 @@ class RunningQuery:
         after, output = executor.fragment.after, executor.output
         try:
             pieces = self.outbox.pieces(files, executor.session) if output is None else []
-        except PySparkException as error:
+        except Exception as error:
             raise executor.failed(error, after, until) from error
         before = (output or self.outbox.log).rows
         kept: list[Chunk] = []
@@ -200,9 +205,17 @@ class RunningQuery:
         return rows
 
     def _tell(self, kept: list[Chunk]) -> None:
+        """The results are kept: what a listener makes of them cannot fail the query."""
         results = list(in_order([chunk.table() for chunk in kept])) if self._listeners else []
         for listener in self._listeners if results else ():
-            listener(results)
+            try:
+                called(
+                    listener, results, code="listener-failed",
+                    message=f'a function that listens to query "{self.name}" has failed',
+                    hint="The results are kept, and the query goes on.",
+                )  # fmt: skip
+            except UserError as error:
+                self.complaints.append(error)
 
     def tells_empty(self, executor: Executor) -> bool:
         """Whether an epoch without results is of use: the sink wants to know up to when there are none."""
@@ -218,9 +231,9 @@ class RunningQuery:
                 executor.output.compact()
         self.outbox.tidy()
 
-    def close(self) -> None:
+    def close(self, wait_s: float = CLOSE_SECONDS) -> None:
         """Let go of its sink and of its sessions."""
-        self.outbox.close()
+        self.courier.close(wait_s)
         for executor in self.executors:
             let_go(executor.session)
 

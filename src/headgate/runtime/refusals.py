@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from headgate.cql.functions import BUILT_IN
 from headgate.errors import Place, nearest
+from headgate.runtime.failures import condition, parameters
 
 LEFT_OUT = " \t\r\n`\"'()"
 """Characters in which Spark's way to write an expression differs from the user's."""
@@ -20,10 +20,11 @@ LEFT_OUT = " \t\r\n`\"'()"
 FROM_OUTSIDE = ("PythonUDF", "PythonUDAF", "ScalaUDF", "ScalaAggregator", "HiveSimpleUDF", "HiveGenericUDF", "HiveUDAFFunction")
 
 
-def place(error: PySparkException, text: str) -> Place:
+def place(error: Exception, text: str) -> Place:
     """The longest of the names and expressions Spark complains of that stands in the user's text; else the whole query."""
-    parameters = [str(value) for value in (error.getMessageParameters() or {}).values()]
-    found = [span for value in parameters for part in (value, value.split(".")[-1]) if (span := _found(part, text)) is not None]
+    named = parameters(error).values()
+    parts = [part for value in map(str, named) for part in (value, value.split(".")[-1])]
+    found = [span for part in parts if (span := _found(part, text)) is not None]
     if not found:
         return Place(text, 0, len(text))
     start, end = max(found, key=lambda span: span[1] - span[0])
@@ -45,20 +46,20 @@ def _within_word(text: str, start: int, end: int) -> bool:
     return before.isalnum() or before == "_" or behind.isalnum() or behind == "_"
 
 
-def hint(error: PySparkException) -> str:
-    parameters = {key: str(value) for key, value in (error.getMessageParameters() or {}).items()}
-    code = error.getCondition() or ""
+def hint(error: Exception) -> str:
+    named = {key: str(value) for key, value in parameters(error).items()}
+    code = condition(error)
     if code.startswith(("UNRESOLVED_ROUTINE", "UNRESOLVABLE_TABLE")):
-        name = parameters.get("routineName", parameters.get("name", "")).strip("`").split(".")[-1].strip("`")
+        name = named.get("routineName", named.get("name", "")).strip("`").split(".")[-1].strip("`")
         return nearest(name, BUILT_IN) or "engine.register_function makes a function in Python known."
-    if code.startswith("DATATYPE_MISMATCH") and parameters.get("filter"):
+    if code.startswith("DATATYPE_MISMATCH") and named.get("filter"):
         return "Compare it with something, such as <> 0."
     if code.startswith("DATATYPE_MISMATCH.CAST"):
         return "TRY_CAST gives null for a value that cannot be cast; between these types there is no cast at all."
     if code.startswith("DATATYPE_MISMATCH"):
         return "CAST(... AS ...) one of them."
     if code.startswith("WRONG_NUM_ARGS"):
-        return f"It takes {parameters.get('expectedNum', 'another number of')} arguments."
+        return f"It takes {named.get('expectedNum', 'another number of')} arguments."
     return ""
 
 

@@ -46,6 +46,11 @@ INTERRUPT = "spark.job.interruptOnCancel"
 """Whether the tasks of a job that is interrupted are, too; otherwise they keep their core until they look by themselves."""
 
 
+def debugging() -> bool:
+    """Whether what Spark and Java log is to be seen, with their stacks: by the environment, HEADGATE_DEBUG=1."""
+    return os.environ.get("HEADGATE_DEBUG", "") not in ("", "0")
+
+
 def java_version() -> int | None:
     """The major version of the Java that Spark would start; None if there is none."""
     home = os.environ.get("JAVA_HOME")
@@ -103,6 +108,7 @@ def started(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if _on_loopback(chosen):  # beyond it, workers must be able to call the driver back
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    log = "error" if debugging() else "off"
     quiet = resources.files("headgate.runtime").joinpath("log4j2.properties")
     ours = {
         "spark.ui.enabled": "false",
@@ -111,23 +117,24 @@ def started(
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": os.environ.get("HEADGATE_DRIVER_MEMORY", "2g"),
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.driver.extraJavaOptions": " ".join([f"-Dlog4j2.configurationFile={quiet}", "-XX:+UseParallelGC", *java]),
+        "spark.driver.extraJavaOptions": " ".join(
+            [f"-Dlog4j2.configurationFile={quiet}", f"-Dheadgate.log={log}", "-XX:+UseParallelGC", *java]
+        ),
     }
     builder = SparkSession.builder.master(chosen).appName("headgate")
     for key, value in {**ours, **connectors.settings(formats), **(settings or {})}.items():
         builder = builder.config(key, value)
-    traced = os.environ.get("HEADGATE_DEBUG") == "1"
     try:
         session = builder.getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError) as error:
-        if traced:
+        if debugging():
             raise
         said = [line.removeprefix(": ").strip() for line in str(error).splitlines() if line.strip()]
         raise UserError(
             "no-spark", "Spark could not be started", detail=" ".join(said[:2]),
             hint="headgate doctor checks what it needs; --debug shows all that Spark says.",
         ) from None  # fmt: skip
-    logging.getLogger("py4j").setLevel(logging.ERROR if traced else logging.CRITICAL)
+    logging.getLogger("py4j").setLevel(logging.ERROR if debugging() else logging.CRITICAL)
     warnings.filterwarnings("ignore", category=ResourceWarning, module="py4j")
     return session
 

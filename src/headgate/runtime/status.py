@@ -2,7 +2,8 @@
 
 {"at": "2026-01-31T12:00:00+00:00", "process": 4711,
  "queries": {"alerts": {"query": "alerts", "held_by": "pressure", ..., "text": "..."}},
- "traces": {"alerts": {"streams": ["pressure"], ...}}, "crc": "5f0d0a2e"}
+ "traces": {"alerts": {"streams": ["pressure"], ...}},
+ "troubles": {"streams": {}, "queries": {}, "sinks": {"alerts": "table cannot be written: ..."}}, "crc": "5f0d0a2e"}
 """
 
 from __future__ import annotations
@@ -25,12 +26,16 @@ FILE = "status.json"
 OLD_S = 10
 
 
-def write(directory: Path, reasons: Mapping[str, Why], traces: Mapping[str, Traces] | None = None) -> None:
+def write(
+    directory: Path, reasons: Mapping[str, Why], traces: Mapping[str, Traces] | None = None,
+    troubles: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:  # fmt: skip
     queries = {name: {**asdict(reason), "text": str(reason)} for name, reason in reasons.items()}
     traced = {name: one.to_json() for name, one in (traces or {}).items()}
     staged = directory / f".{FILE}.staged"
     at = datetime.now(UTC).isoformat()
-    staged.write_text(sealed({"at": at, "process": os.getpid(), "queries": queries, "traces": traced}))
+    said = {"at": at, "process": os.getpid(), "queries": queries, "traces": traced, "troubles": troubles or {}}
+    staged.write_text(sealed(said))
     staged.rename(directory / FILE)
 
 

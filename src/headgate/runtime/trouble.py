@@ -6,35 +6,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from headgate.errors import UserError
-
-PASSING = ("source-failed", "no-such-file", "no-such-column", "disk-failed")
-OF_ONE = ("query-failed", "epoch-hung", "torn-file")
+from headgate.runtime.failures import concerns_all
 
 
 class Trouble:
+    """Of the sources, or of the queries. What goes on unchanged from one turn to the next is told once."""
+
     def __init__(self) -> None:
-        self.told: str | None = None
-        self.well = False
-        """Whether things have worked before: what never did is a mistake and not a trouble."""
+        self.told: dict[str, UserError] = {}
 
     @contextmanager
-    def waited_out(self, tell: Callable[[str], None], goes_on: Callable[[], str] = lambda: "") -> Iterator[None]:
-        """Let an error be told and not raised, if it may pass and things have worked before, or if it is of one query alone.
-
-        `goes_on` says how things go on after one of a query; nothing if they do not.
-        """
+    def waited_out(self, tell: Callable[[str], None], goes_on: Callable[[UserError], str]) -> Iterator[None]:
+        """Let errors be told and not raised; `goes_on` says how things go on in spite of one, and nothing if they do not."""
         try:
             yield
         except UserError as error:
-            if error.code in OF_ONE and (how := goes_on()):
-                tell(f"{error.render()}\n{how}")
-                return
-            if error.code not in PASSING or not self.well:
+            ways = [goes_on(one) for one in error.each()]
+            if not all(ways):
                 raise
-            if self.told != error.message:
-                tell(f"{error.message}, and it is tried again. {error.detail}".rstrip())
-            self.told = error.message
+            found = {f"{one.render()}\n{how}": one for one, how in zip(error.each(), ways, strict=True)}
+            for text in found:
+                if text not in self.told:
+                    tell(text)
+            self.told = found
         else:
-            if self.told is not None:
-                tell(f"it goes on; this is over: {self.told}")
-            self.well, self.told = True, None
+            for past in self.told.values():
+                if concerns_all(past):
+                    tell(f"it goes on; this is over: {past.message}")
+            self.told = {}

@@ -19,7 +19,8 @@ import asyncio
 import contextlib
 import hmac
 import json
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,6 +56,9 @@ THREADS = 4
 SHOWN = 1_000
 """How long a text in an error may be: rows are quoted in some."""
 
+LARGE = 2**20
+"""Bodies beyond this are taken one after the other."""
+
 LONGEST = 2**63 - 1
 
 STATUS = {"late-tuple": 409, "sequence-gap": 409, "bad-content-type": 415, "body-too-large": 413, "body-too-slow": 408,
@@ -71,10 +75,17 @@ class Room:
     """How much the endpoint takes on at a time."""
 
     body_bytes: int = 2**24
+    held_bytes: int = 2**26
+    """How much all bodies together may have, those that are still coming and those that wait for their turn."""
+    reading: int = 64
+    """How many bodies may be coming. One more, and the one that has been coming longest is refused."""
     waiting: int = 64
-    """How many requests with rows may be under way; the memory they take is at most this times the size of a body."""
+    """How many requests whose body is there may wait for their turn."""
     body_seconds: float = 30.0
-    """How long the sending of a body may take."""
+    """How long the sending of a body may take at the most."""
+    pause_seconds: float = 5.0
+    bytes_a_second: int = 2**16
+    """A body may take `pause_seconds`, and a second more for so many bytes that have come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +103,23 @@ class Desk:
         self.engine = engine
         self.inlet_of = inlet_of
         self.turn = engine.turn
+        self.large = threading.Lock()
+        """Held for a large body: while it is taken, it needs several times its size."""
         self.stopping = False
 
-    def take(self, name: str, kind: str, body: bytes, numbered: Numbered | None) -> dict[str, Any]:
+    def take(self, name: str, kind: str, body: bytearray, numbered: Numbered | None) -> dict[str, Any]:
         """Push the rows of a body; they are durable when this returns."""
         inlet = self.inlet_of(name)
         if self.stopping:
             raise UserError("stopping", "the engine stops", hint="Send the rows again when it is back.")
-        found = rows(body, kind, inlet.stream, inlet.rows.schema)
+        with self.large if len(body) > LARGE else contextlib.nullcontext():
+            return self._take(name, inlet, kind, body, numbered)
+
+    def _take(self, name: str, inlet: Inlet, kind: str, body: bytearray, numbered: Numbered | None) -> dict[str, Any]:
+        shape = inlet.rows
+        found = shape.read(rows(body, kind, inlet.stream, shape.schema))
         with self.turn, inlet.together():
-            if self.inlet_of(name) is not inlet:
+            if self.inlet_of(name) is not inlet or inlet.rows is not shape:
                 raise UserError("stream-changed", f'stream "{name}" was made anew meanwhile', hint="Send the rows again.")
             known = inlet.position.get("producers", {})
             if numbered is not None and (again := _before(known, numbered)) is not None:
@@ -152,7 +170,9 @@ class Desk:
                 query.name: {"complete": _written(query.complete), "results": query.count, "epochs": query.epochs}
                 for query in engine.queries()
             }
-        return {"streams": streams, "relations": relations, "queries": queries}
+            troubles = {kind: known for kind, known in engine.troubles().items() if known}
+        said = {"streams": streams, "relations": relations, "queries": queries}
+        return {**said, "troubles": troubles} if troubles else said
 
 
 def _before(known: Mapping[str, Any], numbered: Numbered) -> dict[str, Any] | None:
@@ -197,18 +217,7 @@ def application(engine: Engine, inlet_of: Callable[[str], Inlet], token: str | N
     app = FastAPI(title="headgate", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.desk, app.state.pool = desk, pool
     app.add_middleware(Guard, desk=desk, token=token)
-    under_way = 0
-
-    @contextlib.contextmanager
-    def place() -> Iterator[None]:
-        nonlocal under_way
-        if under_way >= room.waiting:
-            raise UserError("busy", f"{under_way} requests wait already", hint="Send it again a little later.")
-        under_way += 1
-        try:
-            yield
-        finally:
-            under_way -= 1
+    bodies = Bodies(room)
 
     async def aside(work: Callable[..., T], *arguments: Any) -> T:
         """What writes to disk or waits for its turn must not hold up the others."""
@@ -216,18 +225,16 @@ def application(engine: Engine, inlet_of: Callable[[str], Inlet], token: str | N
 
     @app.post("/streams/{name}")
     async def take(name: str, request: Request) -> JSONResponse:
-        with place():
-            inlet_of(name)  # before the body is read
-            numbered, kind = _numbered(request.headers), _kind(request)
-            body = await _whole_body(request, room)
+        inlet_of(name)  # before the body is read
+        numbered, kind = _numbered(request.headers), _kind(request)
+        async with bodies.whole(request) as body:
             return JSONResponse(await aside(desk.take, name, kind, body, numbered))
 
     @app.post("/streams/{name}/heartbeat")
     async def promise(name: str, request: Request) -> JSONResponse:
-        with place():
-            if _kind(request) != "application/json":
-                raise UserError("bad-content-type", "a heartbeat is JSON", hint="Content-Type: application/json")
-            body = await _whole_body(request, room)
+        if _kind(request) != "application/json":
+            raise UserError("bad-content-type", "a heartbeat is JSON", hint="Content-Type: application/json")
+        async with bodies.whole(request) as body:
             try:
                 said = json.loads(body)
             except (ValueError, RecursionError):
@@ -272,24 +279,78 @@ def _kind(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def _whole_body(request: Request, room: Room) -> bytes:
-    """The body, refused as soon as it is known to be too large."""
-    too_large = UserError(
-        "body-too-large", f"the body has more than {room.body_bytes} bytes", hint="Send the rows in several requests."
-    )
-    said = request.headers.get("content-length", "0")
-    if not said.isdecimal() or int(said) > room.body_bytes:
-        raise too_large
-    body = bytearray()
-    try:
-        async with asyncio.timeout(room.body_seconds):
-            async for part in request.stream():
-                body += part
-                if len(body) > room.body_bytes:
-                    raise too_large
-    except TimeoutError:
-        raise UserError("body-too-slow", f"the body was not there after {room.body_seconds:g} s") from None
-    return bytes(body)
+class Bodies:
+    """The bodies that are coming or wait for their turn: so many, and no more than so large all together."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.held = 0
+        self.waiting = 0
+        self.coming: dict[asyncio.Timeout, bytearray] = {}
+        """What has come of those that are coming, the oldest first."""
+
+    @contextlib.asynccontextmanager
+    async def whole(self, request: Request) -> AsyncIterator[bytearray]:
+        """The body. There is a place for it when all of it is there, so that those who send slowly keep nobody out."""
+        body = bytearray()
+        try:
+            await self._read(request, body)
+            if self.waiting >= self.room.waiting:
+                raise UserError("busy", f"{self.waiting} requests wait already", hint="Send it again a little later.")
+            self.waiting += 1
+            try:
+                yield body
+            finally:
+                self.waiting -= 1
+        finally:
+            self.held -= len(body)
+
+    async def _read(self, request: Request, body: bytearray) -> None:
+        """Read the body, and refuse it as soon as it is known to be too large or too slow."""
+        room, began = self.room, asyncio.get_running_loop().time()
+        too_large = UserError(
+            "body-too-large", f"the body has more than {room.body_bytes} bytes", hint="Send the rows in several requests."
+        )
+        expected = request.headers.get("content-length", "0")
+        if not expected.isdecimal() or int(expected) > room.body_bytes:
+            raise too_large
+        limit = asyncio.timeout_at(self._deadline(began, 0))
+        if len(self.coming) >= room.reading:
+            self._refuse_oldest()
+        try:
+            async with limit:
+                self.coming[limit] = body
+                async for part in request.stream():
+                    if len(body) + len(part) > room.body_bytes:
+                        raise too_large
+                    body += part
+                    self.held += len(part)
+                    while self.held > room.held_bytes and self._refuse_oldest(limit):
+                        pass
+                    if self.held > room.held_bytes:
+                        raise UserError("busy", "too much is waiting already", hint="Send it again a little later.")
+                    limit.reschedule(self._deadline(began, len(body)))
+        except TimeoutError:
+            raise UserError(
+                "body-too-slow", "the body came too slowly",
+                detail=f"It was not there after {asyncio.get_running_loop().time() - began:.1f} s.",
+            ) from None  # fmt: skip
+        finally:
+            self.coming.pop(limit, None)
+
+    def _deadline(self, began: float, bytes_read: int) -> float:
+        room = self.room
+        return began + min(room.body_seconds, room.pause_seconds + bytes_read / room.bytes_a_second)
+
+    def _refuse_oldest(self, but: asyncio.Timeout | None = None) -> bool:
+        """What it had is given back at once. Whether there was one to refuse."""
+        oldest = next((limit for limit in self.coming if limit is not but), None)
+        if oldest is not None:
+            body = self.coming.pop(oldest)
+            self.held -= len(body)
+            body.clear()
+            oldest.reschedule(asyncio.get_running_loop().time())
+        return oldest is not None
 
 
 def _refusal(error: UserError, status: int | None = None) -> JSONResponse:
@@ -299,6 +360,14 @@ def _refusal(error: UserError, status: int | None = None) -> JSONResponse:
         said["place"] = error.where
     said |= {"detail": error.detail[:SHOWN], "hint": error.hint[:SHOWN]}
     return JSONResponse(said, status, HEADERS.get(status))
+
+
+def _host(headers: Headers) -> str | None:
+    """The name that was asked for; None if it is none."""
+    try:
+        return urlsplit(f"//{headers.get('host', '')}").hostname or ""
+    except ValueError:
+        return None
 
 
 class Guard:
@@ -320,7 +389,9 @@ class Guard:
             scheme, _, credentials = headers.get("authorization", "").partition(" ")
             if not hmac.compare_digest(f"{scheme.lower()} {credentials.strip()}".encode(), self.expected):
                 return UserError("no-token", "this endpoint wants a token", hint="Authorization: Bearer TOKEN")
-        elif not is_local(urlsplit(f"//{headers.get('host', '')}").hostname or ""):
+        elif (host := _host(headers)) is None:
+            return UserError("bad-host", "the header Host names no host")
+        elif not is_local(host):
             return UserError("foreign-host", "without a token the endpoint answers under local names only")
         if self.desk.stopping:
             return UserError("stopping", "the engine stops", hint="Send the rows again when it is back.")

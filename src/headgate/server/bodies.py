@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import base64
 import csv
-import io
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,10 @@ from headgate.errors import UserError, quoted
 SHOWN = 60
 """How many letters of a body an error quotes."""
 
+LINES_AT_ONCE = 10_000
+DECODER = json.JSONDecoder(parse_float=Decimal)
+BLANKS = re.compile(r"[ \t\n\r]*")
+
 
 class BadBody(UserError):
     """A body that is not what its content type says, with the line, the column and what stands there."""
@@ -43,8 +48,11 @@ class BadBody(UserError):
         self.where = {"line": line, "column": column, "near": near[:SHOWN]}
 
 
-def rows(body: bytes, kind: str, stream: Stream | Relation, schema: pa.Schema) -> list[Any]:
-    """The rows in a body of a content type, for `Engine.push`."""
+def rows(body: bytearray | bytes, kind: str, stream: Stream | Relation, schema: pa.Schema) -> Iterator[Any]:
+    """The rows in a body of a content type, for `Engine.push`, one by one: all at once would take many times its size.
+
+    What cannot be read is found on the way, so nothing may be taken before the last row.
+    """
     if kind not in READERS:
         raise UserError(
             "bad-content-type", f'rows cannot be read from a body of type "{kind}"',
@@ -59,57 +67,99 @@ def rows(body: bytes, kind: str, stream: Stream | Relation, schema: pa.Schema) -
     kinds = {name.lower(): schema.field(name).type for name in columns}
     found = READERS[kind](text, kinds)
     if stream.timestamp is None and not (isinstance(stream, Stream) and stream.stamped != "external"):
-        return [_beside(row, kinds, number, stream) for number, row in enumerate(found, 1)]
-    return [_typed(row, kinds) for row in found]
+        return (_beside(row, kinds, number, stream) for number, row in enumerate(found, 1))
+    return (_typed(row, kinds) for row in found)
 
 
 # notations
 
 
-def _json(text: str, kinds: dict[str, pa.DataType]) -> list[Any]:
-    found = _parsed(text, 1)
-    if not isinstance(found, list):
-        raise BadBody("the body is not a list of rows", 1, near=text, detail="One row alone stands in brackets too.")
-    return found
+def _json(text: str, kinds: dict[str, pa.DataType]) -> Iterator[Any]:
+    place = _next(text, 0)
+    if text[place : place + 1] != "[":
+        _parsed(text, 1)
+        raise BadBody("the body is not a list of rows", 1, near=text[:SHOWN], detail="One row alone stands in brackets too.")
+    place = _next(text, place + 1)
+    more = text[place : place + 1] != "]"
+    while more:
+        row, place = _decoded(text, place)
+        yield row
+        place = _next(text, place)
+        more = text[place : place + 1] == ","
+        if not more and text[place : place + 1] != "]":
+            raise _no_json(json.JSONDecodeError("Expecting ',' delimiter", text, place), text, 1)
+        place = _next(text, place + 1) if more else place
+    end = _next(text, place + 1)
+    if end != len(text):
+        raise _no_json(json.JSONDecodeError("Extra data", text, end), text, 1)
 
 
-def _lines(text: str, kinds: dict[str, pa.DataType]) -> list[Any]:
-    return [_parsed(line, number) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+def _lines(text: str, kinds: dict[str, pa.DataType]) -> Iterator[Any]:
+    return (_parsed(line, number) for number, line in enumerate(_cut(text), 1) if line.strip())
 
 
-def _parsed(text: str, line: int) -> Any:
+def _cut(text: str) -> Iterator[str]:
+    """The lines of a text, with their ends, one at a time."""
+    begin = 0
+    while begin < len(text):
+        end = text.find("\n", begin) + 1 or len(text)
+        yield text[begin:end]
+        begin = end
+
+
+def _next(text: str, place: int) -> int:
+    """Behind the blanks."""
+    found = BLANKS.match(text, place)
+    assert found is not None
+    return found.end()
+
+
+def _decoded(text: str, place: int, line: int = 1) -> tuple[Any, int]:
+    """The value that begins at a place, and where it ends."""
     try:
-        return json.loads(text, parse_float=Decimal)
+        return DECODER.raw_decode(text, place)
     except json.JSONDecodeError as error:
-        near = text[error.pos : error.pos + SHOWN]
-        raise BadBody(f"the body is not JSON: {error.msg}", line + error.lineno - 1, error.colno, near) from None
+        raise _no_json(error, text, line) from None
     except (ValueError, RecursionError) as error:
         raise BadBody("the body is not JSON that can be read", line, detail=str(error)[:SHOWN]) from None
 
 
-def _csv(text: str, kinds: dict[str, pa.DataType]) -> list[Any]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    lines: list[list[str]] = []
+def _parsed(text: str, line: int) -> Any:
+    found, end = _decoded(text, _next(text, 0), line)
+    if (place := _next(text, end)) != len(text):
+        raise _no_json(json.JSONDecodeError("Extra data", text, place), text, line)
+    return found
+
+
+def _no_json(error: json.JSONDecodeError, text: str, line: int) -> BadBody:
+    near = text[error.pos : error.pos + SHOWN].rstrip("\n")
+    return BadBody(f"the body is not JSON: {error.msg}", line + error.lineno - 1, error.colno, near)
+
+
+def _csv(text: str, kinds: dict[str, pa.DataType]) -> Iterator[Any]:
+    reader = csv.reader(_cut(text), strict=True)
     try:
         header = next(reader, [])
         if len({name.lower() for name in header}) < len(header) or not header:
             raise BadBody("the first line does not name the columns, each once", 1, near=text.partition("\n")[0])
-        for line in reader:
-            if len(line) not in (0, len(header)):
-                detail = f"It has {len(line)}."
-                raise BadBody(f"a line does not have {len(header)} values", reader.line_num, near=",".join(line), detail=detail)
-            lines += [line] if line else []
+        nested = [name for name in header if pa.types.is_nested(kinds.get(name.lower(), pa.string()))]
+        if nested:
+            raise BadBody(f"values of {quoted(nested)} have no notation in CSV", 1, detail="JSON has one.")
+        while lines := [_fitting(line, len(header), reader.line_num) for line in islice(reader, LINES_AT_ONCE)]:
+            columns = [
+                _cast(texts, kinds.get(name.lower(), pa.string()))
+                for name, texts in zip(header, zip(*filter(None, lines), strict=True), strict=False)
+            ]
+            yield from (dict(zip(header, values, strict=True)) for values in zip(*columns, strict=True))
     except csv.Error as error:
         raise BadBody(f"the body is not CSV: {error}", reader.line_num) from None
-    nested = [name for name in header if pa.types.is_nested(kinds.get(name.lower(), pa.string()))]
-    if nested:
-        raise BadBody(f"values of {quoted(nested)} have no notation in CSV", 1, detail="JSON has one.")
-    if not lines:
-        return []
-    columns = [
-        _cast(texts, kinds.get(name.lower(), pa.string())) for name, texts in zip(header, zip(*lines, strict=True), strict=True)
-    ]
-    return [dict(zip(header, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _fitting(line: list[str], width: int, number: int) -> list[str]:
+    if len(line) not in (0, width):
+        detail = f"It has {len(line)}."
+        raise BadBody(f"a line does not have {width} values", number, near=",".join(line), detail=detail)
+    return line
 
 
 def _cast(texts: Sequence[str], kind: pa.DataType) -> list[Any]:
@@ -123,7 +173,7 @@ def _cast(texts: Sequence[str], kind: pa.DataType) -> list[Any]:
         return given if len(given) == 1 else [value for text in texts for value in _cast([text], kind)]
 
 
-READERS: dict[str, Callable[[str, dict[str, pa.DataType]], list[Any]]] = {
+READERS: dict[str, Callable[[str, dict[str, pa.DataType]], Iterator[Any]]] = {
     "application/json": _json,
     "application/x-ndjson": _lines,
     "text/csv": _csv,

@@ -25,6 +25,8 @@ class Listener:
     def __init__(self, app: Any, bound: socket.socket) -> None:
         import uvicorn
 
+        from headgate.server.connection import guarded
+
         host, port = bound.getsockname()[:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self._app = app
@@ -32,6 +34,7 @@ class Listener:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
+                http=guarded(),
                 lifespan="off",
                 log_config=None,
                 access_log=False,

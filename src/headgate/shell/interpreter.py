@@ -62,6 +62,8 @@ class Interpreter:
         arrived, epochs = 0, []
         with self.complaining(self.told):
             arrived = self.engine.poll()
+        for note in self.engine.notes():
+            self.complain(note.render())
         with self.complaining(self.told):
             epochs = self.engine.step()
         return arrived > 0 or len(epochs) > 0

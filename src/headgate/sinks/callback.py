@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog import Connector
 from headgate.cql import into
 from headgate.errors import UserError
+from headgate.runtime.failures import called, sentence
 from headgate.runtime.session import let_go, own
 from headgate.sinks import shape
 from headgate.sinks.sink import Delivery
@@ -39,7 +40,8 @@ class CallbackSink:
 
     def deliver(self, delivery: Delivery) -> None:
         files, _ = shape.write_parts(self.session, delivery, self.connector, self.staging, "parquet")
-        self.function(delivery, _batches(files))
+        name = self.connector.options["function"]
+        called(self.function, delivery, _batches(files), code="sink-failed", message=f'function "{name}" has failed')
 
     def delivered(self) -> int | None:
         return None
@@ -53,9 +55,9 @@ def named(function: str) -> Callable[[Delivery, Iterator[pa.RecordBatch]], Any]:
     module, _, name = function.partition(":")
     try:
         found = reduce(getattr, name.split("."), importlib.import_module(module))
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # a module may raise anything while it is imported
         raise UserError(
-            "no-such-function", f'function "{function}" cannot be found', detail=f"{error}.",
+            "no-such-function", f'function "{function}" cannot be found', detail=sentence(error),
             hint="Its module must be one that Python can import from where the engine runs.",
         ) from error  # fmt: skip
     if not callable(found):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.errors import UserError
@@ -17,8 +15,8 @@ def check_connected(session: SparkSession, connector: str) -> None:
     """Ask for a table that is not there: Spark looks for the connector first."""
     try:
         session.read.format(connector).load("/no such table")
-    except (PySparkException, Py4JJavaError) as error:
-        if any(condition in str(error) for condition in MISSING):
+    except Exception as error:
+        if any(missing in str(error) for missing in MISSING):
             package = next(iter(connectors.packages(connector)), "")
             raise UserError(
                 "no-connector", f"Spark's session has no connector for {connector}",

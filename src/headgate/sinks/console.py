@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,10 @@ SHOWN = 50
 """How many results of one epoch are printed; the rest is counted."""
 
 
+PRINTING = Lock()
+"""Held for a delivery, so that those of several queries stand one after the other."""
+
+
 class ConsoleSink:
     wants_empty = False
 
@@ -27,12 +32,13 @@ class ConsoleSink:
     def deliver(self, delivery: Delivery) -> None:
         if not delivery.rows:
             return
-        for result in results(first(delivery.files, SHOWN)):
-            self.console.print(f"{delivery.query} {result}", markup=False)
-        if delivery.rows > SHOWN:
-            self.console.print(f"{delivery.query} ... and {delivery.rows - SHOWN} more", markup=False)
-        if delivery.complete is not None:
-            self.console.print(f"{delivery.query} complete up to {delivery.complete}", markup=False)
+        with PRINTING:
+            for result in results(first(delivery.files, SHOWN)):
+                self.console.print(f"{delivery.query} {result}", markup=False)
+            if delivery.rows > SHOWN:
+                self.console.print(f"{delivery.query} ... and {delivery.rows - SHOWN} more", markup=False)
+            if delivery.complete is not None:
+                self.console.print(f"{delivery.query} complete up to {delivery.complete}", markup=False)
 
     def delivered(self) -> int | None:
         return None

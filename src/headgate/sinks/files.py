@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -30,7 +31,9 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog import Connector
 from headgate.cql import into
+from headgate.errors import UserError
 from headgate.log.checksum import DAMAGED, of_file, sealed, synced, torn, unsealed
+from headgate.runtime.failures import sentence
 from headgate.runtime.session import let_go, own
 from headgate.runtime.staging import address
 from headgate.sinks import shape
@@ -130,11 +133,24 @@ class FileSink:
         passed = into.FILES[connector.format]
         self.options = {name: value for name, value in connector.options.items() if name in passed}
         self.writer = identity(directory)
-        self._claim()
         self._last: dict[str, Any] | None = None
         self._singles: list[int] = []
         self._swept = False
-        self._recall()
+        with self._writable():
+            self._claim()
+            self._recall()
+
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
+        """What the file system refuses, or somebody has spoiled, is an error of this sink."""
+        try:
+            yield
+        except (OSError, ValueError, KeyError) as error:
+            cause = f"{error.strerror}." if isinstance(error, OSError) and error.strerror else sentence(error)
+            raise UserError(
+                "sink-failed", f'folder "{self.connector.options["path"]}" cannot be written', detail=cause,
+                hint="'path' is a folder that the engine may write to, or one that it can make.",
+            ) from error  # fmt: skip
 
     def _claim(self) -> None:
         """Put our name on the folder, unless another's is on it who has put something there."""
@@ -180,6 +196,10 @@ class FileSink:
     def deliver(self, delivery: Delivery) -> None:
         if self._last and delivery.number <= self._last["number"]:
             return
+        with self._writable():
+            self._deliver(delivery)
+
+    def _deliver(self, delivery: Delivery) -> None:
         self._check_claim()
         self._sweep()
         if self.mode != "current":

@@ -19,13 +19,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog import Connector
 from headgate.cql import into
 from headgate.errors import UserError
+from headgate.runtime.failures import said, sentence
 from headgate.runtime.session import own
 from headgate.sinks import shape
 from headgate.sinks.connected import check_classic
@@ -91,14 +90,14 @@ class JdbcSink:
             return
         try:
             self._deliver(delivery)
-        except (Py4JJavaError, PySparkException) as error:
+        except Exception as error:
             self._last = None  # the answer may have been lost, and not the transaction: it is asked for before the next attempt
             raise self.database.translated(error, self.target) from error
         self._last = delivery.number
 
     def close(self) -> None:
         """Take the staging table away. A database that is down keeps it until the next start."""
-        with suppress(UserError, Py4JJavaError), self.database.transaction() as run:
+        with suppress(Exception), self.database.transaction() as run:
             if run.exists(self.stage):
                 run(f"DROP TABLE {self.stage}")
 
@@ -115,7 +114,7 @@ class JdbcSink:
                 self._last = self._claimed(run)
                 for table in run.tables(self.staged):
                     run(f"DROP TABLE {self.stage.rpartition('.')[0]}{'.' if '.' in self.stage else ''}{table}")
-        except (Py4JJavaError, PySparkException) as error:
+        except Exception as error:
             raise self.database.translated(error, self.target) from error
 
     def _claimed(self, run: Transaction) -> int:
@@ -246,7 +245,7 @@ class Database:
             self.settings = self.packages.execution.datasources.jdbc.JdbcOptionsInWrite(given)
             self.dialect = self.packages.jdbc.JdbcDialects.get(url)
             self.connections = self.dialect.createConnectionFactory(self.settings)
-        except Py4JJavaError as error:
+        except Exception as error:
             raise self.translated(error, connector.options["dbtable"]) from error
 
     @contextmanager
@@ -258,11 +257,11 @@ class Database:
             yield Transaction(self, connection)
             connection.commit()
         except BaseException:
-            with suppress(Py4JJavaError):
+            with suppress(Exception):
                 connection.rollback()
             raise
         finally:
-            with suppress(Py4JJavaError):
+            with suppress(Exception):
                 connection.close()
 
     def types(self, frame: DataFrame) -> str:
@@ -271,15 +270,18 @@ class Database:
         return ", ".join([*given, *(["_change VARCHAR(1)"] if "_change" in frame.columns else [])])
 
     def translated(self, error: Exception, target: str) -> UserError:
-        thrown = getattr(error, "java_exception", None)
-        said = str(thrown.toString() if thrown is not None else error).strip().splitlines()[0]
-        if "ClassNotFoundException" in said or "No suitable driver" in said or "did not find registered driver" in said:
+        if isinstance(error, UserError):
+            return error
+        cause = said(error)
+        if any(
+            missing in cause for missing in ("ClassNotFoundException", "No suitable driver", "did not find registered driver")
+        ):
             return UserError(
                 "no-connector", f'Spark\'s session has no driver for "{self.url.partition("?")[0]}"',
                 hint="Start Spark with the package of the driver, such as org.postgresql:postgresql, and name its class by "
                 "'driver' if it is not a common one.",
             )  # fmt: skip
-        return UserError("sink-failed", f'table "{target}" cannot be written', detail=said)
+        return UserError("sink-failed", f'table "{target}" cannot be written', detail=sentence(error))
 
 
 class Transaction:

@@ -24,15 +24,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows it by
 
 from headgate.catalog import Connector
 from headgate.cql import into
-from headgate.errors import UserError
 from headgate.log.checksum import sealed, unsealed
+from headgate.runtime.failures import failure
 from headgate.runtime.session import own
 from headgate.sinks import shape
 from headgate.sinks.connected import check_classic, check_connected
@@ -80,14 +78,14 @@ class KafkaSink:
             else:
                 settle(self.mark, sealed({"number": delivery.number, "ends": ends}))
             self._send(records, delivery.rows)
-        except (Py4JJavaError, PySparkException) as error:
+        except Exception as error:
             self.close()
-            raise self._translated(error) from error
+            raise failure(error, "sink-failed", f'topic "{self.topic}" cannot be written') from error
 
     def close(self) -> None:
         consumer, self._ends_consumer = self._ends_consumer, None
         if consumer is not None:
-            with suppress(Py4JJavaError):
+            with suppress(Exception):
                 consumer.close()
 
     def _begun(self) -> dict[str, Any] | None:
@@ -159,8 +157,3 @@ class KafkaSink:
         wanted = [column for column in cut.columns if column in ("key", "value", "headers")]
         sorted_records = cut.sortWithinPartitions(*by).select(*wanted)
         sorted_records.write.format("kafka").options(**self.options, topic=self.topic, includeHeaders="true").save()
-
-    def _translated(self, error: Exception) -> UserError:
-        thrown = getattr(error, "java_exception", None)
-        said = str(thrown.toString() if thrown is not None else error).strip().splitlines()[0]
-        return UserError("sink-failed", f'topic "{self.topic}" cannot be written', detail=said)

@@ -1,4 +1,4 @@
-"""Back-off: when a sink that failed is tried again. It neither sleeps nor reads a clock; whoever delivers asks `ready`."""
+"""Back-off: when a sink, a source or a query that failed is tried again. It neither sleeps nor reads a clock."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from http.client import HTTPException
 from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
@@ -27,6 +28,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog import Connector
 from headgate.cql import into
 from headgate.errors import UserError
+from headgate.runtime.failures import failure
 from headgate.runtime.session import let_go, own
 from headgate.sinks import shape
 from headgate.sinks.sink import Delivery
@@ -35,6 +37,7 @@ from headgate.sinks.writer import identity
 ROWS = 1_000
 BATCH_BYTES = 1_000_000
 TIMEOUT_SECONDS = 10
+SHOWN = 200
 
 
 class WebhookSink:
@@ -80,9 +83,12 @@ class WebhookSink:
             with build_opener(_NoRedirects).open(Request(url, body, headers), timeout=self.timeout_seconds):
                 pass
         except HTTPError as error:
-            raise UserError("sink-refused", f'"{url}" answered {error.code} {error.reason}') from error
-        except (URLError, OSError) as error:
-            raise UserError("sink-unreachable", f'"{url}" cannot be reached', detail=str(error)) from error
+            raise UserError("sink-refused", f'"{url}" answered {error.code} {error.reason}', detail=_beginning(error)) from error
+        except (URLError, HTTPException, OSError, ValueError) as error:
+            cause = error.reason if isinstance(error, URLError) and isinstance(error.reason, OSError) else error
+            if isinstance(cause, TimeoutError):
+                raise UserError("sink-unreachable", f'"{url}" has not answered within {self.timeout_seconds} s') from error
+            raise failure(cause, "sink-unreachable", f'"{url}" cannot be reached') from error
         self.accepted = (delivery.number, part + 1)
 
     def delivered(self) -> int | None:
@@ -90,6 +96,15 @@ class WebhookSink:
 
     def close(self) -> None:
         let_go(self.session)
+
+
+def _beginning(answer: HTTPError) -> str:
+    """The first line of what was answered: it may say why."""
+    try:
+        lines = answer.read(SHOWN).decode(errors="replace").strip().splitlines()
+    except (HTTPException, OSError, ValueError):
+        return ""
+    return lines[0] if lines else ""
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -3,28 +3,33 @@
 Files that have not been read yet become chunks of the stream's log in one Spark job, which also gives each row its verdict. Their
 order of arrival is that of the files' names, and within a file that of its rows. Files count as read when their rows are in the
 log: what fails before can be tried again.
+
+If a job fails by the fault of a file, halves of the files are tried, down to the one whose fault it is. A stream sets a file that
+cannot be read aside: it is named, kept as a dead letter, and tried again when it has changed and after a restart. A relation
+without some of its rows would be wrong, so it waits until the file is mended or taken away. A file without a declared column
+stays unread and is an error that names it; the others are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from typing import Any
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.catalog import Connector
+from headgate.catalog import Connector, Relation
 from headgate.cql.readers import no_such_path
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
+from headgate.runtime.failures import condition, failure, said, sentence
 from headgate.runtime.session import own
+from headgate.sinks.retry import BackOff
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import staged, staging
 from headgate.sources.payload import CORRUPT, ROW, literal
-from headgate.sources.reading import FileReader
+from headgate.sources.reading import LOCAL, FileReader, pattern
 
 FILES_A_JOB = 1_000
 FEW_FILES = 8
@@ -33,8 +38,8 @@ FEW_FILES = 8
 PIECE_BYTES = 2**20
 """No file is cut into pieces smaller than this, so that where a piece begins tells its number apart from all others'."""
 
-OF_A_FILE = ("source-failed", "no-such-column")
-"""What one file can cause without the others."""
+NO_SCHEMA = ("UNABLE_TO_INFER_SCHEMA", "PARQUET_TYPE_NOT_SUPPORTED", "PARQUET_TYPE_ILLEGAL", "PARQUET_TYPE_NOT_RECOGNIZED")
+"""How Spark says that a file holds nothing that it could read."""
 
 
 class FileSource:
@@ -50,6 +55,13 @@ class FileSource:
         """The files that have been read and are still there."""
         self.read_before = 0
         """How many files have been read, all in all."""
+        self.aside: dict[str, str] = {}
+        """Files that cannot be read, each with its size and date."""
+        self.unfit: list[UserError] = []
+        """Why files of this poll stay unread: a declared column is not there."""
+        self.notes: list[UserError] = []
+        self._look_again = BackOff()
+        self._begun = False
         self.looked_us: int | None = None
         """When the folder was last looked at, if all that was there has been read."""
         self.subject = f"files {inlet.folder}"
@@ -61,27 +73,30 @@ class FileSource:
             )  # fmt: skip
 
     def apply(self, what: dict[str, Any]) -> None:
-        """Files that were read, and files that have been taken away: one of the same name would be a new one."""
-        self.seen = (self.seen | set(what.get("read", ()))) - set(what.get("gone", ()))
+        """Files that were read, or set aside, or taken away: one of the same name would be a new one."""
+        read, gone = set(what.get("read", ())), set(what.get("gone", ()))
+        self.seen = (self.seen | read) - gone
+        known = {**self.aside, **what.get("aside", {})}
+        self.aside = {file: stamp for file, stamp in known.items() if file not in read | gone}
         self.read_before = what["before"]
 
     def state(self) -> dict[str, Any]:
-        return {"read": sorted(self.seen), "before": self.read_before}
+        return {"read": sorted(self.seen), "before": self.read_before, "aside": dict(self.aside)}
 
     def poll(self, clock: Clock) -> int:
         """Read the files that are new; returns how many tuples went to the log."""
         began_us, self.looked_us = clock.now_us(), None
         there = self.listed()
-        gone = sorted(self.seen.difference(there))
+        gone = sorted((self.seen | self.aside.keys()).difference(there))
         if gone and there:  # a folder that is empty all at once is more likely not mounted
             self.inlet.journal.record(self.subject, {"gone": gone, "before": self.read_before})
-        new = sorted((file for file in there if file not in self.seen), key=unquote)
-        taken, failed = 0, None
+        left = self.aside.keys() - self.changed(clock)
+        new = sorted((file for file in there if file not in self.seen and file not in left), key=unquote)
+        taken, self.unfit = 0, []
         for first in range(0, len(new), FILES_A_JOB):
-            rows, error = self.ingest_each(new[first : first + FILES_A_JOB], clock)
-            taken, failed = taken + rows, failed or error
-        if failed is not None:
-            raise failed
+            taken += self.ingest(new[first : first + FILES_A_JOB], clock)
+        if self.unfit:
+            raise self.unfit[0]
         self.looked_us = began_us
         return taken
 
@@ -99,48 +114,55 @@ class FileSource:
     def stop(self) -> None:
         """Nothing is held between polls."""
 
+    def check(self) -> None:
+        """Refuse a path that is no pattern. That nothing is there is another matter: it may come."""
+        if not re.search(r"[{\[]", self.path):
+            return
+        try:
+            self.listed()
+        except UserError as error:
+            if error.code != "no-such-file":
+                raise
+
     def listed(self) -> list[str]:
         try:
             return self.reader.listed(self.path)
-        except AnalysisException as error:
-            if error.getCondition() == "PATH_NOT_FOUND":
-                raise no_such_path(self.path, self.inlet.stream.name) from None
-            raise self.refused(error) from None
-        except (PySparkException, Py4JError) as error:
-            raise self.refused(error) from None
+        except Exception as error:
+            stream = self.inlet.stream.name
+            if condition(error) == "PATH_NOT_FOUND":
+                raise no_such_path(self.path, stream) from None
+            if "Illegal file pattern" in said(error):
+                raise UserError(
+                    "bad-path", f'path "{self.path}" of stream "{stream}" is no pattern of files', detail=sentence(error),
+                    hint="In a path, { } [ ] * ? are a pattern; a backslash before one takes it as it is.",
+                ) from None  # fmt: skip
+            raise self.refused(error) from error
 
-    def refused(self, error: Exception, files: Sequence[str] = ()) -> UserError:
-        stream, said = self.inlet.stream.name, str(error).splitlines()[0]
-        if len(files) == 1:
-            return UserError(
-                "source-failed", f'file "{unquote(files[0])}" of stream "{stream}" cannot be read', detail=said,
-                hint="Mend it or take it away; the others are read.",
-            )  # fmt: skip
-        return UserError("source-failed", f'Spark cannot read the files of stream "{stream}"', detail=said)
-
-    def ingest_each(self, files: list[str], clock: Clock) -> tuple[int, UserError | None]:
-        """Read files together, or, if one of them cannot be read, each by itself: it holds up no other."""
-        try:
-            return self.ingest(files, clock), None
-        except UserError as error:
-            if error.code not in OF_A_FILE or len(files) == 1:
-                return 0, error
-        taken, failed = 0, None
-        for file in files:
-            rows, problem = self.ingest_each([file], clock)
-            taken, failed = taken + rows, failed or problem
-        return taken, failed
+    def refused(self, error: Exception) -> UserError:
+        return failure(error, "source-failed", f'Spark cannot read the files of stream "{self.inlet.stream.name}"')
 
     def ingest(self, files: list[str], clock: Clock) -> int:
-        ranks = {file: self.read_before + position for position, file in enumerate(files)}
+        """Take files in one job; if one of them cannot be read, in several. How many of their rows are tuples."""
         try:
-            with staging(self.inlet) as folder, self.inlet.together():
-                rows = self.in_order(self.reader.rows([unquote(file) for file in files]), ranks)
-                taken = staged(self.session, self.inlet, rows, folder, clock).take(clock)
-                read = {"read": files, "before": self.read_before + len(files)}
-                self.inlet.journal.record(self.subject, read)
-        except (PySparkException, Py4JError) as error:
-            raise self.refused(error, files) from None
+            return self.take(files, clock)
+        except Exception as error:
+            if not of_a_file(error):
+                raise self.refused(error) from error
+            if len(files) > 1:
+                half = len(files) // 2
+                return self.ingest(files[:half], clock) + self.ingest(files[half:], clock)
+            if isinstance(error, UserError):
+                self.unfit.append(error)
+            else:
+                self.set_aside(files[0], error, clock)
+            return 0
+
+    def take(self, files: list[str], clock: Clock) -> int:
+        ranks = {file: self.read_before + position for position, file in enumerate(files)}
+        with staging(self.inlet) as folder, self.inlet.together():
+            rows = self.in_order(self.reader.rows([unquote(file) for file in files]), ranks)
+            taken = staged(self.session, self.inlet, rows, folder, clock).take(clock)
+            self.inlet.journal.record(self.subject, {"read": files, "before": self.read_before + len(files)})
         return taken
 
     def unread(self) -> DataFrame:
@@ -149,6 +171,53 @@ class FileSource:
         ranks = {file: self.read_before + position for position, file in enumerate(files)}
         self.apply({"read": files, "before": self.read_before + len(files)})
         return self.in_order(self.reader.rows([unquote(file) for file in files]), ranks)
+
+    # files that cannot be read
+
+    def set_aside(self, file: str, error: Exception, clock: Clock) -> None:
+        """Go on without a file until it has changed. It is named, and kept as a dead letter; a relation waits for it instead."""
+        named, stream = unquote(file).removeprefix("file:"), self.inlet.stream
+        if isinstance(stream, Relation):
+            raise UserError(
+                "source-failed", f'file "{named}" of relation "{stream.name}" cannot be read', detail=sentence(error),
+                hint="Mend it or take it away: the relation would be wrong without its rows.",
+            )  # fmt: skip
+        with self.inlet.together():
+            if file not in self.aside:
+                self.inlet.unreadable(f"{named}: {said(error)}", clock)
+            what = {"aside": {file: self.stamps([file]).get(file, "")}, "before": self.read_before}
+            self.inlet.journal.record(self.subject, what)
+        note = UserError(
+            "file-set-aside", f'file "{named}" of stream "{stream.name}" cannot be read and is set aside',
+            detail=sentence(error), hint="It is read as soon as it has changed.",
+        )  # fmt: skip
+        self.notes.append(note)
+
+    def changed(self, clock: Clock) -> set[str]:
+        """Of the files that were set aside, those that have another size or date now; it is looked from time to time.
+
+        After a restart all are tried once more: it may have been the storage that was damaged.
+        """
+        if not self._begun:
+            self._begun = True
+            return set(self.aside)
+        if not self.aside or not self._look_again.ready(clock.now_us()):
+            return set()
+        self._look_again.failed(clock.now_us())
+        now = self.stamps(list(self.aside))
+        found = {file for file, stamp in self.aside.items() if now.get(file, stamp) != stamp}
+        if found:
+            self._look_again.succeeded()
+        return found
+
+    def stamps(self, files: list[str]) -> dict[str, str]:
+        """The sizes and dates of files, on whatever storage they are; nothing is read of them."""
+        try:
+            found = self.session.read.format("binaryFile").load([pattern(unquote(file)) for file in files])
+            rows = found.selectExpr("path", "CONCAT(length, ' ', modificationTime)").collect()
+        except Exception:  # one is being taken away: the next look will tell
+            return {}
+        return {re.sub(LOCAL, "file:/", path): stamp for path, stamp in rows}
 
     def in_order(self, rows: DataFrame, ranks: dict[str, int]) -> DataFrame:
         """The rows with their order of arrival: which file, which piece of it, which row of the piece, in 20, 15 and 28 bits."""
@@ -164,3 +233,12 @@ class FileSource:
             ranked = located.join(order.hint("broadcast"), located["_file"] == order["_name"], "left")
             rank = f"COALESCE(_rank, {unlisted})"
         return ranked.selectExpr(*columns, f"SHIFTLEFT({rank} & {2**20 - 1}L, 43) | _within AS _s")
+
+
+def of_a_file(error: Exception) -> bool:
+    """Whether a single file is to blame, and is still there."""
+    if isinstance(error, UserError):
+        return error.code == "no-such-column"
+    known_as = condition(error)
+    missing = known_as == "FAILED_READ_FILE.FILE_NOT_EXIST"
+    return known_as in NO_SCHEMA or (known_as.startswith("FAILED_READ_FILE") and not missing)

@@ -36,7 +36,7 @@ from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.future import KNOWN
 from headgate.log.journal import Journal
 from headgate.log.log import Log
-from headgate.sources.rows import Rows, Unread
+from headgate.sources.rows import Read, Rows, Unread
 from headgate.sources.rows import ticks as ticks
 from headgate.sources.verdict import (
     FAR_FUTURE,
@@ -274,7 +274,7 @@ class Inlet:
         """Take rows from memory; returns how many went to the log."""
         return self.pushed(rows, clock)[TUPLE]
 
-    def pushed(self, rows: Iterable[Any], clock: Clock) -> Counter[str]:
+    def pushed(self, rows: Iterable[Any] | Read, clock: Clock) -> Counter[str]:
         """Take rows from memory; how many there were of each verdict."""
         with self.together():
             return self.take_table(*self.rows.table(rows, self.arrivals), clock)
@@ -297,9 +297,17 @@ class Inlet:
             self.refuse(letters)
             self.bury(pa.concat_tables([letters, self._malformed(unread, limits)]))
             self.log.append(table.filter(pa.array(found == TUPLE)).select(self.rows.schema.names).cast(self.rows.schema))
-            counts = Counter(found.tolist()) + Counter(malformed=len(unread))
+            counts = Counter({str(kind): int(rows) for kind, rows in zip(*np.unique(found, return_counts=True), strict=True)})
+            counts += Counter(malformed=len(unread))
             self.took(counts, self._batch(table, found), table.num_rows + len(unread), clock)
         return counts
+
+    def unreadable(self, text: str, clock: Clock) -> None:
+        """Something that holds rows cannot be read at all: it is kept as one dead letter with this text."""
+        with self.together():
+            self.bury(self._malformed([(self.arrivals, text)], self.limits(clock)))
+            nothing = self.rows.schema.empty_table()
+            self.took({"malformed": 1}, self._batch(nothing, np.array([], str)), 1, clock)
 
     def _letters(self, table: pa.Table, found: Verdicts, limits: Limits) -> pa.Table:
         """The rows that are neither tuples nor heartbeats, as dead letters."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.catalog import Relation, Stream, Tick, TimeDomain
 from headgate.errors import UserError, quoted
@@ -23,6 +26,9 @@ Signed: TypeAlias = tuple[Any, Mapping[str, Any], int]
 Unread: TypeAlias = list[tuple[int, str]]
 """Rows that could not be read: their places in the order of arrival, and what they were."""
 
+ROWS_AT_ONCE = 10_000
+"""So many rows are Python objects at a time."""
+
 WRONG_TYPE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError, TypeError, OverflowError)
 
 PUT_IN = ("+", "1", "i", "+i", "insert", "u", "+u", "update", "upsert", "c", "r")
@@ -31,18 +37,44 @@ SIGNS = dict.fromkeys(PUT_IN, 1) | dict.fromkeys(TAKEN_OUT, -1)
 """How the change column of a relation may say that a row is put in or taken out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Rows as a table, and those that are none, numbered from 0 on."""
+
+    table: pa.Table
+    unread: Unread
+
+    def numbered(self, first: int) -> tuple[pa.Table, Unread]:
+        place = self.table.schema.get_field_index("_s")
+        shifted = pc.add(self.table["_s"], pa.scalar(first, pa.int64()))
+        return self.table.set_column(place, self.table.schema.field(place), shifted), [
+            (first + at, text) for at, text in self.unread
+        ]
+
+
 class Rows:
     def __init__(self, stream: Stream | Relation, schema: pa.Schema) -> None:
         self.stream = stream
         self.schema = schema
 
-    def table(self, rows: Iterable[Any], first: int) -> tuple[pa.Table, Unread]:
+    def table(self, rows: Iterable[Any] | Read, first: int) -> tuple[pa.Table, Unread]:
         """The rows as a table, the first of them being number `first` in the order of arrival; and those that are none."""
-        signed = [self._signed(row) for row in rows]
-        try:
-            return self._converted(signed, first), []
-        except WRONG_TYPE:
-            return self._one_by_one(signed, first)
+        if isinstance(rows, Read):
+            return rows.numbered(first)
+        tables, unread, place, left = [self.schema.empty_table()], list[tuple[int, str]](), first, iter(rows)
+        while signed := [self._signed(row) for row in islice(left, ROWS_AT_ONCE)]:
+            try:
+                tables.append(self._converted(signed, place))
+            except WRONG_TYPE:
+                table, bad = self._one_by_one(signed, place)
+                tables.append(table)
+                unread += bad
+            place += len(signed)
+        return pa.concat_tables(tables), unread
+
+    def read(self, rows: Iterable[Any]) -> Read:
+        """The rows as they are known before their place in the order of arrival is: to be pushed as soon as it is."""
+        return Read(*self.table(rows, 0))
 
     def _one_by_one(self, signed: list[Signed], first: int) -> tuple[pa.Table, Unread]:
         tables, unread = [self.schema.empty_table()], []

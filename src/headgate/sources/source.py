@@ -6,6 +6,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.sources.inlet import Inlet
 
@@ -13,6 +14,8 @@ from headgate.sources.inlet import Inlet
 class Source(Protocol):
     inlet: Inlet
     session: SparkSession
+    notes: list[UserError]
+    """What went wrong and holds up nothing, and was not told yet."""
 
     @property
     def starting(self) -> bool:

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -32,9 +31,9 @@ from headgate.errors import UserError, nearest
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.log.checksum import DAMAGED, agrees_with_hadoop, synced, torn, writing
 from headgate.runtime import connectors
+from headgate.runtime.failures import condition, failure, sentence
 from headgate.runtime.session import over_connect, own
 from headgate.runtime.staging import address
-from headgate.sinks.retry import BackOff
 from headgate.sources.files import FILES_A_JOB
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import staged, staging
@@ -146,11 +145,10 @@ class StreamingSource:
         self.files = FileReader(self.session, inlet, connector) if connector.format in FILES else None
         """Reads the files that Spark's stream has found: by name, as elsewhere."""
         self.rows = self.read()
+        self.notes: list[UserError] = []
         self.wake = wake
         self._query: StreamingQuery | None = None
         self._handover = Handover()
-        self._back_off = BackOff()
-        self._error: UserError | None = None
 
     def read(self) -> DataFrame:
         """The stream's columns, `_raw` and `_row`; of files only their paths. Nothing is read yet; but Spark refuses here."""
@@ -161,48 +159,48 @@ class StreamingSource:
             if self.files is not None:
                 return reader.format("binaryFile").schema(ANY_FILE).load().select("path")
             return with_columns(reader.format(self.connector.format).load(), self.inlet, self.connector.payload)
-        except (PySparkException, Py4JError) as error:
+        except UserError:
+            raise
+        except Exception as error:
             raise self.refused(error) from None
 
     def refused(self, error: Exception) -> UserError:
         """What Spark says when it cannot make a stream of it."""
         stream, format = self.inlet.stream.name, self.connector.format
         payload = self.connector.payload.format if self.connector.payload is not None else None
-        condition = (error.getCondition() if isinstance(error, PySparkException) else None) or ""
-        if condition in MISSING or "ClassNotFoundException" in str(error):
-            wanted = payload if condition.startswith("AVRO") and payload else format
+        known_as = condition(error)
+        if known_as in MISSING or "ClassNotFoundException" in str(error):
+            wanted = payload if known_as.startswith("AVRO") and payload else format
             known = connectors.packages(wanted)
             hint = f"Start Spark with the package {known[0]}; `headgate run` does so by itself." if known else ""
             return UserError(
-                "no-connector", f'stream "{stream}" is read from {wanted}, and this Spark cannot read that', detail=_said(error),
+                "no-connector", f'stream "{stream}" is read from {wanted}, and this Spark cannot read that',
+                detail=sentence(error),
                 hint=hint or nearest(format, SOURCES) or "Start Spark with its package, or register it with spark.dataSource.",
             )  # fmt: skip
-        return UserError("bad-source", f'Spark cannot read stream "{stream}" from {format}', detail=_said(error))
+        return UserError("bad-source", f'Spark cannot read stream "{stream}" from {format}', detail=sentence(error))
 
     # the protocol of sources
 
     def poll(self, clock: Clock) -> int:
-        """Take the micro-batch that waits, if one does. What failed is begun again, after a while."""
+        """Take the micro-batch that waits, if one does. What failed is begun again."""
         if self._query is None:
-            if not self._back_off.ready(clock.now_us()):
-                assert self._error is not None
-                raise self._error
-            self._start(clock, processingTime=EVERY)
+            self._start(processingTime=EVERY)
         if self._handover.there.is_set():
             return self._take(clock)
-        self._raise_if_failed(clock)
+        self._raise_if_failed()
         return 0
 
     def drain(self, clock: Clock) -> int:
         """Take everything that is there now, batch after batch."""
         self.stop()
-        query = self._start(clock, availableNow=True)
+        query = self._start(availableNow=True)
         taken = 0
         try:
             while query.isActive:
                 if self._handover.there.wait(WAIT_SECONDS):
                     taken += self._take(clock)
-            self._raise_if_failed(clock)
+            self._raise_if_failed()
         finally:
             self.stop()
         return taken
@@ -232,14 +230,15 @@ class StreamingSource:
         if query is not None:
             query.stop()
 
-    def _start(self, clock: Clock, **trigger: Any) -> StreamingQuery:
+    def _start(self, **trigger: Any) -> StreamingQuery:
         self._check_checkpoint()
         self._handover = Handover(wake=self.wake)
         try:
             writer = self.rows.writeStream.foreachBatch(self._handover.offer).trigger(**trigger)
             self._query = writer.option("checkpointLocation", address(self.checkpoint)).start()
-        except (PySparkException, Py4JError) as error:
-            raise self._failed(error, clock) from None
+        except Exception as error:
+            self._query = None
+            raise self._failed(error) from error
         return self._query
 
     def _check_checkpoint(self) -> None:
@@ -278,11 +277,12 @@ class StreamingSource:
                     last = judged.last()
                     inlet.position |= {"batch": batch, "order": order if last is None else last + 1}
                     taken = judged.take(clock, f"batch-{batch:012d}")
-            except (PySparkException, Py4JError) as error:
+            except UserError:  # ours: the disk is full, or the policy refuses the batch
+                raise
+            except Exception as error:
                 self.stop()
-                raise self._failed(error, clock) from None
+                raise self._failed(error) from error
         handover.taken()
-        self._back_off.succeeded()
         return taken
 
     def _make_durable(self, batch: int) -> None:
@@ -292,23 +292,18 @@ class StreamingSource:
             for path in (offsets / str(batch), offsets):
                 synced(path)
 
-    def _raise_if_failed(self, clock: Clock) -> None:
+    def _raise_if_failed(self) -> None:
         query = self._query
         if query is None or query.isActive or self._handover.there.is_set():
             return
         error = query.exception()
         self.stop()
         if error is not None:
-            raise self._failed(error, clock)
+            raise self._failed(error)
 
-    def _failed(self, error: Exception, clock: Clock) -> UserError:
-        self._back_off.failed(clock.now_us())
-        self._query = None
-        self._error = UserError(
-            "source-failed", f'stream "{self.inlet.stream.name}" cannot be read from {self.connector.format}',
-            detail=_said(error), hint="It is tried again, from where it was.",
-        )  # fmt: skip
-        return self._error
+    def _failed(self, error: Exception) -> UserError:
+        message = f'stream "{self.inlet.stream.name}" cannot be read from {self.connector.format}'
+        return failure(error, "source-failed", message, hint="It is tried again, from where it was.")
 
 
 def caught_up(said: Mapping[str, Any], taken: int) -> bool:
@@ -327,11 +322,3 @@ def caught_up(said: Mapping[str, Any], taken: int) -> bool:
 
 def _numbers(folder: Path) -> set[int]:
     return {int(file.name) for file in folder.iterdir() if file.name.isdigit()} if folder.is_dir() else set()
-
-
-def _said(error: Exception) -> str:
-    """The line that says it: of nested errors the innermost, of what Python raised in a user's source its last."""
-    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
-    causes = [line.partition("Caused by: ")[2] for line in lines if "Caused by: " in line]
-    raised = [line for line in lines[1:] if not line.startswith((" ", "\t"))] if "Traceback" in str(error) else []
-    return (causes[-1:] or raised[:1] or lines[:1] or [type(error).__name__])[0].strip()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.catalog import Connector
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
+from headgate.runtime.failures import failure
 from headgate.runtime.session import own
 from headgate.runtime.staging import staged
 from headgate.sources.inlet import Inlet
@@ -23,6 +22,7 @@ class TableSource:
         self.session = own(session)
         self.inlet = inlet
         self.connector = connector
+        self.notes: list[UserError] = []
         self.read = False
         self.subject = f"table {inlet.folder}"
         inlet.journal.introduce(self.subject, self.apply)
@@ -58,12 +58,9 @@ class TableSource:
             rows = self.session.read.format(self.connector.format).options(**self.connector.options).load()
             stamped = rows.selectExpr(*columns, "1L AS _n", "0L AS _t", "MONOTONICALLY_INCREASING_ID() AS _s")
             files = sorted(staged(stamped, staging).glob("*.parquet"))
-        except (PySparkException, Py4JJavaError) as error:  # a reader that is not there comes as the latter
-            lines = str(error).splitlines()
-            said = next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
-            raise UserError(
-                "source-failed", f'Spark cannot read relation "{relation.name}" from {self.connector.format}', detail=said
-            ) from None
+        except Exception as error:
+            message = f'Spark cannot read relation "{relation.name}" from {self.connector.format}'
+            raise failure(error, "source-failed", message) from error
         with self.inlet.together():
             chunks = self.inlet.log.adopt(files)
             self.inlet.journal.record(self.subject, {"read": True})
