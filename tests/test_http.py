@@ -18,7 +18,7 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import pyarrow.parquet as pq
@@ -42,6 +42,8 @@ KINDS: dict[str, kinds.DataType] = {
 
 class NoSpark:
     """Knows the types of columns, and nothing else."""
+
+    conf: ClassVar = {"spark.sql.session.timeZone": "UTC"}
 
     def createDataFrame(self, rows: list[Any], columns: str) -> Any:  # noqa: N802
         named = re.findall(r"`?(\w+)`? ([A-Z]+(?:\(.*?\)|<.*?>)?)(?:, |$)", columns)

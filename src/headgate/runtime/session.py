@@ -196,9 +196,9 @@ def check_zone(zone: str) -> None:
 
 def columns_of(session: SparkSession, ddl: str) -> StructType:
     """Columns as Spark has them. An empty frame would tell as well, but takes long in a session that has just been started."""
-    if over_connect(session):
-        return session.createDataFrame([], ddl).schema
-    return cast("StructType", StructType.fromDDL(ddl))
+    if isinstance(session, SparkSession):
+        return cast("StructType", StructType.fromDDL(ddl))
+    return session.createDataFrame([], ddl).schema  # over Spark Connect
 
 
 def elsewhere(session: SparkSession) -> bool:
