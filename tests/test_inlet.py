@@ -38,6 +38,7 @@ class Notebook:
     """Heartbeats that only say what they were told to say, and write down what they hear."""
 
     closed: Tick | None = None
+    apart: dict[str, Tick] = field(default_factory=dict)
     ahead: Tick | None = None
     reference: Tick | None = None
     sampling: bool = False
@@ -46,8 +47,8 @@ class Notebook:
     told: list[tuple[Any, ...]] = field(default_factory=list)
     """Everything in order: ("arrived", {source: (count, smallest, largest)}), ("late", {source: count}), ("upto", source, tick)."""
 
-    def limit(self, stream: str) -> Tick | None:
-        return self.closed
+    def limits(self, stream: str) -> tuple[Tick | None, Mapping[str, Tick]]:
+        return self.closed, self.apart
 
     def ahead_of(self, stream: str, date_us: int | None) -> Tick | None:
         return self.ahead

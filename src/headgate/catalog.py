@@ -16,6 +16,7 @@ from headgate.errors import Place, UserError, nearest, quoted
 from headgate.heartbeat.declared import Declarations
 
 if TYPE_CHECKING:
+    from headgate.heartbeat.scope import Scopes
     from headgate.plan.nodes import Node
 
 Tick: TypeAlias = int
@@ -158,6 +159,9 @@ class Query:
     ordering: Literal["needed", "always"] = "needed"
     from_beginning: bool = False
     """It sees all that its streams still keep; otherwise what comes from when it is registered."""
+
+    by_groups: tuple[Scopes, ...] = ()
+    """It runs as one part for each group of sources: what each of them sees of its streams. Nothing: it runs as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,12 @@ def name(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"
 
 
+def text(value: str) -> str:
+    """A string as it must stand in SQL."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def listed(columns: Iterable[str], table: str = "") -> str:
     prefix = f"{table}." if table else ""
     return ", ".join(prefix + name(column) for column in columns)

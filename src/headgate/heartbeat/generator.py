@@ -85,11 +85,10 @@ class Cohort:
         self.maxima.add(top(members, largest), now_us)
 
     def inherit(self, members: Members, other: Cohort, theirs: Members) -> None:
-        """Take over sources of another cohort with what they sent last; several may become one."""
-        np.maximum.at(self.largest, members, other.largest[theirs])
-        np.maximum.at(self.heard_us, members, other.heard_us[theirs])
-        places = np.unique(members)
-        self.maxima.add(top(places, self.largest[places]), int(self.heard_us[places].max()))
+        """Take over sources of another cohort, each to a place of its own, with what it sent last."""
+        self.largest[members] = other.largest[theirs]
+        self.heard_us[members] = other.heard_us[theirs]
+        self.maxima.add(top(members, self.largest[members]), int(self.heard_us[members].max()))
 
     def kept(self) -> int:
         """How many numbers wait for their delay."""

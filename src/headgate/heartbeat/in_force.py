@@ -112,7 +112,7 @@ def _own(heartbeats: Heartbeats, line: Timeline, kind: Kind) -> Iterator[InForce
 
 
 def _between(heartbeats: Heartbeats, other: Timeline, sender: Kind, line: Timeline, kind: Kind) -> Iterator[InForce]:
-    if sender == kind and (not line.many or kind.group is not None or kind.alone):
+    if sender == kind and (not line.many or kind.alone):
         return
     declared = kind.after(sender, heartbeats.declarations)
     if declared:

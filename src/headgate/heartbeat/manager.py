@@ -24,7 +24,8 @@ from headgate.heartbeat.enabling import by_date, last_beat_us, since_largest
 from headgate.heartbeat.estimate import Estimator, following
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, arriving
-from headgate.heartbeat.timeline import Timeline
+from headgate.heartbeat.scope import Scope, Scopes
+from headgate.heartbeat.timeline import Members, Timeline
 
 LATE = "late("
 """`late(s)`: the dead letters of s. They are stamped with the first open instant of s, so they are complete where s is."""
@@ -151,7 +152,7 @@ class Heartbeats:
     def _comparable(self, first: int, timeline: Timeline, number: int) -> bool:
         other = self.owner(first)
         if first == number:
-            return timeline.many and timeline.kind(number).group is None
+            return timeline.many
         return other.stream.domain is timeline.stream.domain
 
     def learnt(self, number: int, sender: int | None) -> Bounds:
@@ -189,8 +190,7 @@ class Heartbeats:
             timeline.largest, timeline.came_us = largest, now_us
         if timeline.tuples >= timeline.regroup_at:
             timeline.regroup_at = 4 * timeline.tuples
-            if stream in self.declarations.groupings:
-                self.heed()
+            timeline.put_together(self.declarations, self.estimated(stream))
 
     def _take(self, timeline: Timeline, arrivals: Arrivals, now_us: int) -> None:
         numbers = self._numbers(timeline, arrivals.sources, arrivals)
@@ -230,7 +230,7 @@ class Heartbeats:
         self.punctuated_by(stream, dict.fromkeys(self.timelines[stream].sources if everybody else [source], upto), now_us)
 
     def punctuated_by(self, stream: str, promises: Mapping[Any, Tick], now_us: int) -> None:
-        """The same of many sources at once. One does not speak for its group, but all of them do."""
+        """The same of many sources at once."""
         timeline = self.timelines[stream]
         numbers = self._numbers(timeline, list(promises))
         timeline.said[numbers] = np.maximum(timeline.said[numbers], np.fromiter(promises.values(), np.int64))
@@ -340,10 +340,13 @@ class Heartbeats:
 
     # heartbeats
 
-    def standing(self, stream: str, now_us: int, among: Collection[str] = (), answer: Tick | None = None) -> Standing:
+    def standing(
+        self, stream: str, now_us: int, among: Collection[str] = (), answer: Tick | None = None, scope: Scope | None = None
+    ) -> Standing:
         """How far a stream is complete by what its sources sent and promised, and by what the clock was asked.
 
-        Silent sources do not count. `answer` is what the clock would say, if it were asked.
+        Silent sources do not count. `answer` is what the clock would say, if it were asked. For a reader that sees only the
+        sources in `scope` other groups do not count.
         """
         timeline = self.timelines[stream]
         enabled = _larger(timeline.enabled, answer)
@@ -352,26 +355,37 @@ class Heartbeats:
             return Standing(_larger(spoken, enabled) if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
         if timeline.paused:
             return Standing(timeline.frozen, heard_us=timeline.since_us)
-        found = self._by_sources(timeline, now_us, among)
+        found = self._by_groups(timeline, now_us, among, timeline.waited_for(scope))
         return found if enabled is None else replace(found, complete=_larger(found.complete, enabled))
 
-    def _by_sources(self, timeline: Timeline, now_us: int, among: Collection[str]) -> Standing:
-        """The same without the clock.
+    def _by_groups(self, timeline: Timeline, now_us: int, among: Collection[str], scope: Scope | None) -> Standing:
+        """The same without the clock, of groups of sources.
+
+        Groups that are silent follow the stream, as a silent source does. So does the rest while nothing ever came from it.
+        """
+        chosen = timeline.members(scope, self.generator)
+        found = self._by_sources(timeline, now_us, among, chosen)
+        if scope is None or chosen is None:
+            return found
+        unknown = scope.others and not any(self._heard(number, chosen).any() for number in chosen)
+        return self._by_sources(timeline, now_us, among, None) if found.silent or unknown else found
+
+    def _by_sources(self, timeline: Timeline, now_us: int, among: Collection[str], chosen: Members | None) -> Standing:
+        """The same of the chosen sources.
 
         What was learnt about a stream from another counts only `among` those that are read together: who reads it alone gains
         nothing by running ahead of what it has sent.
         """
         senders = self.heeded(timeline.name, among)
-        if timeline.many and not any(self._heard(number).any() for number in timeline.cohorts.values()):
+        if timeline.many and not any(self._heard(number, chosen).any() for number in timeline.cohorts.values()):
             silent = self.timeout_us is not None and now_us - timeline.since_us >= self.timeout_us
             return Standing(self._said_of_unheard(timeline, now_us), silent, heard_us=timeline.since_us)
-        least = [found for number in timeline.cohorts.values() if (found := self._least(number, now_us, senders)) is not None]
+        cohorts = timeline.cohorts.values()
+        least = [found for number in cohorts if (found := self._least(number, now_us, senders, chosen)) is not None]
         if not least:
-            return Standing(self._promised(timeline, now_us, senders), silent=True)
+            return Standing(self._promised(timeline, now_us, senders, chosen), silent=True)
         speaking = sum(speaking for *_, speaking in least)
-        expected = [
-            found for number in timeline.cohorts.values() if (found := self._expected(number, now_us, senders)) is not None
-        ]
+        expected = [found for number in cohorts if (found := self._expected(number, now_us, senders, chosen)) is not None]
         complete, number, member, _ = min([*least, *expected])
         heard_us = int(self.generator.cohorts[number].heard_us[member])
         known = complete if complete > NEVER // 2 else None
@@ -399,34 +413,42 @@ class Heartbeats:
             found.append(max(said))
         return min(found) if min(found) > NEVER // 2 else None
 
-    def _least(self, number: int, now_us: int, senders: set[int] | None) -> tuple[Tick, int, int, int] | None:
+    def _least(
+        self, number: int, now_us: int, senders: set[int] | None, chosen: Members | None
+    ) -> tuple[Tick, int, int, int] | None:
         """The source of a cohort that is complete least far, among those that speak: how far, where, and how many speak."""
         cohort = self.generator.cohorts[number]
         promised = self.generator.promised(number, now_us, senders)
         heard_us = cohort.heard_us[: cohort.size]
         speaking = heard_us > (NEVER if self.timeout_us is None else now_us - self.timeout_us)
+        speaking &= chosen[number] if chosen is not None else True
         if not speaking.any():
             return None
         member = int(np.argmin(np.where(speaking, promised, UNLIMITED)))
         return int(promised[member]), number, member, int(speaking.sum())
 
-    def _heard(self, number: int) -> NDArray[np.bool_]:
-        """Which sources of a cohort have ever spoken."""
+    def _heard(self, number: int, chosen: Members | None = None) -> NDArray[np.bool_]:
+        """Which sources of a cohort, or of those chosen, have ever spoken."""
         cohort = self.generator.cohorts[number]
-        return cohort.heard_us[: cohort.size] > NEVER
+        heard: NDArray[np.bool_] = cohort.heard_us[: cohort.size] > NEVER
+        return heard if chosen is None else heard & chosen[number]
 
-    def _expected(self, number: int, now_us: int, senders: set[int] | None) -> tuple[Tick, int, int, int] | None:
+    def _expected(
+        self, number: int, now_us: int, senders: set[int] | None, chosen: Members | None
+    ) -> tuple[Tick, int, int, int] | None:
         """The same among the sources that have not spoken yet, if others say how far they are: no more can be asked of them."""
         promised = self.generator.promised(number, now_us, senders)
         expected = ~self._heard(number) & (promised > NEVER // 2)
+        expected &= chosen[number] if chosen is not None else True
         if not expected.any():
             return None
         member = int(np.argmin(np.where(expected, promised, UNLIMITED)))
         return int(promised[member]), number, member, 0
 
-    def _promised(self, timeline: Timeline, now_us: int, senders: set[int] | None) -> Tick | None:
+    def _promised(self, timeline: Timeline, now_us: int, senders: set[int] | None, chosen: Members | None) -> Tick | None:
         """What all sources that have ever spoken promised, silent or not."""
-        each = [self.generator.promised(number, now_us, senders)[self._heard(number)] for number in timeline.cohorts.values()]
+        cohorts = timeline.cohorts.values()
+        each = [self.generator.promised(number, now_us, senders)[self._heard(number, chosen)] for number in cohorts]
         least = int(np.concatenate(each).min(initial=UNLIMITED)) if each else NEVER
         return least if least > NEVER // 2 else None
 
@@ -434,21 +456,23 @@ class Heartbeats:
         """Whether nothing came from any source of the stream for the timeout."""
         return self.standing(stream, now_us).silent
 
-    def heartbeat(self, streams: Iterable[str], now_us: int, answers: Mapping[str, Tick] | None = None) -> Tick | None:
+    def heartbeat(
+        self, streams: Iterable[str], now_us: int, answers: Mapping[str, Tick] | None = None, scopes: Scopes | None = None
+    ) -> Tick | None:
         """The instant up to which all of these streams are complete; None while that is unknown.
 
         Silent streams follow the slowest that is not; if one of those, or the clock, is declared to say how far they are, no
         further than that. If all are silent or finished, everything that came is complete. `answers` are what the clock would say
-        of some of them, if it were asked.
+        of some of them, if it were asked; `scopes` are the sources that the reader can see.
         """
-        answers = answers or {}
+        answers, scopes = answers or {}, scopes or {}
         if self.asked_us is None:
             self.asked_us = now_us
             for timeline in self.timelines.values():
                 self._never_spoke(timeline, now_us)
         inputs = {name: self.timelines[name] for name in map(base, streams)}
         going_on = [name for name, line in inputs.items() if not line.finished]
-        standings = {name: self.standing(name, now_us, inputs, answers.get(name)) for name in going_on}
+        standings = {name: self.standing(name, now_us, inputs, answers.get(name), scopes.get(name)) for name in going_on}
         standings = {name: standing for name, standing in standings.items() if standing.complete != UNLIMITED}
         speaking = [standings[name].complete for name in self.counting(standings)]
         if speaking:
@@ -456,7 +480,7 @@ class Heartbeats:
             reached = min(known) if len(known) == len(speaking) else None
         else:
             reached = max((line.largest for line in inputs.values() if line.largest is not None), default=None)
-        own = [_larger(standing.complete, inputs[name].given) for name, standing in standings.items()]
+        own = [_larger(standing.complete, inputs[name].limit(scopes.get(name))) for name, standing in standings.items()]
         if own and all(instant is not None for instant in own):
             reached = _larger(reached, min(instant for instant in own if instant is not None))
         return reached
@@ -487,14 +511,17 @@ class Heartbeats:
             for number in timeline.cohorts.values() if not timeline.many else ():
                 self.generator.cohorts[number].heard_us[:] = now_us
 
-    def give(self, stream: str, heartbeat: Tick) -> None:
-        """Remember that readers of the stream were told that it is complete up to here."""
-        timeline = self.timelines[base(stream)]
-        timeline.given = _larger(timeline.given, heartbeat)
+    def give(self, stream: str, heartbeat: Tick, scope: Scope | None = None) -> None:
+        """Remember that a reader of the stream, or of these sources of it, was told that it is complete up to here."""
+        self.timelines[base(stream)].give(heartbeat, scope)
 
-    def limit(self, stream: str) -> Tick | None:
-        """What arrives with a timestamp up to here is late."""
-        return self.timelines[stream].given
+    def limit(self, stream: str, scope: Scope | None = None) -> Tick | None:
+        """Up to where the stream, or all of these sources of it, were said to be complete."""
+        return self.timelines[stream].limit(scope)
+
+    def limits(self, stream: str) -> tuple[Tick | None, Mapping[str, Tick]]:
+        """What arrives with a timestamp up to here is late: in general, and of sources for which that is another instant."""
+        return self.timelines[stream].limits()
 
     def first_open(self, stream: str) -> Tick:
         """The first instant at which something can still happen on the stream."""
@@ -536,7 +563,7 @@ class Heartbeats:
         entries: dict[tuple[Kind, Kind | None], Bounds] = {(kind, None): kind.own(self.declarations) for _, kind in waited_for}
         for _, sender in found:
             for line, kind in waited_for:
-                if kind != sender or (line.many and kind.group is None and not kind.alone):
+                if kind != sender or (line.many and not kind.alone):
                     entries[kind, sender] = kind.after(sender, self.declarations)
         pair = without_progress(entries)
         if pair is None:

@@ -27,19 +27,20 @@ from headgate.heartbeat.generator import Cohort, Counted, Generator
 from headgate.heartbeat.groups import Kind, Partition
 from headgate.heartbeat.manager import Heartbeats
 from headgate.heartbeat.maxima import Delayed, Maxima, Top
+from headgate.heartbeat.scope import Groups, Scope
 from headgate.heartbeat.timeline import Timeline
 
 CLASSES = {
     kind.__name__: kind
     for kind in (
-        Bound, Cohort, Counted, Counter, Delayed, Estimation, Estimator, Generator, Kind, Maxima, Partition, Party, Sensors,
-        Timeline, Top,
+        Bound, Cohort, Counted, Counter, Delayed, Estimation, Estimator, Generator, Groups, Kind, Maxima, Partition, Party, Scope,
+        Sensors, Timeline, Top,
     )
 }  # fmt: skip
 KEPT = ("timelines", "generator", "estimators", "date_offset_us", "asked_us", "_arrivals")
 """What of the manager itself is saved; the rest follows from the catalog."""
 
-SEQUENCES: dict[str, Any] = {"tuple": tuple, "deque": deque, "set": set}
+SEQUENCES: dict[str, Any] = {"tuple": tuple, "deque": deque, "set": set, "frozenset": frozenset}
 
 
 def saved(heartbeats: Heartbeats) -> dict[str, Any]:
@@ -62,6 +63,8 @@ def restore(heartbeats: Heartbeats, state: dict[str, Any], catalog: Catalog) -> 
     for known in streams:
         heartbeats.timelines[known.name].stream = known
     heartbeats.forget_owners()
+    if any(kind.group is not None for line in heartbeats.timelines.values() for kind in line.cohorts):
+        heartbeats.heed()  # sources that an earlier version kept at one place get places of their own
 
 
 def _written(value: Any, kinds: dict[Kind, int]) -> Any:
@@ -128,7 +131,8 @@ def _made(kind: type, attributes: dict[str, Any]) -> Any:
 def _defaults(kind: type) -> dict[str, Any]:
     """What attributes are that were not known yet when the state was saved."""
     known = fields(kind) if is_dataclass(kind) else ()
-    return {field.name: field.default for field in known if field.default is not MISSING}
+    plain = {field.name: field.default for field in known if field.default is not MISSING}
+    return plain | {field.name: field.default_factory() for field in known if field.default_factory is not MISSING}
 
 
 def _attributes(value: Any) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headgate.catalog import UNLIMITED, Tick, TimeDomain
 from headgate.heartbeat.arrivals import NEVER
@@ -11,6 +11,7 @@ from headgate.heartbeat.bounds import Bound
 from headgate.heartbeat.enabling import last_beat_us
 from headgate.heartbeat.in_force import span, when
 from headgate.heartbeat.manager import Heartbeats, Standing, base
+from headgate.heartbeat.scope import EVERYTHING, Scope, Scopes
 from headgate.heartbeat.timeline import Timeline
 
 UNREAD_US = 1_000_000
@@ -27,7 +28,10 @@ class Input:
     """speaking, silent, finished, paused, ..., and of how many sources."""
 
     waiting: int
-    """How many tuples it has sent that the query has not seen."""
+    """How many tuples it has sent that the query has not seen; those of other sources included, where it does not see all."""
+
+    of: str = ""
+    """The groups for which the query waits, where these are not all sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class Why:
     cause: str
     releases: tuple[str, ...]
     inputs: tuple[Input, ...]
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """Of a query that runs by groups of sources: up to when the answers of each are complete."""
 
     def __str__(self) -> str:
         lines = [f'query "{self.query}" is complete up to {self.complete}']
@@ -54,8 +60,9 @@ class Why:
             lines.append("nothing holds it back")
         width = max((len(one.stream) for one in self.inputs), default=0)
         for one in self.inputs:
-            waits = f", {one.waiting} tuples wait" if one.waiting else ""
+            waits = f", {'up to ' if one.of else ''}{one.waiting} tuples wait" if one.waiting else ""
             lines.append(f"  {one.stream:<{width}}  complete up to {one.complete}, {one.state}{waits}")
+        lines += [f"  group {group}: complete up to {upto}" for group, upto in self.groups.items()]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -63,14 +70,21 @@ class Why:
 
 
 def why(
-    heartbeats: Heartbeats, query: str, streams: Iterable[str], reached: Tick | None, waiting: Mapping[str, int], now_us: int
-) -> Why:
-    """The reason in full. `reached` is how far the query is, `waiting` how many tuples of each stream lie beyond that."""
+    heartbeats: Heartbeats, query: str, streams: Iterable[str], reached: Tick | None, waiting: Mapping[str, int], now_us: int,
+    scopes: Scopes | None = None,
+) -> Why:  # fmt: skip
+    """The reason in full. `reached` is how far the query is, `waiting` how many tuples of each stream lie beyond that.
+
+    `scopes` are the sources that the query, or the part of it that is least far, can see.
+    """
+    scopes = scopes or {}
     names = list(dict.fromkeys(map(base, streams)))
     lines = [heartbeats.timelines[name] for name in names]
     domain = next((line.stream.domain for line in lines if line.stream.domain is not None), TimeDomain.INTEGER)
-    standings = {line.name: heartbeats.standing(line.name, now_us, names) for line in lines}
-    inputs = tuple(_input(heartbeats, line, standings[line.name], waiting.get(line.name, 0), domain) for line in lines)
+    standings = {line.name: heartbeats.standing(line.name, now_us, names, scope=scopes.get(line.name)) for line in lines}
+    inputs = tuple(
+        _input(heartbeats, line, standings[line.name], waiting.get(line.name, 0), domain, scopes.get(line.name)) for line in lines
+    )
     holder = _holder(heartbeats, standings)
     complete = instant(reached, domain)
     if holder is None or not any(waiting.values()):
@@ -79,7 +93,7 @@ def why(
     since_s = None if standing.heard_us is None else (now_us - standing.heard_us) / 1e6
     cause = _cause(heartbeats, holder, standing, names, domain, now_us)
     releases = _releases(heartbeats, lines, holder, standing, domain, now_us)
-    return Why(query, complete, _called(holder, standing), since_s, cause, releases, inputs)
+    return Why(query, complete, _called(holder, standing) + _group(holder, standing), since_s, cause, releases, inputs)
 
 
 def _holder(heartbeats: Heartbeats, standings: Mapping[str, Standing]) -> Timeline | None:
@@ -101,7 +115,19 @@ def _called(line: Timeline, standing: Standing) -> str:
     return f"{line.name} SOURCE '{source}' ({among})"
 
 
-def _input(heartbeats: Heartbeats, line: Timeline, standing: Standing, waiting: int, domain: TimeDomain) -> Input:
+def _group(line: Timeline, standing: Standing) -> str:
+    """The group of the source that holds a query back."""
+    source = (
+        line.source(standing.cohort, standing.member) if standing.cohort is not None and standing.member is not None else None
+    )
+    if line.groups is None or source is None:
+        return ""
+    return f", of group {next(group for group in line.groups.scopes() if source in group)}"
+
+
+def _input(
+    heartbeats: Heartbeats, line: Timeline, standing: Standing, waiting: int, domain: TimeDomain, scope: Scope | None
+) -> Input:
     if line.finished:
         state = "finished" if line.stream.domain is not None else "fixed"
     elif line.paused:
@@ -112,15 +138,15 @@ def _input(heartbeats: Heartbeats, line: Timeline, standing: Standing, waiting: 
         state = "silent, nothing ever came" if standing.silent else "nothing came yet"
     else:
         state = "silent" if standing.silent else "speaking"
-        if line.many and any(kind.group is not None for kind in line.cohorts):
-            state += f" ({len(line.sources)} sources in {len(line.cohorts)} groups)"
-        elif line.many:
+        if line.many:
             state += f" ({standing.speaking} of {len(line.sources)} sources)"
     if not line.finished and _by_clock(heartbeats, line):
         state += f", heartbeat from the clock {when(heartbeats.declarations.enabling(line.name))}"
-    known = [tick for tick in (standing.complete, line.given) if tick is not None]
+    known = [tick for tick in (standing.complete, line.limit(scope)) if tick is not None]
     complete = "the end" if line.finished else instant(max(known, default=None), domain)
-    return Input(line.name, complete, state, waiting)
+    waited_for = line.waited_for(scope)
+    of = "" if waited_for is None or waited_for == EVERYTHING else str(waited_for)
+    return Input(line.name, complete, f"{state}, waited for {of}" if of else state, waiting, of)
 
 
 def _by_clock(heartbeats: Heartbeats, line: Timeline) -> bool:
@@ -154,8 +180,6 @@ def _cause(
         return "nothing ever came from it, and no SKEW to it is declared that another stream's tuples could use"
     found = _strongest(heartbeats, standing.cohort, standing.member, heartbeats.heeded(line.name, names), now_us)
     if found is None:
-        if line.kind(standing.cohort).group is not None:
-            return f"its sources share one heartbeat, and no SKEW FROM {line.name} TO {line.name} says how far apart they are"
         if heartbeats.declarations.about(line.name):
             return f"no bound says anything about it: neither DISORDER OF {line.name} nor a SKEW TO it is declared"
         return "too little came from it yet"

@@ -90,7 +90,7 @@ class Executor:
         self.one_partition = False
         self.version = 0
         self.journal = journal or Journal()
-        within = directory.name if output is None else f"{directory.parent.name}/{directory.name}"
+        within = f"{directory.parent.name}/{directory.name}" if output is not None or fragment.group else directory.name
         self.subject = f"fragment {within}"
         self.back_off = BackOff()
         """When it is restarted after it has failed."""
@@ -270,8 +270,9 @@ class Executor:
         """
         fragment, before = self.fragment, self.wide.domain.origin - 1
         streams, pieces, everything = self.wide.streams(), dict[str, Pieces](), True
-        begin = f" AND _t > {fragment.start}" if fragment.start is not None else ""
+        since = f" AND _t > {fragment.start}" if fragment.start is not None else ""
         for stream in streams:
+            begin = f"{since} AND {fragment.sees[stream]}" if stream in fragment.sees else since
             taken, new = self.taken(stream), self.arriving(stream)
             some = _first(new, most) if fragment.ahead == "everything" else new
             everything &= len(some) == len(new)
@@ -410,6 +411,8 @@ class Executor:
         if self.fragment.start is not None and source.stream not in self.fragment.whole and not is_part(source.stream):
             low = self.fragment.start if low is None else max(low, self.fragment.start)
         bounds = f"_t <= {high}" if low is None else f"_t > {low} AND _t <= {high}"
+        if source.stream in self.fragment.sees:
+            bounds += f" AND {self.fragment.sees[source.stream]}"
         return [(self.logs[source.stream].overlapping(low, high) if low is None or low < high else [], bounds)]
 
     def lay(self, name: str, pieces: list[tuple[list[Path], str]], schema: StructType) -> None:

@@ -63,7 +63,7 @@ def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None
     own = "TIMESTAMP_MICROS(_t)" if stream.domain is TimeDomain.TIMESTAMP else "_t"
     return judged.selectExpr(
         *columns, *(["_n"] if isinstance(stream, Relation) else []),
-        f"IF({dead}, _verdict, NULL) AS _reason", f"{behind_sql(limits)} AS _behind",
+        f"IF({dead}, _verdict, NULL) AS _reason", f"{behind_sql(stream, limits)} AS _behind",
         f"IF({dead}, {own}, NULL) AS _timestamp", "_raw", f"IF({dead}, {limits.first_open}, _t) AS _t", "_s",
         *(["_upto"] if sends_heartbeats(stream) else []), "_verdict",
     )  # fmt: skip

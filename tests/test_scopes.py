@@ -1,0 +1,237 @@
+"""Which sources a query can see, and which queries can run group by group: by what they say, and by what they put out.
+
+A query that does not wait for a source on which its answer depends would answer wrongly, and no other test would see it. So the
+law is checked on the answers: without the tuples of all other sources they are the same, and those of the groups together are
+those of the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import chain, combinations
+from operator import itemgetter
+
+import pytest
+from duck import Duck, bound, compiled
+from generator import cases, cuttings
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.catalog import Catalog
+from headgate.cql.definitions import define
+from headgate.heartbeat.scope import EVERYTHING, NOTHING, Groups, Scope, Scopes
+from headgate.plan.nodes import Node, Source
+from headgate.plan.rewrites.driver import rewritten
+from headgate.plan.scopes import by_groups, scopes
+from headgate.plan.tree import everywhere
+from headgate.testing.cases import Case, Change, difference
+
+SOURCES = ("a", "b", "c", "")
+STREAMS = {"s": {"dev": "string", "v": "int"}, "t": {"dev": "string", "w": "int"}}
+GROUPS = Groups((frozenset("a"), frozenset("b")))
+
+# what a reader sees
+
+SCOPES = [Scope(frozenset(some), others) for size in range(3) for some in combinations("abc", size) for others in (False, True)]
+
+
+def seen_by(scope: Scope) -> set[str]:
+    return {source for source in (*SOURCES, "new") if source in scope}
+
+
+@pytest.mark.parametrize("one", SCOPES, ids=str)
+@pytest.mark.parametrize("other", SCOPES, ids=str)
+def test_scopes_are_sets_of_sources(one: Scope, other: Scope) -> None:
+    assert seen_by(one | other) == seen_by(one) | seen_by(other)
+    assert seen_by(one & other) == seen_by(one) & seen_by(other)
+    assert (one <= other) == (seen_by(one) <= seen_by(other))
+    assert seen_by(GROUPS.waited_for(one)) == set().union(*(seen_by(g) for g in GROUPS.scopes() if seen_by(g) & seen_by(one)))
+
+
+# by what a query says
+
+SEEN: list[tuple[str, Scopes]] = [
+    (f"SELECT x.v FROM s [RANGE 3] x WHERE {condition}", {"s": Scope(frozenset(sources))} if sources is not None else {})
+    for condition, sources in [
+        ("x.dev = 'a'", "a"),
+        ("'a' = x.dev AND x.v > 1", "a"),
+        ("x.dev IN ('a', 'b')", "ab"),
+        ("x.dev = 'a' OR (x.dev = 'b' AND x.v = 1)", "ab"),
+        ("(x.dev = 'a' OR x.dev = 'b') AND x.dev IN ('b', 'c')", "b"),
+        ("x.dev = 'a' OR x.v = 1", None),
+        ("NOT x.dev = 'a'", None),
+        ("x.dev IN ('a', 'b') OR TRUE", None),
+        ("UPPER(x.dev) = 'A'", None),
+        ("x.dev = 1", None),
+        ("x.dev > 'a'", None),
+        ("x.dev = 'a' AND x.dev = 'b'", None),
+    ]
+] + [
+    ("SELECT ISTREAM(*) FROM s [NOW] WHERE dev = 'a'", {"s": Scope(frozenset("a"))}),
+    ("SELECT v FROM s [ROWS 2] WHERE dev = 'a'", {}),
+    ("SELECT v FROM s [PARTITION BY dev ROWS 2] WHERE dev = 'a'", {"s": Scope(frozenset("a"))}),
+    ("SELECT dev, SUM(v) FROM s [RANGE 3] GROUP BY dev HAVING dev = 'a'", {"s": Scope(frozenset("a"))}),
+    ("SELECT y.d FROM (SELECT dev AS d, COUNT(*) AS n FROM s [RANGE 3] GROUP BY dev) y WHERE y.d = 'a'", {"s": Scope(frozenset("a"))}),
+    ("SELECT y.d FROM (SELECT dev AS d, SUM(v) AS n FROM s [RANGE 3] GROUP BY dev ORDER BY n LIMIT 1) y WHERE y.d = 'a'", {}),
+    ("SELECT x.v, y.v FROM s [RANGE 3] x, s [RANGE 3] y WHERE x.dev = 'a' AND y.dev = 'b'", {"s": Scope(frozenset("ab"))}),
+    ("SELECT x.v, y.v FROM s [RANGE 3] x, s [RANGE 3] y WHERE x.dev = 'a'", {}),
+    (
+        "SELECT x.v, y.w FROM s [RANGE 3] x, t [RANGE 3] y WHERE x.dev = y.dev AND x.dev = 'a'",
+        {"s": Scope(frozenset("a")), "t": Scope(frozenset("a"))},
+    ),
+    ("SELECT x.v, y.w FROM s [RANGE 3] x LEFT JOIN t [RANGE 3] y ON y.dev = 'b' WHERE x.dev = 'a'",
+     {"s": Scope(frozenset("a")), "t": Scope(frozenset("b"))}),
+    ("SELECT dev FROM s [RANGE 3] WHERE dev = 'a' UNION ALL SELECT dev FROM s [NOW] WHERE dev = 'b'", {"s": Scope(frozenset("ab"))}),
+    ("SELECT x.v FROM s [RANGE 3] x WHERE x.dev = 'a' AND EXISTS (SELECT 1 FROM s [RANGE 3] y WHERE y.v = x.v)", {}),
+]  # fmt: skip
+
+APART: list[tuple[str, bool]] = [
+    ("SELECT dev, SUM(v) AS n FROM s [RANGE 3] GROUP BY dev", True),
+    ("SELECT dev, MAX(v) AS n FROM s [RANGE 3 SLIDE 2] GROUP BY dev, v", True),
+    ("SELECT SUM(v) AS n FROM s [RANGE 3] GROUP BY dev", False),
+    ("ISTREAM(SELECT dev, COUNT(*) AS n FROM s [RANGE 3] GROUP BY dev)", True),
+    ("ISTREAM(SELECT COUNT(*) AS n FROM s [RANGE 3] GROUP BY dev)", False),
+    ("RSTREAM(SELECT COUNT(*) AS n FROM s [RANGE 3] GROUP BY dev)", True),
+    ("SELECT COUNT(*) AS n FROM s [RANGE 3]", False),
+    ("SELECT v, COUNT(*) AS n FROM s [RANGE 3] GROUP BY v", False),
+    ("SELECT dev, v FROM s [RANGE 3] WHERE v > 0", True),
+    ("SELECT v FROM s [RANGE 3] WHERE v > 0", False),
+    ("SELECT dev, v FROM s [PARTITION BY dev ROWS 2]", True),
+    ("SELECT dev, v FROM s [PARTITION BY v ROWS 2]", False),
+    ("SELECT dev, v FROM s [ROWS 2]", False),
+    ("SELECT DISTINCT dev, v FROM s [RANGE 3]", True),
+    ("SELECT DISTINCT v FROM s [RANGE 3]", False),
+    ("SELECT x.dev, x.v, y.w FROM s [RANGE 3] x, t [RANGE 2] y WHERE x.dev = y.dev", True),
+    ("SELECT x.dev, x.v, y.w FROM s [RANGE 3] x LEFT JOIN t [RANGE 2] y ON x.dev = y.dev", True),
+    ("SELECT x.dev, y.w FROM s [RANGE 3] x, t [RANGE 2] y WHERE x.v = y.w", False),
+    ("SELECT x.dev, y.dev FROM s [RANGE 3] x, s [RANGE 2] y WHERE x.dev = y.dev AND x.v = y.v", True),
+    ("SELECT dev, v, RANK() OVER (PARTITION BY dev ORDER BY v) AS n FROM s [RANGE 3]", True),
+    ("SELECT dev, v, RANK() OVER (ORDER BY v) AS n FROM s [RANGE 3]", False),
+    ("SELECT dev, v FROM s [RANGE 3] UNION ALL SELECT dev, w FROM t [RANGE 2]", True),
+    ("SELECT dev, v FROM s [RANGE 3] ORDER BY v LIMIT 1", False),
+    ("SELECT x.dev FROM s [RANGE 3] x WHERE x.v > (SELECT AVG(y.v) FROM s [RANGE 3] y)", False),
+    ("SELECT x.dev, x.v FROM s [RANGE 3] x WHERE x.v IN (SELECT y.w FROM t [RANGE 3] y WHERE y.dev = x.dev)", True),
+]
+
+
+@cache
+def plan_of(query: str) -> Node:
+    return named(case_of(query), dict.fromkeys(STREAMS, "dev"))
+
+
+def named(case: Case, by: dict[str, str]) -> Node:
+    """The plan to run, over streams that name their sources in these columns."""
+    plan = rewritten(bound(case)).plan
+    return everywhere(plan, lambda node: replace(node, by=by[node.stream]) if isinstance(node, Source) else None)
+
+
+def case_of(query: str, given: dict[str, list[tuple[int, tuple[object, ...], str]]] | None = None) -> Case:
+    return Case("scoped", query, STREAMS, {}, (), given or {}, 10)
+
+
+@pytest.mark.parametrize("query,expected", SEEN)
+def test_what_a_query_can_see(query: str, expected: Scopes) -> None:
+    assert scopes(plan_of(query)) == expected
+
+
+@pytest.mark.parametrize("query,expected", APART)
+def test_which_queries_run_by_groups(query: str, expected: bool) -> None:
+    assert bool(by_groups(plan_of(query), dict.fromkeys(STREAMS, GROUPS))) == expected
+
+
+def test_a_selection_of_some_groups_runs_in_parts_for_these() -> None:
+    query = "SELECT dev, SUM(v) AS n FROM s [RANGE 3] WHERE dev IN ('b', 'c', 'd') GROUP BY dev"
+    assert by_groups(plan_of(query), {"s": GROUPS}) == ({"s": Scope(frozenset("b"))}, {"s": Scope(frozenset("cd"))})
+    assert not by_groups(plan_of(query.replace(", 'c', 'd'", "")), {"s": GROUPS}), "one group alone is no parts"
+
+
+def test_streams_that_are_grouped_in_other_ways_run_together() -> None:
+    query = "SELECT x.dev, x.v, y.w FROM s [RANGE 3] x, t [RANGE 2] y WHERE x.dev = y.dev"
+    assert not by_groups(plan_of(query), {"s": GROUPS, "t": Groups((frozenset("c"),))})
+    assert by_groups(plan_of(query), {"s": GROUPS}), "of a stream without groups each part sees all"
+
+
+SCRIPT = """CREATE STREAM s (dev INT, v INT) SOURCE BY dev; GROUPS OF s ('1'), ('2');
+CREATE VIEW calm AS SELECT * FROM s [RANGE 3] WHERE dev IN (1, -2);
+CREATE QUERY q AS """
+
+
+def test_numbers_and_views_and_dead_letters() -> None:
+    def seen(query: str) -> Scopes:
+        catalog = Catalog()
+        define(SCRIPT + query, catalog)
+        return scopes(catalog.query("q").plan)
+
+    assert seen("SELECT v FROM calm") == {"s": Scope(frozenset({"1", "-2"}))}
+    assert seen("SELECT v FROM calm WHERE dev = 1") == {"s": Scope(frozenset("1"))}
+    assert not seen("SELECT v FROM s [RANGE 3] WHERE dev = '1'"), "'01' would be cast"
+    assert not seen("SELECT v FROM LATE(s) [RANGE 3] WHERE dev = 1"), "dead letters are complete where the whole stream is"
+
+
+@pytest.mark.parametrize("said,parts", [("", 3), ("SET ordering = 'always';", 0), ("SET heartbeats = 'operator';", 0)])
+def test_when_a_query_runs_by_groups(said: str, parts: int) -> None:
+    catalog = Catalog()
+    define(
+        said + SCRIPT + "SELECT dev, SUM(v) FROM s [RANGE 3] GROUP BY dev; CREATE QUERY p AS SELECT ISTREAM(*) FROM s;", catalog
+    )
+    assert len(catalog.query("q").by_groups) == parts
+    assert not catalog.query("p").by_groups, "what is answered as it comes waits for nobody"
+
+
+# by what it puts out
+
+
+def ran(case: Case, kept: Scopes, cutting: tuple[list[int], list[bool]], column: int = 0) -> list[Change]:
+    """What comes out if only tuples of these sources come in."""
+    given = {
+        stream: [
+            one for one in rows if stream not in kept or ("" if one[1][column] is None else str(one[1][column])) in kept[stream]
+        ]
+        for stream, rows in case.input.items()
+    }
+    return (
+        Duck(case, compiled(case)).run(*cutting) if not kept else Duck(replace(case, input=given), compiled(case)).run(*cutting)
+    )
+
+
+def judged(case: Case, plan: Node, groups: dict[str, Groups], cuttings: list[tuple[list[int], list[bool]]]) -> bool:
+    """Whether there was anything to judge."""
+    whole, seen = ran(case, {}, cuttings[0]), scopes(plan)
+    if seen:
+        assert difference(whole, ran(case, seen, cuttings[-1]), case.horizon) is None
+    parts = by_groups(plan, groups)
+    if parts:
+        pieces = [ran(case, part, cuttings[number % len(cuttings)]) for number, part in enumerate(parts)]
+        assert difference(whole, sorted(chain.from_iterable(pieces), key=itemgetter(0)), case.horizon) is None
+    return bool(seen or parts)
+
+
+rows = st.tuples(st.sampled_from(["a", "b", "c", None]), st.integers(0, 3))
+tuples = st.lists(st.tuples(st.integers(0, 8), rows), max_size=10).map(
+    lambda some: [(at, row, "+") for at, row in sorted(some, key=lambda one: one[0])]
+)
+USED = [query for query, seen in SEEN if seen] + [query for query, expected in APART if expected]
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(USED), st.fixed_dictionaries({"s": tuples, "t": tuples}), st.lists(cuttings(10), min_size=1, max_size=3))
+def test_other_sources_have_no_part_in_the_answer(
+    query: str, given_: dict[str, list[tuple[int, tuple[object, ...], str]]], cut: list[tuple[list[int], list[bool]]]
+) -> None:
+    assert judged(case_of(query, given_), plan_of(query), dict.fromkeys(STREAMS, GROUPS), cut)
+
+
+NUMBERED = Groups((frozenset({"0", "1"}), frozenset("2")))
+
+
+@settings(max_examples=200)
+@given(cases(depth=1), st.lists(cuttings(), min_size=1, max_size=2))
+def test_other_sources_have_no_part_in_the_answers_of_random_queries(case: Case, cut: list[tuple[list[int], list[bool]]]) -> None:
+    judged(case, named(case, {"S": "A", "T": "A"}), dict.fromkeys(("S", "T"), NUMBERED), cut)
+
+
+def test_nothing_and_everything() -> None:
+    assert NOTHING | EVERYTHING == EVERYTHING
+    assert NOTHING.condition("dev") == "FALSE"
+    assert Scope(frozenset({"o'b"}), True).condition("my dev") == "COALESCE(CAST(`my dev` AS STRING), '') NOT IN ('o\\'b')"
