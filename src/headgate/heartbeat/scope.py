@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 
 from headgate.delta.sql import name, text
 
@@ -70,7 +70,12 @@ class Groups:
 
     def waited_for(self, scope: Scope) -> Scope:
         """All sources of the groups of which a reader can see any."""
-        return reduce(Scope.__or__, (group for group in self.scopes() if group & scope != NOTHING), NOTHING)
+        return _waited_for(self, scope)
+
+
+@lru_cache(maxsize=4_096)
+def _waited_for(groups: Groups, scope: Scope) -> Scope:
+    return reduce(Scope.__or__, (group for group in groups.scopes() if group & scope != NOTHING), NOTHING)
 
 
 Scopes = Mapping[str, Scope]
