@@ -7,6 +7,7 @@ those of the whole.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain, combinations
@@ -51,7 +52,7 @@ def test_scopes_are_sets_of_sources(one: Scope, other: Scope) -> None:
 
 # by what a query says
 
-SEEN: list[tuple[str, Scopes]] = [
+SEEN: Sequence[tuple[str, Scopes]] = [
     (f"SELECT x.v FROM s [RANGE 3] x WHERE {condition}", {"s": Scope(frozenset(sources))} if sources is not None else {})
     for condition, sources in [
         ("x.dev = 'a'", "a"),

@@ -43,6 +43,10 @@ class Scope:
         """Whether the other sees all that this one does."""
         return self | other == other
 
+    def meets(self, sources: frozenset[str]) -> bool:
+        """Whether it sees any of them."""
+        return not sources <= self.sources if self.others else not sources.isdisjoint(self.sources)
+
     def condition(self, column: str) -> str:
         """Which rows are of these sources, in SQL: a source is the value of its column as text, and none is the source ''."""
         if not self.sources:

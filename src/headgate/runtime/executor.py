@@ -11,11 +11,13 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -28,7 +30,7 @@ from headgate.log.chunk import Chunk, count
 from headgate.log.journal import Journal, full_or_broken, synced, torn
 from headgate.log.log import Log
 from headgate.plan.ends import ends
-from headgate.plan.nodes import is_part
+from headgate.plan.nodes import Source, is_part, sources
 from headgate.plan.properties import opens
 from headgate.runtime.cut import about, cut
 from headgate.runtime.due import due
@@ -36,6 +38,7 @@ from headgate.runtime.fragment import Fragment, Taken
 from headgate.runtime.session import let_go, own, parallelism
 from headgate.runtime.staging import address, staged
 from headgate.sinks.retry import BackOff
+from headgate.sources.verdict import source_texts
 
 FEW_ROWS = 1_000
 """Up to here looking at every row at every instant costs less than the steps that would save it."""
@@ -203,7 +206,20 @@ class Executor:
         fragment = self.fragment
         if not fragment.epochs and opens(fragment.part.plan):
             return True
-        return self.wide.happens(fragment.after, until, lambda log, *span: bool(self.logs[log].overlapping(*span)))
+        return self.wide.happens(fragment.after, until, self.has_rows)
+
+    def has_rows(self, log: str, low: Tick | None, high: Tick) -> bool:
+        """Whether a log may have tuples within the range that the fragment sees."""
+        chunks, scope = self.logs[log].overlapping(low, high), self.fragment.part.scopes.get(log)
+        if scope is None:
+            return bool(chunks)
+        column = next(
+            source.by for source in sources(self.fragment.part.plan) if isinstance(source, Source) and source.name == log
+        )
+        try:
+            return any(scope.meets(sources_in(chunk, column or "")) for chunk in chunks)
+        except (OSError, pa.ArrowException):
+            return True  # an epoch will say what is wrong with the file
 
     def due(self) -> Tick | None:
         """The first instant at which it may have something to say by what has come; None if there is none."""
@@ -439,6 +455,12 @@ class Executor:
 
     def write(self, frame: DataFrame, name: str) -> list[Path]:
         return sorted(staged(frame, self.directory / f".{name}").glob("*.parquet"))
+
+
+@lru_cache(maxsize=100_000)
+def sources_in(chunk: Chunk, column: str) -> frozenset[str]:
+    """Whose tuples a chunk of a log holds. A chunk never changes, and most are small."""
+    return frozenset(source_texts(column, pq.ParquetFile(chunk.path).read([column])).unique().to_pylist())
 
 
 def needed(readers: Iterable[Executor], log: str, chunk: Chunk) -> bool:
