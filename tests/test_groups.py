@@ -160,7 +160,7 @@ def test_groups_need_no_bounds_between_their_sources() -> None:
 def groupings(draw: st.DrawFn) -> Grouping | None:
     """None, so many by likeness, or sets: some sources may stand in none."""
     if draw(st.booleans()):
-        return draw(st.sampled_from([None, Grouping(count=1), Grouping(count=2)]))
+        return draw(st.sampled_from([None, None, Grouping(count=1), Grouping(count=2)]))
     labels = draw(st.lists(st.integers(0, 3), min_size=len(SOURCES), max_size=len(SOURCES)))
     sets = [tuple(source for source, label in zip(SOURCES, labels, strict=True) if label == one) for one in range(3)]
     return Grouping(sets=tuple(filter(None, sets))) if any(sets) else None
@@ -202,9 +202,9 @@ def test_a_tuple_within_its_bounds_is_never_late_however_sources_are_regrouped(
             case "read":
                 reader = data.draw(st.sampled_from(READERS))
                 complete = heartbeats.heartbeat(["s"], now_us, scopes={} if reader is None else {"s": reader})
-                if complete is not None and complete > told.get(reader, NEVER):  # a reader never goes back
-                    told[reader] = complete
-                    heartbeats.give("s", complete, reader)
+                if complete is not None:  # a reader never goes back, and says again how far it is, as after a restart
+                    told[reader] = max(complete, told.get(reader, complete))
+                    heartbeats.give("s", told[reader], reader, again=data.draw(st.booleans()))
             case "regroup":
                 grouped_by(heartbeats, data.draw(groupings()))
             case _:
@@ -236,6 +236,21 @@ def test_a_slow_group_is_not_late_because_readers_of_a_fast_one_went_on() -> Non
     assert heartbeats.limits("s") == (9, {"a": 99}), "what was given stays given"
     heartbeats.give("s", 120)
     assert heartbeats.limits("s") == (120, {}), "and counts no more once all is further"
+
+
+def test_a_reader_that_was_further_by_its_group_closes_no_other_when_there_are_no_groups_any_more() -> None:
+    heartbeats = grouped("a", "b")
+    for source, stamp in (("a", 100), ("b", 10)):
+        heartbeats.arrived("s", of_one(np.array([stamp]), source), 0)
+    heartbeats.give("s", 99, FAST)
+    grouped_by(heartbeats, None)
+    assert heartbeats.heartbeat(["s"], 0, scopes={"s": FAST}) == 99, "it does not go back"
+    heartbeats.give("s", 99, FAST)  # as a query does that answers tuples as they come
+    assert heartbeats.limits("s") == (None, {"a": 99})
+    heartbeats.give("s", 120, FAST, again=True)  # as after a restart, of which nobody knows how the sources were grouped
+    assert heartbeats.limits("s") == (None, {"a": 120})
+    heartbeats.give("s", 130, FAST)  # without groups it has waited for all
+    assert heartbeats.limits("s") == (130, {})
 
 
 def test_what_stands_in_no_set_is_a_group_of_its_own() -> None:

@@ -7,25 +7,30 @@ those of the whole.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain, combinations
 from operator import itemgetter
+from typing import cast
 
 import pytest
-from duck import Duck, bound, compiled
+from duck import Duck, bound
 from generator import cases, cuttings
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from headgate.catalog import Catalog
 from headgate.cql.definitions import define
+from headgate.delta.lower import lower
+from headgate.delta.sql import name
 from headgate.heartbeat.scope import EVERYTHING, NOTHING, Groups, Scope, Scopes
-from headgate.plan.nodes import Node, Source
+from headgate.plan.expressions import Expression
+from headgate.plan.nodes import Filter, Node, Relation, Source, is_stream
 from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups, scopes
-from headgate.plan.tree import everywhere
+from headgate.plan.tree import everywhere, parents
 from headgate.testing.cases import Case, Change, difference
 
 SOURCES = ("a", "b", "c", "")
@@ -183,27 +188,23 @@ def test_when_a_query_runs_by_groups(said: str, parts: int) -> None:
 # by what it puts out
 
 
-def ran(case: Case, kept: Scopes, cutting: tuple[list[int], list[bool]], column: int = 0) -> list[Change]:
-    """What comes out if only tuples of these sources come in."""
+def ran(case: Case, plan: Node, kept: Scopes, cutting: tuple[list[int], list[bool]]) -> list[Change]:
+    """What comes out if only tuples of these sources come in. The first column names the source."""
     given = {
-        stream: [
-            one for one in rows if stream not in kept or ("" if one[1][column] is None else str(one[1][column])) in kept[stream]
-        ]
+        stream: [one for one in rows if stream not in kept or ("" if one[1][0] is None else str(one[1][0])) in kept[stream]]
         for stream, rows in case.input.items()
     }
-    return (
-        Duck(case, compiled(case)).run(*cutting) if not kept else Duck(replace(case, input=given), compiled(case)).run(*cutting)
-    )
+    return Duck(replace(case, input=given), [lower(plan), lower(plan, few=True)]).run(*cutting)
 
 
 def judged(case: Case, plan: Node, groups: dict[str, Groups], cuttings: list[tuple[list[int], list[bool]]]) -> bool:
     """Whether there was anything to judge."""
-    whole, seen = ran(case, {}, cuttings[0]), scopes(plan)
+    seen, parts = scopes(plan), by_groups(plan, groups)
+    whole = ran(case, plan, {}, cuttings[0]) if seen or parts else []
     if seen:
-        assert difference(whole, ran(case, seen, cuttings[-1]), case.horizon) is None
-    parts = by_groups(plan, groups)
+        assert difference(whole, ran(case, plan, seen, cuttings[-1]), case.horizon) is None
     if parts:
-        pieces = [ran(case, part, cuttings[number % len(cuttings)]) for number, part in enumerate(parts)]
+        pieces = [ran(case, plan, part, cuttings[number % len(cuttings)]) for number, part in enumerate(parts)]
         assert difference(whole, sorted(chain.from_iterable(pieces), key=itemgetter(0)), case.horizon) is None
     return bool(seen or parts)
 
@@ -226,10 +227,48 @@ def test_other_sources_have_no_part_in_the_answer(
 NUMBERED = Groups((frozenset({"0", "1"}), frozenset("2")))
 
 
-@settings(max_examples=200)
-@given(cases(depth=1), st.lists(cuttings(), min_size=1, max_size=2))
-def test_other_sources_have_no_part_in_the_answers_of_random_queries(case: Case, cut: list[tuple[list[int], list[bool]]]) -> None:
-    judged(case, named(case, {"S": "A", "T": "A"}), dict.fromkeys(("S", "T"), NUMBERED), cut)
+@st.composite
+def selections(draw: st.DrawFn) -> tuple[Case, Node]:
+    """A random query with selections by constants put somewhere into its plan, and the plan to run."""
+    case = draw(cases(depth=1))
+    plan = bound(case)
+    for _ in range(draw(st.integers(1, 3))):
+        places = {node: numbers for node in parents(plan) if not is_stream(node) and (numbers := integers(node))}
+        if places:
+            chosen = draw(st.sampled_from(list(places)))
+            column = draw(st.sampled_from(places[chosen]))
+            condition = Expression(
+                f"{name(column)} {draw(st.sampled_from(['= 1', 'IN (1, 2)']))}", "BOOLEAN", frozenset({column.lower()})
+            )
+            plan = everywhere(plan, lambda node: Filter(cast(Relation, node), condition) if node == chosen else None)  # noqa: B023
+    plan = rewritten(plan).plan
+    return case, everywhere(plan, lambda node: replace(node, by="A") if isinstance(node, Source) else None)
+
+
+def integers(node: Node) -> list[str]:
+    return [column.name for column in node.columns if column.type == "INT"]
+
+
+@settings(max_examples=150)
+@given(selections(), st.lists(cuttings(), min_size=1, max_size=2))
+def test_other_sources_have_no_part_in_the_answers_of_random_queries(
+    drawn: tuple[Case, Node], cut: list[tuple[list[int], list[bool]]]
+) -> None:
+    judged(*drawn, dict.fromkeys(("S", "T"), NUMBERED), cut)
+
+
+def test_random_queries_see_some_sources_or_run_by_groups() -> None:
+    found: Counter[str] = Counter()
+
+    @settings(max_examples=60, phases=[Phase.generate], database=None)
+    @given(selections())
+    def collect(drawn: tuple[Case, Node]) -> None:
+        found["seen"] += bool(scopes(drawn[1]))
+        found["apart"] += bool(by_groups(drawn[1], dict.fromkeys(("S", "T"), NUMBERED)))
+
+    collect()
+    assert found["seen"] >= 5
+    assert found["apart"] >= 5
 
 
 def test_nothing_and_everything() -> None:

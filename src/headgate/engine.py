@@ -161,8 +161,8 @@ class Engine:
         for query in self.queries():
             query.check_files()
             for fragment in (executor.fragment for executor in query.executors):
-                if fragment.begun:  # one that never ran has given no heartbeat
-                    self._loop.give(fragment.part, fragment.after)
+                for stream in fragment.part.streams if fragment.begun else ():  # one that never ran has given no heartbeat
+                    self._heartbeats.give(stream, fragment.after, fragment.part.scopes.get(stream), again=True)
         for timeline in self._heartbeats.timelines.values():
             if timeline.external and not timeline.paused:  # nobody was silent because we did not listen
                 self._heartbeats.resume(timeline.name, self.clock.now_us())
@@ -681,7 +681,7 @@ class Engine:
         least = min((executor.fragment for executor in query.answers), key=lambda fragment: fragment.after)
         reached = query.reached if query.begun else None
         found = why(self._heartbeats, query.name, streams, reached, waiting, self.clock.now_us(), least.part.scopes)
-        groups = {group: str(upto or "no instant yet") for group, upto in query.complete_by_group.items()}
+        groups = {group: "no instant yet" if upto is None else str(upto) for group, upto in query.complete_by_group.items()}
         return replace(found, groups=groups)
 
     def late(self, stream: str) -> dict[Any, int]:

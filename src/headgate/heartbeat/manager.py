@@ -511,9 +511,12 @@ class Heartbeats:
             for number in timeline.cohorts.values() if not timeline.many else ():
                 self.generator.cohorts[number].heard_us[:] = now_us
 
-    def give(self, stream: str, heartbeat: Tick, scope: Scope | None = None) -> None:
-        """Remember that a reader of the stream, or of these sources of it, was told that it is complete up to here."""
-        self.timelines[base(stream)].give(heartbeat, scope)
+    def give(self, stream: str, heartbeat: Tick, scope: Scope | None = None, again: bool = False) -> None:
+        """Remember that a reader of the stream, or of these sources of it, was told that it is complete up to here.
+
+        `again` if that was before a restart, in whatever groups the sources were then.
+        """
+        self.timelines[base(stream)].give(heartbeat, scope, again)
 
     def limit(self, stream: str, scope: Scope | None = None) -> Tick | None:
         """Up to where the stream, or all of these sources of it, were said to be complete."""

@@ -185,9 +185,11 @@ class Timeline:
             mask[places[here, 1]] = chosen[here]
         return found
 
-    def give(self, heartbeat: Tick, scope: Scope | None) -> None:
-        """Remember what a reader was told."""
-        if scope is None or self.groups is None:
+    def give(self, heartbeat: Tick, scope: Scope | None, again: bool = False) -> None:
+        """Remember what a reader was told. Without groups it has waited for all sources, unless it was so far before."""
+        known = self.limit(scope)
+        waited = self.groups is None and not again and (known is None or heartbeat > known)
+        if scope is None or waited:
             self.given = heartbeat if self.given is None else max(self.given, heartbeat)
         else:
             self.given_to[scope] = max(heartbeat, self.given_to.get(scope, heartbeat))
