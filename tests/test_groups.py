@@ -169,7 +169,7 @@ def groupings(draw: st.DrawFn) -> Grouping | None:
 READERS = [None, *(Scope(frozenset(some)) for some in ("a", "b", "ab", "cd")), Scope(frozenset("ab"), True)]
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(st.integers(0, 5), st.integers(1, 12), st.data())
 def test_a_tuple_within_its_bounds_is_never_late_however_sources_are_regrouped(
     disorder: int, skew: int, data: st.DataObject

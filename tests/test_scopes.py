@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from operator import itemgetter
 from typing import cast
 
@@ -46,13 +46,15 @@ def seen_by(scope: Scope) -> set[str]:
     return {source for source in (*SOURCES, "new") if source in scope}
 
 
-@pytest.mark.parametrize("one", SCOPES, ids=str)
-@pytest.mark.parametrize("other", SCOPES, ids=str)
-def test_scopes_are_sets_of_sources(one: Scope, other: Scope) -> None:
-    assert seen_by(one | other) == seen_by(one) | seen_by(other)
-    assert seen_by(one & other) == seen_by(one) & seen_by(other)
-    assert (one <= other) == (seen_by(one) <= seen_by(other))
-    assert seen_by(GROUPS.waited_for(one)) == set().union(*(seen_by(g) for g in GROUPS.scopes() if seen_by(g) & seen_by(one)))
+def test_scopes_are_sets_of_sources() -> None:
+    for one, other in product(SCOPES, SCOPES):
+        assert seen_by(one | other) == seen_by(one) | seen_by(other)
+        assert seen_by(one & other) == seen_by(one) & seen_by(other)
+        assert (one <= other) == (seen_by(one) <= seen_by(other))
+        assert one.meets(frozenset(seen_by(other))) == bool(seen_by(one) & seen_by(other))
+    for one in SCOPES:
+        groups = [seen_by(group) for group in GROUPS.scopes()]
+        assert seen_by(GROUPS.waited_for(one)) == set().union(*(group for group in groups if group & seen_by(one)))
 
 
 # by what a query says
@@ -216,7 +218,7 @@ tuples = st.lists(st.tuples(st.integers(0, 8), rows), max_size=10).map(
 USED = [query for query, seen in SEEN if seen] + [query for query, expected in APART if expected]
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.sampled_from(USED), st.fixed_dictionaries({"s": tuples, "t": tuples}), st.lists(cuttings(10), min_size=1, max_size=3))
 def test_other_sources_have_no_part_in_the_answer(
     query: str, given_: dict[str, list[tuple[int, tuple[object, ...], str]]], cut: list[tuple[list[int], list[bool]]]
@@ -232,7 +234,7 @@ def selections(draw: st.DrawFn) -> tuple[Case, Node]:
     """A random query with selections by constants put somewhere into its plan, and the plan to run."""
     case = draw(cases(depth=1))
     plan = bound(case)
-    for _ in range(draw(st.integers(1, 3))):
+    for _ in range(draw(st.integers(0, 2))):
         places = {node: numbers for node in parents(plan) if not is_stream(node) and (numbers := integers(node))}
         if places:
             chosen = draw(st.sampled_from(list(places)))
@@ -249,7 +251,7 @@ def integers(node: Node) -> list[str]:
     return [column.name for column in node.columns if column.type == "INT"]
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(selections(), st.lists(cuttings(), min_size=1, max_size=2))
 def test_other_sources_have_no_part_in_the_answers_of_random_queries(
     drawn: tuple[Case, Node], cut: list[tuple[list[int], list[bool]]]
@@ -260,15 +262,15 @@ def test_other_sources_have_no_part_in_the_answers_of_random_queries(
 def test_random_queries_see_some_sources_or_run_by_groups() -> None:
     found: Counter[str] = Counter()
 
-    @settings(max_examples=60, phases=[Phase.generate], database=None)
+    @settings(max_examples=40, phases=[Phase.generate], database=None)
     @given(selections())
     def collect(drawn: tuple[Case, Node]) -> None:
         found["seen"] += bool(scopes(drawn[1]))
         found["apart"] += bool(by_groups(drawn[1], dict.fromkeys(("S", "T"), NUMBERED)))
 
     collect()
-    assert found["seen"] >= 5
-    assert found["apart"] >= 5
+    assert found["seen"] >= 2
+    assert found["apart"] >= 2
 
 
 def test_nothing_and_everything() -> None:
