@@ -12,7 +12,7 @@ keys hold the source, of analytic functions and row windows that partition by it
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TypeAlias, cast
 
 from headgate.heartbeat.scope import EVERYTHING, NOTHING, Groups, Scope, Scopes
@@ -56,39 +56,46 @@ from headgate.plan.rewrites.substitution import constants
 Allowed: TypeAlias = Mapping[str, frozenset[str | int]]
 """By column, in lower case: the values with which a row can have an effect."""
 
+Seen: TypeAlias = dict[str, list[Scope | None]]
+Known: TypeAlias = set[tuple[int, frozenset[tuple[str, frozenset[str | int]]]]]
 
+
+@lru_cache(maxsize=1_000)
 def scopes(plan: Node) -> Scopes:
     """Of each stream with many sources what the plan can see of it, where that is not all of it."""
-    seen: dict[str, list[Scope | None]] = {}
-    _look(plan, {}, seen)
+    seen: Seen = {}
+    _look(plan, {}, seen, set())
     found = {stream: [one for one in several if one is not None] for stream, several in seen.items() if None not in several}
     return {stream: reduce(Scope.__or__, several) for stream, several in found.items()}
 
 
-def _look(node: Node, allowed: Allowed, seen: dict[str, list[Scope | None]]) -> None:
-    """Note what is seen of each base stream below the node, if only rows with the allowed values matter."""
+def _look(node: Node, allowed: Allowed, seen: Seen, known: Known) -> None:
+    """Note what is seen of each base stream below the node, if only rows with the allowed values matter; `known` is done."""
+    if (key := (id(node), frozenset(allowed.items()))) in known:
+        return
+    known.add(key)
     match node:
         case Source(stream):
             seen.setdefault(_base(stream), []).append(_scope(node, allowed) if stream == _base(stream) else None)
         case Join(left, right):
-            _look(left, _across(left, node, allowed), seen)
-            _look(right, _across(right, node, allowed), seen)
+            _look(left, _across(left, node, allowed), seen, known)
+            _look(right, _across(right, node, allowed), seen, known)
         case Union(left, right):
             renamed = {one.lower(): other for one, other in zip(names(left), names(right), strict=True)}
-            _look(left, _within(allowed, names(left)), seen)
-            _look(right, {renamed[name].lower(): values for name, values in allowed.items() if name in renamed}, seen)
+            _look(left, _within(allowed, names(left)), seen, known)
+            _look(right, {renamed[name].lower(): values for name, values in allowed.items() if name in renamed}, seen, known)
         case Needed(child, behind=behind, checked=checked):
             for compared in (behind, checked):
                 if compared is not None:
                     seen.setdefault(compared.order.stream.name, []).append(None)
-            _look(child, allowed, seen)
+            _look(child, allowed, seen, known)
         case Piped(child):
-            _look(child, allowed, seen)
+            _look(child, allowed, seen, known)
         case Stored():
             pass
         case _:
             for below in children(node):
-                _look(below, _below(node, allowed), seen)
+                _look(below, _below(node, allowed), seen, known)
 
 
 def _base(stream: str) -> str:
@@ -166,6 +173,7 @@ def _alike(equality: Equality) -> bool:
     return equality.left.type == equality.right.type != "UNKNOWN"
 
 
+@lru_cache(maxsize=10_000)
 def _having(node: Node) -> Allowed:
     """The values that columns of the node's rows can have, where selections below it say so."""
     match node:
@@ -215,7 +223,7 @@ def by_groups(plan: Node, groups: Mapping[str, Groups]) -> tuple[Scopes, ...]:
 
 def apart(plan: Node, grouped: Collection[str]) -> bool:
     """Whether the plan can be run for each group of sources of these streams by itself, and the answers put together."""
-    held = _held(plan, grouped)
+    held = _held(plan, frozenset(grouped))
     if held is None or held is FREE:
         return False
     return bool(held) or is_stream(plan) or endless(cast(Relation, plan))
@@ -225,7 +233,8 @@ FREE = frozenset({"*"})
 """Of a relation that comes from no grouped stream: it is the same for every group."""
 
 
-def _held(node: Node, grouped: Collection[str]) -> frozenset[str] | None:
+@lru_cache(maxsize=10_000)
+def _held(node: Node, grouped: frozenset[str]) -> frozenset[str] | None:
     """The columns, in lower case, that hold the source from which a row comes; None if rows may come from several."""
     match node:
         case Source(stream):
