@@ -13,8 +13,11 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain, combinations, product
 from operator import itemgetter
+from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
+import pyarrow as pa
 import pytest
 from duck import Duck, bound
 from generator import cases, cuttings
@@ -26,11 +29,15 @@ from headgate.cql.definitions import define
 from headgate.delta.lower import lower
 from headgate.delta.sql import name
 from headgate.heartbeat.scope import EVERYTHING, NOTHING, Groups, Scope, Scopes
+from headgate.log.log import Log
 from headgate.plan.expressions import Expression
+from headgate.plan.fragments import cut
 from headgate.plan.nodes import Filter, Node, Relation, Source, is_stream
 from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups, scopes
 from headgate.plan.tree import everywhere, parents
+from headgate.runtime.executor import Executor, sources_in
+from headgate.runtime.fragment import Fragment
 from headgate.testing.cases import Case, Change, difference
 
 SOURCES = ("a", "b", "c", "")
@@ -221,9 +228,9 @@ USED = [query for query, seen in SEEN if seen] + [query for query, expected in A
 @settings(max_examples=60)
 @given(st.sampled_from(USED), st.fixed_dictionaries({"s": tuples, "t": tuples}), st.lists(cuttings(10), min_size=1, max_size=3))
 def test_other_sources_have_no_part_in_the_answer(
-    query: str, given_: dict[str, list[tuple[int, tuple[object, ...], str]]], cut: list[tuple[list[int], list[bool]]]
+    query: str, given_: dict[str, list[tuple[int, tuple[object, ...], str]]], cuts: list[tuple[list[int], list[bool]]]
 ) -> None:
-    assert judged(case_of(query, given_), plan_of(query), dict.fromkeys(STREAMS, GROUPS), cut)
+    assert judged(case_of(query, given_), plan_of(query), dict.fromkeys(STREAMS, GROUPS), cuts)
 
 
 NUMBERED = Groups((frozenset({"0", "1"}), frozenset("2")))
@@ -256,9 +263,9 @@ def integers(node: Node) -> list[str]:
 @settings(max_examples=60)
 @given(selections(), st.lists(cuttings(), min_size=1, max_size=2))
 def test_other_sources_have_no_part_in_the_answers_of_random_queries(
-    drawn: tuple[Case, Node], cut: list[tuple[list[int], list[bool]]]
+    drawn: tuple[Case, Node], cuts: list[tuple[list[int], list[bool]]]
 ) -> None:
-    judged(*drawn, dict.fromkeys(("S", "T"), NUMBERED), cut)
+    judged(*drawn, dict.fromkeys(("S", "T"), NUMBERED), cuts)
 
 
 def test_random_queries_see_some_sources_or_run_by_groups() -> None:
@@ -279,3 +286,19 @@ def test_nothing_and_everything() -> None:
     assert NOTHING | EVERYTHING == EVERYTHING
     assert NOTHING.condition("dev") == "FALSE"
     assert Scope(frozenset({"o'b"}), True).condition("my dev") == "COALESCE(CAST(`my dev` AS STRING), '') NOT IN ('o\\'b')"
+
+
+def test_an_epoch_is_worth_running_only_for_tuples_that_are_seen(tmp_path: Path) -> None:
+    catalog = Catalog()
+    define(SCRIPT + "SELECT SUM(v) AS n FROM s [RANGE 3] WHERE dev = 1", catalog)
+    executor, log = object.__new__(Executor), Log(tmp_path / "log")
+    executor.fragment = cast(Fragment, SimpleNamespace(part=cut(catalog.query("q").plan, "query")))
+    executor.logs = {"s": log}
+    for sources, stamps, seen in (([2, None], [5, 6], False), ([1, 2], [7, 8], True)):
+        numbers = {"dev": pa.array(sources, pa.int32()), "v": pa.array([1, 1], pa.int32())}
+        log.append(pa.table({**numbers, "_t": pa.array(stamps, pa.int64()), "_s": pa.array(stamps, pa.int64())}))
+        assert executor.has_rows("s", 0, 10) == seen
+    assert not executor.has_rows("s", 0, 6)
+    log.chunks[0].path.write_bytes(b"damaged")
+    sources_in.cache_clear()
+    assert executor.has_rows("s", 0, 6), "which an epoch then says"
