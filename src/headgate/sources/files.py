@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog import Connector
 from headgate.cql.readers import no_such_path
-from headgate.delta.sql import name
+from headgate.delta.sql import literal, name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.runtime.session import own
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import staged, staging
-from headgate.sources.payload import CORRUPT, ROW, literal
+from headgate.sources.payload import CORRUPT, ROW
 from headgate.sources.reading import FileReader
 
 FILES_A_JOB = 1_000
