@@ -10,6 +10,7 @@ from headgate.cql.definitions import define
 from headgate.heartbeat.arrivals import of_one
 from headgate.heartbeat.in_force import all_rows, in_force
 from headgate.heartbeat.manager import Heartbeats
+from headgate.heartbeat.scope import Scope
 from headgate.heartbeat.why import why
 
 SECOND = 1_000_000
@@ -116,10 +117,15 @@ def test_a_source_is_held_to_what_it_said_itself() -> None:
     assert "it said itself that nothing up to 100 will still come" in said(heartbeats, "fast")
 
 
-def test_a_group_without_a_skew_between_its_sources_promises_nothing() -> None:
-    heartbeats = heartbeats_of(MANY + "DISORDER OF s 5; GROUPS OF s 2;")
-    say(heartbeats, "s", 100, "a")
-    assert "no SKEW FROM s TO s" in said(heartbeats, "s")
+def test_why_names_the_group_that_holds_a_query_back_and_waits_for_no_other() -> None:
+    heartbeats = heartbeats_of(MANY + "DISORDER OF s 5; GROUPS OF s ('a', 'b'), ('c');")
+    for source, stamp in (("a", 100), ("b", 50), ("c", 10)):
+        say(heartbeats, "s", stamp, source)
+    assert "held back by s SOURCE 'c' (one of 3 that speak), of group ('c')" in said(heartbeats, "s")
+    scopes = {"s": Scope(frozenset("a"))}
+    found = str(why(heartbeats, "q", ["s"], None, {"s": 3}, 5 * SECOND, scopes))
+    assert "held back by s SOURCE 'b' (one of 2 that speak), of group ('a', 'b')" in found
+    assert "complete up to 44, speaking (2 of 3 sources), waited for ('a', 'b'), up to 3 tuples wait" in found
 
 
 def test_nobody_is_asked_to_declare_what_is_declared() -> None:

@@ -141,8 +141,8 @@ def test_named_sources_are_bound_to_those_that_were_declared_and_to_nobody_else(
     declared.skews[Party("s", "d1"), Party("s", "d2")] = (Bound(3),)
     heartbeats = manager(declared, [stream("s", many=True), stream("p")])
     asked = []
-    between = Heartbeats.between
-    heartbeats.between = lambda first, line, number: asked.append(first) or between(heartbeats, first, line, number)  # type: ignore
+    between = Heartbeats._between
+    heartbeats._between = lambda first, line, number: asked.append(first) or between(heartbeats, first, line, number)  # type: ignore
     heartbeats.heed(1)
     assert len(asked) == 1
     assert len(heartbeats.generator.between) == 1

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from duck import shared, transpiled
 from pyspark.sql import SparkSession
 
 from headgate.catalog import Column, Connector, Relation, Stream, Tick, TimeDomain
@@ -27,6 +28,7 @@ from headgate.sources.files import FileSource
 from headgate.sources.inlet import Heartbeats, Inlet
 from headgate.sources.rows import ticks
 from headgate.sources.tables import TableSource
+from headgate.sources.verdict import verdict_sql
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TYPES = {
@@ -39,6 +41,7 @@ class Notebook:
     """Heartbeats that only say what they were told to say, and write down what they hear."""
 
     closed: Tick | None = None
+    apart: dict[str, Tick] = field(default_factory=dict)
     ahead: Tick | None = None
     reference: Tick | None = None
     sampling: bool = False
@@ -49,6 +52,9 @@ class Notebook:
 
     def limit(self, stream: str) -> Tick | None:
         return self.closed
+
+    def limits(self, stream: str) -> tuple[Tick | None, Mapping[str, Tick]]:
+        return self.closed, self.apart
 
     def ahead_of(self, stream: str, date_us: int | None, now_us: int) -> Tick | None:
         return self.ahead
@@ -172,6 +178,27 @@ def test_sources_are_counted_each_by_itself(tmp_path: Path) -> None:
     inlet = inlet_of(a_stream("k INT", source="k"), tmp_path, heartbeats)
     inlet.push([(5, (7,)), (3, (8,)), (4, (7,)), (1, (8,)), (30, (9,))], ManualClock())
     assert heartbeats.told == [("arrived", {"7": (2, 4, 5), "8": (2, 1, 3)}), ("late", {"7": 1, "8": 2})]
+
+
+def test_sources_are_late_each_behind_its_own_limit(tmp_path: Path) -> None:
+    """Where readers of some sources were told more than those of others; the same by SQL."""
+    stream, heartbeats = a_stream("k INT", source="k"), Notebook(closed=4, apart={"7": 10, "9": 10, "": 2})
+    inlet = inlet_of(stream, tmp_path, heartbeats)
+    rows = [(at, (source,)) for source in (7, 8, 9, None) for at in (2, 3, 4, 5, 10, 11)]
+    inlet.push(rows, ManualClock())
+    late = {
+        source: [at for at, (of,) in rows if of == source and at <= closed]
+        for source, closed in ((7, 10), (8, 4), (9, 10), (None, 2))
+    }
+    assert [(row["k"], row["_timestamp"]) for row in letters(inlet)] == [(k, at) for k, some in late.items() for at in some]
+    assert {row["_timestamp"] + row["_behind"] for row in letters(inlet) if row["k"] == 7} == {10}
+    limits = inlet.limits(ManualClock())
+    values = ", ".join(f"({'NULL' if source is None else source}, {at}, NULL, NULL::BIGINT, 1)" for at, (source,) in rows)
+    judged = (
+        f"SELECT k, _t, {transpiled(verdict_sql(stream, limits))} AS _verdict FROM (VALUES {values}) rows(k, _t, _raw, _upto, _n)"
+    )
+    found = shared().execute(f"SELECT k, _t FROM ({judged}) WHERE _verdict = 'late'").fetchall()
+    assert found == [(k, at) for k, some in late.items() for at in some]
 
 
 def test_nothing_usable_is_not_told(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_what_is_foretold_comes_true_and_nothing_less_would_do() -> None:
     for seed in range(WORLDS):
         history, chance = drawn_history(seed), random.Random(seed)
         heartbeats = history.played()
-        held = _held(heartbeats, history.names, history.now_us)
+        held = _held(heartbeats, history.names, history.now_us, {})
         if held is None or held.holder() is None:
             continue
         reached = heartbeats.heartbeat(history.names, history.now_us)
@@ -212,7 +212,7 @@ def test_what_is_foretold_comes_true_and_nothing_less_would_do() -> None:
 def test_any_tuple_helps_where_a_bound_waits_for_one() -> None:
     history = History(Declarations(disorders={Party("p"): (Bound(0, tuples=1),)}), [stream("p")], None, False)
     history.events = [("tuple", Party("p"), 100, 0)]
-    held = _held(history.played(), ["p"], 0)
+    held = _held(history.played(), ["p"], 0, {})
     assert held is not None
     (release,) = (one for one in releases(held) if one.tuples)
     assert release.text == "a tuple of p"
@@ -223,7 +223,7 @@ def test_a_paused_stream_is_released_by_reading_it_again_and_by_what_then_helps(
     history = History(Declarations(disorders={Party("p"): a_set(random.Random(1)) or (Bound(1),)}), [stream("p")], None, False)
     history.events = [("tuple", Party("p"), 100, 0), ("paused", "p", 0)]
     heartbeats = history.played()
-    held = _held(heartbeats, ["p"], 5)
+    held = _held(heartbeats, ["p"], 5, {})
     assert held is not None
     assert [one.text.split(",")[0] for one in releases(held)][:1] == ["reading it again"]
 

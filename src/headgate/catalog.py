@@ -17,6 +17,7 @@ from headgate.heartbeat.declared import Declarations
 from headgate.permissions import EVERYTHING, Permissions
 
 if TYPE_CHECKING:
+    from headgate.heartbeat.scope import Scopes
     from headgate.plan.nodes import Node
 
 Tick: TypeAlias = int
@@ -179,6 +180,9 @@ class Query:
     ordering: Literal["needed", "always"] = "needed"
     from_beginning: bool = False
     """It sees all that its streams still keep; otherwise what comes from when it is registered."""
+
+    by_groups: tuple[Scopes, ...] = ()
+    """It runs as one part for each group of sources: what each of them sees of its streams. Nothing: it runs as a whole."""
 
     def __repr__(self) -> str:
         return in_line(f"Query({self.name}: {self.text})")

@@ -263,7 +263,7 @@ def told(query: Query, catalog: Catalog) -> str:
 
     parts = in_parts(query.plan, query.heartbeats)
     streams = {stream for _, program in parts for stream in program.streams()}
-    return explained(query, parts, progress(catalog, sorted(streams)))
+    return explained(query, parts, progress(catalog, sorted(streams)), groups=catalog.declarations.groups())
 
 
 @app.command()

@@ -17,7 +17,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from itertools import groupby
@@ -41,6 +41,7 @@ from headgate.heartbeat.clock import Clock, EngineClock, SystemClock
 from headgate.heartbeat.declared import Party, Sensors
 from headgate.heartbeat.manager import Heartbeats, base
 from headgate.heartbeat.saved import restore, saved
+from headgate.heartbeat.scope import described
 from headgate.heartbeat.why import Why, why
 from headgate.log.checksum import writing
 from headgate.log.journal import Fact, Journal
@@ -49,6 +50,7 @@ from headgate.permissions import Permissions, permissions
 from headgate.plan.fragments import Part, all_parts, cut
 from headgate.plan.nodes import domain, sources
 from headgate.plan.properties import flowing
+from headgate.plan.scopes import scopes
 from headgate.plan.settled import settled
 from headgate.runtime import status
 from headgate.runtime.asking import Asking
@@ -178,7 +180,7 @@ class Engine:
             query.check_files()
             for fragment in (executor.fragment for executor in query.executors):
                 for stream in fragment.part.streams if fragment.begun else ():  # one that never ran has given no heartbeat
-                    self._heartbeats.give(stream, fragment.after)
+                    self._heartbeats.give(stream, fragment.after, fragment.part.scopes.get(stream), again=True)
         for timeline in self._heartbeats.timelines.values():
             if timeline.external and not timeline.paused:  # nobody was silent because we did not listen
                 self._heartbeats.resume(timeline.name, self.clock.now_us())
@@ -194,7 +196,7 @@ class Engine:
                 again = (statement.query or "").lower() in self.catalog.queries
                 cql = "ALTER" + statement.cql[len("CREATE") :] if again else statement.cql
                 for _, definition in defined(cql, self.catalog):
-                    self._carry_out_again(definition, statement.folder)
+                    self._carry_out_again(definition, statement)
                     self._statements.recall(statement, definition)
             case {"sensors": [stream, known, rate]}:
                 self._declare_sensors(stream, known, None if rate is None else Fraction(rate))
@@ -207,15 +209,17 @@ class Engine:
                 self.clock.stand_at(now_us)
                 getattr(self._heartbeats, method)(*arguments, now_us)
 
-    def _carry_out_again(self, definition: Definition, folder: str | None) -> None:
+    def _carry_out_again(self, definition: Definition, statement: Statement) -> None:
         """As before the restart; but what queries and sources need of the world is only touched for those that are left."""
         match definition:
             case Stream() | Relation():
-                self._inputs.add(definition, folder)
+                self._inputs.add(definition, statement.folder)
             case Query() | Altered(Query()):
                 query = definition.now if isinstance(definition, Altered) else definition
                 assert isinstance(query, Query)
-                self._resuming[query.name] = query, folder
+                if len(query.by_groups) != statement.groups:  # a version that knew no groups ran it as a whole
+                    query = self.catalog.queries[query.name.lower()] = replace(query, by_groups=())
+                self._resuming[query.name] = query, statement.folder
             case Dropped("query", name):
                 self._resuming.pop(name, None)
             case _:
@@ -242,7 +246,7 @@ class Engine:
 
     def _sweep(self) -> None:
         """Delete the folders of what is no longer known."""
-        known = self._inputs.folders() | {"queries": {query.executor.directory for query in self.queries()}}
+        known = self._inputs.folders() | {"queries": {query.outbox.directory for query in self.queries()}}
         for kind, folders in known.items():
             there = self._directory / kind
             for folder in there.iterdir() if there.exists() else ():
@@ -298,7 +302,7 @@ class Engine:
         made = definition.now if isinstance(definition, Altered) else definition
         folder = None
         if isinstance(made, Query):
-            folder = self.query(made.name).executor.directory.name
+            folder = self.query(made.name).outbox.directory.name
         elif isinstance(made, Stream | Relation):
             folder = self._inputs.inlets[made.name].folder
         statement = self._statements.of(said, definition, self.clock.now_us(), folder)
@@ -423,11 +427,12 @@ class Engine:
         executors: list[Executor] = []
         made: dict[str, Log] = {}
         shapes: dict[str, StructType] = {}
-        for number, part in enumerate(all_parts(cut(query.plan, query.heartbeats)), 1):
+        for number, (part, group) in enumerate(_parts(query), 1):
             piped = part.log is not None
             programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
-            fragment = Fragment(query.name, query.text, part, *programs, start, whole, _ahead(query, part))
-            folder = directory / f"part-{number}" if piped else directory
+            sees = {stream: scope.condition(self.catalog.stream(stream).source or "") for stream, scope in part.scopes.items()}
+            fragment = Fragment(query.name, query.text, part, *programs, start, whole, _ahead(query, part), sees, group)
+            folder = directory / f"part-{number}" if piped else directory / f"group-{number}" if group else directory
             with writing(folder):
                 folder.mkdir(exist_ok=True)
             output = Log(folder / "elements", self._journal, f"log queries/{directory.name}/part-{number}") if piped else None
@@ -453,7 +458,9 @@ class Engine:
     def _start(self, query: Query, streams: Iterable[str]) -> Tick | None:
         """Behind which instant a new query sees its streams: what they were last complete up to, or all that is still kept."""
         kept = [forgotten for stream in streams if (forgotten := self._inputs.logs[stream].forgotten) is not None]
-        given = [limit for stream in streams if (limit := self._heartbeats.limit(base(stream))) is not None]
+        seen = scopes(query.plan)
+        told = [self._heartbeats.limit(base(stream), seen.get(stream)) for stream in streams]
+        given = [limit for limit in told if limit is not None]
         known = kept if query.from_beginning else [*kept, *given]
         return max(known) if known else None
 
@@ -796,10 +803,11 @@ class Engine:
     def _why(self, query: RunningQuery) -> Why:
         streams = query.streams()
         waiting = {stream: query.waiting(stream) for stream in streams}
-        now_us = self.clock.now_us()
-        return why(
-            self._heartbeats, query.name, streams, query.reached if query.executor.fragment.begun else None, waiting, now_us
-        )
+        least = min((executor.fragment for executor in query.answers), key=lambda fragment: fragment.after)
+        reached = query.reached if query.begun else None
+        found = why(self._heartbeats, query.name, streams, reached, waiting, self.clock.now_us(), least.part.scopes)
+        groups = {group: "no instant yet" if upto is None else str(upto) for group, upto in query.complete_by_group.items()}
+        return replace(found, groups=groups)
 
     def notes(self) -> list[UserError]:
         """What went wrong with sources and holds up nothing, since it was last asked for: files that were set aside."""
@@ -859,6 +867,14 @@ def _not_taken(query: RunningQuery) -> UserError:
         detail="It has not answered yet." if trouble is None else sentence(trouble),
         hint="With --directory they are kept, and delivered the next time.",
     )  # fmt: skip
+
+
+def _parts(query: Query) -> list[tuple[Part, str]]:
+    """Of what it consists: its fragments, each behind those it reads, or one for each group of sources, with its group."""
+    whole = cut(query.plan, query.heartbeats)
+    if not query.by_groups:
+        return [(part, "") for part in all_parts(whole)]
+    return [(replace(whole, scopes=seen), described(seen)) for seen in query.by_groups]
 
 
 def _ahead(query: Query, part: Part) -> Ahead:

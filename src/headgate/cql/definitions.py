@@ -31,7 +31,9 @@ from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.monotone import kind_of
 from headgate.plan.nodes import is_stream, sources
+from headgate.plan.properties import flowing
 from headgate.plan.rewrites.driver import rewritten
+from headgate.plan.scopes import by_groups
 
 INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 
@@ -360,9 +362,12 @@ def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin:
     bound = bind(tree, text, catalog, origin)
     better = rewritten(bound.plan)
     settings = catalog.settings
+    at_once = flowing(better.plan) and len(sources(better.plan)) == 1  # its answers wait for nobody
+    whole = at_once or settings.heartbeats != "query" or settings.ordering == "always"
     return Query(
         name, _span(tree, text), bound.resolved, bound.plan, better.plan, better.fired,
         heartbeats=settings.heartbeats, ordering=settings.ordering,
+        by_groups=() if whole else by_groups(better.plan, catalog.declarations.groups()),
     )  # fmt: skip
 
 

@@ -340,7 +340,7 @@ def named(binder: _Binder, written: exp.Table, window: StreamWindow | None) -> R
     node: Node
     match found:
         case BaseStream():
-            node = Source(found.name, found.columns, found.domain, found.timestamp)
+            node = Source(found.name, found.columns, found.domain, found.timestamp, found.source)
         case BaseRelation():
             node = Stored(found.name, found.columns, found.domain, found.growing, found.key)
         case View():

@@ -36,6 +36,11 @@ def bracketed(sql: str) -> str:
     return sql if _PLAIN.match(sql) else f"({sql})"
 
 
+def literal(value: str) -> str:
+    """A string as it must stand in SQL, and in CQL."""
+    return "'" + re.sub(r"(['\\])", r"\\\1", value) + "'"
+
+
 def listed(columns: Iterable[str], table: str = "") -> str:
     prefix = f"{table}." if table else ""
     return ", ".join(prefix + name(column) for column in columns)

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from headgate.heartbeat.bounds import Bound, Bounds, strongest
+from headgate.heartbeat.scope import Groups
 
 if TYPE_CHECKING:
     from headgate.catalog import Tick
@@ -184,6 +185,11 @@ class Declarations:
 
     def counter(self, party: Party) -> Counter | None:
         return next((self.counters[one] for one in levels(party) if one in self.counters), None)
+
+    def groups(self) -> dict[str, Groups]:
+        """By stream, where the sources of each group were named."""
+        named = {stream: grouping.sets for stream, grouping in self.groupings.items() if grouping.sets}
+        return {stream: Groups(tuple(map(frozenset, sets))) for stream, sets in named.items()}
 
     def forget(self, stream: str) -> None:
         self.skews = {pair: bounds for pair, bounds in self.skews.items() if stream not in (pair[0].stream, pair[1].stream)}

@@ -133,13 +133,12 @@ class Cohort:
         self.maxima.add(top(members, largest), now_us)
 
     def inherit(self, members: Members, other: Cohort, theirs: Members) -> None:
-        """Take over sources of another cohort with what they sent last; several may become one."""
-        np.maximum.at(self.largest, members, other.largest[theirs])
-        np.maximum.at(self.heard_us, members, other.heard_us[theirs])
+        """Take over sources of another cohort, each to a place of its own, with what it sent last."""
+        self.largest[members] = other.largest[theirs]
+        self.heard_us[members] = other.heard_us[theirs]
         self.steps[members] = other.steps[theirs]
         self.pauses = np.maximum(self.pauses, other.pauses)
-        places = np.unique(members)
-        self.maxima.add(top(places, self.largest[places]), int(self.heard_us[places].max()))
+        self.maxima.add(top(members, self.largest[members]), int(self.heard_us[members].max()))
 
     def waited_for_us(self, since_us: int) -> Ticks:
         """Since when each source is waited for that has not spoken, if its stream is since then; NEVER: it is not."""

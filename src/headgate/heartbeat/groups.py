@@ -1,8 +1,11 @@
-"""Groups of sources that share one heartbeat: their bounds, and which sources to put together (section 5.2).
+"""Kinds of sources, which have the same bounds, and groups of sources, which share one heartbeat (section 5.2).
 
-A group promises what the weakest of its members does, so a source that could be trusted sooner waits for the slowest of its
+A group is complete as far as the least of its members is, so a source that could be trusted sooner waits for the slowest of its
 group. Which partition into m groups adds the least delay is solved here for sources that differ in one number, how far behind
 they may be: the best groups are then runs of the sorted numbers, and the best runs are found by dynamic programming.
+
+The paper puts the bounds of a group's members together to keep fewer of them. Here bounds are kept between kinds, however many
+sources there are, so a group changes no bound: without a reader that sees only some groups, grouping has no effect at all.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ class Kind:
     sensor: Sensors | None = None
     counter: Counter | None = None
     group: int | None = None
-    """The number of the group, if its sources share one heartbeat."""
+    """Only in what earlier versions saved: the group whose sources had one place together."""
 
     apart: bool = False
     """Whether nothing but their environment tells them from the others of the stream: together they have no name in CQL."""
@@ -44,7 +47,7 @@ class Kind:
     @property
     def party(self) -> Party | None:
         """Of whom to declare what holds for this kind; None if that has no name."""
-        return self.parties[0] if self.group is None and not self.apart else None
+        return self.parties[0] if not self.apart else None
 
     @property
     def alone(self) -> bool:
@@ -56,27 +59,18 @@ class Kind:
             return f"{self.parties[0]} with deviation {self.sensor.deviation}"
         if self.apart and self.counter is not None:
             return f"{self.parties[0]} with processing {self.counter.least_us} to {self.counter.most_us} us"
-        if self.group is None:
-            return str(self.parties[0])
-        return f"{self.parties[0].stream} {f'group {self.group}' if self.group >= 0 else 'in one group'}"
+        return str(self.parties[0])
 
     def latency_us(self, declarations: Declarations) -> int:
         return max(declarations.latency_us(party) for party in self.parties)
 
     def own(self, declarations: Declarations) -> Bounds:
-        """What a tuple says about later ones of its source; in a group, of any source."""
-        sets = [self._with_environment(declarations.own(party)) for party in self.parties]
-        if self.group is not None:
-            pairs = [(one, other) for one in self.parties for other in self.parties if one != other or one.source is None]
-            sets += [self._between(declarations, one, other, self) for one, other in pairs]
-        return _together(sets, self)
+        """What a tuple says about later ones of its source."""
+        return reduce(weaker, (self._with_environment(declarations.own(party)) for party in self.parties))
 
     def after(self, other: Kind, declarations: Declarations) -> Bounds:
-        """What a tuple of another source says about one of these; a group has no other source."""
-        if other == self and self.group is not None:
-            return ()
-        sets = [self._between(declarations, one, mine, other) for one in other.parties for mine in self.parties]
-        return _together(sets, self)
+        """What a tuple of another source says about one of these."""
+        return reduce(weaker, (self._between(declarations, one, mine, other) for one in other.parties for mine in self.parties))
 
     def _between(self, declarations: Declarations, first: Party, second: Party, other: Kind) -> Bounds:
         found = list(declarations.between(first, second))
@@ -93,43 +87,24 @@ class Kind:
         return strongest(found)
 
 
-def _together(sets: Iterable[Bounds], kind: Kind) -> Bounds:
-    """What holds whichever of the sets does: B̂ = ⊔ over the pairs. That the sources of a group have sent n tuples together says
-    nothing of each, so a delay in tuples is lost."""
-    joined = reduce(weaker, sets)
-    return joined if kind.group is None else tuple(bound for bound in joined if not bound.tuples)
-
-
 def arriving(bounds: Bounds, latency_us: int) -> Bounds:
     """A promise made at emission holds for what arrives once nothing that was sent before can be under way any more."""
     return tuple(bound if bound.tuples else Bound(bound.within, bound.after_us + latency_us) for bound in bounds)
 
 
-def kinds(declarations: Declarations, stream: str, sources: Iterable[str], groups: dict[str, int]) -> dict[str, Kind]:
-    """The kind of each source of a stream of which something is said in particular, or that was put into a group."""
+def kinds(declarations: Declarations, stream: str, sources: Iterable[str]) -> dict[str, Kind]:
+    """The kind of each source of a stream of which something is said in particular."""
     single = {*declarations.singled_out(stream)}
     environments = (party for known in (declarations.sensors, declarations.counters) for party in known)
     particular = single | {party.source for party in environments if party.stream == stream}
-    chosen = [source for source in sources if source in particular or source in groups]
-    plain = at_large(declarations, stream)
-    result = {
-        source: _of_one(declarations, Party(stream, source), source in single) if source in particular else plain
-        for source in chosen
-    }
-    result = _fewer(result)
-    members: dict[int, list[str]] = {}
-    for source, group in groups.items():
-        members.setdefault(group, []).append(source)
-    for group, those in members.items():
-        if len(those) > 1:
-            result |= dict.fromkeys(those, _merged((result[source] for source in those), group))
-    return result
+    chosen = [source for source in sources if source in particular]
+    return _fewer({source: _of_one(declarations, Party(stream, source), source in single) for source in chosen})
 
 
-def at_large(declarations: Declarations, stream: str, group: int | None = None) -> Kind:
+def at_large(declarations: Declarations, stream: str) -> Kind:
     """The sources of a stream of which nothing is said in particular."""
     party = Party(stream)
-    return Kind((party,), declarations.sensor(party), declarations.counter(party), group)
+    return Kind((party,), declarations.sensor(party), declarations.counter(party))
 
 
 def _of_one(declarations: Declarations, party: Party, single: bool) -> Kind:
@@ -140,7 +115,7 @@ def _of_one(declarations: Declarations, party: Party, single: bool) -> Kind:
     return Kind(plain.parties, sensor, counter, apart=(sensor, counter) != (plain.sensor, plain.counter))
 
 
-def _merged(members: Iterable[Kind], group: int | None) -> Kind:
+def _merged(members: Iterable[Kind]) -> Kind:
     alike = list(dict.fromkeys(members))
     parties = tuple(dict.fromkeys(party for kind in alike for party in kind.parties))
     sensors, counters = [kind.sensor for kind in alike if kind.sensor], [kind.counter for kind in alike if kind.counter]
@@ -148,19 +123,18 @@ def _merged(members: Iterable[Kind], group: int | None) -> Kind:
         parties,
         Sensors.weakest(sensors) if len(sensors) == len(alike) else None,
         Counter.weakest(counters) if len(counters) == len(alike) else None,
-        group,
-        group is None and any(kind.apart for kind in alike),
+        apart=any(kind.apart for kind in alike),
     )
 
 
 def _fewer(found: dict[str, Kind]) -> dict[str, Kind]:
     """Sources that differ only in their environment, in at most so many kinds: those that are alike become one."""
-    alone = {kind for kind in found.values() if kind.group is None and kind.sensor is not None and len(kind.parties) == 1}
+    alone = {kind for kind in found.values() if kind.sensor is not None and len(kind.parties) == 1}
     loose = sorted((kind for kind in alone if kind.parties[0].source is None), key=lambda kind: _deviation(kind))
     if len(loose) <= KINDS:
         return found
     labels = partition(np.array([_deviation(kind) for kind in loose]), KINDS).labels.tolist()
-    merged = {label: _merged((kind for kind, of in zip(loose, labels, strict=True) if of == label), None) for label in {*labels}}
+    merged = {label: _merged((kind for kind, of in zip(loose, labels, strict=True) if of == label)) for label in {*labels}}
     replaced = {kind: merged[label] for kind, label in zip(loose, labels, strict=True)}
     return {source: replaced.get(kind, kind) for source, kind in found.items()}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from headgate.catalog import MICROSECONDS_PER_UNIT, Tick, TimeDomain
-from headgate.delta.sql import name
+from headgate.delta.sql import literal, name
 from headgate.heartbeat.bounds import Bound, Bounds
 from headgate.heartbeat.declared import Enabling, Party
 from headgate.heartbeat.estimate import STEADY, STEADY_BATCHES
@@ -112,7 +112,7 @@ def _own(heartbeats: Heartbeats, line: Timeline, kind: Kind) -> Iterator[InForce
 
 
 def _between(heartbeats: Heartbeats, other: Timeline, sender: Kind, line: Timeline, kind: Kind) -> Iterator[InForce]:
-    if sender == kind and (not line.many or kind.group is not None or kind.alone):
+    if sender == kind and (not line.many or kind.alone):
         return
     declared = kind.after(sender, heartbeats.declarations)
     if declared:
@@ -149,8 +149,7 @@ def _domain(line: Timeline) -> TimeDomain:
 
 def named(party: Party) -> str:
     """A stream or source as CQL names it."""
-    source = "" if party.source is None else party.source.replace("\\", "\\\\").replace("'", "\\'")
-    return name(party.stream) if party.source is None else f"{name(party.stream)} SOURCE '{source}'"
+    return name(party.stream) if party.source is None else f"{name(party.stream)} SOURCE {literal(party.source)}"
 
 
 def disorder(bounds: Bounds, domain: TimeDomain) -> str:

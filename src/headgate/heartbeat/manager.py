@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from headgate.heartbeat.estimate import Estimator, following
 from headgate.heartbeat.future import KNOWN, SLACK, together
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, arriving
-from headgate.heartbeat.timeline import FEW_SOURCES, Timeline
+from headgate.heartbeat.scope import Scope, Scopes
+from headgate.heartbeat.timeline import FEW_SOURCES, Members, Timeline
 
 LATE = "late("
 """`late(s)`: the dead letters of s. They are stamped with the first open instant of s, so they are complete where s is."""
@@ -63,6 +65,9 @@ class Standing:
 
     speaking: int = 0
     """How many sources count; the others are silent."""
+
+    of: Scope | None = None
+    """Whose sources these are: those of the groups that the reader waits for; None: all of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +224,7 @@ class Heartbeats:
     def _comparable(self, first: int, timeline: Timeline, number: int) -> bool:
         other = self.owner(first)
         if first == number:
-            return timeline.many and timeline.kind(number).group is None
+            return timeline.many
         return other.stream.domain is timeline.stream.domain
 
     def learnt(self, number: int, sender: int | None) -> Bounds:
@@ -263,8 +268,7 @@ class Heartbeats:
             timeline.pace.arrived(arrivals, now_us, _least_rate(timeline))
         if timeline.tuples >= timeline.regroup_at:
             timeline.regroup_at = 4 * timeline.tuples
-            if stream in self.declarations.groupings:
-                self.heed()
+            timeline.put_together(self.declarations, self.estimated(stream))
 
     def _take(self, timeline: Timeline, arrivals: Arrivals, now_us: int) -> None:
         numbers = self._numbers(timeline, arrivals.sources, arrivals)
@@ -272,9 +276,8 @@ class Heartbeats:
         self._note_return(timeline, arrivals, places, now_us)
         together = np.flatnonzero(np.bincount(places[:, 0])).tolist() if len(places) > 1 else places[:, 0].tolist()
         for number in together:
-            alone = len(together) == 1 and timeline.kind(number).group is None  # no two sources are one member
             every = places[:, 1], arrivals
-            members, part = every if alone else arrivals.of_members(places[:, 1], places[:, 0] == number)
+            members, part = every if len(together) == 1 else arrivals.of_members(places[:, 1], places[:, 0] == number)
             if estimated:
                 if number not in self.estimators:
                     self.estimators[number] = Estimator(self._how(timeline.name))
@@ -292,15 +295,16 @@ class Heartbeats:
         """Forget the sources that can no longer matter: those that have finished, and those that have been silent for long.
 
         Silent ones that others are declared to speak for go once those have said as much as they had said themselves; from then
-        on one figure stands for all of them. Sources that were named stay, and so do those that share a heartbeat.
+        on one figure stands for all of them. Sources that were named stay. So do those that GROUPS names: a group of which all
+        have finished is not one of which nobody has spoken yet.
         """
         spoken_us = NEVER if self.timeout_us is None else now_us - FORGOTTEN_AFTER * self.timeout_us
         gone: dict[int, NDArray[np.intp]] = {}
-        named = timeline.places[[timeline.sources[source] for source in timeline.kinds if source in timeline.sources]]
-        for number, kind in timeline.kind_of.items():
+        grouping = self.declarations.groupings.get(timeline.name)
+        staying = {*timeline.kinds}.union(*(grouping.sets if grouping is not None else ())) & timeline.sources.keys()
+        named = timeline.places[[timeline.sources[source] for source in staying]]
+        for number in timeline.kind_of:
             cohort = self.generator.cohorts[number]
-            if kind.group is not None:
-                continue
             heard_us = cohort.heard_us[: cohort.size]
             finished = (cohort.punctuations.at(now_us)[: cohort.size] >= UNLIMITED) & (heard_us < now_us)
             silent = (heard_us > NEVER) & (heard_us <= spoken_us) & ~finished
@@ -312,19 +316,23 @@ class Heartbeats:
             gone[number] = np.flatnonzero(finished | silent)
         timeline.forget({number: members for number, members in gone.items() if len(members)}, self.generator)
         timeline.forget_at = max(FEW_SOURCES, 2 * len(timeline.sources))
+        timeline.put_together(self.declarations, self.estimated(timeline.name))
 
     def _note_return(self, timeline: Timeline, arrivals: Arrivals, places: NDArray[np.int64], now_us: int) -> None:
         """Sources speak again, some after the timeout had given them up, and are late for that."""
-        if self.timeout_us is None or timeline.given is None:
+        common, apart = timeline.limits()
+        if self.timeout_us is None or (common is None and not apart):
             return
+        usual = NEVER if common is None else common
+        limits = np.array([apart.get(source, usual) for source in arrivals.sources] if apart else [usual] * len(places))
         for number in np.flatnonzero(np.bincount(places[:, 0])).tolist():
             mine = np.flatnonzero(places[:, 0] == number)
             cohort = self.generator.cohorts[number]
             cohort.resize(int(places[mine, 1].max()) + 1)
             heard_us = cohort.heard_us[places[mine, 1]]
-            late = arrivals.smallest[mine] <= timeline.given
+            late = arrivals.smallest[mine] <= limits[mine]
             back = mine[late & (heard_us > NEVER) & (heard_us <= now_us - self.timeout_us)]
-            timeline.gave_up |= dict.fromkeys((arrivals.sources[position] for position in back.tolist()), timeline.given)
+            timeline.gave_up |= {arrivals.sources[position]: int(limits[position]) for position in back.tolist()}
 
     def _numbers(self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None) -> NDArray[np.intp]:
         before = len(timeline.cohorts)
@@ -352,7 +360,7 @@ class Heartbeats:
         self.punctuated_by(stream, dict.fromkeys(self.timelines[stream].sources if everybody else [source], upto), now_us)
 
     def punctuated_by(self, stream: str, promises: Mapping[Any, Tick], now_us: int) -> None:
-        """The same of many sources at once. One does not speak for its group, but all of them do."""
+        """The same of many sources at once."""
         timeline = self.timelines[stream]
         numbers = self._numbers(timeline, list(promises))
         timeline.said[numbers] = np.maximum(timeline.said[numbers], np.fromiter(promises.values(), np.int64))
@@ -466,12 +474,19 @@ class Heartbeats:
     # heartbeats
 
     def standing(
-        self, stream: str, now_us: int, among: Collection[str] = (), answer: Tick | None = None, silent_us: int | None = None
+        self,
+        stream: str,
+        now_us: int,
+        among: Collection[str] = (),
+        answer: Tick | None = None,
+        silent_us: int | None = None,
+        scope: Scope | None = None,
     ) -> Standing:
         """How far a stream is complete by what its sources sent and promised, and by what the clock was asked.
 
         Silent sources do not count, unless others that speak are declared to say how far they are. `answer` is what the clock
-        would say, if it were asked. `silent_us` is the instant by which silence is judged, if that is not now.
+        would say, if it were asked. `silent_us` is the instant by which silence is judged, if that is not now. For a reader that
+        sees only the sources in `scope` other groups do not count.
         """
         timeline = self.timelines[stream]
         enabled = _larger(timeline.enabled, answer)
@@ -484,7 +499,7 @@ class Heartbeats:
         if not timeline.many and len(timeline.cohorts) == 1:
             found = self._by_one(timeline, now_us, among, silent_us)
         else:
-            found = self._by_sources(timeline, now_us, among, silent_us)
+            found = self._by_groups(timeline, now_us, among, silent_us, timeline.waited_for(scope))
         return found if enabled is None else replace(found, complete=_larger(found.complete, enabled))
 
     def _by_one(self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int) -> Standing:
@@ -500,41 +515,61 @@ class Heartbeats:
             return Standing(known, silent=True)
         return Standing(known, True, True, number, 0, heard_us)
 
-    def _by_sources(self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int) -> Standing:
-        """The same without the clock.
+    def _by_groups(
+        self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int, scope: Scope | None
+    ) -> Standing:
+        """The same without the clock, of groups of sources.
+
+        A group that is silent follows the stream, as a silent source does; it stays as far as its own sources said.
+        """
+        found = self._by_sources(timeline, now_us, among, silent_us, scope)
+        if scope is None or not found.silent or found.told:
+            return found
+        whole = self._by_sources(timeline, now_us, among, silent_us, None)
+        return replace(whole, complete=_larger(found.complete, whole.complete))
+
+    def _by_sources(
+        self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int, scope: Scope | None
+    ) -> Standing:
+        """The same of the sources in the scope.
 
         What was learnt about a stream from another counts only `among` those that are read together: who reads it alone gains
         nothing by running ahead of what it has sent.
         """
         senders = self.heeded(timeline.name, among)
-        unheard = timeline.many and not any(self._heard(number).any() for number in timeline.cohorts.values())
-        if unheard:
-            complete, told = self._said_of_unheard(timeline, now_us, silent_us)
-            waiting_us = max([timeline.since_us, *timeline.named_us.values()])
-            silent = self.timeout_us is not None and silent_us - waiting_us >= self.timeout_us
-            return Standing(complete, silent, told, heard_us=timeline.since_us)
-        parts = [self._part(timeline, number, now_us, silent_us, senders) for number in timeline.cohorts.values()]
+        chosen = timeline.members(scope, self.generator)
+        if timeline.many and not any(self._heard(number, chosen).any() for number in timeline.cohorts.values()):
+            if scope is not None and scope.others:  # the rest follows the stream while nothing ever came from it
+                return self._by_sources(timeline, now_us, among, silent_us, None)
+            complete, told = self._said_of_unheard(timeline, now_us, silent_us, scope)
+            named_us = [us for source, us in timeline.named_us.items() if scope is None or source in scope]
+            silent = self.timeout_us is not None and silent_us - max([timeline.since_us, *named_us]) >= self.timeout_us
+            return Standing(complete, silent, told, heard_us=timeline.since_us, of=scope)
+        parts = [self._part(timeline, number, now_us, silent_us, senders, chosen) for number in timeline.cohorts.values()]
         speaking = sum(part.speaking for part in parts)
         holding = [part for part in parts if part.member is not None]
-        forgotten = min((part.forgotten for part in parts), default=UNLIMITED)
+        forgotten = UNLIMITED if timeline.knows_all(scope) else min((part.forgotten for part in parts), default=UNLIMITED)
         if forgotten < min((part.complete for part in holding), default=UNLIMITED):
             silent = not any(part.awaited for part in parts)
-            return Standing(forgotten, silent, silent, speaking=speaking)
+            return Standing(forgotten, silent, silent, speaking=speaking, of=scope)
         if not holding:
             spoken = min((part.spoken for part in parts), default=NEVER)
-            return Standing(spoken if spoken > NEVER // 2 else None, silent=True)
+            return Standing(spoken if spoken > NEVER // 2 else None, silent=True, of=scope)
         least = min(holding, key=lambda part: part.complete)
         assert least.member is not None
         heard_us = int(self.generator.cohorts[least.cohort].heard_us[least.member])
-        known = least.complete if least.complete > NEVER // 2 and not self.settling(timeline, now_us) else None
+        known = least.complete if least.complete > NEVER // 2 and not self.settling(timeline, now_us, scope) else None
         silent = not any(part.awaited for part in parts)
-        return Standing(known, silent, silent, least.cohort, least.member, heard_us if heard_us > NEVER else None, speaking)
+        last_us = heard_us if heard_us > NEVER else None
+        return Standing(known, silent, silent, least.cohort, least.member, last_us, speaking, scope)
 
-    def settling(self, timeline: Timeline, now_us: int) -> bool:
+    def settling(self, timeline: Timeline, now_us: int, scope: Scope | None = None) -> bool:
         """Whether sources may be missing of which nobody knows how far behind they are: a stream that holds many, and has just
         begun. It has settled once all that were heard of could have spoken a few times since the last new one, or after a while.
         """
-        if not (timeline.many and timeline.given is None and self.estimated(timeline.name)) or timeline.first_us is None:
+        if not (timeline.many and self.estimated(timeline.name)) or timeline.first_us is None:
+            return False
+        if timeline.limit(scope) is not None or timeline.knows_all(scope):
             return False
         if (timeline.said[: len(timeline.sources)] > NEVER).any():
             return False  # somebody knows, and says so
@@ -547,10 +582,12 @@ class Heartbeats:
             return None
         return {number for name in (stream, *among) for number in self.timelines[name].cohorts.values()}
 
-    def _part(self, timeline: Timeline, number: int, now_us: int, silent_us: int, senders: set[int] | None) -> _Part:
-        """What one cohort says of its stream."""
-        promised, counting, holding = self._waited_for(timeline, number, now_us, silent_us, senders)
-        heard = self._heard(number)
+    def _part(
+        self, timeline: Timeline, number: int, now_us: int, silent_us: int, senders: set[int] | None, chosen: Members | None
+    ) -> _Part:
+        """What one cohort, or the chosen sources of it, say of their stream."""
+        promised, counting, holding = self._waited_for(timeline, number, now_us, silent_us, senders, chosen)
+        heard = self._heard(number, chosen)
         spoken, forgotten = int(promised[heard].min(initial=UNLIMITED)), UNLIMITED
         if self.generator.cohorts[number].forgotten and self._told(number, silent_us):
             said = self.generator.by_anybody(number, now_us)
@@ -562,38 +599,45 @@ class Heartbeats:
         return _Part(number, int(promised[member]), member, speaking, bool(counting.any()), spoken, forgotten)
 
     def _waited_for(
-        self, timeline: Timeline, number: int, now_us: int, silent_us: int, senders: set[int] | None
+        self, timeline: Timeline, number: int, now_us: int, silent_us: int, senders: set[int] | None, chosen: Members | None
     ) -> tuple[Ticks, NDArray[np.bool_], NDArray[np.bool_]]:
         """Of each source of a cohort: up to when it is complete, whether it speaks or may still speak for the first time, and
-        whether it is waited for: a silent one is if others that speak are declared to say how far it is."""
+        whether it is waited for: a silent one is if others that speak are declared to say how far it is. Only chosen ones are."""
         cohort = self.generator.cohorts[number]
         promised = self.generator.promised(number, now_us, senders)
         last_us = cohort.heard_us[: cohort.size]
         if timeline.named_us:
             last_us = np.where(last_us > NEVER, last_us, cohort.waited_for_us(timeline.since_us))
         counting = last_us > (NEVER if self.timeout_us is None else silent_us - self.timeout_us)
-        if self.timeout_us is None or counting.all() or not self._told(number, silent_us):
-            return promised, counting, counting
-        return promised, counting, counting | ((last_us > NEVER) & (promised > NEVER // 2))
+        everybody = self.timeout_us is None or counting.all() or not self._told(number, silent_us)
+        holding = counting if everybody else counting | ((last_us > NEVER) & (promised > NEVER // 2))
+        if chosen is None:
+            return promised, counting, holding
+        return promised, counting & chosen[number], holding & chosen[number]
 
-    def holding(self, timeline: Timeline, goal: Tick, among: Collection[str], now_us: int) -> list[Any]:
-        """The sources of a stream that are waited for and not complete up to an instant; of a group, each of its sources."""
-        if not any(self._heard(number).any() for number in timeline.cohorts.values()):
-            return list(timeline.named_us) or [None]
+    def holding(
+        self, timeline: Timeline, goal: Tick, among: Collection[str], now_us: int, scope: Scope | None = None
+    ) -> list[Any]:
+        """The sources of a stream, or of groups of it, that are waited for and not complete up to an instant."""
+        chosen = timeline.members(scope, self.generator)
+        if not any(self._heard(number, chosen).any() for number in timeline.cohorts.values()):
+            named = [source for source in timeline.named_us if scope is None or source in scope]
+            return named or ([None] if scope is None else sorted(scope.sources)[:1])
         senders, places = self.heeded(timeline.name, among), timeline.places[: len(timeline.sources)]
-        chosen = np.zeros(len(places), bool)
+        wanted = np.zeros(len(places), bool)
         for number in timeline.cohorts.values():
-            promised, _, holding = self._waited_for(timeline, number, now_us, now_us, senders)
+            promised, _, holding = self._waited_for(timeline, number, now_us, now_us, senders, chosen)
             mine = np.flatnonzero(places[:, 0] == number)
-            chosen[mine] = (holding & (promised < goal))[places[mine, 1]]
-        return [source for source, wanted in zip(timeline.sources, chosen.tolist(), strict=True) if wanted]
+            wanted[mine] = (holding & (promised < goal))[places[mine, 1]]
+        return list(compress(timeline.sources, wanted.tolist()))
 
     def fork(self) -> Heartbeats:
         """A copy in which anything can be tried."""
         shared: dict[int, Any] = {}
         for line in self.timelines.values():
-            shared |= {id(line.stream): line.stream, id(line.at_large): line.at_large}
-            shared |= {id(one): dict(one) for one in (line.sources, line.kinds, line.cohorts, line.kind_of, line.named_us)}
+            shared |= {id(one): one for one in (line.stream, line.at_large, line.groups)}
+            known_of = line.sources, line.kinds, line.cohorts, line.kind_of, line.named_us, line.given_to
+            shared |= {id(one): dict(one) for one in known_of}
         known = self.declarations
         shared[id(known)] = Declarations(**{part.name: dict(getattr(known, part.name)) for part in fields(known)})
         return deepcopy(self, shared)
@@ -612,11 +656,11 @@ class Heartbeats:
         last_us = int(cohort.heard_us[: cohort.size].max(initial=NEVER))
         return owner.paused or self.timeout_us is None or last_us > silent_us - self.timeout_us
 
-    def _said_of_unheard(self, timeline: Timeline, now_us: int, silent_us: int) -> tuple[Tick | None, bool]:
-        """What other streams' tuples say about the sources of a stream of which none has spoken yet, by what is declared; and
-        whether one of those others is not silent."""
+    def _said_of_unheard(self, timeline: Timeline, now_us: int, silent_us: int, scope: Scope | None) -> tuple[Tick | None, bool]:
+        """What others' tuples say about the sources of a stream, or of named ones, of which none has spoken yet, by what is
+        declared; and whether one of those others is not silent."""
         found, told = [], False
-        for kind in timeline.all_kinds():
+        for kind in timeline.all_kinds(scope):
             said = [NEVER]
             for number, cohort in self.generator.cohorts.items():
                 other = self.owner(number)
@@ -630,54 +674,64 @@ class Heartbeats:
             found.append(max(said))
         return (min(found), told) if min(found) > NEVER // 2 else (None, False)
 
-    def _heard(self, number: int) -> NDArray[np.bool_]:
-        """Which sources of a cohort have ever spoken."""
+    def _heard(self, number: int, chosen: Members | None = None) -> NDArray[np.bool_]:
+        """Which sources of a cohort, or of those chosen, have ever spoken."""
         cohort = self.generator.cohorts[number]
-        return cohort.heard_us[: cohort.size] > NEVER
+        heard: NDArray[np.bool_] = cohort.heard_us[: cohort.size] > NEVER
+        return heard if chosen is None else heard & chosen[number]
 
     def silent(self, stream: str, now_us: int) -> bool:
         """Whether nothing came from any source of the stream for the timeout."""
         return self.standing(stream, now_us).silent
 
-    def heartbeat(self, streams: Iterable[str], now_us: int, answers: Mapping[str, Tick] | None = None) -> Tick | None:
+    def heartbeat(
+        self, streams: Iterable[str], now_us: int, answers: Mapping[str, Tick] | None = None, scopes: Scopes | None = None
+    ) -> Tick | None:
         """The instant up to which all of these streams are complete; None while that is unknown.
 
         Silent streams follow the slowest that is not; if one of those, or the clock, is declared to say how far they are, no
         further than that. If all are silent or finished, everything that came is complete. `answers` are what the clock would say
-        of some of them, if it were asked.
+        of some of them, if it were asked; `scopes` are the sources that the reader can see.
         """
         if self.asked_us is None:
             self.asked_us = now_us
             for timeline in self.timelines.values():
                 self._never_spoke(timeline, now_us)
         self.generator.settle(now_us)
-        return self.foretold(streams, now_us, now_us, answers)
+        return self.foretold(streams, now_us, now_us, answers, scopes)
 
     def foretold(
-        self, streams: Iterable[str], at_us: int, silent_us: int, answers: Mapping[str, Tick] | None = None
+        self,
+        streams: Iterable[str],
+        at_us: int,
+        silent_us: int,
+        answers: Mapping[str, Tick] | None = None,
+        scopes: Scopes | None = None,
     ) -> Tick | None:
         """The heartbeat as it will be at an instant if nothing comes until then, with silence judged by another.
 
         Nothing is changed by asking.
         """
-        answers = answers or {}
+        answers, scopes = answers or {}, scopes or {}
         inputs = {name: self.timelines[name] for name in map(base, streams)}
-        standings = self.standings(inputs, at_us, silent_us, answers)
+        standings = self.standings(inputs, at_us, silent_us, answers, scopes)
         speaking = [standings[name].complete for name in self.counting(standings)]
         if speaking:
             known = [complete for complete in speaking if complete is not None]
             reached = min(known) if len(known) == len(speaking) else None
         else:
             reached = max((line.largest for line in inputs.values() if line.largest is not None), default=None)
-        own = [_larger(standing.complete, inputs[name].given) for name, standing in standings.items()]
+        own = [_larger(standing.complete, inputs[name].limit(scopes.get(name))) for name, standing in standings.items()]
         if own and all(instant is not None for instant in own):
             reached = _larger(reached, min(instant for instant in own if instant is not None))
         return reached
 
-    def standings(self, streams: Collection[str], at_us: int, silent_us: int, answers: Mapping[str, Tick]) -> dict[str, Standing]:
+    def standings(
+        self, streams: Collection[str], at_us: int, silent_us: int, answers: Mapping[str, Tick], scopes: Scopes
+    ) -> dict[str, Standing]:
         """How far each of the streams that go on is complete, where they are read together."""
         going_on = [name for name in streams if not self.timelines[name].finished]
-        found = {name: self.standing(name, at_us, streams, answers.get(name), silent_us) for name in going_on}
+        found = {name: self.standing(name, at_us, streams, answers.get(name), silent_us, scopes.get(name)) for name in going_on}
         return {name: standing for name, standing in found.items() if standing.complete != UNLIMITED}
 
     def counting(self, standings: Mapping[str, Standing]) -> list[str]:
@@ -698,14 +752,20 @@ class Heartbeats:
             for number in timeline.cohorts.values() if not timeline.many else ():
                 self.generator.cohorts[number].heard_us[:] = now_us
 
-    def give(self, stream: str, heartbeat: Tick) -> None:
-        """Remember that readers of the stream were told that it is complete up to here."""
-        timeline = self.timelines[base(stream)]
-        timeline.given = _larger(timeline.given, heartbeat)
+    def give(self, stream: str, heartbeat: Tick, scope: Scope | None = None, again: bool = False) -> None:
+        """Remember that a reader of the stream, or of these sources of it, was told that it is complete up to here.
 
-    def limit(self, stream: str) -> Tick | None:
-        """What arrives with a timestamp up to here is late."""
-        return self.timelines[stream].given
+        `again` if that was before a restart, in whatever groups the sources were then.
+        """
+        self.timelines[base(stream)].give(heartbeat, scope, again)
+
+    def limit(self, stream: str, scope: Scope | None = None) -> Tick | None:
+        """Up to where the stream, or all of these sources of it, were said to be complete."""
+        return self.timelines[stream].limit(scope)
+
+    def limits(self, stream: str) -> tuple[Tick | None, Mapping[str, Tick]]:
+        """What arrives with a timestamp up to here is late: in general, and of sources for which that is another instant."""
+        return self.timelines[stream].limits()
 
     def first_open(self, stream: str) -> Tick:
         """The first instant at which something can still happen on the stream."""
@@ -806,7 +866,7 @@ class Heartbeats:
             for other, sender in found:
                 if other is line and clock:
                     continue  # once one of its sources has spoken, the clock speaks of all
-                if kind != sender or (line.many and kind.group is None and not kind.alone):
+                if kind != sender or (line.many and not kind.alone):
                     entries[kind, sender] = kind.after(sender, self.declarations) if other.external else ()
         pair = without_progress(entries)
         if pair is None:

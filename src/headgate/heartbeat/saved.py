@@ -29,19 +29,20 @@ from headgate.heartbeat.generator import Cohort, Counted, Generator
 from headgate.heartbeat.groups import Kind, Partition
 from headgate.heartbeat.manager import Heartbeats
 from headgate.heartbeat.maxima import Delayed, Maxima, Top
+from headgate.heartbeat.scope import Groups, Scope
 from headgate.heartbeat.timeline import Timeline
 
 CLASSES = {
     kind.__name__: kind
     for kind in (
-        Bound, Cohort, Counted, Counter, Delayed, Estimation, Estimator, Generator, Kind, Maxima, Pace, Partition, Party, Sensors,
-        Timeline, Top,
+        Bound, Cohort, Counted, Counter, Delayed, Estimation, Estimator, Generator, Groups, Kind, Maxima, Pace, Partition, Party,
+        Scope, Sensors, Timeline, Top,
     )
 }  # fmt: skip
 KEPT = ("timelines", "generator", "estimators", "date_offset_us", "asked_us", "_arrivals")
 """What of the manager itself is saved; the rest follows from the catalog."""
 
-SEQUENCES: dict[str, Any] = {"tuple": tuple, "deque": deque, "set": set}
+SEQUENCES: dict[str, Any] = {"tuple": tuple, "deque": deque, "set": set, "frozenset": frozenset}
 
 
 def saved(heartbeats: Heartbeats) -> dict[str, Any]:
@@ -67,6 +68,8 @@ def restore(heartbeats: Heartbeats, state: dict[str, Any], catalog: Catalog) -> 
         if not hasattr(cohort, "awaited_us"):  # of a directory written before sources were waited for by name
             cohort.awaited_us = np.full(len(cohort.largest), NEVER)
     heartbeats.forget_owners()
+    if any(kind.group is not None for line in heartbeats.timelines.values() for kind in line.cohorts):
+        heartbeats.heed()  # sources that an earlier version kept at one place get places of their own
     heartbeats.resumed()
 
 
@@ -89,6 +92,8 @@ def _written(value: Any, kinds: dict[Kind, int]) -> Any:
             return {"dict": [[_written(key, kinds), _written(one, kinds)] for key, one in value.items()]}
         case list():
             return [_written(one, kinds) for one in value]
+        case set() | frozenset():  # in whatever order it was filled
+            return {type(value).__name__: sorted((_written(one, kinds) for one in value), key=str)}
         case _ if type(value).__name__ in CLASSES:
             return _written_fields(value, kinds)
         case _ if type(value).__name__ in SEQUENCES:

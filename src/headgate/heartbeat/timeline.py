@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
@@ -17,6 +17,10 @@ from headgate.heartbeat.future import Pace
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, Partition, at_large, behind, kinds, partition
 from headgate.heartbeat.maxima import grown
+from headgate.heartbeat.scope import Groups, Scope
+
+Members = Mapping[int, NDArray[np.bool_]]
+"""By cohort, for each place in it."""
 
 MANY_TUPLES = 1_000
 """Groups of sources are formed by likeness after so many tuples, and anew each time there are four times as many."""
@@ -35,7 +39,13 @@ class Timeline:
     """Nothing will come any more: it holds nobody back, and is not silent."""
 
     given: Tick | None = None
-    """The last heartbeat anybody was given: what arrives at or before it is late."""
+    """The last heartbeat that a reader of the whole stream was given: what arrives at or before it is late."""
+
+    given_to: dict[Scope, Tick] = field(default_factory=dict)
+    """The same of readers that see only some sources: of those, what arrives at or before it is late."""
+
+    groups: Groups | None = None
+    """The sources that share a heartbeat; None: each has its own, and every reader waits for all of them."""
 
     paused: bool = False
     frozen: Tick | None = None
@@ -147,8 +157,7 @@ class Timeline:
                 self.kind_of[self.cohorts[kind]] = kind
             cohort = generator.cohorts[self.cohorts[kind]]
             places[positions, 0] = self.cohorts[kind]
-            if kind.group is None:
-                places[positions, 1] = cohort.size + np.arange(len(positions))
+            places[positions, 1] = cohort.size + np.arange(len(positions))
             cohort.resize(int(places[positions, 1].max()) + 1)
         return places
 
@@ -168,34 +177,89 @@ class Timeline:
         self.places, self.late = self.places[:count][kept], self.late[:count][kept]
         self.behind, self.said = self.behind[:count][kept], self.said[:count][kept]
 
-    def all_kinds(self) -> list[Kind]:
-        return list(dict.fromkeys((self.at_large, *self.kinds.values())))
+    def all_kinds(self, scope: Scope | None = None) -> list[Kind]:
+        """The kinds of its sources, or of those that are named."""
+        if scope is None or scope.others:
+            return list(dict.fromkeys((self.at_large, *self.kinds.values())))
+        return list(dict.fromkeys(self.kinds.get(source, self.at_large) for source in scope.sources))
 
     def kind(self, cohort: int) -> Kind:
         return self.kind_of[cohort]
 
     def source(self, cohort: int, member: int) -> Any:
-        """The source at a place; of a group, None."""
-        if self.kind(cohort).group is not None:
-            return None
+        """The source at a place."""
         found = np.flatnonzero((self.places[: len(self.sources)] == (cohort, member)).all(axis=1))
         return list(self.sources)[int(found[0])] if len(found) else None
 
     def tell_apart(self, declarations: Declarations, learnt: bool) -> bool:
-        """Find the kinds of the sources anew; whether any source is of another kind than before."""
+        """Find the kinds and the groups of the sources anew; whether any source is of another kind than before."""
         before = [self.kinds.get(source, self.at_large) for source in self.sources]
-        grouping = declarations.groupings.get(self.name) if self.many else None
-        groups: dict[Any, int] = {}
-        self.partition = None
-        self.at_large = at_large(declarations, self.name, None if grouping is None or grouping.sets else -1)
-        if grouping is not None and grouping.sets:
-            groups = {source: number for number, members in enumerate(grouping.sets) for source in members}
-        elif grouping is not None and grouping.count is not None:
-            groups = self._by_likeness(declarations, grouping.count, learnt)
+        self.at_large = at_large(declarations, self.name)
         named = [party.source for party in (*declarations.sensors, *declarations.counters) if party.stream == self.name]
-        sources = {*self.sources, *groups, *declarations.singled_out(self.name), *named} - {None}
-        self.kinds = kinds(declarations, self.name, sources, groups) if self.many else {}
+        sources = {*self.sources, *declarations.singled_out(self.name), *named} - {None}
+        self.kinds = kinds(declarations, self.name, sources) if self.many else {}
+        self.put_together(declarations, learnt)
         return before != [self.kinds.get(source, self.at_large) for source in self.sources]
+
+    def put_together(self, declarations: Declarations, learnt: bool) -> None:
+        """Form the groups that were asked for."""
+        grouping = declarations.groupings.get(self.name) if self.many and self.external else None
+        self.partition = None
+        sets: dict[int, list[str]] = {}
+        if grouping is not None and grouping.count is not None:
+            for source, group in self._by_likeness(declarations, grouping.count, learnt).items():
+                sets.setdefault(group, []).append(source)
+        found = tuple(map(frozenset, sets.values() if grouping is None or not grouping.sets else grouping.sets))
+        self.groups = Groups(found) if found else None
+
+    def waited_for(self, scope: Scope | None) -> Scope | None:
+        """The sources for which a reader waits: all of the groups that it can see; None: of the stream."""
+        return None if scope is None or self.groups is None else self.groups.waited_for(scope)
+
+    def knows_all(self, scope: Scope | None) -> bool:
+        """Whether all of these sources are known: none was forgotten, and none can come up."""
+        return scope is not None and not scope.others and scope.sources <= self.sources.keys()
+
+    def members(self, scope: Scope | None, generator: Generator) -> Members | None:
+        """Which places of each cohort belong to these sources; None: all."""
+        if scope is None:
+            return None
+        known = np.fromiter((self.sources.get(source, -1) for source in scope.sources), np.intp, len(scope.sources))
+        chosen = np.full(len(self.sources), scope.others)
+        chosen[known[known >= 0]] = not scope.others
+        places = self.places[: len(self.sources)]
+        found = {number: np.zeros(generator.cohorts[number].size, bool) for number in self.cohorts.values()}
+        for number, mask in found.items():
+            here = places[:, 0] == number
+            mask[places[here, 1]] = chosen[here]
+        return found
+
+    def give(self, heartbeat: Tick, scope: Scope | None, again: bool = False) -> None:
+        """Remember what a reader was told. Without groups it has waited for all sources, unless it was so far before."""
+        known = self.limit(scope)
+        waited = self.groups is None and not again and (known is None or heartbeat > known)
+        if scope is None or waited:
+            self.given = heartbeat if self.given is None else max(self.given, heartbeat)
+        else:
+            self.given_to[scope] = max(heartbeat, self.given_to.get(scope, heartbeat))
+        common = NEVER if self.given is None else self.given
+        self.given_to = {one: told for one, told in self.given_to.items() if told > common}
+
+    def limit(self, scope: Scope | None = None) -> Tick | None:
+        """Up to where all of these sources were said to be complete."""
+        told = [told for one, told in self.given_to.items() if scope is not None and scope <= one]
+        return max((tick for tick in (self.given, *told) if tick is not None), default=None)
+
+    def limits(self) -> tuple[Tick | None, dict[str, Tick]]:
+        """Up to where tuples are late: in general, and of the sources that some readers know to be further or less far."""
+        told = list(self.given_to.items())
+        common = max(
+            (tick for tick in (self.given, *(tick for one, tick in told if one.others)) if tick is not None), default=None
+        )
+        named = {source for one, _ in told for source in one.sources}
+        known = {source: [tick for one, tick in told if source in one] for source in named}
+        own = NEVER if self.given is None else self.given
+        return common, {source: max([own, *ticks]) for source, ticks in known.items() if max([own, *ticks]) != common}
 
     def _by_likeness(self, declarations: Declarations, count: int, learnt: bool) -> dict[Any, int]:
         """Groups by how far behind each source may be by what was declared, or has been by what was seen."""
@@ -213,7 +277,10 @@ class Timeline:
         return dict(zip(members, self.partition.labels.tolist(), strict=True))
 
     def move(self, generator: Generator, declarations: Declarations) -> None:
-        """Give every source a new place. What it sent last goes with it; what waits for a delay begins again."""
+        """Give every source a new place. What it sent last goes with it; what waits for a delay begins again.
+
+        Of sources that had one place together, as earlier versions kept groups, nobody knows what each has sent last.
+        """
         old = {number: generator.cohorts[number] for number in self.cohorts.values()}
         before = self.places[: len(self.sources)].copy()
         for number in old:
@@ -221,6 +288,8 @@ class Timeline:
         self.cohorts, self.kind_of = {}, {}
         after = self.places[: len(self.sources)] = self._placed(list(self.sources), generator, declarations)
         for number, cohort in old.items():
+            shared = np.bincount(before[before[:, 0] == number, 1], minlength=len(cohort.largest)) > 1
+            cohort.largest[shared] = NEVER
             for new in self.cohorts.values():
                 moving = (before[:, 0] == number) & (after[:, 0] == new)
                 if moving.any():

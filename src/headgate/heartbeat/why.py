@@ -7,7 +7,7 @@ on the heartbeats as they will be, everything else on a copy of the time manager
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -20,6 +20,7 @@ from headgate.heartbeat.declared import Party
 from headgate.heartbeat.enabling import last_beat_us
 from headgate.heartbeat.in_force import span, when
 from headgate.heartbeat.manager import Heartbeats, Standing, base
+from headgate.heartbeat.scope import EVERYTHING, Scope, Scopes
 from headgate.heartbeat.timeline import Timeline
 
 UNREAD_US = 1_000_000
@@ -42,7 +43,10 @@ class Input:
     """speaking, silent, finished, paused, ..., and of how many sources."""
 
     waiting: int
-    """How many tuples it has sent that the query has not seen."""
+    """How many tuples it has sent that the query has not seen; those of other sources included, where it does not see all."""
+
+    of: str = ""
+    """The groups for which the query waits, where these are not all sources."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,6 +62,8 @@ class Why:
     cause: str
     releases: tuple[str, ...]
     inputs: tuple[Input, ...]
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """Of a query that runs by groups of sources: up to when the answers of each are complete."""
 
     def __str__(self) -> str:
         lines = [f'query "{self.query}" is complete up to {self.complete}']
@@ -69,8 +75,9 @@ class Why:
             lines.append("nothing holds it back")
         width = max((len(one.stream) for one in self.inputs), default=0)
         for one in self.inputs:
-            waits = f", {one.waiting} tuples wait" if one.waiting else ""
+            waits = f", {'up to ' if one.of else ''}{one.waiting} tuples wait" if one.waiting else ""
             lines.append(f"  {one.stream:<{width}}  complete up to {one.complete}, {one.state}{waits}")
+        lines += [f"  group {group}: complete up to {upto}" for group, upto in self.groups.items()]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -82,16 +89,23 @@ class Why:
 
 
 def why(
-    heartbeats: Heartbeats, query: str, streams: Iterable[str], reached: Tick | None, waiting: Mapping[str, int], now_us: int
-) -> Why:
-    """The reason in full. `reached` is how far the query is, `waiting` how many tuples of each stream lie beyond that."""
+    heartbeats: Heartbeats, query: str, streams: Iterable[str], reached: Tick | None, waiting: Mapping[str, int], now_us: int,
+    scopes: Scopes | None = None,
+) -> Why:  # fmt: skip
+    """The reason in full. `reached` is how far the query is, `waiting` how many tuples of each stream lie beyond that.
+
+    `scopes` are the sources that the query, or the part of it that is least far, can see.
+    """
+    scopes = scopes or {}
     names = list(dict.fromkeys(map(base, streams)))
     lines = [heartbeats.timelines[name] for name in names]
     domain = next((line.stream.domain for line in lines if line.stream.domain is not None), TimeDomain.INTEGER)
-    standings = {line.name: heartbeats.standing(line.name, now_us, names) for line in lines}
-    inputs = tuple(_input(heartbeats, line, standings[line.name], waiting.get(line.name, 0), domain) for line in lines)
+    standings = {line.name: heartbeats.standing(line.name, now_us, names, scope=scopes.get(line.name)) for line in lines}
+    inputs = tuple(
+        _input(heartbeats, line, standings[line.name], waiting.get(line.name, 0), domain, scopes.get(line.name)) for line in lines
+    )
     complete = instant(reached, domain)
-    held = _held(heartbeats, names, now_us) if any(waiting.values()) else None
+    held = _held(heartbeats, names, now_us, scopes) if any(waiting.values()) else None
     holder = held.holder() if held is not None else None
     if held is None or holder is None:
         return Why(query, complete, "", None, "", (), inputs)
@@ -99,7 +113,7 @@ def why(
     since_s = None if standing.heard_us is None else (now_us - standing.heard_us) / 1e6
     cause = _cause(heartbeats, holder, standing, names, domain, now_us)
     found = tuple(release.text for release in releases(held))
-    return Why(query, complete, _called(holder, standing), since_s, cause, found, inputs)
+    return Why(query, complete, _called(holder, standing) + _group(holder, standing), since_s, cause, found, inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +125,8 @@ class Held:
     goal: Tick
     now_us: int
     standings: Mapping[str, Standing]
+    scopes: Scopes
+    """The sources that it can see."""
 
     @property
     def lines(self) -> list[Timeline]:
@@ -124,7 +140,7 @@ class Held:
         """The streams that are not complete up to there: of those that count, or of all by what was given out, if those are
         fewer."""
         counting = [name for name in self.heartbeats.counting(self.standings) if self._short(self.standings[name].complete)]
-        given = {name: self.heartbeats.timelines[name].given for name in self.standings}
+        given = {name: self.heartbeats.limit(name, self.scopes.get(name)) for name in self.standings}
         every = [name for name, one in self.standings.items() if self._short(one.complete) and self._short(given[name])]
         return counting if len(counting) <= len(every) else every
 
@@ -141,7 +157,7 @@ class Held:
     ) -> bool:
         """Whether it is at an instant, if nothing comes until then; `by` is a copy in which something was tried."""
         heartbeats = self.heartbeats if by is None else by
-        reached = heartbeats.foretold(self.names, at_us, at_us if silent_us is None else silent_us, answers)
+        reached = heartbeats.foretold(self.names, at_us, at_us if silent_us is None else silent_us, answers, self.scopes)
         return reached is not None and reached >= self.goal
 
     def first(self, released: Callable[[int], bool]) -> int | None:
@@ -180,21 +196,23 @@ class Release:
     statement: str = ""
 
 
-def _held(heartbeats: Heartbeats, names: Sequence[str], now_us: int) -> Held | None:
+def _held(heartbeats: Heartbeats, names: Sequence[str], now_us: int, scopes: Scopes) -> Held | None:
     """What the query waits for; None if it waits for nothing but its turn."""
-    reached = heartbeats.foretold(names, now_us, now_us)
+    reached = heartbeats.foretold(names, now_us, now_us, scopes=scopes)
     largest: list[int] = []
     for line in (heartbeats.timelines[name] for name in names):
-        largest += [line.largest] if line.largest is not None else []
-        for cohort in (heartbeats.generator.cohorts[number] for number in line.cohorts.values()):
-            sent = cohort.largest[: cohort.size]
+        seen = line.members(scopes.get(line.name), heartbeats.generator)
+        largest += [line.largest] if line.largest is not None and seen is None else []
+        for number in line.cohorts.values():
+            cohort = heartbeats.generator.cohorts[number]
+            sent = cohort.largest[: cohort.size] if seen is None else cohort.largest[: cohort.size][seen[number]]
             sent = sent[sent > (NEVER if reached is None else reached)]
             largest += [int(sent.min())] if len(sent) else []
     beyond = [tick for tick in largest if reached is None or tick > reached]
     if largest and not beyond:
         return None
     goal = min(beyond) if beyond else NEVER // 2 + 1 if reached is None else reached + 1
-    return Held(heartbeats, names, goal, now_us, heartbeats.standings(names, now_us, now_us, {}))
+    return Held(heartbeats, names, goal, now_us, heartbeats.standings(names, now_us, now_us, {}, scopes), scopes)
 
 
 def _called(line: Timeline, standing: Standing) -> str:
@@ -208,7 +226,19 @@ def _called(line: Timeline, standing: Standing) -> str:
     return f"{line.name} SOURCE '{source}' ({among})"
 
 
-def _input(heartbeats: Heartbeats, line: Timeline, standing: Standing, waiting: int, domain: TimeDomain) -> Input:
+def _group(line: Timeline, standing: Standing) -> str:
+    """The group of the source that holds a query back."""
+    if standing.cohort is None or standing.member is None:
+        return "" if standing.of is None or standing.of == EVERYTHING else f", of {standing.of}"
+    source = line.source(standing.cohort, standing.member)
+    if line.groups is None or source is None:
+        return ""
+    return f", of group {next(group for group in line.groups.scopes() if source in group)}"
+
+
+def _input(
+    heartbeats: Heartbeats, line: Timeline, standing: Standing, waiting: int, domain: TimeDomain, scope: Scope | None
+) -> Input:
     if line.finished:
         state = "finished" if line.stream.domain is not None else "fixed"
     elif line.paused:
@@ -219,18 +249,18 @@ def _input(heartbeats: Heartbeats, line: Timeline, standing: Standing, waiting: 
         state = "silent, nothing ever came" if standing.silent else "nothing came yet"
     else:
         state = "silent" if standing.silent else "speaking"
-        if line.many and any(kind.group is not None for kind in line.cohorts):
-            state += f" ({len(line.sources)} sources in {len(line.cohorts)} groups)"
-        elif line.many:
+        if line.many:
             forgotten = f", {line.forgotten} forgotten" if line.forgotten else ""
             state += f" ({standing.speaking} of {len(line.sources)} sources{forgotten})"
     if not line.finished and _by_clock(heartbeats, line):
         state += f", heartbeat from the clock {when(heartbeats.declarations.enabling(line.name))}"
     if line.late_given_up:
         state += f", {line.late_given_up} tuples late because the TIMEOUT had given up their source"
-    known = [tick for tick in (standing.complete, line.given) if tick is not None]
+    known = [tick for tick in (standing.complete, line.limit(scope)) if tick is not None]
     complete = "the end" if line.finished else instant(max(known, default=None), domain)
-    return Input(line.name, complete, state, waiting)
+    waited_for = line.waited_for(scope)
+    of = "" if waited_for is None or waited_for == EVERYTHING else str(waited_for)
+    return Input(line.name, complete, f"{state}, waited for {of}" if of else state, waiting, of)
 
 
 def _by_clock(heartbeats: Heartbeats, line: Timeline) -> bool:
@@ -268,7 +298,7 @@ def _cause(
         return f"it said itself that nothing up to {instant(said, domain)} will still come, and nothing beyond"
     if not line.tuples and standing.complete is None:
         return "nothing ever came from it, and no SKEW to it is declared that another stream's tuples could use"
-    if heartbeats.settling(line, now_us):
+    if heartbeats.settling(line, now_us, standing.of):
         return "it has just begun: sources of it that were not heard of yet may be behind those that were"
     senders = heartbeats.heeded(line.name, names)
     if _away(heartbeats, standing.cohort, standing.member, standing.complete, senders, now_us):
@@ -278,8 +308,6 @@ def _cause(
         )
     found = _strongest(heartbeats, standing.cohort, standing.member, senders, now_us)
     if found is None:
-        if line.kind(standing.cohort).group is not None:
-            return f"its sources share one heartbeat, and no SKEW FROM {line.name} TO {line.name} says how far apart they are"
         if heartbeats.declarations.about(line.name):
             return f"no bound says anything about it: neither DISORDER OF {line.name} nor a SKEW TO it is declared"
         return "too little came from it yet"
@@ -377,7 +405,7 @@ def _read_again(held: Held, holder: Timeline) -> list[Release]:
     trial.resume(holder.name, held.now_us)
     if held.released(held.now_us, by=trial):
         return [Release("reading it again")]
-    then = replace(held, heartbeats=trial, standings=trial.standings(held.names, held.now_us, held.now_us, {}))
+    then = replace(held, heartbeats=trial, standings=trial.standings(held.names, held.now_us, held.now_us, {}, held.scopes))
     return [replace(one, text=f"reading it again, and then {one.text}") for one in releases(then)]
 
 
@@ -433,7 +461,7 @@ def _holding(held: Held, line: Timeline) -> list[tuple[str, Any]]:
     """The sources of a stream that are not complete up to the goal and count."""
     if not line.many:
         return [(line.name, None)]
-    found = held.heartbeats.holding(line, held.goal, held.names, held.now_us)
+    found = held.heartbeats.holding(line, held.goal, held.names, held.now_us, held.standings[line.name].of)
     return [(line.name, source) for source in found]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from headgate.catalog import Query, Tick, TimeDomain
 from headgate.cql import into
+from headgate.heartbeat.scope import described
 from headgate.plan.monotone import applied
 from headgate.plan.nodes import (
     Aggregate,
@@ -43,15 +44,17 @@ from headgate.plan.properties import flowing
 
 if TYPE_CHECKING:
     from headgate.delta.program import Program
+    from headgate.heartbeat.scope import Groups
     from headgate.plan.fragments import Part
 
 
 def explained(
-    query: Query, parts: Sequence[tuple[Part, Program]], time: str = "", waits: Mapping[str, frozenset[str]] | None = None
-) -> str:
+    query: Query, parts: Sequence[tuple[Part, Program]], time: str = "", waits: Mapping[str, frozenset[str]] | None = None,
+    groups: Mapping[str, Groups] | None = None,
+) -> str:  # fmt: skip
     """Everything `headgate explain` says of a query that runs in these parts, the last of which gives the answer.
 
-    `time` is what is known of its progress, `waits` for which streams each part waits.
+    `time` is what is known of its progress, `waits` for which streams each part waits, `groups` how their sources are grouped.
     """
     said = [
         f"query {query.name} ({parts[-1][1].kind})",
@@ -68,11 +71,26 @@ def explained(
         said.append(_section(f"cut into fragments, heartbeats by {query.heartbeats}", "\n".join(cuts)))
     if time:
         said.append(_section("time", time))
+    if shown := _groups(query, parts, groups or {}):
+        said.append(_section("groups", "\n".join(shown)))
     if query.ordering == "needed" and flowing(query.plan):
         said.append(_section("order", _order(parts[-1][0])))
     for part, program in parts:
         said += _program(program, f"{part.name}: " if len(parts) > 1 else "")
     return "\n\n".join(said)
+
+
+def _groups(query: Query, parts: Sequence[tuple[Part, Program]], groups: Mapping[str, Groups]) -> list[str]:
+    """For which groups of sources it waits, or each of its parts does."""
+    if query.by_groups:
+        return [f"a part of its own, which waits for no other, for group {described(seen)}" for seen in query.by_groups]
+    several = len(parts) > 1
+    return [
+        f"{f'{part.name}: ' if several else ''}sees of {stream} only {scope}"
+        + (f", waits for group {groups[stream].waited_for(scope)}" if stream in groups else "")
+        for part, _ in parts
+        for stream, scope in part.scopes.items()
+    ]
 
 
 def _order(part: Part) -> str:

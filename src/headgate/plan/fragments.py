@@ -12,9 +12,10 @@ projections needs no cut, because the stream's log is one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, cast
 
+from headgate.heartbeat.scope import Scopes
 from headgate.plan.nodes import (
     Exploded,
     Filter,
@@ -33,6 +34,7 @@ from headgate.plan.nodes import (
     part_name,
     sources,
 )  # fmt: skip
+from headgate.plan.scopes import scopes
 from headgate.plan.tree import parents, with_children
 
 Cutting: TypeAlias = Literal["query", "operator", "memory-aware"]
@@ -50,6 +52,9 @@ class Part:
     streams: frozenset[str]
     """The base streams and changing relations below it, through all its parts."""
 
+    scopes: Scopes = field(default_factory=dict, compare=False)
+    """The sources that it can see of a stream with many, where it does not see all."""
+
     @property
     def name(self) -> str:
         return self.log or "answer"
@@ -57,7 +62,7 @@ class Part:
 
 def cut(plan: Node, how: Cutting) -> Part:
     """The fragment that gives the answer, with those it reads."""
-    return _Cutter(parents(plan)).part(plan, None) if how != "query" else Part(None, plan, (), streams(plan))
+    return _Cutter(parents(plan)).part(plan, None) if how != "query" else Part(None, plan, (), streams(plan), scopes(plan))
 
 
 def streams(node: Node) -> frozenset[str]:
@@ -86,7 +91,7 @@ class _Cutter:
     def part(self, plan: Node, log: str | None) -> Part:
         read: dict[str, Part] = {}
         over = self.below(plan, read)
-        return Part(log, over, tuple(read.values()), streams(plan))
+        return Part(log, over, tuple(read.values()), streams(plan), scopes(plan))
 
     def below(self, node: Node, read: dict[str, Part]) -> Node:
         """The node over its children, of which those that are cut off are read from their logs."""

@@ -112,6 +112,9 @@ class Source:
     timestamp: str | None
     """The column that holds the tuple's timestamp, if one does."""
 
+    by: str | None = None
+    """The column that names the tuple's source, if the stream holds many."""
+
     @property
     def name(self) -> str:
         return self.stream

@@ -14,6 +14,7 @@ from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.enabling import last_beat_us
 from headgate.heartbeat.manager import Heartbeats, base
+from headgate.heartbeat.scope import Scopes
 from headgate.runtime.failures import called, failure
 from headgate.sources.source import Source
 
@@ -51,8 +52,11 @@ class Asking:
             if self.heartbeats.beats(name, now_us) and (found := self._found_out(name, now_us)) is not None:
                 self.heartbeats.beat(name, now_us, *found)
 
-    def ask(self, streams: Iterable[str], now_us: int, due: Tick | None = None) -> bool:
-        """Ask those that are on demand; with `due`, only if the answers make that instant complete. Whether any of them moved."""
+    def ask(self, streams: Iterable[str], now_us: int, due: Tick | None = None, scopes: Scopes | None = None) -> bool:
+        """Ask those that are on demand; with `due`, only if the answers make that instant complete. Whether any of them moved.
+
+        `scopes` are the sources that the one who asks can see.
+        """
         names, heartbeats = list(dict.fromkeys(map(base, streams))), self.heartbeats
         demanded = [name for name in names if heartbeats.declarations.enabling(name).how == "on demand"]
         asked = {name: found for name in demanded if (found := self._found_out(name, now_us)) is not None}
@@ -60,7 +64,7 @@ class Asking:
             answers = {
                 name: answer for name, found in asked.items() if (answer := self._answer(name, now_us, *found)) is not None
             }
-            complete = heartbeats.heartbeat(names, now_us, answers)
+            complete = heartbeats.heartbeat(names, now_us, answers, scopes)
             if complete is None or complete < due:
                 for name, answer in answers.items():
                     if answer == complete:  # the clock is all that it waits for

@@ -9,11 +9,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -29,7 +30,7 @@ from headgate.log.chunk import Chunk, count, sized
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.plan.ends import ends
-from headgate.plan.nodes import is_part
+from headgate.plan.nodes import Source, is_part, sources
 from headgate.plan.properties import opens
 from headgate.runtime import refusals
 from headgate.runtime.cut import about, cut
@@ -39,6 +40,7 @@ from headgate.runtime.fragment import Fragment, Taken
 from headgate.runtime.session import let_go, over_connect, own, parallelism
 from headgate.runtime.staging import address, staged
 from headgate.sinks.retry import BackOff
+from headgate.sources.verdict import source_texts
 
 FEW_ROWS = 1_000
 """Up to here looking at every row at every instant costs less than the steps that would save it."""
@@ -90,7 +92,7 @@ class Executor:
         self.one_partition = False
         self.version = 0
         self.journal = journal or Journal()
-        within = directory.name if output is None else f"{directory.parent.name}/{directory.name}"
+        within = f"{directory.parent.name}/{directory.name}" if output is not None or fragment.group else directory.name
         self.subject = f"fragment {within}"
         self.back_off = BackOff()
         """When it is restarted after it has failed."""
@@ -223,7 +225,20 @@ class Executor:
         fragment = self.fragment
         if not fragment.epochs and opens(fragment.part.plan):
             return True
-        return self.wide.happens(fragment.after, until, lambda log, *span: bool(self.logs[log].overlapping(*span)))
+        return self.wide.happens(fragment.after, until, self.has_rows)
+
+    def has_rows(self, log: str, low: Tick | None, high: Tick) -> bool:
+        """Whether a log may have tuples within the range that the fragment sees."""
+        chunks, scope = self.logs[log].overlapping(low, high), self.fragment.part.scopes.get(log)
+        if scope is None:
+            return bool(chunks)
+        column = next(
+            source.by for source in sources(self.fragment.part.plan) if isinstance(source, Source) and source.name == log
+        )
+        try:
+            return any(scope.meets(sources_in(chunk, column or "")) for chunk in chunks)
+        except (UserError, OSError, pa.ArrowException):
+            return True  # an epoch will say what is wrong with the file
 
     def due(self) -> Tick | None:
         """The first instant at which it may have something to say by what has come; None if there is none."""
@@ -329,8 +344,9 @@ class Executor:
         """
         fragment, before = self.fragment, self.wide.domain.origin - 1
         streams, pieces, everything = self.wide.streams(), dict[str, Pieces](), True
-        begin = f" AND _t > {fragment.start}" if fragment.start is not None else ""
+        since = f" AND _t > {fragment.start}" if fragment.start is not None else ""
         for stream in streams:
+            begin = f"{since} AND {fragment.sees[stream]}" if stream in fragment.sees else since
             taken, new = self.taken(stream), self.arriving(stream)
             some = _first(new, most) if fragment.ahead == "everything" else new
             everything &= len(some) == len(new)
@@ -480,6 +496,8 @@ class Executor:
         if self.fragment.start is not None and source.stream not in self.fragment.whole and not is_part(source.stream):
             low = self.fragment.start if low is None else max(low, self.fragment.start)
         bounds = f"_t <= {high}" if low is None else f"_t > {low} AND _t <= {high}"
+        if source.stream in self.fragment.sees:
+            bounds += f" AND {self.fragment.sees[source.stream]}"
         return [(self.logs[source.stream].overlapping(low, high) if low is None or low < high else [], bounds)]
 
     def lay(self, name: str, pieces: list[tuple[list[Path], str]], schema: StructType) -> None:
@@ -506,6 +524,12 @@ class Executor:
 
     def write(self, frame: DataFrame, name: str) -> list[Path]:
         return sorted(staged(frame, self.directory / f".{name}").glob("*.parquet"))
+
+
+@lru_cache(maxsize=100_000)
+def sources_in(chunk: Chunk, column: str) -> frozenset[str]:
+    """Whose tuples a chunk of a log holds. A chunk never changes, and most are small."""
+    return frozenset(source_texts(column, chunk.table([column])).unique().to_pylist())
 
 
 def needed(readers: Iterable[Executor], log: str, chunk: Chunk) -> bool:

@@ -58,6 +58,12 @@ class Fragment:
     """Of these it sees everything in any case: relations, whose rows were put in before and are still there."""
 
     ahead: Ahead = "nothing"
+    sees: Mapping[str, str] = field(default_factory=dict)
+    """By stream: which tuples it reads, in SQL, where it does not see all sources."""
+
+    group: str = ""
+    """Of a query that runs by groups: of which group it gives the answers."""
+
     since: Tick = field(init=False)
     after: Tick = field(init=False)
     taken: Mapping[str, Taken] = field(default_factory=dict)
@@ -81,7 +87,8 @@ class Fragment:
     @property
     def called(self) -> str:
         """As errors and traces name it."""
-        return self.name if self.part.log is None else f"{self.part.log} of {self.name}"
+        whole = self.name if self.part.log is None else f"{self.part.log} of {self.name}"
+        return f"{whole} for group {self.group}" if self.group else whole
 
     @property
     def stop(self) -> str:

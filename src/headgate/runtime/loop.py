@@ -8,7 +8,7 @@ heartbeats that were given, and so behind the epoch.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
@@ -20,6 +20,7 @@ from headgate.heartbeat.manager import LATE, Heartbeats
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
+from headgate.plan.fragments import Part
 from headgate.runtime.asking import Asking
 from headgate.runtime.executor import Executor, needed, positions
 from headgate.runtime.failures import check_alive, concerns_all, failure, raise_all
@@ -92,7 +93,8 @@ class Loop:
                 standing = {executor for executor in query.executors if executor.fragment.failed}
                 try:
                     self.restart(query, standing)
-                    depth_first(Turn(self, query, fixed).root)
+                    for answer in query.answers:
+                        depth_first(Turn(self, query, answer, fixed).root)
                 except Exception as error:
                     if self.queries.get(name) is query:  # otherwise it was dropped meanwhile
                         failures.append(self.failed(query, error, standing))
@@ -172,29 +174,31 @@ class Loop:
 
     # what a turn asks of it
 
-    def targets(self, query: RunningQuery) -> dict[str, Tick | None]:
+    def targets(self, query: RunningQuery, answer: Executor) -> dict[str, Tick | None]:
         """How far each part may go: as far as the streams of its label are complete, and no less than who reads it."""
+        parts = {executor.fragment.part.name: executor.fragment.part for executor in query.leading_to(answer)}
         with self.journal.turn:
             now_us = self.clock.now_us()
             found: dict[str, Tick | None] = {}
-            for part, streams in query.labels().items():  # the answer first
-                reading = [found[reader] for reader in query.readers(part)]
-                known = [tick for tick in (self.heartbeats.heartbeat(streams, now_us), *reading) if tick is not None]
-                found[part] = max(known, default=None)
+            for name, streams in query.labels().items():  # the answer first
+                reading = [found[reader] for reader in query.readers(name)]
+                scopes = parts[name].scopes if streams == parts[name].streams else answer.fragment.part.scopes
+                heartbeat = self.heartbeats.heartbeat(streams, now_us, scopes=scopes)
+                found[name] = max((tick for tick in (heartbeat, *reading) if tick is not None), default=None)
         return found
 
-    def ask(self, streams: Iterable[str], due: Tick | None = None) -> bool:
+    def ask(self, part: Part, due: Tick | None = None) -> bool:
         """Ask for enabling timestamps of streams that are read together; whether any of them moved.
 
         With `due`, the instant that waits to be complete: only if their answers make it so, since otherwise they are of no use.
         """
         with self.journal.turn:
-            return self.asking.ask(streams, self.clock.now_us(), due)
+            return self.asking.ask(part.streams, self.clock.now_us(), due, part.scopes)
 
-    def give(self, streams: Iterable[str], until: Tick) -> None:
+    def give(self, part: Part, until: Tick) -> None:
         with self.journal.turn:
-            for stream in streams:
-                self.heartbeats.give(stream, until)
+            for stream in part.streams:
+                self.heartbeats.give(stream, until, part.scopes.get(stream))
 
     def sent(self, query: RunningQuery, heartbeat: Tick | None) -> None:
         """A heartbeat sets out on its way through the query: whatever runs now runs because of it."""
@@ -203,14 +207,18 @@ class Loop:
         now_us = self.clock.now_us()
         with self.journal.turn:
             lines = {name: self.heartbeats.timelines[name] for name in query.traces.streams}
-            standings = {name: self.heartbeats.standing(name, now_us, lines) for name in lines}
+            standings = {name: self.heartbeats.standing(name, now_us, lines, scope=query.scopes.get(name)) for name in lines}
+            if len(query.answers) > 1:  # a heartbeat of the whole is one of all groups
+                heartbeat = self.heartbeats.heartbeat(lines, now_us, scopes=query.scopes)
             heard_us = {name: line.came_us for name, line in lines.items()}
             complete = {name: UNLIMITED if lines[name].finished else one.complete for name, one in standings.items()}
         query.traces.looked(complete, heard_us, now_us)
+        if heartbeat is None:
+            return
         query.traces.sent(heartbeat, now_us)
         for executor in query.executors:  # some have been so far for long
-            if executor.fragment.after >= heartbeat:
-                query.traces.seen(executor.fragment.stop, executor.fragment.after, now_us, now_us)
+            if (reached := query.reached_by(executor)) >= heartbeat:
+                query.traces.seen(executor.fragment.stop, reached, now_us, now_us)
 
     @contextmanager
     def epoch(self, query: RunningQuery, executor: Executor) -> Iterator[Epoch]:
@@ -224,7 +232,7 @@ class Loop:
         except Exception as error:
             fragment.failed |= not concerns_all(error)
             raise
-        query.traces.seen(fragment.stop, epoch.until, began_us, self.clock.now_us(), epoch.rows)
+        query.traces.seen(fragment.stop, query.reached_by(executor), began_us, self.clock.now_us(), epoch.rows)
         self._epochs.append(epoch)
         if not fragment.due():  # otherwise its state has yet to be moved
             executor.back_off.succeeded()

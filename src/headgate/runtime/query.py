@@ -10,6 +10,7 @@ from headgate.catalog import Catalog, Query, Tick, TimeDomain
 from headgate.delta.program import Kept
 from headgate.errors import UserError
 from headgate.heartbeat.manager import base, progress
+from headgate.heartbeat.scope import Scopes
 from headgate.heartbeat.why import Why
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Fact
@@ -17,6 +18,7 @@ from headgate.log.log import Log
 from headgate.plan.bounds import Growing
 from headgate.plan.explain import explained
 from headgate.plan.fragments import labels
+from headgate.plan.scopes import scopes
 from headgate.runtime.courier import CLOSE_SECONDS, Courier
 from headgate.runtime.executor import RESTARTS, Executor, needed
 from headgate.runtime.failures import called
@@ -35,11 +37,12 @@ class RunningQuery:
     ) -> None:  # fmt: skip
         self.definition = definition
         self.executors = executors
-        """Of its fragments, each behind those it reads; the last gives the answer."""
+        """Of its fragments, each behind those it reads; the last gives the answer. By groups: of each group's answer."""
         self.outbox = outbox
         self.courier = Courier(outbox, wake)
         streams = sorted(set(map(base, self.executor.fragment.part.streams)))
-        self.traces = Traces(streams, [executor.fragment.stop for executor in executors], self.domain)
+        stops = dict.fromkeys(executor.fragment.stop for executor in executors)
+        self.traces = Traces(streams, stops, self.domain)
         self._catalog = catalog
         self._reason = reason
         self._listeners: list[Callable[[Sequence[Result]], None]] = []
@@ -53,8 +56,22 @@ class RunningQuery:
 
     @property
     def executor(self) -> Executor:
-        """Of the fragment that gives the answer."""
+        """Of the fragment that gives the answer; by groups, of one of them."""
         return self.executors[-1]
+
+    @property
+    def answers(self) -> Sequence[Executor]:
+        """Of the fragments that give answers: one, or one for each group of sources."""
+        return self.executors if self.definition.by_groups else self.executors[-1:]
+
+    def leading_to(self, answer: Executor) -> Sequence[Executor]:
+        """Of the fragments from which an answer comes, that one included."""
+        return [answer] if self.definition.by_groups else self.executors
+
+    @property
+    def scopes(self) -> Scopes:
+        """The sources that it can see of streams with many, where it does not see all."""
+        return self.executor.fragment.part.scopes if not self.definition.by_groups else scopes(self.definition.plan)
 
     @property
     def name(self) -> str:
@@ -72,7 +89,18 @@ class RunningQuery:
     @property
     def complete(self) -> Any:
         """The instant up to which the results are complete; None while there is none."""
-        return self.domain.moment(self.reached) if self.executor.fragment.begun else None
+        return self.domain.moment(self.reached) if self.begun else None
+
+    @property
+    def complete_by_group(self) -> dict[str, Any]:
+        """The same for each group of sources, of a query that runs by groups."""
+        answers = [executor.fragment for executor in self.answers if executor.fragment.group]
+        return {one.group: self.domain.moment(one.after) if one.begun else None for one in answers}
+
+    @property
+    def begun(self) -> bool:
+        """Whether it is complete up to any instant."""
+        return all(executor.fragment.begun for executor in self.answers)
 
     @property
     def delivered(self) -> Any:
@@ -82,8 +110,12 @@ class RunningQuery:
 
     @property
     def reached(self) -> Tick:
-        """The same in ticks; while there is none, the instant before all."""
-        return self.executor.fragment.after
+        """The same in ticks; while there is none, the instant before all. By groups: that of the one least far."""
+        return min(executor.fragment.after for executor in self.answers)
+
+    def reached_by(self, executor: Executor) -> Tick:
+        """The same of a fragment. Those of groups count as one."""
+        return self.reached if executor in self.answers else executor.fragment.after
 
     def streams(self) -> list[str]:
         """The streams and relations it reads."""
@@ -159,8 +191,8 @@ class RunningQuery:
         return tuple(dict.fromkeys(found for executor in self.executors for found in executor.fragment.program.growing()))
 
     def explain(self) -> str:
-        parts = [(executor.fragment.part, executor.fragment.program) for executor in self.executors]
-        return explained(self.definition, parts, self.progress(), self.labels())
+        parts = [(one.fragment.part, one.fragment.program) for one in self.leading_to(self.executor)]
+        return explained(self.definition, parts, self.progress(), self.labels(), self._catalog.declarations.groups())
 
     def progress(self) -> str:
         """Whether the bounds that were declared keep it going when all sources pause, or a timeout must."""
@@ -172,12 +204,11 @@ class RunningQuery:
         """One epoch of a fragment; how many rows it has put out."""
         return self._commit(executor, executor.run(until), until, executor.reached)
 
-    def take_arrived(self, upto: Tick, until: Tick, most: int) -> tuple[int, Tick]:
+    def take_arrived(self, executor: Executor, upto: Tick, until: Tick, most: int) -> tuple[int, Tick]:
         """Take what has arrived, stamped up to there, which completes everything up to `until` if it is all there is.
 
         How many rows were put out, and how far they are complete then.
         """
-        executor = self.executor
         if executor.fragment.ahead == "an instant":
             upto = executor.bounded(upto, most)
         files, everything = executor.run_arrived(upto, most)
@@ -191,11 +222,12 @@ class RunningQuery:
             pieces = self.outbox.pieces(files, executor.session) if output is None else []
         except Exception as error:
             raise executor.failed(error, after, until) from error
+        others = [one.fragment.after for one in self.answers if one is not executor]
         before = (output or self.outbox.log).rows
         kept: list[Chunk] = []
         with self.outbox.journal.together():
             if output is None:
-                kept = self.outbox.put(pieces, after, until)
+                kept = self.outbox.put(pieces, min([after, *others]), min([until, *others]))
             else:
                 output.adopt(files)
             reached(until)
@@ -219,7 +251,7 @@ class RunningQuery:
 
     def tells_empty(self, executor: Executor) -> bool:
         """Whether an epoch without results is of use: the sink wants to know up to when there are none."""
-        return executor is self.executor and not self.outbox.kept and self.outbox.sink.wants_empty
+        return executor in self.answers and not self.outbox.kept and self.outbox.sink.wants_empty
 
     def tidy(self) -> None:
         """Drop what other fragments have read, and merge small files of results."""

@@ -31,31 +31,32 @@ class Sources:
         if due is None:
             return False
         due -= stage.by_arrival  # a tuple of the first open instant can be taken
-        moved = turn.loop.ask(stage.fragment.part.streams, due)
+        moved = turn.loop.ask(stage.fragment.part, due)
         turn.targets = None if moved else turn.targets
         return moved
 
 
 class Turn:
-    """What holds for all fragments of the query in this turn; with `fixed`, that instant instead of the heartbeats."""
+    """What holds in this turn for all fragments that lead to an answer; with `fixed`, that instant instead of the heartbeats."""
 
-    def __init__(self, loop: Loop, query: RunningQuery, fixed: Tick | None = None) -> None:
+    def __init__(self, loop: Loop, query: RunningQuery, answer: Executor, fixed: Tick | None = None) -> None:
         self.loop = loop
         self.query = query
+        self.answer = answer
         self.fixed = fixed
         self.targets: Mapping[str, Tick | None] | None = None
-        self.stages = {executor.fragment.part.name: Stage(self, executor) for executor in query.executors}
+        self.stages = {executor.fragment.part.name: Stage(self, executor) for executor in query.leading_to(answer)}
 
     @property
     def root(self) -> Stage:
-        return self.stages[self.query.executor.fragment.part.name]
+        return self.stages[self.answer.fragment.part.name]
 
     def target(self, part: str) -> Tick | None:
         """How far a part may go by the heartbeats: no less far than whoever reads it."""
         if self.fixed is not None:
             return self.fixed
         if self.targets is None:
-            self.targets = self.loop.targets(self.query)
+            self.targets = self.loop.targets(self.query, self.answer)
         return self.targets[part]
 
 
@@ -119,7 +120,7 @@ class Stage:
         happens = self.executor.waits if self.by_arrival else self.executor.happens
         if self.turn.query.tells_empty(self.executor) or happens(until):
             return False
-        self.turn.loop.give(self.fragment.part.streams, until)
+        self.turn.loop.give(self.fragment.part, until)
         if happens(until):
             return False
         self.executor.passed(until)
@@ -130,11 +131,11 @@ class Stage:
         after, complete = fragment.after, self.available()
         upto = self.upto() if self.by_arrival else None
         until = after if complete is None else max(after, complete) if self.by_arrival else self.end(complete)
-        loop.give(fragment.part.streams, until)
+        loop.give(fragment.part, until)
         loop.sent(query, self.turn.target(self.turn.root.fragment.part.name))
         with loop.running, loop.epoch(query, self.executor) as epoch:
             if upto is not None:
-                epoch.rows, until = query.take_arrived(upto, until, loop.settings().epoch_rows)
+                epoch.rows, until = query.take_arrived(self.executor, upto, until, loop.settings().epoch_rows)
             else:
                 epoch.rows = query.take(self.executor, until)
             epoch.after, epoch.until = after, until

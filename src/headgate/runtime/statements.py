@@ -34,6 +34,9 @@ class Statement:
     folder: str | None = None
     """Where in the engine's directory its files are: a name that is used again gets another."""
 
+    groups: int = 0
+    """As how many parts the query runs, if it runs by groups of sources."""
+
 
 class Statements:
     def __init__(self) -> None:
@@ -43,13 +46,13 @@ class Statements:
 
     def of(self, said: str, definition: Definition, now_us: int, folder: str | None) -> Statement:
         match definition:
-            case Query(name=name) if not said.upper().startswith(("CREATE", "ALTER")):
-                return Statement(f"CREATE QUERY {name} AS {said}", (said,), now_us, name, folder)
-            case Query(name=name):
-                return Statement(said, (said,), now_us, name, folder)
-            case Altered(Query(name=name)):
+            case Query(name=name, by_groups=by_groups) if not said.upper().startswith(("CREATE", "ALTER")):
+                return Statement(f"CREATE QUERY {name} AS {said}", (said,), now_us, name, folder, len(by_groups))
+            case Query(name=name, by_groups=by_groups):
+                return Statement(said, (said,), now_us, name, folder, len(by_groups))
+            case Altered(Query(name=name, by_groups=by_groups)):
                 before = next(one.said for one in self.all if one.query == name)
-                return Statement("CREATE" + said[len("ALTER") :], (*before, said), now_us, name, folder)
+                return Statement("CREATE" + said[len("ALTER") :], (*before, said), now_us, name, folder, len(by_groups))
             case Setting(taken_back=True):  # what was declared from Python is declared behind all statements
                 return Statement(TAKEN_BACK.sub(r"\1 IF EXISTS", said), (said,), now_us)
         return Statement(said, (said,), now_us, folder=folder)

@@ -108,7 +108,8 @@ class Interpreter:
             case Explanation(query=asked):
                 streams = sorted({source.name for source in sources(asked.plan)})
                 parts = in_parts(asked.plan, asked.heartbeats)
-                self.say(explained(asked, parts, progress(self.engine.catalog, streams)))
+                groups = self.engine.catalog.declarations.groups()
+                self.say(explained(asked, parts, progress(self.engine.catalog, streams), groups=groups))
             case Altered():
                 self.say(f"{definition.name} is altered")
             case Dropped(kind, name):

@@ -41,7 +41,8 @@ class Delivery:
     after: Tick
     until: Tick
     """With this delivery everything up to there is out. Results have timestamps in (after, until]; a piece that ends in the
-    middle of an instant also has some of the instant behind `until`."""
+    middle of an instant also has some of the instant behind `until`. Of a query that runs by groups of sources, `until` is
+    how far the least far group is, and results of the others may lie behind it."""
 
     complete: Any
     """`until` as the user knows it; None if it is before the first instant there is."""

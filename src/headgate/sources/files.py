@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog import Connector, Relation
 from headgate.cql.readers import no_such_path
-from headgate.delta.sql import name
+from headgate.delta.sql import literal, name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.runtime.failures import condition, failure, said, sentence
@@ -28,7 +28,7 @@ from headgate.runtime.session import own
 from headgate.sinks.retry import BackOff
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import staged, staging
-from headgate.sources.payload import CORRUPT, ROW, literal
+from headgate.sources.payload import CORRUPT, ROW
 from headgate.sources.reading import LOCAL, FileReader, pattern
 
 FILES_A_JOB = 1_000

@@ -48,6 +48,7 @@ from headgate.sources.verdict import (
     Verdicts,
     behind,
     promises,
+    source_texts,
     ticks_of,
     tops,
     verdicts,
@@ -60,7 +61,10 @@ class Heartbeats(Protocol):
     """What an inlet asks of the heartbeats, and what it tells them."""
 
     def limit(self, stream: str) -> Tick | None:
-        """Timestamps up to here are late."""
+        """Up to where readers of the whole stream were told that it is complete."""
+
+    def limits(self, stream: str) -> tuple[Tick | None, Mapping[str, Tick]]:
+        """Timestamps up to here are late: in general, and of sources for which that is another instant."""
 
     def ahead_of(self, stream: str, date_us: int | None, now_us: int) -> Tick | None:
         """Timestamps beyond this lie too far in the future; None: there is no limit."""
@@ -189,11 +193,10 @@ class Inlet:
         first_open = self.heartbeats.first_open(name)
         if self.stamped != "external":
             return Limits(domain.origin, first_open=first_open)
-        closed, ahead = self.heartbeats.limit(name), self.heartbeats.ahead_of(name, clock.date_us(), clock.now_us())
-        unlimited = Limits()
-        return Limits(
-            domain.origin, unlimited.closed if closed is None else closed, unlimited.ahead if ahead is None else ahead, first_open
-        )
+        (closed, apart), ahead = self.heartbeats.limits(name), self.heartbeats.ahead_of(name, clock.date_us(), clock.now_us())
+        limits = Limits(domain.origin, first_open=first_open, apart=apart)
+        limits = limits if closed is None else replace(limits, closed=closed)
+        return limits if ahead is None else replace(limits, ahead=ahead)
 
     @property
     def unheard(self) -> bool:
@@ -316,7 +319,7 @@ class Inlet:
         own = rows.column("_t").combine_chunks()
         extra = {
             "_reason": pa.array(reasons, pa.string()),
-            "_behind": behind(rows, promises(self.stream, rows), reasons, limits),
+            "_behind": behind(self.stream, rows, promises(self.stream, rows), reasons, limits),
             "_timestamp": own.cast(self.dead_schema.field("_timestamp").type),
             "_raw": pa.nulls(rows.num_rows, pa.string()) if "_row" not in rows.column_names else _texts(rows["_row"], reasons),
             "_t": pa.array(np.full(rows.num_rows, limits.first_open), pa.int64()),
@@ -356,7 +359,7 @@ class Inlet:
         """The sources of a table's rows, each once, and for each row which of them it is from."""
         if self.source is None:
             return [None], np.zeros(table.num_rows, np.intp)
-        named = table.column(self.source).combine_chunks().cast(pa.string()).fill_null("").dictionary_encode()
+        named = source_texts(self.source, table).dictionary_encode()
         return named.dictionary.to_pylist(), named.indices.to_numpy(zero_copy_only=False).astype(np.intp)
 
     # what becomes of rows, wherever they come from

@@ -77,7 +77,7 @@ def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None
     text = f"CASE WHEN _verdict IN ('malformed', 'no-timestamp') THEN {whole} END"
     return judged.selectExpr(
         *columns, *(["_n"] if isinstance(stream, Relation) else []),
-        f"IF({dead}, _verdict, NULL) AS _reason", f"{behind_sql(limits)} AS _behind",
+        f"IF({dead}, _verdict, NULL) AS _reason", f"{behind_sql(stream, limits)} AS _behind",
         f"IF({dead}, {own}, NULL) AS _timestamp", f"{text} AS _raw", f"IF({dead}, {limits.first_open}, _t) AS _t", "_s",
         *(["_upto"] if sends_heartbeats(stream) else []), "_verdict",
     )  # fmt: skip

@@ -10,14 +10,13 @@ hand, it stands in `_row` as well, for rows that can be read and have no timesta
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame
 
 from headgate.catalog import Column, Connector
-from headgate.delta.sql import name
+from headgate.delta.sql import literal, name
 from headgate.errors import UserError, nearest, quoted
 from headgate.runtime.session import columns_of
 from headgate.sources.inlet import Inlet
@@ -160,10 +159,6 @@ def _avro_type(column: Column, inlet: Inlet) -> object:
         "no-avro-schema", f'column "{column.name}" of stream "{inlet.stream.name}" is {column.type}',
         detail="Which type it has in Avro is not evident.", hint="VALUE AS avro OPTIONS ('avroSchema' = '{...}')",
     )  # fmt: skip
-
-
-def literal(text: str) -> str:
-    return "'" + re.sub(r"(['\\])", r"\\\1", text) + "'"
 
 
 def _map(options: Mapping[str, str]) -> str:

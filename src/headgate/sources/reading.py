@@ -27,10 +27,10 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from headgate.catalog import Connector
 from headgate.cql.readers import FILES as FILES
-from headgate.delta.sql import name
+from headgate.delta.sql import literal, name
 from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
-from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, literal, with_columns
+from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, with_columns
 
 LOCAL = "^file:/+"
 """Spark writes local files with one slash in one place and with three in another."""

@@ -7,7 +7,7 @@ The same rules twice, as NumPy over pushed rows and as SQL over files. The first
     before-origin   its timestamp lies before the first instant there is
     far-future      its timestamp, or the heartbeat it carries, lies so far ahead that heeding it would make all others late
     heartbeat       its source only says that nothing up to this timestamp will still come
-    late            readers were told already that the stream is complete up to this timestamp
+    late            readers that would see it were told already that the stream is complete up to this timestamp
     tuple           none of these
 
 A verdict needs nothing but the row and the limits for its batch. Those are the ones in force when it arrives, unless the batch
@@ -16,7 +16,8 @@ itself shows that what lies beyond the last of them is no mistake (see `future`)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -27,6 +28,7 @@ from headgate.catalog import Relation, Stream, Tick, TimeDomain
 from headgate.delta.sql import FOREVER, name
 from headgate.heartbeat.arrivals import NEVER, Ticks
 from headgate.heartbeat.future import largest_of
+from headgate.heartbeat.scope import Scope
 
 Verdicts: TypeAlias = NDArray[np.str_]
 
@@ -43,6 +45,9 @@ class Limits:
     origin: Tick = 0
     closed: Tick = NEVER
     """Timestamps up to here are late."""
+
+    apart: Mapping[str, Tick] = field(default_factory=dict)
+    """The same of single sources, where some readers know them to be further, or less far, than the others."""
 
     ahead: Tick = int(FOREVER)
     """Timestamps beyond this lie too far in the future."""
@@ -70,7 +75,8 @@ def verdicts(stream: Stream | Relation, table: pa.Table, limits: Limits) -> Verd
     missing = instants.is_null().to_numpy(zero_copy_only=False)
     own, carried = ticks_of(instants), promises(stream, table)
     beats = carried > NEVER if marks_rows(stream) else np.zeros(len(own), bool)
-    rules = [missing, own < limits.origin, np.maximum(own, carried) > limits.ahead, beats, own <= limits.closed]
+    closed = closed_at(stream, table, limits)
+    rules = [missing, own < limits.origin, np.maximum(own, carried) > limits.ahead, beats, own <= closed]
     return np.select(rules, ["no-timestamp", "before-origin", FAR_FUTURE, HEARTBEAT, LATE], TUPLE)
 
 
@@ -78,6 +84,20 @@ def tops(stream: Stream | Relation, table: pa.Table) -> Ticks:
     """The largest timestamps, or heartbeats that rows carry, in falling order."""
     reaching = np.maximum(ticks_of(table.column("_t").combine_chunks()), promises(stream, table))
     return largest_of(reaching[reaching > NEVER])
+
+
+def closed_at(stream: Stream | Relation, table: pa.Table, limits: Limits) -> Ticks:
+    """Up to which timestamp each row would be late."""
+    if not limits.apart or isinstance(stream, Relation) or stream.source is None:
+        return np.full(table.num_rows, limits.closed)
+    named = source_texts(stream.source, table).dictionary_encode()
+    known = np.array([limits.apart.get(source, limits.closed) for source in named.dictionary.to_pylist()], np.int64)
+    return known[named.indices.to_numpy(zero_copy_only=False)]
+
+
+def source_texts(column: str, table: pa.Table) -> pa.StringArray:
+    """Each row's source: its column as text."""
+    return table.column(column).combine_chunks().cast(pa.string()).fill_null("")
 
 
 def promises(stream: Stream | Relation, table: pa.Table) -> Ticks:
@@ -91,10 +111,10 @@ def promises(stream: Stream | Relation, table: pa.Table) -> Ticks:
     return np.where(marked, ticks_of(table.column("_t").combine_chunks()), NEVER)
 
 
-def behind(table: pa.Table, carried: Ticks, found: Verdicts, limits: Limits) -> pa.Array:
+def behind(stream: Stream | Relation, table: pa.Table, carried: Ticks, found: Verdicts, limits: Limits) -> pa.Array:
     """By how much a row missed the limit it was refused for; null if for another reason."""
     own = ticks_of(table.column("_t").combine_chunks())
-    distances = np.where(found == LATE, limits.closed - own, np.maximum(own, carried) - limits.ahead)
+    distances = np.where(found == LATE, closed_at(stream, table, limits) - own, np.maximum(own, carried) - limits.ahead)
     return pa.array(distances, pa.int64(), mask=~np.isin(found, UNTIMELY))
 
 
@@ -116,8 +136,19 @@ def verdict_sql(stream: Stream | Relation, limits: Limits) -> str:
         WHEN _t < {limits.origin} THEN 'before-origin'
         WHEN GREATEST(_t, _upto) > {limits.ahead} THEN '{FAR_FUTURE}'
         {beats}
-        WHEN _t <= {limits.closed} THEN '{LATE}'
+        WHEN _t <= {closed_sql(stream, limits)} THEN '{LATE}'
         ELSE '{TUPLE}' END"""
+
+
+def closed_sql(stream: Stream | Relation, limits: Limits) -> str:
+    """Up to which timestamp a row would be late."""
+    if not limits.apart or isinstance(stream, Relation) or stream.source is None:
+        return str(limits.closed)
+    alike: dict[Tick, list[str]] = {}
+    for source, tick in limits.apart.items():
+        alike.setdefault(tick, []).append(source)
+    cases = " ".join(f"WHEN {Scope(frozenset(some)).condition(stream.source)} THEN {tick}" for tick, some in alike.items())
+    return f"CASE {cases} ELSE {limits.closed} END"
 
 
 def promise_sql(stream: Stream | Relation, instant: str) -> str:
@@ -129,9 +160,9 @@ def promise_sql(stream: Stream | Relation, instant: str) -> str:
     return f"CASE WHEN {name(stream.heartbeat)} THEN {instant} END"
 
 
-def behind_sql(limits: Limits) -> str:
+def behind_sql(stream: Stream | Relation, limits: Limits) -> str:
     """Over rows with `_verdict`, `_t` and `_upto`."""
-    return f"""CASE _verdict WHEN '{LATE}' THEN {limits.closed} - _t
+    return f"""CASE _verdict WHEN '{LATE}' THEN {closed_sql(stream, limits)} - _t
         WHEN '{FAR_FUTURE}' THEN COALESCE(TRY_SUBTRACT(GREATEST(_t, _upto), {limits.ahead}), {FOREVER}) END"""
 
 

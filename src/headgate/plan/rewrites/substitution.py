@@ -150,3 +150,50 @@ def always_true(condition: Expression) -> bool:
     if isinstance(tree, exp.EQ):
         return isinstance(tree.this, exp.Literal) and tree.this == tree.expression
     return isinstance(tree, exp.Boolean) and bool(tree.this)
+
+
+def constants(condition: Expression) -> dict[str, frozenset[str | int]]:
+    """The columns, in lower case, that can have only these values where the condition holds: by =, IN, AND and OR."""
+    tree = _parsed(condition.sql)
+    return {} if tree is None else _constants(tree)
+
+
+def _constants(tree: exp.Expression) -> dict[str, frozenset[str | int]]:
+    match tree:
+        case exp.Paren():
+            return _constants(tree.this)
+        case exp.And():
+            one, other = _constants(tree.this), _constants(tree.expression)
+            both = {column: one[column] & other[column] for column in one.keys() & other.keys()}
+            return {**one, **other, **both}
+        case exp.Or():
+            one, other = _constants(tree.this), _constants(tree.expression)
+            return {column: one[column] | other[column] for column in one.keys() & other.keys()}
+        case exp.EQ() | exp.NullSafeEQ():
+            for side, other in ((tree.this, tree.expression), (tree.expression, tree.this)):
+                value = _constant(other)
+                if _plain(side) and value is not None:
+                    return {side.name.lower(): frozenset([value])}
+        case exp.In() if _plain(tree.this) and tree.expressions:
+            values = list(map(_constant, tree.expressions))
+            known = frozenset(value for value in values if value is not None)
+            return {tree.this.name.lower(): known} if None not in values else {}
+    return {}
+
+
+def _plain(tree: exp.Expression) -> bool:
+    """Whether it is nothing but a column."""
+    return isinstance(tree, exp.Column) and len(tree.parts) == 1
+
+
+def _constant(tree: exp.Expression) -> str | int | None:
+    match tree:
+        case exp.Paren():
+            return _constant(tree.this)
+        case exp.Literal() if tree.is_string:
+            return str(tree.this)
+        case exp.Literal() if tree.is_int:
+            return int(tree.this)
+        case exp.Neg() if isinstance(tree.this, exp.Literal) and tree.this.is_int:
+            return -int(tree.this.this)
+    return None
