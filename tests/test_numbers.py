@@ -107,26 +107,30 @@ def history(changes: list[Change]) -> list[Counter[Row]]:
     return bags
 
 
-def same(found: Row, expected: Row, strict: bool) -> bool:
+def same(found: Row, expected: Row, strict: bool, spreads: bool) -> bool:
     scale = expected[-1]
-    return all(_close(one, other, scale, strict) for one, other in zip(found, expected, strict=True))
+    return all(_close(one, other, scale, strict, spreads) for one, other in zip(found, expected, strict=True))
 
 
-def _close(one: float | None, other: float | None, scale: float | None, strict: bool) -> bool:
+def _close(one: float | None, other: float | None, scale: float | None, strict: bool, spreads: bool) -> bool:
+    """Keys are equal; sums differ by 1e-12 of the scale, and squares by as much of its square."""
+    if isinstance(other, int):
+        return one == other
     if one is None or other is None or not math.isfinite(one) or not math.isfinite(other):
         return one is other or one == other or (one is not None and other is not None and one != one and other != other)
     exact = abs(one - other) <= 1e-12 * abs(other) + 5e-324
     if strict or exact or scale is None or not math.isfinite(scale):
         return exact
-    return abs(one - other) <= 1e-12 * scale or abs(one - other) <= 1e-12 * scale * (math.sqrt(abs(other)) + scale)
+    return abs(one - other) <= 1e-12 * scale or (spreads and abs(one - other) <= 1e-12 * scale * (math.sqrt(abs(other)) + scale))
 
 
 def judged(case: Case, found: list[Change], cutting: object, strict: bool) -> None:
     expected = history(evaluate(case)[1])
+    spreads = any(call.split("(")[0] in case.query for call in SPREADS)
     for instant, (here, there) in enumerate(zip(history(found), expected, strict=True)):
         left = list(here.elements())
         for row in there.elements():
-            match = next((entry for entry in left if same(entry, row, strict)), None)
+            match = next((entry for entry in left if same(entry, row, strict, spreads)), None)
             assert match is not None, f"{described(case, cutting)}\nat {instant}: expected {row}, found {left}"
             left.remove(match)
         assert not left, f"{described(case, cutting)}\nat {instant}: found {left} besides"
