@@ -18,11 +18,12 @@ from test_promises import HOW, a_set, drawn, stream
 from headgate.catalog import Stream, Tick, TimeDomain
 from headgate.heartbeat.arrivals import of_one, of_rows
 from headgate.heartbeat.bounds import Bound
-from headgate.heartbeat.declared import Declarations, Enabling, Party
+from headgate.heartbeat.declared import Declarations, Enabling, Grouping, Party
 from headgate.heartbeat.manager import Heartbeats
+from headgate.heartbeat.scope import Scope, Scopes
 from headgate.heartbeat.why import Held, Release, _held, releases, why
 
-WORLDS = 100
+WORLDS = 150
 LONG_US = 10**9
 
 
@@ -36,6 +37,8 @@ class History:
     estimating: bool
     events: list[tuple[Any, ...]] = field(default_factory=list)
     now_us: int = 0
+    scopes: Scopes = field(default_factory=dict)
+    """The sources that the query can see, where these are not all."""
 
     @property
     def names(self) -> list[str]:
@@ -65,9 +68,9 @@ class History:
             heartbeats.beat(name, now_us)
 
     def _given(self, heartbeats: Heartbeats, now_us: int) -> None:
-        reached = heartbeats.heartbeat(self.names, now_us)
+        reached = heartbeats.heartbeat(self.names, now_us, scopes=self.scopes)
         for name in self.names if reached is not None else ():
-            heartbeats.give(name, reached)  # type: ignore[arg-type]
+            heartbeats.give(name, reached, self.scopes.get(name))  # type: ignore[arg-type]
 
     def _paused(self, heartbeats: Heartbeats, name: str, now_us: int) -> None:
         heartbeats.pause(name, now_us)
@@ -113,11 +116,14 @@ def drawn_history(seed: int) -> History:
     if chance.random() < 0.1 and outside:
         history.events.append(("paused", chance.choice(outside).name, history.now_us))
     history.now_us += chance.choice([0, 1, 4])
+    if many and seed % 3:
+        declared.groupings["s"] = Grouping(sets=chance.choice([(("a",), ("b",)), (("a", "b"),), (("a", "x"), ("c",)), (("x",),)]))
+        history.scopes = {"s": Scope(frozenset(chance.choice(["a", "b", "ac", "x"])), chance.random() < 0.2)}
     return history
 
 
 def reaches(heartbeats: Heartbeats, history: History, held: Held, at_us: int) -> bool:
-    reached = heartbeats.heartbeat(history.names, at_us)
+    reached = heartbeats.heartbeat(history.names, at_us, scopes=history.scopes)
     return reached is not None and reached >= held.goal
 
 
@@ -185,16 +191,19 @@ def test_what_is_foretold_comes_true_and_nothing_less_would_do() -> None:
     for seed in range(WORLDS):
         history, chance = drawn_history(seed), random.Random(seed)
         heartbeats = history.played()
-        held = _held(heartbeats, history.names, history.now_us, {})
+        held = _held(heartbeats, history.names, history.now_us, history.scopes)
         if held is None or held.holder() is None:
             continue
-        reached = heartbeats.heartbeat(history.names, history.now_us)
+        reached = heartbeats.heartbeat(history.names, history.now_us, scopes=history.scopes)
         assert reached is None or reached < held.goal
         holder = held.holder()
         assert holder is not None
-        standing = heartbeats.standing(holder.name, history.now_us, history.names)
+        standing = heartbeats.standing(holder.name, history.now_us, history.names, scope=history.scopes.get(holder.name))
         assert standing.complete is None or standing.complete < held.goal, "the holder does hold it back"
         found = releases(held)
+        waited_for = {name: one.of for name, one in held.standings.items() if one.of is not None}
+        sources = [(name, source) for release in found for name, source, _ in release.tuples if name in waited_for]
+        assert all(source in waited_for[name] for name, source in sources), "other groups are not asked for anything"
         if holder.paused:
             assert all(release.text.startswith("reading it again") for release in found)
             continue
@@ -205,7 +214,8 @@ def test_what_is_foretold_comes_true_and_nothing_less_would_do() -> None:
         waits = by_waiting(history, held, history.now_us + LONG_US, clock=False)
         foretold = any(not release.tuples and not release.statement for release in found)
         assert foretold or not waits, f"in world {seed} waiting helps, and it is not said"
-        assert heartbeats.heartbeat(history.names, history.now_us) == reached, "nothing is changed by asking"
+        again = heartbeats.heartbeat(history.names, history.now_us, scopes=history.scopes)
+        assert again == reached, "nothing is changed by asking"
     assert {"a promise", "the timeout", "a tuple", "tuples", "the clock", "TIMEOUT", "SKEW", "HEARTBEAT"} <= {*said}, said
 
 

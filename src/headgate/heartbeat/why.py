@@ -520,7 +520,7 @@ def _said(held: Held, sources: Sequence[tuple[str, Any]], stamp: Tick | None, ef
 
 
 def _source(line: Timeline, source: Any) -> str:
-    return line.name if source is None or source not in line.sources else f"{line.name} SOURCE '{source}'"
+    return line.name if source is None else f"{line.name} SOURCE '{source}'"
 
 
 def _by_statements(held: Held, holder: Timeline) -> list[Release]:
