@@ -61,7 +61,7 @@ def poisson(chance: Chance, rate: float, length_us: float) -> Numbers:
 
 
 def regular(chance: Chance, rate: float, length_us: float) -> Numbers:
-    """The same at even distances, but for a tenth of them."""
+    """A stream whose tuples come at even distances, but for a tenth of them."""
     every = SECOND / rate
     return np.sort(np.arange(int(length_us / every)) * every + chance.uniform(0, every / 10, int(length_us / every))).astype(
         np.int64

@@ -99,7 +99,7 @@ def digits(name: str, sums: Sequence[str]) -> list[list[str]]:
 
 
 def _carry(value: str, digit: str) -> str:
-    """What is left of a number above its last digit."""
+    """The digits of a number above its last one."""
     return _whole(f"({value} - {digit}) DIV {_whole(BASE)}")
 
 

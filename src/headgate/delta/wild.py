@@ -46,7 +46,7 @@ def bands(node: Aggregate, call: Call, given: str, name: str, spread: bool) -> A
 
 
 def _fields(sides: int, spread: bool) -> list[str]:
-    """What is known of a band: its numbers, how many doubles, their sum; for spreads their means and squares about these."""
+    """The fields of a band: its number, how many doubles it holds, their sum; for spreads also means and squares about these."""
     infinite = "CAST('Infinity' AS DOUBLE)"
     special = (
         f"WHEN {exact.INFINITE} THEN {infinite} WHEN {exact.MINUS_INFINITE} THEN -{infinite} WHEN {exact.NOT_A_NUMBER} THEN {NAN}"

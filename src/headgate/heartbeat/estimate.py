@@ -160,7 +160,7 @@ class Estimator:
         self._lower(chosen, kept & self._window_full(chosen, now_us), now_us)
 
     def margin(self, chosen: NDArray[np.intp]) -> Ticks:
-        """What is added to the estimates."""
+        """The margin that is added to the estimates."""
         if not self.careful:
             return np.zeros((len(chosen), len(self.delays_us)), np.int64)
         top = np.maximum(self.top[chosen] - 1, 0)  # to repeat a timestamp is no disorder

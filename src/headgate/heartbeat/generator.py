@@ -239,7 +239,7 @@ class Generator:
         self.towards: dict[int, dict[int, Bounds]] = {}
         """Per cohort the bounds to any source of it from any source of another, or from any other of the same."""
         self.guessed: dict[int, dict[int, Bounds]] = {}
-        """The same of bounds that were learnt."""
+        """Learnt bounds by target cohort and sender. A silent source is not held to them."""
         self._next = 0
 
     def add(self, latency_us: int = 0) -> int:
@@ -280,7 +280,7 @@ class Generator:
 
     @property
     def between(self) -> dict[tuple[int, int], Bounds]:
-        """The same by pairs."""
+        """The declared bounds by pair of cohorts: (sender, target)."""
         return {(first, second): bounds for second, senders in self.towards.items() for first, bounds in senders.items()}
 
     def arrived(self, number: int, members: Members, arrivals: Arrivals, now_us: int) -> None:

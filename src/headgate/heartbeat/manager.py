@@ -104,7 +104,7 @@ class Heartbeats:
         self.date_offset_us = 0
         """What to add to the engine's clock to get the time that internal timestamps are in."""
         self.calendar_us: int | None = None
-        """The same to get the date, as it was last shown: unlike timestamps it can be put back. None if there is none."""
+        """Added to the engine's clock, it gives the date as last shown. A date can go back, a timestamp cannot. None: unknown."""
         self.asked_us: int | None = None
         """When a heartbeat was first asked for: streams that have not spoken by then are waited for from then on."""
         self._arrivals = 0
@@ -214,7 +214,7 @@ class Heartbeats:
         return strongest((*declared, *learnt))
 
     def _between(self, first: int, timeline: Timeline, number: int) -> tuple[Bounds, Bounds]:
-        """The same: those that were declared, and those that were learnt."""
+        """The bounds in force between two cohorts: the declared ones, and the learnt ones."""
         other = self.owner(first)
         if not self._comparable(first, timeline, number):
             return (), ()
@@ -360,7 +360,7 @@ class Heartbeats:
         self.punctuated_by(stream, dict.fromkeys(self.timelines[stream].sources if everybody else [source], upto), now_us)
 
     def punctuated_by(self, stream: str, promises: Mapping[Any, Tick], now_us: int) -> None:
-        """The same of many sources at once."""
+        """Take heartbeats that many sources sent themselves."""
         timeline = self.timelines[stream]
         numbers = self._numbers(timeline, list(promises))
         timeline.said[numbers] = np.maximum(timeline.said[numbers], np.fromiter(promises.values(), np.int64))
@@ -503,7 +503,7 @@ class Heartbeats:
         return found if enabled is None else replace(found, complete=_larger(found.complete, enabled))
 
     def _by_one(self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int) -> Standing:
-        """The same as `_by_sources` of a stream that is a single source, without arrays of one element."""
+        """Like `_by_sources`, for a stream that is a single source: faster, because it needs no arrays of one element."""
         (number,) = timeline.cohorts.values()
         complete = int(self.generator.promised(number, now_us, self.heeded(timeline.name, among))[0])
         heard_us = int(self.generator.cohorts[number].heard_us[0])
@@ -518,7 +518,7 @@ class Heartbeats:
     def _by_groups(
         self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int, scope: Scope | None
     ) -> Standing:
-        """The same without the clock, of groups of sources.
+        """How far the groups in the scope are complete, the clock left out.
 
         A group that is silent follows the stream, as a silent source does; it stays as far as its own sources said.
         """
@@ -531,7 +531,7 @@ class Heartbeats:
     def _by_sources(
         self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int, scope: Scope | None
     ) -> Standing:
-        """The same of the sources in the scope.
+        """How far the sources in the scope are complete, the clock left out.
 
         What was learnt about a stream from another counts only `among` those that are read together: who reads it alone gains
         nothing by running ahead of what it has sent.
@@ -788,7 +788,7 @@ class Heartbeats:
         return self._wanted(self.timelines[stream]) is not None or self.timelines[stream].pace.tuples >= KNOWN
 
     def believed(self, stream: str, tops: Ticks, date_us: int | None, now_us: int) -> Tick | None:
-        """The same once a batch is known by its largest timestamps, in falling order: several together are no mistake."""
+        """The far-future limit for a batch whose largest timestamps are known, in falling order: several together count."""
         timeline, limit = self.timelines[stream], self.ahead_of(stream, date_us, now_us)
         if not timeline.external or timeline.finished or self._wanted(timeline) is not None:
             return limit

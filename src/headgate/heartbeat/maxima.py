@@ -30,7 +30,7 @@ class Top(NamedTuple):
         return np.where(sources == self.source, self.next_largest, self.largest)
 
     def of_nobody(self) -> int:
-        """The same for a source that was forgotten: if the largest is from one of those, it may be its own."""
+        """The largest timestamp of any other source, for a source that was forgotten: the largest of all may be its own."""
         return self.next_largest if self.source < 0 else self.largest
 
     def renumbered(self, numbers: NDArray[np.intp]) -> Top:

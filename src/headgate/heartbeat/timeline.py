@@ -42,7 +42,7 @@ class Timeline:
     """The last heartbeat that a reader of the whole stream was given: what arrives at or before it is late."""
 
     given_to: dict[Scope, Tick] = field(default_factory=dict)
-    """The same of readers that see only some sources: of those, what arrives at or before it is late."""
+    """Heartbeats given to readers that see only some sources, by scope: what arrives from these at or before it is late."""
 
     groups: Groups | None = None
     """The sources that share a heartbeat; None: each has its own, and every reader waits for all of them."""

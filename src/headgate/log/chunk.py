@@ -53,7 +53,7 @@ class Chunk:
             raise torn(self.path, problem)
 
     def content(self) -> bytes:
-        """What is in the file, if that is what was written."""
+        """The contents of the file; an error if they are not what was written."""
         if self.checksum is None:
             self.check()
             return self.path.read_bytes()

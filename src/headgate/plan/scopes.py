@@ -146,7 +146,7 @@ def _within(allowed: Allowed, columns: Iterable[str]) -> Allowed:
 
 
 def _named(values: Mapping[str, Expression], allowed: Allowed) -> Allowed:
-    """What is allowed of computed columns, where they are columns of the child under another name."""
+    """The allowed values of those computed columns that are columns of the child under another name."""
     known = {name.lower(): value.column for name, value in values.items() if value.column is not None}
     found: Allowed = {}
     for name, column in known.items():
@@ -255,7 +255,7 @@ def _held(node: Node, grouped: frozenset[str]) -> frozenset[str] | None:
 
 
 def _kept(node: Node, below: frozenset[str]) -> frozenset[str] | None:
-    """The same of a node with one child."""
+    """The allowed values below a node with one child."""
     match node:
         case Filter() | Weight() | Exploded():
             return below

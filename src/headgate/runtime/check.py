@@ -34,7 +34,7 @@ from headgate.runtime.fragment import Fragment
 
 
 def problems(text: str, origin: str, session: SparkSession | None, allow: list[str] | None = None) -> Iterator[UserError]:
-    """What is wrong with the statements of a script, in their order."""
+    """The errors of a script's statements, in their order."""
     catalog = Catalog()
     catalog.permissions = permissions(allow)
     catalog.closed = session is None or not _functions(session)
@@ -164,7 +164,7 @@ def _source(stream: Stream | Relation, session: SparkSession | None, whole: Plac
 
 
 def missing(path: str) -> UserError | None:
-    """What is wrong with a local folder that does not exist; None if it does, or if it is not local."""
+    """The error for a local folder that does not exist; None if it exists or is not local."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path) and not path.lower().startswith("file:"):
         return None
     local = re.sub(r"^[fF][iI][lL][eE]:/*", "/", path) if path.lower().startswith("file:") else path

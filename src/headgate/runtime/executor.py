@@ -287,7 +287,7 @@ class Executor:
         self.analyse()
 
     def take_programs(self) -> None:
-        """What is run, for epochs of every size."""
+        """Derive the programs for large, small and tiny epochs from the fragment's."""
         self.wide = self.fragment.program
         self.narrow = self.fragment.program.in_one_task()
         self.brief = self.fragment.brief.in_one_task()

@@ -115,7 +115,7 @@ class Inputs:
             self.sources.append(source)
 
     def reconnect(self, stream: Stream | Relation) -> None:
-        """The same after a restart: a source that is out of reach now does not keep the others from going on."""
+        """Connect a source after a restart: one that is out of reach does not keep the others from going on."""
         try:
             source = self._source(stream)
         except Exception as error:

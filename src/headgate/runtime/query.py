@@ -93,7 +93,7 @@ class RunningQuery:
 
     @property
     def complete_by_group(self) -> dict[str, Any]:
-        """The same for each group of sources, of a query that runs by groups."""
+        """The last complete instant of each group of sources, for a query that runs by groups."""
         answers = [executor.fragment for executor in self.answers if executor.fragment.group]
         return {one.group: self.domain.moment(one.after) if one.begun else None for one in answers}
 
@@ -110,11 +110,11 @@ class RunningQuery:
 
     @property
     def reached(self) -> Tick:
-        """The same in ticks; while there is none, the instant before all. By groups: that of the one least far."""
+        """The last complete instant in ticks; `origin - 1` before the first epoch. By groups: that of the group least far."""
         return min(executor.fragment.after for executor in self.answers)
 
     def reached_by(self, executor: Executor) -> Tick:
-        """The same of a fragment. Those of groups count as one."""
+        """The instant that a fragment has reached; the fragments of groups count as one."""
         return self.reached if executor in self.answers else executor.fragment.after
 
     def streams(self) -> list[str]:

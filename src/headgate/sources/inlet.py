@@ -73,7 +73,7 @@ class Heartbeats(Protocol):
         """Whether that is known from what came before; otherwise a large batch is compared with itself."""
 
     def believed(self, stream: str, tops: Ticks, date_us: int | None, now_us: int) -> Tick | None:
-        """The same as `ahead_of`, once the largest timestamps of a batch are known, in falling order."""
+        """The limit of `ahead_of` for a batch whose largest timestamps are known, in falling order."""
 
     def first_open(self, stream: str) -> Tick:
         """The first instant that is not closed."""

@@ -47,7 +47,7 @@ class Limits:
     """Timestamps up to here are late."""
 
     apart: Mapping[str, Tick] = field(default_factory=dict)
-    """The same of single sources, where some readers know them to be further, or less far, than the others."""
+    """Limits of single sources that some readers know to be further, or less far, than the others."""
 
     ahead: Tick = int(FOREVER)
     """Timestamps beyond this lie too far in the future."""
