@@ -802,7 +802,7 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
         hint = close.removeprefix("Did you") if close and word.upper() not in known else ""
     before = next((token.text for token in reversed(chunk) if token.end < start), "")
     if not hint and before.isalpha() and not said_all:  # the word before may be the one that is misspelt
-        close = nearest(before, ("FROM", "WHERE", "GROUP", "HAVING", "UNION"))
+        close = nearest(before, ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "UNION"))
         hint = close.removeprefix("Did you") if close and before.upper() not in close else ""
     place = Place(text, start, max(end, start + 1), origin)
     return UserError("syntax", message, place=place, hint=f"Did you{hint}" if hint else "")
