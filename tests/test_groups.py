@@ -275,6 +275,62 @@ def test_a_group_that_never_spoke_is_waited_for_and_a_silent_one_follows_the_str
     assert heartbeats.heartbeat(["s"], 12 * SECOND, scopes={"s": SLOW}) == heartbeats.heartbeat(["s"], 12 * SECOND) == 199
 
 
+def test_a_silent_group_of_which_others_are_declared_to_speak_goes_as_far_as_they_say() -> None:
+    heartbeats = watching(
+        Declarations(disorders={Party("s"): (Bound(1),)}, skews={(Party("s", "a"), Party("s", "b")): (Bound(50),)})
+    )
+    grouped_by(heartbeats, Grouping(sets=(("a",), ("b",))))
+    heartbeats.timeout_us = 10 * SECOND
+    heartbeats.arrived("s", of_one(np.array([100]), "a"), 0)
+    assert heartbeats.heartbeat(["s"], 0, scopes={"s": SLOW}) == 50, "b has not spoken yet"
+    heartbeats.arrived("s", of_one(np.array([20]), "b"), SECOND)
+    heartbeats.arrived("s", of_one(np.array([200]), "a"), 15 * SECOND)
+    assert heartbeats.heartbeat(["s"], 16 * SECOND, scopes={"s": SLOW}) == 150
+    assert heartbeats.heartbeat(["s"], 16 * SECOND, scopes={"s": FAST}) == 199
+
+
+def test_a_silent_group_stays_as_far_as_its_own_sources_said() -> None:
+    heartbeats = grouped("a", "b")
+    heartbeats.timeout_us = 10 * SECOND
+    heartbeats.arrived("s", of_one(np.array([100]), "a"), 0)
+    heartbeats.arrived("s", of_one(np.array([10]), "b"), 5 * SECOND)
+    assert [heartbeats.heartbeat(["s"], us * SECOND, scopes={"s": FAST}) for us in (6, 11)] == [99, 99]
+
+
+def test_a_finished_source_lets_its_group_go_on_beside_silent_ones() -> None:
+    heartbeats = grouped("ab", "c")
+    heartbeats.timeout_us = 10 * SECOND
+    for source, stamp in (("a", 10), ("c", 5)):
+        heartbeats.arrived("s", of_one(np.array([stamp]), source), 0)
+    heartbeats.arrived("s", of_one(np.array([100]), "b"), 15 * SECOND)
+    heartbeats.finish("s", "b", 15 * SECOND)
+    assert heartbeats.heartbeat(["s"], 16 * SECOND, scopes={"s": FAST}) == 100
+    assert heartbeats.heartbeat(["s"], 16 * SECOND) == 100
+
+
+def test_who_was_given_up_is_late_behind_what_its_own_readers_were_told() -> None:
+    heartbeats = grouped("a", "b")
+    heartbeats.timeout_us = 10 * SECOND
+    for source, stamp in (("a", 100), ("b", 100)):
+        heartbeats.arrived("s", of_one(np.array([stamp]), source), 0)
+    heartbeats.give("s", 99, FAST)
+    for source in "ab":
+        heartbeats.arrived("s", of_one(np.array([50]), source), 20 * SECOND)
+    assert heartbeats.timelines["s"].gave_up == {"a": 99}, "nobody was told anything of b"
+    heartbeats.late("s", ["a"], np.array([1]))
+    assert heartbeats.timelines["s"].late_given_up == 1
+
+
+def test_a_stream_that_begins_may_hold_more_sources_but_a_named_group_does_not() -> None:
+    heartbeats = watching(Declarations())
+    heartbeats.estimating = True
+    grouped_by(heartbeats, Grouping(sets=(("a",), ("b",))))
+    heartbeats.arrived("s", of_one(np.array([100, 101]), "a"), 0)
+    assert heartbeats.heartbeat(["s"], 0, scopes={"s": FAST}) is not None
+    assert heartbeats.heartbeat(["s"], 0, scopes={"s": REST}) is None
+    assert heartbeats.heartbeat(["s"], 0) is None
+
+
 def test_sources_that_an_earlier_version_kept_together_are_kept_apart() -> None:
     """Of a group only the largest timestamp was saved: nobody knows from whom it was."""
     catalog = Catalog()

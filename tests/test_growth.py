@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from test_promises import manager, say, stream
 from headgate.catalog import Catalog, Stream
 from headgate.heartbeat.arrivals import of_rows
 from headgate.heartbeat.bounds import Bound
-from headgate.heartbeat.declared import Declarations, Party
+from headgate.heartbeat.declared import Declarations, Grouping, Party
 from headgate.heartbeat.manager import FORGOTTEN_AFTER, Heartbeats
 from headgate.heartbeat.saved import restore, saved
+from headgate.heartbeat.scope import Scope
 from headgate.heartbeat.timeline import FEW_SOURCES
 
 MANY = Party("s")
@@ -112,6 +114,58 @@ def test_forgetting_changes_no_heartbeat_until_a_source_comes_back_and_then_only
                 assert after == before, (seed, now_us)
         forgot += forgetting.timelines["s"].forgotten
     assert forgot > 100
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_forgetting_keeps_no_reader_of_a_group_waiting(bounds: str) -> None:
+    """For readers of groups that are named it changes nothing. The rest, from which all may be gone, then follows the stream."""
+    readers = [
+        Scope(frozenset(some), others) for some, others in ((("d0",), False), (("d2",), False), (("d0", "d1", "d2"), True))
+    ]
+    forgot = 0
+    for seed in range(20):
+        chance = random.Random(seed)
+        declared = [replace(BOUNDS[bounds], groupings={"s": Grouping(sets=(("d0", "d1"), ("d2",)))}) for _ in range(2)]
+        timeout_us = 10 if seed % 2 else None
+        remembering, forgetting = (manager(one, [stream("s", many=True)], timeout_us=timeout_us) for one in declared)
+        now_us, finished = 0, set[str]()
+        for turn in range(80):
+            now_us += chance.choice([1, 3, 8])
+            name = chance.choice([f"d{turn // 8 + chance.randrange(4)}", f"d{chance.randrange(3)}"])
+            done = chance.random() < 0.1
+            for heartbeats in (remembering, forgetting) if name not in finished else ():
+                say(heartbeats, Party("s", name), now_us + turn % 5, now_us)
+                if done:
+                    heartbeats.punctuated("s", name, 2**62, now_us)
+            finished |= {name} if done else set()
+            forgetting.timelines["s"].forget_at = 1
+            for reader in readers:
+                found = [one.heartbeat(["s"], now_us, scopes={"s": reader}) for one in (remembering, forgetting)]
+                if not reader.others:
+                    assert found[0] == found[1], (seed, turn, reader)
+                elif found[0] is not None:
+                    assert found[1] is not None, (seed, turn, reader)
+                for heartbeats, reached in zip((remembering, forgetting), found, strict=True):
+                    if reached is not None:
+                        heartbeats.give("s", reached, reader)
+        forgot += forgetting.timelines["s"].forgotten
+    assert forgot > 50
+
+
+def test_who_is_forgotten_leaves_a_group_that_was_formed_by_likeness() -> None:
+    heartbeats = manager(Declarations(groupings={"s": Grouping(count=2)}), [stream("s", many=True)])
+    heartbeats.estimating = True
+    for turn in range(600):
+        say(heartbeats, Party("s", "ab"[turn % 2]), 1_000 + turn, turn)
+        say(heartbeats, Party("s", "xy"[turn % 2]), turn, turn)
+    line, reader = heartbeats.timelines["s"], Scope(frozenset("x"))
+    assert line.waited_for(reader) == Scope(frozenset("xy"))
+    for source in "xy":
+        heartbeats.finish("s", source, 600)
+    line.forget_at = 1
+    say(heartbeats, Party("s", "a"), 2_000, 700)
+    assert {*line.sources} == {"a", "b"}
+    assert heartbeats.heartbeat(["s"], 700, scopes={"s": reader}) is not None
 
 
 def test_delays_that_no_bound_needs_any_more_are_not_kept() -> None:

@@ -594,7 +594,7 @@ class Heartbeats:
             forgotten = said if said > NEVER // 2 else UNLIMITED
         if not holding.any():
             return _Part(number, spoken=spoken, forgotten=forgotten)
-        member = int(np.argmin(promised if holding.all() else np.where(holding, promised, UNLIMITED)))
+        member = int(np.argmin(promised if holding.all() else np.where(holding, promised, UNLIMITED + 1)))
         speaking = int((counting & heard).sum())
         return _Part(number, int(promised[member]), member, speaking, bool(counting.any()), spoken, forgotten)
 

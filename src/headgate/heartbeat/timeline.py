@@ -209,7 +209,8 @@ class Timeline:
         if grouping is not None and grouping.count is not None:
             for source, group in self._by_likeness(declarations, grouping.count, learnt).items():
                 sets.setdefault(group, []).append(source)
-        found = tuple(map(frozenset, sets.values() if grouping is None or not grouping.sets else grouping.sets))
+        alike = [members for _, members in sorted(sets.items())]
+        found = tuple(map(frozenset, alike if grouping is None or not grouping.sets else grouping.sets))
         self.groups = Groups(found) if found else None
 
     def waited_for(self, scope: Scope | None) -> Scope | None:
