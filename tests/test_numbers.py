@@ -74,7 +74,9 @@ def number_cases(draw: st.DrawFn, values: list[float], most: int = 12) -> Case:
     row = st.tuples(st.integers(0, 2), value, value)
     rows = draw(st.lists(st.tuples(st.integers(0, HORIZON - 2), row), max_size=most))
     calls = draw(st.lists(st.sampled_from([*SUMS, *SPREADS]), min_size=1, max_size=2, unique=True))
-    one, two = (draw(st.sampled_from(WINDOWS)) for _ in "12")
+    spread = any(call in SPREADS for call in calls)
+    windows = [window for window in WINDOWS if not (spread and window == "[Now]")]  # which the database computes: no rule of ours
+    one, two = (draw(st.sampled_from(windows)) for _ in "12")
     shown = ", ".join(f"{call.format('x.X', 'x.Y')} As c{i}" for i, call in enumerate(calls))
     scale = "Sum(Abs(x.X)) As scale"
     query = draw(st.sampled_from([
@@ -148,7 +150,7 @@ def test_doubles_of_every_size(case: Case, cutting: Cutting) -> None:
     judged(case, Duck(case, compiled(case)).run(*cutting), cutting, strict=False)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(number_cases([*TAME, *WILD]), st.lists(cuttings(), min_size=1, max_size=3))
 def test_doubles_in_fragments(case: Case, cuttings: list[Cutting]) -> None:
     judged(case, Fragments(case, rewritten(bound(case)).plan).run(cuttings), cuttings, strict=False)

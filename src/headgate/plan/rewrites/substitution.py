@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, reduce
+from typing import TypeAlias
 
 import sqlglot
 from sqlglot import exp
@@ -152,23 +153,31 @@ def always_true(condition: Expression) -> bool:
     return isinstance(tree, exp.Boolean) and bool(tree.this)
 
 
-def constants(condition: Expression) -> dict[str, frozenset[str | int]]:
+Constants: TypeAlias = dict[str, frozenset[str | int]]
+
+
+def constants(condition: Expression) -> Constants:
     """The columns, in lower case, that can have only these values where the condition holds: by =, IN, AND and OR."""
     tree = _parsed(condition.sql)
     return {} if tree is None else _constants(tree)
 
 
-def _constants(tree: exp.Expression) -> dict[str, frozenset[str | int]]:
+def _both(one: Constants, other: Constants) -> Constants:
+    return {**one, **other, **{column: one[column] & other[column] for column in one.keys() & other.keys()}}
+
+
+def _either(one: Constants, other: Constants) -> Constants:
+    return {column: one[column] | other[column] for column in one.keys() & other.keys()}
+
+
+def _constants(tree: exp.Expression) -> Constants:
     match tree:
         case exp.Paren():
             return _constants(tree.this)
-        case exp.And():
-            one, other = _constants(tree.this), _constants(tree.expression)
-            both = {column: one[column] & other[column] for column in one.keys() & other.keys()}
-            return {**one, **other, **both}
+        case exp.And():  # a chain as a whole: it may be longer than Python recurses
+            return reduce(_both, map(_constants, tree.flatten()))
         case exp.Or():
-            one, other = _constants(tree.this), _constants(tree.expression)
-            return {column: one[column] | other[column] for column in one.keys() & other.keys()}
+            return reduce(_either, map(_constants, tree.flatten()))
         case exp.EQ() | exp.NullSafeEQ():
             for side, other in ((tree.this, tree.expression), (tree.expression, tree.this)):
                 value = _constant(other)
