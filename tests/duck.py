@@ -78,13 +78,17 @@ def transpiled(sql: str) -> str:
     return sqlglot.parse_one(sql, read="spark").transform(_in_duckdb).sql("duckdb")
 
 
+UNCUT = (exp.Literal, exp.Null, exp.Anonymous)
+"""Casts of these to whole numbers are left alone: DuckDB takes the TRUNC of an error for null."""
+
+
 def _in_duckdb(node: exp.Expression) -> exp.Expression:
     """What sqlglot does not translate: Spark's MAX_BY may give null, and its lists are empty rather than null."""
     match node:
         case exp.ArgMax() | exp.ArgMin():
             name = "ARG_MAX_NULL" if isinstance(node, exp.ArgMax) else "ARG_MIN_NULL"
             return exp.Anonymous(this=name, expressions=[node.this, node.expression])
-        case exp.Cast(to=exp.DataType(this=exp.DType.BIGINT)) if not isinstance(node.this, exp.Literal | exp.Null):
+        case exp.Cast(to=exp.DataType(this=exp.DType.BIGINT)) if not isinstance(node.this, UNCUT):
             node.set("this", exp.Anonymous(this="TRUNC", expressions=[node.this]))  # Spark cuts off, DuckDB rounds
             return node
         case exp.Cast(to=exp.DataType(this=exp.DType.DECIMAL) as kind) if [one.name for one in kind.expressions] == ["38", "0"]:

@@ -101,6 +101,8 @@ def rows(node: Relation) -> Bound:
             operator = "IN" if names(child) and names(child)[0] in ("m0", "m1") else "DISTINCT"
             word = "IN, EXISTS or an outer join" if operator == "IN" else operator
             return _because(operator, f"{word} keeps every row ever seen", _of("the different rows of", rows(child)))
+        case Needed(because=because, grows=True):
+            return Growing("JOIN", f"a row waits ever longer for a partner by {because}")
         case Needed(child, because=because):
             return _unless_growing(f"what can still find a partner by {because}", flow(child))
         case Stored(relation, domain=None):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from math import prod
 from typing import TypeAlias, assert_never
 
 from headgate.catalog import MICROSECONDS_PER_UNIT
@@ -207,6 +208,12 @@ def reach(there: Steps, back: Steps) -> int | None:
         ends = (low * factor, high * factor)
         slope, low, high = slope * factor, min(ends) + least, max(ends) + most
     return -int(-high // 1) + 1 if slope == 1 else None
+
+
+def stretch(there: Steps, back: Steps) -> Fraction:
+    """How many times as fast as x `passed(back, applied(there, x))` grows."""
+    factors = (*(_forward_bounds(step)[0] for step in there), *(_back_bounds(step)[0] for step in back))
+    return prod(factors, start=Fraction(1))
 
 
 def _forward_bounds(step: Step) -> tuple[Fraction, Fraction, Fraction]:

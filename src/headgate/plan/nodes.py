@@ -324,6 +324,8 @@ class Needed:
     until: Expression | None = None
     behind: Compared | None = None
     checked: Compared | None = None
+    grows: bool = False
+    """Whether rows wait ever longer for a partner."""
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -29,6 +29,7 @@ from headgate.plan.monotone import (
     kind_of,
     reach,
     rising,
+    stretch,
 )
 from headgate.plan.nodes import (
     Aggregate,
@@ -381,6 +382,27 @@ def partner_until(join: Join) -> tuple[Expression | None, Expression | None]:
             if closers is not None:
                 found.append(Expression(closes(closers, _number(known, value.kind).sql), "BIGINT", known.columns))
     return _earliest(left), _earliest(right)
+
+
+def partners_outrun(join: Join) -> tuple[bool, bool]:
+    """Whether rows of the left and of the right side wait ever longer for a partner, because the other side's values grow more
+    slowly than their own."""
+    left: list[bool] = []
+    right: list[bool] = []
+    for equality in join.equalities:
+        one, other = of(equality.left, join.left), of(equality.right, join.right)
+        if one is None or other is None or one.kind != other.kind or equality.null_safe:
+            continue
+        mine, theirs = beginning(join.left, one), beginning(join.right, other)
+        if theirs is not None:
+            left.append(_longer(mine, theirs))
+        if mine is not None:
+            right.append(_longer(theirs, mine))
+    return bool(left) and all(left), bool(right) and all(right)
+
+
+def _longer(mine: frozenset[Closer] | None, theirs: frozenset[Closer]) -> bool:
+    return any(stretch(there.steps, back.steps) > 1 for there in mine or () for back in theirs)
 
 
 def partner_behind(join: Join) -> tuple[tuple[Compared | None, Compared | None], tuple[Compared | None, Compared | None]]:

@@ -48,8 +48,9 @@ def _assume(tree: exp.Expression, catalog: Catalog) -> list[str]:
             catalog.add(Stream(relation, columns_there, TimeDomain.INTEGER))
             assumed.append(f"a stream {relation} of {width} columns")
     known = {column.name.lower() for stream in catalog.streams.values() for column in stream.columns if stream.name in tables}
-    made = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} | {"timestamp", "element_time", "current_time"}
+    made = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} | {"timestamp", "element_time"}
     made -= {column.name.lower() for alias in tree.find_all(exp.Alias) for column in alias.this.find_all(exp.Column)}
+    made.add("current_time")
     columns: dict[str, dict[str, None]] = {table: {} for table in missing}
     for column in tree.find_all(exp.Column):
         if isinstance(column.this, exp.Star) or catalog.has_source(column.name):

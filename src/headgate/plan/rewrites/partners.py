@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from headgate.plan.expressions import Expression
 from headgate.plan.nodes import Compared, Equality, Filter, Join, Needed, Node, Project, Relation
 from headgate.plan.properties import endless
-from headgate.plan.temporal import partner_behind, partner_until, windows
+from headgate.plan.temporal import partner_behind, partner_until, partners_outrun, windows
 from headgate.plan.tree import everywhere
 
 
@@ -30,8 +30,9 @@ def _change(node: Node) -> Node | None:
     left, right = partner_until(node)
     for_left, for_right = partner_behind(node)
     because = ", ".join(map(_shown, node.equalities))
-    one = _Side(node.left, left, for_left[0] if left is None else None)
-    other = _Side(node.right, right, for_right[0] if right is None else None)
+    outrun = partners_outrun(node)
+    one = _Side(node.left, left, for_left[0] if left is None else None, outrun[0])
+    other = _Side(node.right, right, for_right[0] if right is None else None, outrun[1])
     return Join(
         one.needed(because, for_right[1] if other.relies else None),
         other.needed(because, for_left[1] if one.relies else None),
@@ -45,6 +46,7 @@ class _Side:
     node: Relation
     until: Expression | None
     behind: Compared | None
+    grows: bool
 
     @property
     def ends(self) -> bool:
@@ -60,7 +62,7 @@ class _Side:
         until, behind = (self.until, self.behind) if self.ends else (None, None)
         if until is None and behind is None and checked is None:
             return self.node
-        return Needed(self.node, because, until, behind, checked)
+        return Needed(self.node, because, until, behind, checked, self.grows and until is not None)
 
 
 def _marked(side: Relation) -> bool:
