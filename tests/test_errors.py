@@ -393,6 +393,7 @@ def complaints_of_running(spark: SparkSession) -> str:
                 make(engine)
             except UserError as error:
                 said = error.render().replace(str(CASES.parent), "tests").replace(str(engine._directory), "directory")
+                said = said.replace(str(Path.cwd()), "/here")
                 texts.append(f"> {mistake}\n{said}\n\n")
             else:
                 texts.append(f"> {mistake}\nno error\n\n")

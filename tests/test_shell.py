@@ -455,7 +455,8 @@ def test_a_query_that_fails_is_told_once_and_holds_up_no_other(spark: SparkSessi
         shell = Interpreter(engine, said.append, said.append)
         carry_out(
             shell,
-            "CREATE STREAM s (v INT); CREATE QUERY bad AS SELECT 1 DIV v AS x FROM s; CREATE QUERY good AS SELECT v FROM s;",
+            "CREATE STREAM s (v INT); CREATE QUERY bad AS SELECT CAST(IF(v = 0, 'none', '1') AS INT) AS x FROM s;"
+            "CREATE QUERY good AS SELECT v FROM s;",
         )
         carry_out(shell, '\\push s 1 {"v": 0}\n\\push s 2 {"v": 0}\n\\push s 3 {"v": 1}\n\\push s 4 {"v": 1}')
         shell.turn()
@@ -509,7 +510,7 @@ def test_a_script_without_a_terminal(tmp_path: Path) -> None:
 CREATE STREAM s (at INT, v INT) TIMESTAMP BY at FROM csv OPTIONS ('path' = '{tmp_path}/in');
 SELECT v FROM nowhere;
 CREATE QUERY q AS SELECT ISTREAM(v) FROM s [NOW] WHERE v > 1;
-CREATE QUERY bad AS SELECT 1 DIV v AS x FROM s
+CREATE QUERY bad AS SELECT CAST(IF(v = 0, 'none', '1') AS INT) AS x FROM s
 """
     code = "from headgate.cli import main; main()"
     done = subprocess.run(
@@ -517,7 +518,7 @@ CREATE QUERY bad AS SELECT 1 DIV v AS x FROM s
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
     )  # fmt: skip
     assert done.stdout.splitlines() == [
-        "stream s (at INT, v INT)", "query q (v INT): stream, running", "query bad (x BIGINT): stream, running",
+        "stream s (at INT, v INT)", "query q (v INT): stream, running", "query bad (x INT): stream, running",
         "q 1 + v=5", "q 3 + v=7",
     ]  # fmt: skip
     errors = done.stderr.splitlines()
@@ -528,5 +529,5 @@ CREATE QUERY bad AS SELECT 1 DIV v AS x FROM s
     ]
     assert 'query-failed: query "bad" failed in the epoch (-1, 3]' in errors
     assert "at org.apache.spark" not in done.stderr
-    assert "DIVIDE_BY_ZERO" in (tmp_path / "headgate" / "spark.log").read_text()
+    assert "CAST_INVALID_INPUT" in (tmp_path / "headgate" / "spark.log").read_text()
     assert done.returncode == 1
