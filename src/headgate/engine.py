@@ -567,14 +567,16 @@ class Engine:
         found = histories(self._inputs, self._directory / "replay", self.clock)
         rounds = max((-(-one.rows // rows) for one in found), default=0)
         unit_us = float(self.catalog.settings.unit_seconds * 1_000_000)
+        failures: list[UserError] = []
         for pieces in zip(*(one.pieces(rounds) for one in found), strict=True):
             there = [(one, piece) for one, piece in zip(found, pieces, strict=True) if piece is not None]
             with self._journal.turn:
                 clock.show(date_us(there, unit_us))
                 for one, piece in there:
                     one.take(piece, self.clock)
-            self.step()
-        self._end(close, [])
+            with _collected(failures):
+                self.step()
+        self._end(close, failures)
 
     def _end(self, close: bool | None, failures: list[UserError]) -> None:
         """No more input: all that came is complete, and what is open is closed or not. Then raise what has failed so far."""
