@@ -449,15 +449,7 @@ def check_directory(directory: Path) -> None:
     from headgate.runtime.lock import Lock
     from headgate.runtime.staging import on_files
 
-    folder = on_files(directory)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        Lock(folder).release()
-    except OSError as error:
-        raise UserError(
-            "bad-directory", f'directory "{directory}" cannot be used', detail=f"{error.strerror}: {error.filename}.",
-            hint="Give a folder in which files can be made, written and renamed.",
-        ) from None  # fmt: skip
+    Lock(on_files(directory)).release()
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headgate.catalog import Catalog, Relation, Stream, late_name
+from headgate.cql.readers import FILES
 from headgate.delta.sql import name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock, EngineClock
@@ -23,7 +24,6 @@ from headgate.runtime.staging import fresh_folder
 from headgate.sinks.retry import BackOff
 from headgate.sources.files import FileSource
 from headgate.sources.inlet import Inlet
-from headgate.sources.reading import FILES
 from headgate.sources.source import Source
 from headgate.sources.streaming import StreamingSource, streams
 from headgate.sources.tables import TableSource

@@ -26,7 +26,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 from headgate.catalog import Connector
-from headgate.cql.readers import FILES as FILES
 from headgate.delta.sql import literal, name
 from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet

@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.catalog import Connector
-from headgate.cql.readers import SOURCES
+from headgate.cql.readers import FILES, SOURCES
 from headgate.errors import UserError, nearest
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.log.checksum import DAMAGED, agrees_with_hadoop, synced, torn, writing
@@ -38,7 +38,7 @@ from headgate.sources.files import FILES_A_JOB
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import staged, staging
 from headgate.sources.payload import with_columns
-from headgate.sources.reading import FILES, FileReader
+from headgate.sources.reading import FileReader
 
 EVERY = "100 milliseconds"
 """How often Spark looks for new rows when there were none."""
