@@ -20,16 +20,16 @@ test-cluster: $(READY) java ## a standalone cluster with two workers, one of whi
 	$(BIN)/pytest -m cluster
 
 test-faults: $(READY) java ## kill processes and restart them, 100 times and more: make test-faults KILLS=200 SEED=1
-	$(BIN)/python -m tests.faults --kills $(or $(KILLS),100) $(if $(SEED),--seed $(SEED))
+	PYTHONPATH=tests $(BIN)/python -m tools.faults --kills $(or $(KILLS),100) $(if $(SEED),--seed $(SEED))
 
 test-bank: $(READY) java ## a million transfers and many kills: the total stays zero; make test-bank TRANSFERS=100000 KILLS=5 SEED=2
-	$(BIN)/python -m tests.bank --transfers $(or $(TRANSFERS),1000000) --kills $(or $(KILLS),20) --seed $(or $(SEED),1)
+	PYTHONPATH=tests $(BIN)/python -m tools.bank --transfers $(or $(TRANSFERS),1000000) --kills $(or $(KILLS),20) --seed $(or $(SEED),1)
 
 test-endurance: $(READY) java ## 2,000 epochs of a mixed load: memory and files level off; make test-endurance EPOCHS=200
-	$(BIN)/python -m tests.endurance --epochs $(or $(EPOCHS),2000)
+	PYTHONPATH=tests $(BIN)/python -m tools.endurance --epochs $(or $(EPOCHS),2000)
 
 test-backlog: $(READY) java ## ten million tuples at once in bounded memory; make test-backlog ROWS=2000000
-	$(BIN)/python -m tests.backlog --rows $(or $(ROWS),10000000)
+	PYTHONPATH=tests $(BIN)/python -m tools.backlog --rows $(or $(ROWS),10000000)
 
 check: $(READY) ## format, lint and types
 	$(BIN)/ruff format --check .
@@ -47,7 +47,7 @@ bench-papers: $(READY) java ## the experiments of the papers on heartbeats; writ
 	$(BIN)/headgate bench papers --write docs $(if $(SECONDS),--seconds $(SECONDS))
 
 fuzz: $(READY) ## random queries against the reference, longer: make fuzz SECONDS=600 SEED=1
-	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED))
+	PYTHONPATH=tests $(BIN)/python -m tools.fuzz --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED))
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

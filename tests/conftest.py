@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from jars import add_jars
-from postgres_server import Server, binaries, running
 from pyspark.sql import SparkSession
+from tools.jars import add_jars
+from tools.postgres_server import Server, binaries, running
 
 settings.register_profile("headgate", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("headgate")
-
-CASES = Path(__file__).parent / "cases"
 
 
 LONG = ("test_laws.py", "test_epochs.py", "test_docs.py")
@@ -27,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from headgate.runtime.session import started
+    from headgate.spark.session import started
 
     session = started("local[2]")
     yield session

@@ -1,4 +1,4 @@
-"""Who may import what: the compiler and the heartbeats work without Spark, and stay that way."""
+"""Who may import what: one order over all packages, and no Spark in the compiler or the time manager."""
 
 from __future__ import annotations
 
@@ -10,31 +10,92 @@ from pathlib import Path
 import headgate
 
 SOURCE = Path(headgate.__file__).parent
-WITHOUT_SPARK = ("cql", "plan", "delta", "heartbeat")
+
+LAYERS = """
+    errors ticks sql scope permissions settings
+    log
+    spark
+    plan
+    catalog
+    cql
+    heartbeat
+    delta
+    compile explain
+    sources
+    execute
+    check
+    deliver
+    observe
+    schedule
+    recovery
+    server
+    engine
+    demo testing shell bench
+    cli
+"""
+"""From the bottom to the top. A module imports from lines above its own, and from its own package."""
+
+WITHOUT_SPARK = ("plan", "catalog", "cql", "heartbeat", "delta", "log")
+
+
+def rank_of() -> dict[str, int]:
+    return {name: rank for rank, line in enumerate(LAYERS.strip().splitlines()) for name in line.split()}
 
 
 def imported(file: Path) -> set[str]:
-    """The modules a file imports, also inside functions."""
+    """The modules that a file imports, also inside functions."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == "headgate":
+            found |= {f"headgate.{alias.name}" for alias in node.names if alias.name != "__version__"}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
     return found
 
 
+def package_of(file: Path) -> str:
+    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def files() -> list[Path]:
+    return sorted(file for file in SOURCE.rglob("*.py") if file.parent != SOURCE or file.stem != "__init__")
+
+
+def test_packages_import_in_one_order() -> None:
+    ranks = rank_of()
+    shared = LAYERS.split()[: len(LAYERS.strip().splitlines()[0].split())]
+    wrong = []
+    for file in files():
+        own = package_of(file)
+        assert own in ranks, f"{own} has no place in the order"
+        for module in imported(file):
+            other = module.split(".")[1] if module.startswith("headgate.") else None
+            if other is None or other == own or (own in shared and other in shared):
+                continue
+            if other not in ranks or ranks[other] >= ranks[own]:
+                wrong.append(f"{file.relative_to(SOURCE)} imports {module}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_shared_words_import_each_other_in_one_order() -> None:
+    shared = LAYERS.strip().splitlines()[0].split()
+    for place, name in enumerate(shared):
+        later = {f"headgate.{other}" for other in shared[place:]}
+        assert not later & imported(SOURCE / f"{name}.py"), name
+
+
 def test_compiler_and_heartbeats_import_no_spark() -> None:
-    forbidden = ("pyspark", "headgate.engine", "headgate.runtime", "headgate.sources", "headgate.sinks", "headgate.log")
     for folder in WITHOUT_SPARK:
         for file in sorted((SOURCE / folder).rglob("*.py")):
-            assert not [name for name in imported(file) if name.startswith(forbidden)], file
+            assert not [name for name in imported(file) if name.startswith(("pyspark", "headgate.spark"))], file
 
 
 def test_sqlglot_stays_in_cql_and_testing() -> None:
     """And in the two modules of the plan that look into the text of expressions."""
-    for file in sorted(SOURCE.rglob("*.py")):
-        if file.relative_to(SOURCE).parts[0] in ("cql", "testing"):
+    for file in files():
+        if package_of(file) in ("cql", "testing"):
             continue
         if file not in (SOURCE / "plan" / "rewrites" / "substitution.py", SOURCE / "plan" / "chains.py"):
             assert not [name for name in imported(file) if name.startswith("sqlglot")], file

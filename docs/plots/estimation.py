@@ -1,4 +1,5 @@
-"""Draws docs/images/estimation.svg: adaptive estimation of a skew bound after a spike, from simulated arrivals (Figure 3).
+"""Draws docs/images/estimation.svg: adaptive estimation of a skew bound after a spike, from simulated arrivals (Figure
+3).
 
 Run with the sources and the tests' simulation on the path: PYTHONPATH=src:tests python docs/plots/estimation.py
 """
@@ -11,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from simulation import SECOND, START_US, Sensor, Spike, sensed
 
+from headgate.catalog.declarations import Estimation
 from headgate.heartbeat.arrivals import NEVER, of_one
-from headgate.heartbeat.declared import Estimation
 from headgate.heartbeat.estimate import Estimator
 from headgate.heartbeat.generator import Generator
 
@@ -20,9 +21,7 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 900, 380, 70, 20, 70, 50
 MIDDLE = (TOP + HEIGHT - BOTTOM) // 2
 LENGTH_S, HIGHEST_MS = 30, 600
 
-SOURCE = Sensor(
-    every_us=8_000, usual_us=30_000, latency_us=SECOND, spikes=(Spike(5 * SECOND, 5_300_000, 420_000),)
-)  # fmt: skip
+SOURCE = Sensor(every_us=8_000, usual_us=30_000, latency_us=SECOND, spikes=(Spike(5 * SECOND, 5_300_000, 420_000),))
 HOW = Estimation(window_tuples=120)
 
 Point = tuple[float, float]
@@ -37,7 +36,9 @@ def y(ms: float) -> float:
 
 
 def watched() -> tuple[list[Point], list[Point], list[Point], list[Point]]:
-    """The skew of each tuple that was behind, the estimate, the largest skew of the window, and the largest ever; over time."""
+    """The skew of each tuple that was behind, the estimate, the largest skew of the window, and the largest ever; over
+    time.
+    """
     generator, estimator = Generator(), Estimator(HOW)
     number, members = generator.add(), np.zeros(1, np.intp)
     generator.cohorts[number].resize(1)
@@ -79,11 +80,14 @@ def drawn() -> str:
         ("ever", "largest ever: never falls"),
     )
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="Helvetica, Arial, sans-serif"',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="Helvetica, Arial, '
+        'sans-serif"',
         ' font-size="12">',
         "<style>path { fill: none } .axis { stroke: #5a6b80 } .grid { stroke: #e3e9f0 } text { fill: #1b2b3f }",
-        ".dot { stroke: #2b7a5f; stroke-width: 4; stroke-linecap: round } .window { stroke: #8fa6c0; stroke-width: 1.2 }",
-        ".estimate { stroke: #2b4a6f; stroke-width: 2.2 } .ever { stroke: #b3541e; stroke-width: 1.5; stroke-dasharray: 5 4 }",
+        ".dot { stroke: #2b7a5f; stroke-width: 4; stroke-linecap: round } .window { stroke: #8fa6c0; stroke-width: "
+        "1.2 }",
+        ".estimate { stroke: #2b4a6f; stroke-width: 2.2 } .ever { stroke: #b3541e; stroke-width: 1.5; "
+        "stroke-dasharray: 5 4 }",
         "</style>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         f'<text x="{LEFT}" y="22" font-size="15">Adaptive estimation after a spike in the latency</text>',
@@ -99,7 +103,8 @@ def drawn() -> str:
         parts.append(f'<text x="{x(seconds):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{seconds}</text>')
     parts += [
         f'<path class="axis" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>',
-        f'<text x="{(LEFT + WIDTH - RIGHT) // 2}" y="{HEIGHT - 12}" text-anchor="middle">seconds on the engine\'s clock</text>',
+        f'<text x="{(LEFT + WIDTH - RIGHT) // 2}" y="{HEIGHT - 12}" text-anchor="middle">seconds on the engine\'s '
+        "clock</text>",
         f'<text x="20" y="{MIDDLE}" text-anchor="middle" transform="rotate(-90 20 {MIDDLE})">'
         "behind the largest timestamp, ms</text>",
         f'<path class="dot" d="{dots(skews)}"/>',

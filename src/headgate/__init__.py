@@ -11,28 +11,37 @@ from typing import TYPE_CHECKING, Any
 from headgate.errors import NotYet, UserError
 
 if TYPE_CHECKING:
+    from headgate.catalog.declarations import Party
+    from headgate.catalog.skew import Bound
+    from headgate.deliver.sinks.files import Commit, read_commits
+    from headgate.deliver.sinks.sink import Delivery, Result
     from headgate.engine import Engine
-    from headgate.heartbeat.bounds import Bound
     from headgate.heartbeat.clock import ManualClock
-    from headgate.heartbeat.declared import Party
-    from headgate.sinks.files import Commit, read_commits
-    from headgate.sinks.sink import Delivery, Result
 
 __version__ = "0.1.0"
 __all__ = [
-    "Bound", "Commit", "Delivery", "Engine", "ManualClock", "NotYet", "Party", "Result", "UserError", "__version__",
+    "Bound",
+    "Commit",
+    "Delivery",
+    "Engine",
+    "ManualClock",
+    "NotYet",
+    "Party",
+    "Result",
+    "UserError",
+    "__version__",
     "read_commits",
-]  # fmt: skip
+]
 
 _HOMES = {
-    "Bound": "headgate.heartbeat.bounds",
-    "Commit": "headgate.sinks.files",
-    "Delivery": "headgate.sinks.sink",
+    "Bound": "headgate.catalog.skew",
+    "Commit": "headgate.deliver.sinks.files",
+    "Delivery": "headgate.deliver.sinks.sink",
     "Engine": "headgate.engine",
     "ManualClock": "headgate.heartbeat.clock",
-    "Party": "headgate.heartbeat.declared",
-    "Result": "headgate.sinks.sink",
-    "read_commits": "headgate.sinks.files",
+    "Party": "headgate.catalog.declarations",
+    "Result": "headgate.deliver.sinks.sink",
+    "read_commits": "headgate.deliver.sinks.files",
 }
 
 

@@ -19,7 +19,8 @@ from headgate import __version__
 from headgate.errors import UserError, report
 
 if TYPE_CHECKING:
-    from headgate.catalog import Catalog, Query
+    from headgate.catalog.catalog import Catalog
+    from headgate.catalog.entries import Query
     from headgate.engine import Engine
 
 app = typer.Typer(
@@ -55,7 +56,10 @@ def show_traces(wanted: bool) -> None:
 
 
 Debug = Annotated[
-    bool, typer.Option("--debug", callback=show_traces, help="Show stack traces of errors, also Spark's; as HEADGATE_DEBUG=1.")
+    bool,
+    typer.Option(
+        "--debug", callback=show_traces, help="Show stack traces of errors, also Spark's; as HEADGATE_DEBUG=1."
+    ),
 ]
 
 
@@ -67,7 +71,9 @@ def top(version: Annotated[bool, typer.Option("--version", help="Print the versi
 
 
 @app.command()
-def demo(seconds: Annotated[int, typer.Option(help="How long the feeds speak.", min=5)] = 24, debug: Debug = False) -> None:
+def demo(
+    seconds: Annotated[int, typer.Option(help="How long the feeds speak.", min=5)] = 24, debug: Debug = False
+) -> None:
     """Three feeds whose clocks disagree, three continuous queries; one feed goes silent, the answers do not."""
     from headgate.demo import play
 
@@ -83,7 +89,8 @@ def run(
         typer.Option(
             "--close/--leave-open",
             show_default=False,
-            help="At the end of --once: answer up to the end of the last slide and of the last final group, or only up to the "
+            help="At the end of --once: answer up to the end of the last slide and of the last final group, or only "
+            "up to the "
             "last timestamp. Default: close, but with --directory leave open, since the next run may bring more.",
         ),
     ] = None,
@@ -93,14 +100,20 @@ def run(
             help="As --once, but rows come in their order in the files and by the declared bounds, so some can be late."
         ),
     ] = None,
-    batch_rows: Annotated[int, typer.Option(help="With --replay arrival: how many rows come at a time.", min=1)] = 1_000,
+    batch_rows: Annotated[
+        int, typer.Option(help="With --replay arrival: how many rows come at a time.", min=1)
+    ] = 1_000,
     directory: Annotated[
-        Path | None, typer.Option(help="Where logs, results and all that must be remembered are kept; the same one resumes.")
+        Path | None,
+        typer.Option(help="Where logs, results and all that must be remembered are kept; the same one resumes."),
     ] = None,
     master: Annotated[str | None, typer.Option(help="Spark master; default: this machine.")] = None,
-    conf: Annotated[list[str] | None, typer.Option(help="A setting of Spark, key=value; can be given several times.")] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(help="A setting of Spark, key=value; can be given several times.")
+    ] = None,
     listen: Annotated[
-        str | None, typer.Option(metavar="[HOST:]PORT", help="Take rows over HTTP; HEADGATE_TOKEN is the token to ask for.")
+        str | None,
+        typer.Option(metavar="[HOST:]PORT", help="Take rows over HTTP; HEADGATE_TOKEN is the token to ask for."),
     ] = None,
     allow: Annotated[
         list[str] | None,
@@ -116,11 +129,11 @@ def run(
     from headgate.cql.readers import check_paths, files_read, formats
     from headgate.engine import Engine
     from headgate.heartbeat.why import Why
-    from headgate.runtime import connectors
-    from headgate.runtime.replay import ReplayClock
-    from headgate.runtime.session import SHORT_LIVED, check_java, settings, started
-    from headgate.runtime.statements import told_before
+    from headgate.recovery import told_before
     from headgate.server.listener import address
+    from headgate.sources.replay import ReplayClock
+    from headgate.spark import connectors
+    from headgate.spark.session import SHORT_LIVED, check_java, settings, started
 
     text = read_script(script)
     if replay is not None and directory is not None:
@@ -141,7 +154,10 @@ def run(
     asked_to_stop(running, stop)  # Spark has put a handler of its own in the place of ours
     for format in needed:
         if instead := connectors.stand_ins(format):
-            err.print(f"note: {connectors.packages(format)[0]} was not to be had; {', '.join(instead)} stands in", markup=False)
+            err.print(
+                f"note: {connectors.packages(format)[0]} was not to be had; {', '.join(instead)} stands in",
+                markup=False,
+            )
     clock = ReplayClock() if replay else None
     with Engine(session, directory, clock=clock, default_sink="console", allow=allow or None) as engine:
         running.append(engine)
@@ -156,12 +172,20 @@ def run(
             elif isinstance(definition, Explanation):
                 out.print(told(definition.query, engine.catalog), markup=False, highlight=False)
         for query in engine.queries():
-            if not (once or replay) and engine.catalog.settings.timeout_us is None and "needs no" not in query.progress():
+            if (
+                not (once or replay)
+                and engine.catalog.settings.timeout_us is None
+                and "needs no" not in query.progress()
+            ):
                 err.print(f'note: query "{query.name}" {query.progress()}', markup=False)
             for growth in query.growing():
-                err.print(f'warning: the state of query "{query.name}" grows without limit: {growth.reason}', markup=False)
+                err.print(
+                    f'warning: the state of query "{query.name}" grows without limit: {growth.reason}', markup=False
+                )
         if listen is not None:
-            err.print(f"listening on {engine.listen(*address(listen), os.environ.get('HEADGATE_TOKEN')).url}", markup=False)
+            err.print(
+                f"listening on {engine.listen(*address(listen), os.environ.get('HEADGATE_TOKEN')).url}", markup=False
+            )
         if replay is not None:
             engine.replay(batch_rows, close=close)
         elif once:
@@ -213,7 +237,7 @@ def explain(
     debug: Debug = False,
 ) -> None:
     """Print each query with all defaults written out, its plan, and the SQL of an epoch. Starts no JVM."""
-    from headgate.catalog import Catalog
+    from headgate.catalog.catalog import Catalog
     from headgate.cql.definitions import Explanation, define
 
     catalog = Catalog()
@@ -238,10 +262,10 @@ def check(
     debug: Debug = False,
 ) -> None:
     """Find what would be refused of a script, with its place, without reading data and without running anything."""
+    from headgate.check import problems
     from headgate.cql.readers import formats
-    from headgate.runtime import connectors
-    from headgate.runtime.check import problems
-    from headgate.runtime.session import started
+    from headgate.spark import connectors
+    from headgate.spark.session import started
 
     text = read_script(script)
     session = None
@@ -252,14 +276,16 @@ def check(
         err.print(problem.render(), markup=False)
     if found:
         raise typer.Exit(USER_MISTAKE)
-    out.print(f"{script}: nothing to complain of{'' if spark else ', as far as can be told without Spark'}", markup=False)
+    out.print(
+        f"{script}: nothing to complain of{'' if spark else ', as far as can be told without Spark'}", markup=False
+    )
 
 
 def told(query: Query, catalog: Catalog) -> str:
     """What is known of a query without running it."""
     from headgate.delta.lower import in_parts
+    from headgate.explain import explained
     from headgate.heartbeat.manager import progress
-    from headgate.plan.explain import explained
 
     parts = in_parts(query.plan, query.heartbeats)
     streams = {stream for _, program in parts for stream in program.streams()}
@@ -269,12 +295,14 @@ def told(query: Query, catalog: Catalog) -> str:
 @app.command()
 def why(
     query: Annotated[str, typer.Argument(help="The name of a running query.")],
-    directory: Annotated[Path, typer.Option(help="The directory of the engine that runs it.", envvar="HEADGATE_DIRECTORY")],
+    directory: Annotated[
+        Path, typer.Option(help="The directory of the engine that runs it.", envvar="HEADGATE_DIRECTORY")
+    ],
     json: Annotated[bool, typer.Option("--json", help="The same for programs.")] = False,
     debug: Debug = False,
 ) -> None:
     """Which source holds a running query back, since when, by which bound, and what would release it. Starts no JVM."""
-    from headgate.runtime import status
+    from headgate.observe import status
 
     found, said = status.read(directory, query)
     text = found.pop("text")
@@ -283,20 +311,26 @@ def why(
     if json:
         out.print_json(data={**found, "running": said.running})
     else:
-        out.print(text if said.running else text.replace("nothing holds it back", "nothing held it back then"), markup=False)
+        out.print(
+            text if said.running else text.replace("nothing holds it back", "nothing held it back then"), markup=False
+        )
 
 
 @app.command()
 def trace(
     query: Annotated[str, typer.Argument(help="The name of a running query.")],
-    directory: Annotated[Path, typer.Option(help="The directory of the engine that runs it.", envvar="HEADGATE_DIRECTORY")],
+    directory: Annotated[
+        Path, typer.Option(help="The directory of the engine that runs it.", envvar="HEADGATE_DIRECTORY")
+    ],
     last: Annotated[int, typer.Option(help="How many of the last heartbeats are listed.", min=1)] = 20,
     json: Annotated[bool, typer.Option("--json", help="All that are remembered, for programs.")] = False,
     debug: Debug = False,
 ) -> None:
-    """When each stop on the way from the streams to the sink saw the last heartbeats, and where time goes. Starts no JVM."""
-    from headgate.runtime import status
-    from headgate.runtime.trace_table import shown
+    """When each stop on the way from the streams to the sink saw the last heartbeats, and where time goes. Starts no
+    JVM.
+    """
+    from headgate.observe import status
+    from headgate.observe.trace_table import shown
 
     traces, said = status.read_traces(directory, query)
     if note := said.note():
@@ -332,13 +366,19 @@ def test(
             bar.advance(task)
             if not outcome.passed:
                 failed += 1
-                out.print(f"{outcome.case.id}: {outcome.case.query}\n  {outcome.complaint}".replace("\n", "\n  "), markup=False)
+                out.print(
+                    f"{outcome.case.id}: {outcome.case.query}\n  {outcome.complaint}".replace("\n", "\n  "),
+                    markup=False,
+                )
     refused = foreign = 0
     for case in texts:
         try:
             assumed = explained(case)
         except UserError as error:
-            foreign, refused = foreign + (error.code == "foreign-construct"), refused + (error.code != "foreign-construct")
+            foreign, refused = (
+                foreign + (error.code == "foreign-construct"),
+                refused + (error.code != "foreign-construct"),
+            )
             out.print(f"{case.id}: {error.code}: {error.message}. {error.hint}".rstrip(), markup=False)
         else:
             if assumed:
@@ -362,7 +402,9 @@ def bench(
     part: Annotated[list[str] | None, typer.Option(help="Only this part; can be given several times.")] = None,
     debug: Debug = False,
 ) -> None:
-    """Time the start, a small epoch, a replay, the time manager and durability in one run; or the papers' experiments."""
+    """Time the start, a small epoch, a replay, the time manager and durability in one run; or the papers'
+    experiments.
+    """
     if context.invoked_subcommand is not None:
         return
     from headgate.bench.report import PARTS, report
@@ -376,8 +418,12 @@ def bench(
 @bench_app.command("papers")
 def bench_papers(
     only: Annotated[list[str] | None, typer.Option(help="Only this experiment; can be given several times.")] = None,
-    seconds: Annotated[float, typer.Option(help="How long streams flow; the other experiments in proportion.", min=3)] = 36,
-    write: Annotated[Path | None, typer.Option(help="The folder of documentation to write figures and plots to.")] = None,
+    seconds: Annotated[
+        float, typer.Option(help="How long streams flow; the other experiments in proportion.", min=3)
+    ] = 36,
+    write: Annotated[
+        Path | None, typer.Option(help="The folder of documentation to write figures and plots to.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """The experiments of the papers on heartbeats, and the same live beside Structured Streaming: about ten minutes."""
@@ -397,7 +443,7 @@ def doctor(debug: Debug = False) -> None:
     """Check what headgate needs: Python, Java, Spark."""
     import platform
 
-    from headgate.runtime.session import JAVA_NEEDED, check_java, java_version, started
+    from headgate.spark.session import JAVA_NEEDED, check_java, java_version, started
 
     out.print(f"Python {platform.python_version()}")
     check_java()
@@ -415,7 +461,7 @@ def list_connectors(
 ) -> None:
     """List the packages that let the installed Spark read and write more formats; those a script needs are fetched."""
     from headgate.cql.readers import formats
-    from headgate.runtime.connectors import KNOWN, installed, jars, listed
+    from headgate.spark.connectors import KNOWN, installed, jars, listed
 
     needed = formats(read_script(script), str(script)) if script is not None else set()
     jars(needed)
@@ -426,7 +472,7 @@ def list_connectors(
 
 def need_java() -> None:
     """For the Makefile: say what is missing before anything is started."""
-    from headgate.runtime.session import check_java
+    from headgate.spark.session import check_java
 
     try:
         check_java()
@@ -446,8 +492,8 @@ def read_script(path: Path) -> str:
 
 def check_directory(directory: Path) -> None:
     """Before anything is started: an engine can work there, and no other does."""
-    from headgate.runtime.lock import Lock
-    from headgate.runtime.staging import on_files
+    from headgate.log.lock import Lock
+    from headgate.spark.staging import on_files
 
     Lock(on_files(directory)).release()
 

@@ -1,10 +1,9 @@
 """`headgate demo`: three simulated feeds on local Spark, three continuous queries, answers shown as they come.
 
-`arrivals` says beforehand what each feed delivers and when; `turns` hands it over when that time has come, lets the engine take a
-step and gives a turn: what is to be seen after it. A screen or plain lines show the turns, and `summary` says what was seen, only
-what was counted. The feeds keep to the disorder they declare; late comes what one of them held back while it was silent.
-How fast headgate is, this does not say: see `headgate bench`.
-"""
+`arrivals` says beforehand what each feed delivers and when; `turns` hands it over when that time has come, lets the
+engine take a step and gives a turn: what is to be seen after it. A screen or plain lines show the turns, and `summary`
+says what was seen, only what was counted. The feeds keep to the disorder they declare; late comes what one of them held
+back while it was silent. How fast headgate is, this does not say: see `headgate bench`."""
 
 from __future__ import annotations
 
@@ -24,9 +23,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from headgate.deliver.sinks.sink import Result
 from headgate.engine import Engine
-from headgate.runtime.session import SHORT_LIVED, started
-from headgate.sinks.sink import Result
+from headgate.spark.session import SHORT_LIVED, started
 
 SCRIPT = """\
 -- water at the gates of a canal; the clock of downstream runs 3 s behind, rain will go silent for a while
@@ -53,7 +52,9 @@ CREATE QUERY merged AS
 
 TURN_S = 0.5
 SPOKEN_BEFORE = timedelta(seconds=1.5)
-"""How long the feeds have been speaking at the first turn: a tuple of each has come, so none is silent from the start."""
+"""How long the feeds have been speaking at the first turn: a tuple of each has come, so none is silent from the
+start.
+"""
 
 WARM_UP = timedelta(seconds=10)
 QUICK = timedelta(seconds=0.6)
@@ -145,7 +146,9 @@ def play(console: Console, seconds: int = 24) -> None:
 def arrivals(start: datetime, seconds: int) -> list[Arrival]:
     """What comes in and when, in the order of arrival: the same on every run but for the time of day."""
     random = Random(2004)
-    made = [made_by(random, feed, number, start) for feed in FEEDS for number in range(seconds * FEEDS[feed].per_second)]
+    made = [
+        made_by(random, feed, number, start) for feed in FEEDS for number in range(seconds * FEEDS[feed].per_second)
+    ]
     gone, back = (start + timedelta(seconds=seconds * part) for part in OUTAGE)
     return sorted(through_outage(sorted(made, key=due), gone, back), key=due)
 
@@ -188,7 +191,9 @@ def now() -> datetime:
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Spark's first epochs take seconds each: run the same queries over other tuples until a step is quick, or time is up."""
+    """Spark's first epochs take seconds each: run the same queries over other tuples until a step is quick, or time is
+    up.
+    """
     with Engine(spark) as engine:
         engine.execute(SCRIPT)
         start = now()
@@ -208,7 +213,9 @@ def push(engine: Engine, arrived: Sequence[Arrival]) -> None:
 
 
 def turns(engine: Engine, coming: Sequence[Arrival]) -> Iterator[Turn]:
-    """Twice a second, or as often as the engine can: hand over what is due and take a step, until all of it is answered."""
+    """Twice a second, or as often as the engine can: hand over what is due and take a step, until all of it is
+    answered.
+    """
     answers: list[Answer] = []
     for query in engine.queries():
         query.on_change(
@@ -247,7 +254,9 @@ def events(before: Turn, after: Turn) -> list[str]:
         if was.silent and not is_now.silent:
             happened.append(f"{feed} speaks again")
         if is_now.silent and not was.silent and not after.ended:
-            happened.append(f"{feed} fell silent, its last timestamp is {clock(is_now.last)}; it no longer holds the others back")
+            happened.append(
+                f"{feed} fell silent, its last timestamp is {clock(is_now.last)}; it no longer holds the others back"
+            )
     if after.ended and not before.ended:
         happened.append("the feeds have ended; the last tuples are answered once all are taken for silent")
     return happened
@@ -257,7 +266,9 @@ def events(before: Turn, after: Turn) -> list[str]:
 
 
 def in_lines(console: Console, course: Iterable[Turn]) -> list[Turn]:
-    """A line for each query that answered, with its latest answer, for each event, and every two seconds for the streams."""
+    """A line for each query that answered, with its latest answer, for each event, and every two seconds for the
+    streams.
+    """
     past: list[Turn] = []
     stated = datetime.min.replace(tzinfo=UTC)
     for turn in course:
@@ -265,12 +276,16 @@ def in_lines(console: Console, course: Iterable[Turn]) -> list[Turn]:
             console.print(f"{clock(turn.now)} ** {event}", markup=False)
         if turn.now - stated >= timedelta(seconds=2):
             stated = turn.now
-            console.print(f"{clock(turn.now)} -- " + " | ".join(brief(*stream) for stream in turn.streams.items()), markup=False)
+            console.print(
+                f"{clock(turn.now)} -- " + " | ".join(brief(*stream) for stream in turn.streams.items()), markup=False
+            )
         for query in turn.complete:
             given = [answer for answer in turn.answers if answer.query == query]
             if given:
                 latest = told(given[-1].result)
-                console.print(f"{clock(turn.now)} {query} +{len(given)}, {progress(turn, query)}: {latest}", markup=False)
+                console.print(
+                    f"{clock(turn.now)} {query} +{len(given)}, {progress(turn, query)}: {latest}", markup=False
+                )
         past.append(turn)
     return past
 
@@ -322,7 +337,9 @@ def progress(turn: Turn, query: str) -> str:
 
 def brief(feed: str, seen: StreamState) -> str:
     late = f", {seen.late} late" if seen.late else ""
-    return f"{feed} {'SILENT' if seen.silent else 'speaks'}: {seen.taken} taken{late}, heartbeat {clock(seen.heartbeat)}"
+    return (
+        f"{feed} {'SILENT' if seen.silent else 'speaks'}: {seen.taken} taken{late}, heartbeat {clock(seen.heartbeat)}"
+    )
 
 
 def told(result: Result) -> str:
@@ -350,10 +367,16 @@ def summary(past: Sequence[Turn], coming: Sequence[Arrival], late: dict[str, lis
             meanwhile[answer.query] += turn.streams[SILENT].silent and not turn.ended
     sentences = []
     for query, given in by_query.items():
-        delays = [(answer.came - max(map(due, parts))).total_seconds() for answer in given if (parts := made_of(answer, coming))]
+        delays = [
+            (answer.came - max(map(due, parts))).total_seconds()
+            for answer in given
+            if (parts := made_of(answer, coming))
+        ]
         mean = f", on average {fmean(delays):.1f} s after the last tuple it is made of had come" if delays else ""
         order = in_order(given, coming) if query == "merged" else ""
-        sentences.append(f"{query}: {len(given)} answers, {meanwhile[query]} of them while {SILENT} was silent{mean}{order}.")
+        sentences.append(
+            f"{query}: {len(given)} answers, {meanwhile[query]} of them while {SILENT} was silent{mean}{order}."
+        )
     return [*sentences, lateness(past[-1].streams, len(coming), late)]
 
 
@@ -363,7 +386,9 @@ def made_of(answer: Answer, coming: Iterable[Arrival]) -> list[Arrival]:
     match answer.query:
         case "averages":
             since = at - timedelta(seconds=10)
-            return [one for one in coming if one.feed == "upstream" and one.gate == row["gate"] and since <= one.at <= at]
+            return [
+                one for one in coming if one.feed == "upstream" and one.gate == row["gate"] and since <= one.at <= at
+            ]
         case "losses":
             pair = {("upstream", row["above"]), ("downstream", row["below"])}
             return [one for one in coming if (one.feed, one.at) in pair]
@@ -375,17 +400,27 @@ def in_order(merged: Sequence[Answer], coming: Sequence[Arrival]) -> str:
     """Whether the merge kept the order of timestamps, and how far from it the tuples had come."""
     ordered = all(before.result.at <= after.result.at for before, after in pairwise(merged))
     behind = sum(before.at > after.at for before, after in pairwise(coming))
-    kept = "they came in the order of their timestamps" if ordered else "they did NOT come in the order of their timestamps"
-    return f"; {kept}, while {behind} of the {len(coming)} tuples had arrived with an earlier timestamp than the tuple before"
+    kept = (
+        "they came in the order of their timestamps"
+        if ordered
+        else "they did NOT come in the order of their timestamps"
+    )
+    return (
+        f"; {kept}, while {behind} of the {len(coming)} tuples had arrived with an earlier timestamp than the "
+        "tuple before"
+    )
 
 
 def lateness(streams: dict[str, StreamState], pushed: int, late: dict[str, list[float]]) -> str:
     taken = sum(seen.taken for seen in streams.values())
     kept = sum(map(len, late.values()))
     by_feed = [
-        f"{len(behind)} of {feed}, up to {max(behind):.1f} s behind its heartbeat" for feed, behind in late.items() if behind
+        f"{len(behind)} of {feed}, up to {max(behind):.1f} s behind its heartbeat"
+        for feed, behind in late.items()
+        if behind
     ]
     detail = f" ({'; '.join(by_feed)})" if by_feed else ""
     return (
-        f"late: of {pushed} tuples {taken} were taken and {kept} are in the dead letters{detail}; {pushed - taken - kept} lost."
+        f"late: of {pushed} tuples {taken} were taken and {kept} are in the dead letters{detail}; "
+        f"{pushed - taken - kept} lost."
     )

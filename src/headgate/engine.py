@@ -30,48 +30,60 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
-from headgate.catalog import UNLIMITED, Catalog, Function, Query, Relation, Stream, Tick, TimeDomain, View
-from headgate.cql import into
-from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked, defined
+from headgate.catalog import sinks
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.declarations import Party, Sensors
+from headgate.catalog.entries import Function, Query, Relation, Stream, View
+from headgate.catalog.skew import Bound
+from headgate.cql.definitions import (
+    Altered,
+    BoundsAsked,
+    Definition,
+    Dropped,
+    Explanation,
+    Listing,
+    Setting,
+    WhyAsked,
+    defined,
+)
+from headgate.deliver.courier import CLOSE_SECONDS, DROP_SECONDS
+from headgate.deliver.outbox import Outbox
+from headgate.deliver.sinks.made import made, made_again
 from headgate.delta.lower import lower
 from headgate.errors import UserError
+from headgate.execute.executor import Executor
+from headgate.execute.fragment import Ahead, Fragment
 from headgate.heartbeat import in_force
-from headgate.heartbeat.bounds import Bound
 from headgate.heartbeat.clock import Clock, EngineClock, SystemClock
-from headgate.heartbeat.declared import Party, Sensors
 from headgate.heartbeat.manager import Heartbeats, base
 from headgate.heartbeat.saved import restore, saved
-from headgate.heartbeat.scope import described
 from headgate.heartbeat.why import Why, why
 from headgate.log.checksum import writing
 from headgate.log.journal import Fact, Journal
+from headgate.log.lock import Lock
 from headgate.log.log import Log
+from headgate.observe import status
+from headgate.observe.trouble import Trouble
+from headgate.observe.watch import watching
 from headgate.permissions import Permissions, permissions
 from headgate.plan.fragments import Part, all_parts, cut
 from headgate.plan.nodes import domain, sources
 from headgate.plan.properties import flowing
 from headgate.plan.scopes import scopes
 from headgate.plan.settled import settled
-from headgate.runtime import status
-from headgate.runtime.asking import Asking
-from headgate.runtime.courier import CLOSE_SECONDS, DROP_SECONDS
-from headgate.runtime.executor import Executor
-from headgate.runtime.failures import concerns_all, raise_all, said, sentence
-from headgate.runtime.fragment import Ahead, Fragment
-from headgate.runtime.inputs import Inputs
-from headgate.runtime.lock import Lock
-from headgate.runtime.loop import HAND_SECONDS, Epoch, Loop
-from headgate.runtime.outbox import Outbox
-from headgate.runtime.query import RunningQuery
-from headgate.runtime.replay import ReplayClock, date_us, histories
-from headgate.runtime.session import check_zone, started
-from headgate.runtime.staging import fresh_folder, on_files
-from headgate.runtime.statements import Statement, Statements
-from headgate.runtime.trouble import Trouble
-from headgate.runtime.watch import watching
+from headgate.recovery import Statement, Statements
+from headgate.schedule.asking import Asking
+from headgate.schedule.loop import HAND_SECONDS, Epoch, Loop
+from headgate.schedule.query import RunningQuery
+from headgate.scope import described
 from headgate.server.listener import Listener, listening
-from headgate.sinks.made import made, made_again
 from headgate.sources.inlet import ticks
+from headgate.sources.inputs import Inputs
+from headgate.sources.replay import ReplayClock, date_us, histories
+from headgate.spark.failures import concerns_all, raise_all, said, sentence
+from headgate.spark.session import check_zone, started
+from headgate.spark.staging import fresh_folder, on_files
+from headgate.ticks import UNLIMITED, Tick, TimeDomain
 
 POLL_SECONDS = 0.5
 WAIT_SECONDS = 0.05
@@ -143,7 +155,9 @@ class Engine:
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -179,7 +193,9 @@ class Engine:
         for query in self.queries():
             query.check_files()
             for fragment in (executor.fragment for executor in query.executors):
-                for stream in fragment.part.streams if fragment.begun else ():  # one that never ran has given no heartbeat
+                for stream in (
+                    fragment.part.streams if fragment.begun else ()
+                ):  # one that never ran has given no heartbeat
                     self._heartbeats.give(stream, fragment.after, fragment.part.scopes.get(stream), again=True)
         for timeline in self._heartbeats.timelines.values():
             if timeline.external and not timeline.paused:  # nobody was silent because we did not listen
@@ -210,7 +226,9 @@ class Engine:
                 getattr(self._heartbeats, method)(*arguments, now_us)
 
     def _carry_out_again(self, definition: Definition, statement: Statement) -> None:
-        """As before the restart; but what queries and sources need of the world is only touched for those that are left."""
+        """As before the restart; but what queries and sources need of the world is only touched for those that are
+        left.
+        """
         match definition:
             case Stream() | Relation():
                 self._inputs.add(definition, statement.folder)
@@ -279,7 +297,9 @@ class Engine:
                 with self._journal.together():
                     answers.append(self._carry_out(definition))
                     before, settled = self._declared(), before
-                    changes = before != settled if isinstance(definition, Setting) else not isinstance(definition, ANSWERS)
+                    changes = (
+                        before != settled if isinstance(definition, Setting) else not isinstance(definition, ANSWERS)
+                    )
                     if changes:
                         self._remember(said, definition)
                 self._dropped |= isinstance(definition, Dropped | Altered)
@@ -316,7 +336,9 @@ class Engine:
             self._journal.record(outbox.subject, {"number": outbox.number})
 
     def _take_back(self, definition: Definition) -> None:
-        """It could not be made durable, so it is not so: what was set up is forgotten, and what cannot be undone ends all."""
+        """It could not be made durable, so it is not so: what was set up is forgotten, and what cannot be undone ends
+        all.
+        """
         match definition:
             case Stream() | Relation() | Query():
                 kind = type(definition).__name__.lower()
@@ -376,12 +398,15 @@ class Engine:
         """
         if not getattr(function, "deterministic", True):
             raise UserError(
-                "not-deterministic", f'function "{name}" gives another value each time it is called',
+                "not-deterministic",
+                f'function "{name}" gives another value each time it is called',
                 detail="An answer must follow from the tuples, and from nothing else.",
                 hint="Compute its value from its arguments.",
-            )  # fmt: skip
+            )
         registered = (
-            self.spark.udf.register(name, function) if returns is None else self.spark.udf.register(name, function, returns)
+            self.spark.udf.register(name, function)
+            if returns is None
+            else self.spark.udf.register(name, function, returns)
         )
         self.catalog.outside.add(name.lower())
         if getattr(registered, "evalType", None) in AGGREGATING:
@@ -413,7 +438,7 @@ class Engine:
             executors = self._executors(query, start, whole, directory)
             make = made_again if self.clock.standing else made
             sink = make(query, self.spark, directory, self._default_sink)
-            flush_rows = lambda: into.flush_rows(query.connector, self.catalog.settings.flush_rows)  # noqa: E731
+            flush_rows = lambda: sinks.flush_rows(query.connector, self.catalog.settings.flush_rows)  # noqa: E731
             outbox = Outbox(query.name, domain(query.plan), sink, directory, self._journal, flush_rows)
             if not self.clock.standing:
                 outbox.continue_numbers()
@@ -430,16 +455,29 @@ class Engine:
         for number, (part, group) in enumerate(_parts(query), 1):
             piped = part.log is not None
             programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
-            sees = {stream: scope.condition(self.catalog.stream(stream).source or "") for stream, scope in part.scopes.items()}
+            sees = {
+                stream: scope.condition(self.catalog.stream(stream).source or "")
+                for stream, scope in part.scopes.items()
+            }
             fragment = Fragment(query.name, query.text, part, *programs, start, whole, _ahead(query, part), sees, group)
             folder = directory / f"part-{number}" if piped else directory / f"group-{number}" if group else directory
             with writing(folder):
                 folder.mkdir(exist_ok=True)
-            output = Log(folder / "elements", self._journal, f"log queries/{directory.name}/part-{number}") if piped else None
+            output = (
+                Log(folder / "elements", self._journal, f"log queries/{directory.name}/part-{number}")
+                if piped
+                else None
+            )
             executor = Executor(
-                self.spark, fragment, ChainMap(made, self._inputs.logs), ChainMap(shapes, self._inputs.schemas), folder,
-                self._partitions, self._journal, output,
-            )  # fmt: skip
+                self.spark,
+                fragment,
+                ChainMap(made, self._inputs.logs),
+                ChainMap(shapes, self._inputs.schemas),
+                folder,
+                self._partitions,
+                self._journal,
+                output,
+            )
             if part.log is not None and output is not None:
                 made[part.log], shapes[part.log] = output, executor.result_schema
             executors.append(executor)
@@ -450,13 +488,16 @@ class Engine:
         for relation in relations:
             if self._inputs.logs[relation].forgotten is not None and not self.clock.standing:
                 raise UserError(
-                    "relation-forgotten", f'the first rows of relation "{relation}" are not kept any more',
+                    "relation-forgotten",
+                    f'the first rows of relation "{relation}" are not kept any more',
                     detail="No query needed them when newer ones had come.",
                     hint="Register queries over a relation together, or put its rows in once more, into another.",
-                )  # fmt: skip
+                )
 
     def _start(self, query: Query, streams: Iterable[str]) -> Tick | None:
-        """Behind which instant a new query sees its streams: what they were last complete up to, or all that is still kept."""
+        """Behind which instant a new query sees its streams: what they were last complete up to, or all that is still
+        kept.
+        """
         kept = [forgotten for stream in streams if (forgotten := self._inputs.logs[stream].forgotten) is not None]
         seen = scopes(query.plan)
         told = [self._heartbeats.limit(base(stream), seen.get(stream)) for stream in streams]
@@ -545,8 +586,9 @@ class Engine:
     def run_once(self, *, close: bool | None = None) -> None:
         """Process all that is available and take the end of the input as the last heartbeat.
 
-        With `close`, what is open then is closed: queries go on up to the end of the last slide and of the last final group, and
-        no further. The default is to close, except in an engine with a directory, where more may come in another run.
+        With `close`, what is open then is closed: queries go on up to the end of the last slide and of the last final
+        group, and no further. The default is to close, except in an engine with a directory, where more may come in
+        another run.
 
         A query over a stream that cannot be read is left where it was, the others go to the end; the errors come last.
         """
@@ -556,13 +598,14 @@ class Engine:
         self._end(close, failures)
 
     def replay(self, rows: int = 1_000, *, close: bool | None = None) -> None:
-        """Process all files in the order in which their rows came, so many at a time, by the bounds in force: what comes behind a
-        heartbeat is late. `runtime.replay` says how; the engine needs a `ReplayClock` and no directory.
+        """Process all files in the order in which their rows came, so many at a time, by the bounds in force: what
+        comes behind a heartbeat is late. `runtime.replay` says how; the engine needs a `ReplayClock` and no directory.
         """
         clock = self.clock.clock
         if not self._temporary or not isinstance(clock, ReplayClock):
             raise UserError(
-                "no-replay", "a replay in the order of arrival is a trial: not in a directory, and by a clock of its own"
+                "no-replay",
+                "a replay in the order of arrival is a trial: not in a directory, and by a clock of its own",
             )
         found = histories(self._inputs, self._directory / "replay", self.clock)
         rounds = max((-(-one.rows // rows) for one in found), default=0)
@@ -579,9 +622,13 @@ class Engine:
         self._end(close, failures)
 
     def _end(self, close: bool | None, failures: list[UserError]) -> None:
-        """No more input: all that came is complete, and what is open is closed or not. Then raise what has failed so far."""
+        """No more input: all that came is complete, and what is open is closed or not. Then raise what has failed so
+        far.
+        """
         last = {domain: self._last(domain) for domain in TimeDomain}
-        read = [query for query in self.queries() if self._inputs.troubles.keys().isdisjoint(map(base, query.streams()))]
+        read = [
+            query for query in self.queries() if self._inputs.troubles.keys().isdisjoint(map(base, query.streams()))
+        ]
         ends = {query: end for query in read if (end := last[query.domain]) is not None}
         if self._temporary if close is None else close:
             ends = {query: settled(query.definition.plan, end, query.executor.closing) for query, end in ends.items()}
@@ -613,10 +660,10 @@ class Engine:
     def run(self, until: Callable[[], bool] | None = None, tell: Callable[[str], None] | None = None) -> None:
         """Go on until `stop()` is called, or until the given condition holds.
 
-        What passes is waited for: a source that cannot be read, a disk that is full, a sink that is down. A query that fails is
-        restarted from where it was; if it fails again and again, it stands still while others go on. `tell` hears of it. What
-        was never right is an error: a disk that could never be written to, or no source that could ever be read.
-        """
+        What passes is waited for: a source that cannot be read, a disk that is full, a sink that is down. A query that
+        fails is restarted from where it was; if it fails again and again, it stands still while others go on. `tell`
+        hears of it. What was never right is an error: a disk that could never be written to, or no source that could
+        ever be read."""
         self._loop.tell = tell or self._loop.tell
         self._well |= self.resumed
         self._inputs.worked |= self.resumed
@@ -642,7 +689,9 @@ class Engine:
         self._stopping = self._loop.stopping = False
 
     def _patience_s(self) -> float:
-        """How long to wait for something to arrive: not beyond the instant at which the clock alone lets something go on."""
+        """How long to wait for something to arrive: not beyond the instant at which the clock alone lets something go
+        on.
+        """
         next_us = self._asking.next_us
         return POLL_SECONDS if next_us is None else min(max((next_us - self.clock.now_us()) / 1e6, 0), POLL_SECONDS)
 
@@ -672,7 +721,9 @@ class Engine:
         with self._journal.turn:
             reasons = {query.name: query.why() for query in self.queries()}
         with suppress(OSError):  # a full disk is told of elsewhere
-            status.write(self._directory, reasons, {query.name: query.traces for query in self.queries()}, self.troubles())
+            status.write(
+                self._directory, reasons, {query.name: query.traces for query in self.queries()}, self.troubles()
+            )
 
     def stop(self) -> None:
         """Let what runs end after the epoch it is in."""
@@ -716,28 +767,41 @@ class Engine:
         domain = found.domain if found is not None and found.domain is not None else TimeDomain.INTEGER
         self.execute(f"{statement} {in_force.pairs(bounds, domain)}")
 
-    def sensors(self, stream: str, deviations: Mapping[Any, Tick | timedelta], rate: Fraction | float | None = None) -> None:
-        """Declare how far each source's clock deviates from the common one, and how many ticks a second it advances at least."""
+    def sensors(
+        self, stream: str, deviations: Mapping[Any, Tick | timedelta], rate: Fraction | float | None = None
+    ) -> None:
+        """Declare how far each source's clock deviates from the common one, and how many ticks a second it advances at
+        least.
+        """
         found = self.catalog.stream(stream)
         if found.source is None:
             raise UserError("no-source-column", f'stream "{found.name}" holds one source', hint="SOURCE BY column")
         known = {
-            source: one // timedelta(microseconds=1) if isinstance(one, timedelta) else one for source, one in deviations.items()
+            source: one // timedelta(microseconds=1) if isinstance(one, timedelta) else one
+            for source, one in deviations.items()
         }
         least = min(known.values(), default=0)
         if least < 0 or (rate is not None and rate <= 0):
-            raise UserError("bad-bound", "a deviation cannot be negative" if least < 0 else "a rate must be more than nothing")
+            raise UserError(
+                "bad-bound", "a deviation cannot be negative" if least < 0 else "a rate must be more than nothing"
+            )
         exact = None if rate is None else str(Fraction(rate))
-        self._journal.record("engine", {"sensors": [found.name, {str(source): d for source, d in known.items()}, exact]})
+        self._journal.record(
+            "engine", {"sensors": [found.name, {str(source): d for source, d in known.items()}, exact]}
+        )
 
     def _declare_sensors(self, stream: str, known: Mapping[str, Tick], rate: Fraction | None) -> None:
         declared = self.catalog.declarations.sensors
-        whole = "None" if Party(stream) in declared else None  # so earlier versions wrote down what was said of the whole stream
+        whole = (
+            "None" if Party(stream) in declared else None
+        )  # so earlier versions wrote down what was said of the whole stream
         declared |= {Party(stream, source): Sensors(d, rate) for source, d in known.items() if source != whole}
         self._heartbeats.heed(self.clock.now_us())
 
     def pause(self, stream: str) -> None:
-        """Say that the stream is not read for a while: it is not silent, and nothing of it will be late because of the pause."""
+        """Say that the stream is not read for a while: it is not silent, and nothing of it will be late because of the
+        pause.
+        """
         self._tell_heartbeats("pause", self.catalog.stream(stream).name)
 
     def resume(self, stream: str) -> None:
@@ -754,17 +818,20 @@ class Engine:
         self._tell_heartbeats("punctuated", self.catalog.stream(stream).name, source, upto)
 
     def ask(self, stream: str, function: Callable[[], Tick | datetime | str | None]) -> None:
-        """Let a function say, when something waits for the stream, up to when nothing will still come on it; None if it does
-        not know. It holds until the engine ends, and must answer at once.
-        """
+        """Let a function say, when something waits for the stream, up to when nothing will still come on it; None if it
+        does not know. It holds until the engine ends, and must answer at once."""
         found = self.catalog.stream(stream)
         if found.stamped != "external":
-            raise UserError("needs-no-bounds", f'stream "{found.name}" is stamped by the engine, which knows how far it is')
+            raise UserError(
+                "needs-no-bounds", f'stream "{found.name}" is stamped by the engine, which knows how far it is'
+            )
         if self.catalog.declarations.enabling(found.name).how == "none":
             raise UserError(
-                "heartbeat-none", f'nobody is asked about stream "{found.name}"', detail="HEARTBEAT NONE was said.",
+                "heartbeat-none",
+                f'nobody is asked about stream "{found.name}"',
+                detail="HEARTBEAT NONE was said.",
                 hint=f"HEARTBEAT OF {found.name} ON DEMAND;",
-            )  # fmt: skip
+            )
 
         def asked() -> Tick | None:
             to = function()
@@ -808,7 +875,9 @@ class Engine:
         least = min((executor.fragment for executor in query.answers), key=lambda fragment: fragment.after)
         reached = query.reached if query.begun else None
         found = why(self._heartbeats, query.name, streams, reached, waiting, self.clock.now_us(), least.part.scopes)
-        groups = {group: "no instant yet" if upto is None else str(upto) for group, upto in query.complete_by_group.items()}
+        groups = {
+            group: "no instant yet" if upto is None else str(upto) for group, upto in query.complete_by_group.items()
+        }
         return replace(found, groups=groups)
 
     def notes(self) -> list[UserError]:
@@ -825,10 +894,12 @@ class Engine:
         }
 
     def late(self, stream: str) -> dict[Any, int]:
-        """How many tuples came late, by source. A stream without SOURCE BY has the one source None; in one with many, None stands
-        for those that were forgotten."""
+        """How many tuples came late, by source. A stream without SOURCE BY has the one source None; in one with many,
+        None stands for those that were forgotten."""
         timeline = self._heartbeats.timelines[self.catalog.stream(stream).name]
-        found = {source: int(timeline.late[number]) for source, number in timeline.sources.items() if timeline.late[number]}
+        found = {
+            source: int(timeline.late[number]) for source, number in timeline.sources.items() if timeline.late[number]
+        }
         return found | ({None: timeline.forgotten_late} if timeline.forgotten_late else {})
 
     def counts(self, stream: str) -> dict[str, int]:
@@ -842,7 +913,9 @@ class Engine:
         kept = (chunk.table(["_reason", "_behind"]) for chunk in inlet.dead.chunks)
         found = [pc.max(one.filter(pc.equal(one["_reason"], "late"))["_behind"]).as_py() for one in kept]
         most = max((ticks for ticks in found if ticks is not None), default=None)
-        return timedelta(microseconds=most) if most is not None and inlet.stream.domain is TimeDomain.TIMESTAMP else most
+        return (
+            timedelta(microseconds=most) if most is not None and inlet.stream.domain is TimeDomain.TIMESTAMP else most
+        )
 
     def dead_letters(self, stream: str) -> list[dict[str, Any]]:
         """The tuples that came late or could not be read, with the reason."""
@@ -865,14 +938,17 @@ def _collected(failures: list[UserError]) -> Iterator[None]:
 def _not_taken(query: RunningQuery) -> UserError:
     trouble = query.outbox.trouble
     return UserError(
-        "sink-failed", f'the sink of query "{query.name}" has not taken all results',
+        "sink-failed",
+        f'the sink of query "{query.name}" has not taken all results',
         detail="It has not answered yet." if trouble is None else sentence(trouble),
         hint="With --directory they are kept, and delivered the next time.",
-    )  # fmt: skip
+    )
 
 
 def _parts(query: Query) -> list[tuple[Part, str]]:
-    """Of what it consists: its fragments, each behind those it reads, or one for each group of sources, with its group."""
+    """Of what it consists: its fragments, each behind those it reads, or one for each group of sources, with its
+    group.
+    """
     whole = cut(query.plan, query.heartbeats)
     if not query.by_groups:
         return [(part, "") for part in all_parts(whole)]

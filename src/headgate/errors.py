@@ -32,7 +32,10 @@ class Place:
         begin = self.text.rfind("\n", 0, self.start) + 1
         stop = self.text.find("\n", self.start)
         stop = stop if stop >= 0 else len(self.text)
-        first, last = max(begin, self.start - AROUND), min(stop, max(self.end, self.start + 1) + AROUND, self.start + 2 * AROUND)
+        first, last = (
+            max(begin, self.start - AROUND),
+            min(stop, max(self.end, self.start + 1) + AROUND, self.start + 2 * AROUND),
+        )
         if stop - begin <= 3 * AROUND:
             first, last = begin, stop
         cut, begin = "..." if first > begin else "", first
@@ -51,7 +54,9 @@ class HeadgateError(Exception):
 class UserError(HeadgateError):
     """A mistake in the query, the data or the set-up that the user can mend."""
 
-    def __init__(self, code: str, message: str, *, place: Place | None = None, detail: str = "", hint: str = "") -> None:
+    def __init__(
+        self, code: str, message: str, *, place: Place | None = None, detail: str = "", hint: str = ""
+    ) -> None:
         super().__init__(f"{code}: {message}. {detail}" if detail else f"{code}: {message}")
         self.code = code
         self.message = message
@@ -105,7 +110,10 @@ def report(error: BaseException) -> str:
     said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     what = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if isinstance(error, OSError):
-        return f"system-error: the operating system refuses something\ndetail: {what}\nhint: --debug shows where it happens."
+        return (
+            f"system-error: the operating system refuses something\ndetail: {what}\nhint: --debug shows where it "
+            "happens."
+        )
     return (
         f"unexpected: {what[:500]}\ndetail: This is a defect of headgate, not of your script.\n"
         "hint: --debug shows where it comes from; please report that, with the script."
@@ -121,3 +129,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def quoted(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
+
+
+def unknown(kind: str, name: str, known: Iterable[str], place: Place | None = None) -> UserError:
+    """The error for a name that does not exist, with the names that do."""
+    names = sorted(known)
+    detail = f"There are {quoted(names)}." if names else f"No {kind} is defined."
+    return UserError(
+        f"no-such-{kind}", f'{kind} "{name}" does not exist', place=place, detail=detail, hint=nearest(name, names)
+    )

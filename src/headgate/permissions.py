@@ -1,4 +1,5 @@
-"""What a text may do: which functions no text may call, and which connectors and places the texts of one engine may use.
+"""What a text may do: which functions no text may call, and which connectors and places the texts of one engine may
+use.
 
 Who runs a text decides. An operator's script may use every connector. An engine or a single call that was given
 `allow` takes texts from people who may only ask: they reach the connectors and places that are named, and nothing
@@ -32,7 +33,9 @@ TIMES = (
     "ELEMENT_TIME is the timestamp of a stream's tuple; CURRENT_TIME, in a query over a stream [NOW], is the instant "
     "of the answer."
 )
-CHANCE = "Compute it from the row, such as XXHASH64(a, b) or SHA2(CONCAT_WS('/', a, b), 256), or let the source send it."
+CHANCE = (
+    "Compute it from the row, such as XXHASH64(a, b) or SHA2(CONCAT_WS('/', a, b), 256), or let the source send it."
+)
 PLACES = "ELEMENT_TIME and the columns of a stream say what is known of a tuple."
 OUTSIDE = "Register a function in Python: engine.register_function(name, function)."
 WHO = "Write the value as a literal."
@@ -64,8 +67,8 @@ LEAVES_SQL: Mapping[str, str] = {
         "It reads a descriptor from a file. Decode the messages before they come in: VALUE AS.",
     ),
     **dict.fromkeys(
-        """current_catalog current_database current_path current_role current_schema current_user session_user user version
-        getvariable""".split(),
+        """current_catalog current_database current_path current_role current_schema current_user session_user user
+        version getvariable""".split(),
         WHO,
     ),
 }
@@ -98,31 +101,85 @@ FREE = ("memory", "console")
 """Connectors that touch nothing but the engine itself."""
 
 READING = (
-    "path", "header", "sep", "delimiter", "quote", "escape", "comment", "encoding", "charset", "lineSep",
-    "nullValue", "nanValue", "emptyValue", "positiveInf", "negativeInf", "dateFormat", "timestampFormat",
-    "timestampNTZFormat", "locale", "mode", "multiLine", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace",
-    "maxColumns", "maxCharsPerColumn", "allowComments", "primitivesAsString", "allowUnquotedFieldNames",
-    "allowSingleQuotes", "allowNumericLeadingZeros", "pathGlobFilter", "recursiveFileLookup", "modifiedBefore",
-    "modifiedAfter", "maxFilesPerTrigger", "maxBytesPerTrigger", "latestFirst", "rowTag", "wholetext",
+    "path",
+    "header",
+    "sep",
+    "delimiter",
+    "quote",
+    "escape",
+    "comment",
+    "encoding",
+    "charset",
+    "lineSep",
+    "nullValue",
+    "nanValue",
+    "emptyValue",
+    "positiveInf",
+    "negativeInf",
+    "dateFormat",
+    "timestampFormat",
+    "timestampNTZFormat",
+    "locale",
+    "mode",
+    "multiLine",
+    "ignoreLeadingWhiteSpace",
+    "ignoreTrailingWhiteSpace",
+    "maxColumns",
+    "maxCharsPerColumn",
+    "allowComments",
+    "primitivesAsString",
+    "allowUnquotedFieldNames",
+    "allowSingleQuotes",
+    "allowNumericLeadingZeros",
+    "pathGlobFilter",
+    "recursiveFileLookup",
+    "modifiedBefore",
+    "modifiedAfter",
+    "maxFilesPerTrigger",
+    "maxBytesPerTrigger",
+    "latestFirst",
+    "rowTag",
+    "wholetext",
     "compression",
-)  # fmt: skip
+)
 DELIVERING = ("deliver", "key", "flush_rows", "existing")
 WRITING = (*DELIVERING, *READING, "ignoreNullFields", "quoteAll")
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("json", "csv", "parquet", "orc", "text", "avro", "xml", "delta"), (*READING, *WRITING)),
     "kafka": (
-        *DELIVERING, "kafka.bootstrap.servers", "subscribe", "topic", "startingOffsets", "endingOffsets", "startingTimestamp",
-        "failOnDataLoss", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "includeHeaders",
+        *DELIVERING,
+        "kafka.bootstrap.servers",
+        "subscribe",
+        "topic",
+        "startingOffsets",
+        "endingOffsets",
+        "startingTimestamp",
+        "failOnDataLoss",
+        "maxOffsetsPerTrigger",
+        "minOffsetsPerTrigger",
+        "maxTriggerDelay",
+        "minPartitions",
+        "includeHeaders",
     ),
     "jdbc": (
-        *DELIVERING, "url", "dbtable", "user", "password", "batchsize", "fetchsize", "queryTimeout", "partitionColumn",
-        "lowerBound", "upperBound", "numPartitions",
+        *DELIVERING,
+        "url",
+        "dbtable",
+        "user",
+        "password",
+        "batchsize",
+        "fetchsize",
+        "queryTimeout",
+        "partitionColumn",
+        "lowerBound",
+        "upperBound",
+        "numPartitions",
     ),
     "webhook": (*DELIVERING, "url", "rows", "timeout"),
     "callback": (*DELIVERING, "function"),
     "rate": ("rowsPerSecond", "rampUpTime", "numPartitions"),
     "socket": ("host", "port", "includeTimestamp"),
-}  # fmt: skip
+}
 """What texts that are not trusted may say of each connector. Whatever can read or move other files, load classes or
 run statements of a database is not among it. Other connectors take no options from such texts, for nobody has
 looked at theirs."""
@@ -133,8 +190,12 @@ HEADERS = ("authorization", "accept", "user-agent", "traceparent")
 
 ADDRESS = {
     **dict.fromkeys(("json", "csv", "parquet", "orc", "text", "avro", "xml", "delta"), "path"),
-    "kafka": "kafka.bootstrap.servers", "jdbc": "url", "webhook": "url", "callback": "function", "socket": "host",
-}  # fmt: skip
+    "kafka": "kafka.bootstrap.servers",
+    "jdbc": "url",
+    "webhook": "url",
+    "callback": "function",
+    "socket": "host",
+}
 """The option that says where a connector reads or writes."""
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -183,7 +244,9 @@ class Permissions:
         granted = [one for one in self.grants if one.connector == connector and one.direction in (None, direction)]
         if not granted:
             given = f"It may use {quoted(map(str, self.grants))}." if self.grants else "It may use no connector."
-            raise UserError("not-allowed", f"this text may not {word} {connector}", place=place, detail=given, hint=HINT)
+            raise UserError(
+                "not-allowed", f"this text may not {word} {connector}", place=place, detail=given, hint=HINT
+            )
         known = {option.lower() for option in OPTIONS.get(connector, ())}
         for option in options:
             header = (
@@ -195,29 +258,38 @@ class Permissions:
                 continue
             if option.lower() not in known:
                 raise UserError(
-                    "not-allowed", f'this text may not set option "{option}" of {connector}',
-                    place=places.get(option.lower(), place), hint=HINT,
-                )  # fmt: skip
+                    "not-allowed",
+                    f'this text may not set option "{option}" of {connector}',
+                    place=places.get(option.lower(), place),
+                    hint=HINT,
+                )
         address = ADDRESS.get(connector)
         said = next((value for option, value in options.items() if option.lower() == address), None)
         if said is None and any(one.at is None for one in granted):
             return
         if not any(one.at is None or (said is not None and within(connector, said, one.at)) for one in granted):
             raise UserError(
-                "not-allowed", f"this text may not {word} {connector} there", place=places.get(address or "", place),
-                detail=f"It may use {quoted(str(one) for one in granted)}.", hint=_globbed(connector, said) or HINT,
-            )  # fmt: skip
+                "not-allowed",
+                f"this text may not {word} {connector} there",
+                place=places.get(address or "", place),
+                detail=f"It may use {quoted(str(one) for one in granted)}.",
+                hint=_globbed(connector, said) or HINT,
+            )
 
     def check_payload(self, options: Mapping[str, str], place: Place | None) -> None:
         known = {option.lower() for option in PAYLOAD_OPTIONS}
         for option in options if self.restricted else ():
             if option.lower() not in known:
-                raise UserError("not-allowed", f'this text may not set option "{option}" of VALUE AS', place=place, hint=HINT)
+                raise UserError(
+                    "not-allowed", f'this text may not set option "{option}" of VALUE AS', place=place, hint=HINT
+                )
 
     def check_called(self, functions: Iterable[str], known: Iterable[str], place: Place | None) -> None:
         """Refuse functions that are neither Spark's own nor registered by whoever runs the engine."""
         for name in sorted(set(functions) - set(known)) if self.restricted else ():
-            raise UserError("not-allowed", f'this text may not call "{name}"', place=place, hint=nearest(name, known) or HINT)
+            raise UserError(
+                "not-allowed", f'this text may not call "{name}"', place=place, hint=nearest(name, known) or HINT
+            )
 
 
 HINT = "Whoever runs the engine decides, with Engine(allow=...) or headgate run --allow."
@@ -238,14 +310,18 @@ def _grant(text: str) -> Grant:
     found = GRANT.fullmatch(text)
     if found is None:
         raise UserError(
-            "bad-permission", f'"{text}" does not say what is allowed', hint="parquet=/data/in, from:csv=/data/in, or kafka"
+            "bad-permission",
+            f'"{text}" does not say what is allowed',
+            hint="parquet=/data/in, from:csv=/data/in, or kafka",
         )
     connector, at = found["connector"].lower(), found["at"]
     if at is not None and connector not in ADDRESS:
         raise UserError("bad-permission", f'"{connector}" has no place to name', hint=f"Write {connector} alone.")
     if at is not None and ADDRESS[connector] == "path" and (GLOB.search(at) or ".." in at.split("/")):
         raise UserError(
-            "bad-permission", f'"{at}" is not the name of a folder', hint="Name a folder; what lies below it is allowed."
+            "bad-permission",
+            f'"{at}" is not the name of a folder',
+            hint="Name a folder; what lies below it is allowed.",
         )
     way: Direction | None = found["way"]  # type: ignore[assignment]
     return Grant(connector, way, at)
@@ -256,7 +332,11 @@ def within(connector: str, said: str, granted: str) -> bool:
     match ADDRESS[connector]:
         case "path":
             place, limit = _resolved(said), _resolved(granted)
-            return place is not None and limit is not None and (place == limit or place.startswith(limit.rstrip("/") + "/"))
+            return (
+                place is not None
+                and limit is not None
+                and (place == limit or place.startswith(limit.rstrip("/") + "/"))
+            )
         case "kafka.bootstrap.servers":
             named = {server.strip().lower() for server in said.split(",")}
             return bool(named) and named <= {server.strip().lower() for server in re.split(r"[;\s]+", granted)}
@@ -291,7 +371,12 @@ def _below(said: str, granted: str) -> bool:
         if other.scheme and one.scheme.lower() != other.scheme.lower():
             return False
         standard = {"http": 80, "https": 443}.get(one.scheme.lower())
-        if one.username is not None or one.password is not None or "\\" in said or any(ord(letter) <= 32 for letter in said):
+        if (
+            one.username is not None
+            or one.password is not None
+            or "\\" in said
+            or any(ord(letter) <= 32 for letter in said)
+        ):
             return False
         ports = (one.port or standard, other.port or standard)
     except ValueError:

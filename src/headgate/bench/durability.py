@@ -1,8 +1,9 @@
 """What it costs to forget nothing, and how long it takes to go on after a crash.
 
-The same load runs in two engines of one process, turn by turn: one that remembers in a directory (every batch and every epoch is
-made durable, checkpoints are written in the background) and one that forgets. Small turns are rows pushed from Python and one
-epoch; large ones are files. Then the first engine is abandoned as a crash would leave it, and another goes on with its directory.
+The same load runs in two engines of one process, turn by turn: one that remembers in a directory (every batch and every
+epoch is made durable, checkpoints are written in the background) and one that forgets. Small turns are rows pushed from
+Python and one epoch; large ones are files. Then the first engine is abandoned as a crash would leave it, and another
+goes on with its directory.
 
 Not measured: disks that sync slower than this one; the start of the JVM, which a restart after a crash adds.
 """

@@ -1,15 +1,17 @@
 """Times a small epoch, a replay, the time manager and durability, side by side in one process; ratios before seconds.
 
-Small epochs: the tuples are there before the clock starts; then the time until the results are out and the state is in order,
-against one micro-batch of the nearest query that Structured Streaming has, as its own progress reports it. Ours answers at every
-change of the last 60 seconds, the native one when a window of 60 seconds closes, every 10 seconds.
+Small epochs: the tuples are there before the clock starts; then the time until the results are out and the state is in
+order, against one micro-batch of the nearest query that Structured Streaming has, as its own progress reports it. Ours
+answers at every change of the last 60 seconds, the native one when a window of 60 seconds closes, every 10 seconds.
 
-Replay: from Parquet files to Parquet files, by headgate (from the CQL text to the last result, and the epoch alone, without the
-ingest), by the same question as a batch query written by hand, and by Structured Streaming with all files in one micro-batch. All
-have the same session settings: as many shuffle partitions as cores, no adaptive execution. Results are compared as well.
+Replay: from Parquet files to Parquet files, by headgate (from the CQL text to the last result, and the epoch alone,
+without the ingest), by the same question as a batch query written by hand, and by Structured Streaming with all files
+in one micro-batch. All have the same session settings: as many shuffle partitions as cores, no adaptive execution.
+Results are compared as well.
 
-Time: what it costs to know how far the sources of an arriving batch are complete, by declared bounds and by learnt ones, beside
-the Spark job that carries such a batch: read it, write it to a log, and say of each source how many tuples it sent, stamped when.
+Time: what it costs to know how far the sources of an arriving batch are complete, by declared bounds and by learnt
+ones, beside the Spark job that carries such a batch: read it, write it to a log, and say of each source how many tuples
+it sent, stamped when.
 
 Durability: see `durability`.
 
@@ -40,16 +42,26 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 from rich.table import Table
 
-from headgate.bench.durability import LARGE_ROWS, LARGE_TURNS, SMALL_ROWS, SMALL_TURNS, WARM_UP, Durability, cost, durability
+from headgate.bench.durability import (
+    LARGE_ROWS,
+    LARGE_TURNS,
+    SMALL_ROWS,
+    SMALL_TURNS,
+    WARM_UP,
+    Durability,
+    cost,
+    durability,
+)
 from headgate.bench.start import FIRST, Step, first_answers
-from headgate.catalog import Stream, TimeDomain
+from headgate.catalog.declarations import Declarations, Grouping, Party
+from headgate.catalog.entries import Stream
+from headgate.catalog.skew import Bound
 from headgate.engine import Engine
 from headgate.heartbeat.arrivals import Arrivals, of_rows
-from headgate.heartbeat.bounds import Bound
-from headgate.heartbeat.declared import Declarations, Grouping, Party
 from headgate.heartbeat.manager import Heartbeats
-from headgate.runtime.session import own, started
 from headgate.sources.inlet import ticks
+from headgate.spark.session import own, started
+from headgate.ticks import TimeDomain
 
 COLUMNS = "k STRING, v DOUBLE, at TIMESTAMP"
 SCHEMA = pa.schema([("k", pa.string()), ("v", pa.float64()), ("at", pa.timestamp("us", "UTC"))])
@@ -207,14 +219,18 @@ def show_starts(console: Console, starts: list[list[Step]]) -> None:
 
 
 def tuples(rows: int, keys: int, first_us: int, span_us: int) -> pa.Table:
-    """Random tuples in order of time. Their timestamps are odd, so that none falls on the border between two windows."""
+    """Random tuples in order of time. Their timestamps are odd, so that none falls on the border between two
+    windows.
+    """
     chance = np.random.default_rng(first_us)
     instants = START_US + first_us + 2 * np.sort(chance.integers(0, span_us // 2, rows)) + 1
     names = [f"k{key}" for key in chance.integers(0, keys, rows)]
     return pa.table([names, chance.random(rows), instants.astype("datetime64[us]")], schema=SCHEMA)
 
 
-def streaming(session: SparkSession, workload: Workload, source: Path, batch_files: int, output: Path) -> DataStreamWriter:
+def streaming(
+    session: SparkSession, workload: Workload, source: Path, batch_files: int, output: Path
+) -> DataStreamWriter:
     """The workload as a native streaming query that takes so many files a micro-batch."""
     arriving = session.readStream.schema(COLUMNS).option("maxFilesPerTrigger", batch_files).parquet(str(source))
     arriving.withWatermark("at", "0 seconds").createOrReplaceTempView("s")
@@ -223,7 +239,9 @@ def streaming(session: SparkSession, workload: Workload, source: Path, batch_fil
 
 
 def small_epochs(spark: SparkSession, folder: Path, epochs: int, done: Callable[[], None]) -> SmallEpochs:
-    """An epoch of ours, a micro-batch of theirs, and so on in turn, with the same tuples; both are warm when it counts."""
+    """An epoch of ours, a micro-batch of theirs, and so on in turn, with the same tuples; both are warm when it
+    counts.
+    """
     arriving, staged = folder / "arriving", folder / "staged"
     arriving.mkdir(parents=True)
     session = own(spark)
@@ -248,7 +266,11 @@ def small_epochs(spark: SparkSession, folder: Path, epochs: int, done: Callable[
             staged.rename(arriving / f"{epoch:06d}.parquet")
             native.processAllAvailable()
             done()
-        batches = [progress.durationMs["triggerExecution"] / 1000 for progress in native.recentProgress if progress.numInputRows]
+        batches = [
+            progress.durationMs["triggerExecution"] / 1000
+            for progress in native.recentProgress
+            if progress.numInputRows
+        ]
     return SmallEpochs(seconds[WARM_UP_EPOCHS:], batches[WARM_UP_EPOCHS:], jobs[WARM_UP_EPOCHS:])
 
 
@@ -299,12 +321,16 @@ def by_native(spark: SparkSession, workload: Workload, source: Path, output: Pat
         return {}
     session = own(spark)
     begun = perf_counter()
-    streaming(session, workload, source, REPLAY_FILES, output / "native").trigger(availableNow=True).start().awaitTermination()
+    streaming(session, workload, source, REPLAY_FILES, output / "native").trigger(
+        availableNow=True
+    ).start().awaitTermination()
     return {"native": perf_counter() - begun}
 
 
 def agreements(spark: SparkSession, folder: Path, workload: Workload, ways: Iterable[Way]) -> dict[Way, Agreement]:
-    """The results of the last round beside those of the batch query; that one has a row for each of several equal tuples."""
+    """The results of the last round beside those of the batch query; that one has a row for each of several equal
+    tuples.
+    """
     session, output = own(spark), folder / workload.name
     session.read.parquet(str(folder / "in")).createOrReplaceTempView("s")
     session.read.parquet(str(output / "batch")).distinct().createOrReplaceTempView("distinct_batch")
@@ -332,13 +358,17 @@ def managed(spark: SparkSession, folder: Path, done: Callable[[], None]) -> list
     found = [Managed(2, 1, managing(2, 1), None)]
     done()
     for sources in MANAGED_SOURCES:
-        found.append(Managed(sources, BATCH_ROWS, managing(sources, BATCH_ROWS), carrying(spark, folder / str(sources), sources)))
+        found.append(
+            Managed(sources, BATCH_ROWS, managing(sources, BATCH_ROWS), carrying(spark, folder / str(sources), sources))
+        )
         done()
     return found
 
 
 def managing(sources: int, rows: int) -> dict[str, float]:
-    """Seconds from a batch's numbers to the heartbeat after it, by how bounds are known. The sources are known before."""
+    """Seconds from a batch's numbers to the heartbeat after it, by how bounds are known. The sources are known
+    before.
+    """
     names = [f"device {number}" for number in range(sources)]
     times = {way: (heartbeats, list[float]()) for way, heartbeats in managers(names).items()}
     for turn in range(BATCHES if rows > 1 else 100 * BATCHES):
@@ -366,7 +396,9 @@ def managers(names: list[str]) -> dict[str, Heartbeats]:
 
 
 def arriving(names: list[str], rows: int, turn: int) -> Arrivals:
-    """Tuples of all sources in turn, out of order by up to half a second; of more than one only the summary is known."""
+    """Tuples of all sources in turn, out of order by up to half a second; of more than one only the summary is
+    known.
+    """
     chance = np.random.default_rng(turn)
     ticks = START_US + turn * SECOND_US + chance.integers(0, SECOND_US // 2, rows)
     if rows == 1:
@@ -402,7 +434,9 @@ def ruled(title: str, *headings: str) -> Table:
 
 
 def show_small_epochs(console: Console, timed: SmallEpochs) -> None:
-    table = ruled(f"Small epochs: {EPOCH_ROWS} new tuples, {EPOCH_KEYS} keys, the last 60 s", "", "median", "p90", "Spark jobs")
+    table = ruled(
+        f"Small epochs: {EPOCH_ROWS} new tuples, {EPOCH_KEYS} keys, the last 60 s", "", "median", "p90", "Spark jobs"
+    )
     jobs = f"{median(timed.jobs):.0f}, at most {max(timed.jobs)}"
     for name, seconds, count in (("headgate epoch", timed.epochs, jobs), ("native micro-batch", timed.batches, "")):
         table.add_row(name, f"{median(seconds):.3f} s", f"{np.quantile(seconds, 0.9):.3f} s", count)
@@ -412,7 +446,10 @@ def show_small_epochs(console: Console, timed: SmallEpochs) -> None:
 
 
 def show_replays(console: Console, rows: int, best: dict[Workload, Seconds]) -> None:
-    title = f"Replay of {rows:,} tuples, {REPLAY_KEYS:,} keys, {REPLAY_US // SECOND_US} s: tuples a second, best of {ROUNDS}"
+    title = (
+        f"Replay of {rows:,} tuples, {REPLAY_KEYS:,} keys, {REPLAY_US // SECOND_US} s: tuples a second, best of "
+        f"{ROUNDS}"
+    )
     headings: dict[Way, str] = {"batch": "batch", "headgate": "headgate", "epoch": "epoch alone", "native": "native"}
     table = ruled(title, "", *headings.values())
     for workload, seconds in best.items():
@@ -457,14 +494,19 @@ def show_managed(console: Console, found: list[Managed]) -> None:
 
 def show_durability(console: Console, found: Durability) -> None:
     table = ruled("Durability: an engine with a directory beside one that forgets", "", "remembers", "forgets", "costs")
-    turns = ((f"{SMALL_ROWS} rows pushed, one epoch", found.small), (f"{LARGE_ROWS:,} rows from a file, one epoch", found.large))
+    turns = (
+        (f"{SMALL_ROWS} rows pushed, one epoch", found.small),
+        (f"{LARGE_ROWS:,} rows from a file, one epoch", found.large),
+    )
     for name, seconds in turns:
         medians = (f"{median(seconds[way]):.3f} s" for way in ("remembers", "forgets"))
         table.add_row(name, *medians, f"{cost(seconds):+.1%}")
     console.print(table)
     held_up = sum(found.checkpoints)
     share = held_up / sum(map(sum, (found.small["remembers"], found.large["remembers"])))
-    checkpoints = f"{len(found.checkpoints)} checkpoints of up to {found.checkpoint_bytes:,} bytes held it up for {held_up:.3f} s"
+    checkpoints = (
+        f"{len(found.checkpoints)} checkpoints of up to {found.checkpoint_bytes:,} bytes held it up for {held_up:.3f} s"
+    )
     console.print(f"{checkpoints} in all, {share:.2%} of the time")
     console.print(
         f"recovery: {found.recovery:.2f} s for two queries, {found.rows:,} tuples taken before, {found.files} files; "

@@ -1,8 +1,8 @@
-"""How long it takes from the command to the first answer: five queries over two small folders of files, in a process of its own.
+"""How long it takes from the command to the first answer: five queries over two small folders of files, in a process of
+its own.
 
-The process says when it was through with each step; `started_at` is when it was asked for. Processor time is that of Python and
-the JVM together: on a machine that does other things as well it says more than the clock.
-"""
+The process says when it was through with each step; `started_at` is when it was asked for. Processor time is that of
+Python and the JVM together: on a machine that does other things as well it says more than the clock."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ CREATE STREAM temperature (sensor STRING, celsius DOUBLE, at TIMESTAMP) TIMESTAM
   FROM json OPTIONS ('path' = '{0}/temperature');
 CREATE STREAM pressure (sensor STRING, hpa DOUBLE, at TIMESTAMP) TIMESTAMP BY at
   FROM csv OPTIONS ('path' = '{0}/pressure', 'header' = 'true');
-CREATE QUERY hot AS SELECT ISTREAM(t.sensor, t.celsius, p.hpa) FROM temperature [NOW] AS t, pressure [RANGE 1 MINUTE] AS p
-  WHERE t.sensor = p.sensor AND t.celsius > 30;
-CREATE QUERY mean AS SELECT sensor, AVG(celsius) AS celsius, COUNT(*) AS n FROM temperature [RANGE 1 MINUTE SLIDE 20 SECONDS]
-  GROUP BY sensor;
+CREATE QUERY hot AS SELECT ISTREAM(t.sensor, t.celsius, p.hpa)
+  FROM temperature [NOW] AS t, pressure [RANGE 1 MINUTE] AS p WHERE t.sensor = p.sensor AND t.celsius > 30;
+CREATE QUERY mean AS SELECT sensor, AVG(celsius) AS celsius, COUNT(*) AS n
+  FROM temperature [RANGE 1 MINUTE SLIDE 20 SECONDS] GROUP BY sensor;
 CREATE QUERY latest AS SELECT sensor, celsius FROM temperature [PARTITION BY sensor ROWS 1];
 CREATE QUERY top AS SELECT sensor, MAX(hpa) AS hpa FROM pressure [RANGE 5 MINUTES] GROUP BY sensor;
 CREATE QUERY minutely AS SELECT DATE_TRUNC('minute', at) AS minute, COUNT(*) AS n FROM pressure
@@ -81,7 +81,7 @@ def main(folder: Path, started_at: float) -> None:
         steps.append((name, time.time() - started_at, used.user + used.system + java_s))
 
     from headgate.engine import Engine
-    from headgate.runtime.session import SHORT_LIVED, started
+    from headgate.spark.session import SHORT_LIVED, started
 
     through("Python and its modules")
     spark = started(java=SHORT_LIVED)

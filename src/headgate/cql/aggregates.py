@@ -47,20 +47,32 @@ def _canonical(call: exp.Expression, order: Sequence[str]) -> exp.Expression:
         case exp.CountIf():
             return _filtered(exp.Count(this=exp.Star()), _and(condition, function.this))
         case exp.First() | exp.FirstValue() | exp.AnyValue():
-            return _filtered(exp.ArgMin(this=function.this.copy(), expression=_place(function.this, order, ignoring)), condition)
+            return _filtered(
+                exp.ArgMin(this=function.this.copy(), expression=_place(function.this, order, ignoring)), condition
+            )
         case exp.Last() | exp.LastValue():
-            return _filtered(exp.ArgMax(this=function.this.copy(), expression=_place(function.this, order, ignoring)), condition)
-        case exp.ArgMax() | exp.ArgMin() if not isinstance(function.expression, exp.Case) and not function.args.get("count"):
-            key = _present(function.expression, exp.Struct(expressions=[function.expression.copy(), *_value(function.this)]))
+            return _filtered(
+                exp.ArgMax(this=function.this.copy(), expression=_place(function.this, order, ignoring)), condition
+            )
+        case exp.ArgMax() | exp.ArgMin() if not isinstance(function.expression, exp.Case) and not function.args.get(
+            "count"
+        ):
+            key = _present(
+                function.expression, exp.Struct(expressions=[function.expression.copy(), *_value(function.this)])
+            )
             return _filtered(type(function)(this=function.this.copy(), expression=key), condition)
         case exp.ArrayAgg() if not isinstance(function.this, exp.Distinct | exp.Order):
             return _listed(function.this, order, condition)
         case exp.ArrayUniqueAgg():
             return exp.Anonymous(this="SORT_ARRAY", expressions=[call.copy()])
         case exp.GroupConcat() if not isinstance(function.this, exp.Distinct | exp.Order):
-            some = exp.GT(this=_filtered(exp.Count(this=function.this.copy()), condition), expression=exp.Literal.number(0))
+            some = exp.GT(
+                this=_filtered(exp.Count(this=function.this.copy()), condition), expression=exp.Literal.number(0)
+            )
             separator = function.args.get("separator") or exp.Literal.string("")
-            joined = exp.Anonymous(this="ARRAY_JOIN", expressions=[_listed(function.this, order, condition), separator.copy()])
+            joined = exp.Anonymous(
+                this="ARRAY_JOIN", expressions=[_listed(function.this, order, condition), separator.copy()]
+            )
             return exp.Case(ifs=[exp.If(this=some, true=joined)])
         case _:
             return call.copy()
@@ -97,12 +109,17 @@ def _listed(tree: exp.Expression, order: Sequence[str], condition: exp.Expressio
     row = exp.Struct(expressions=[*(column_named(name) for name in order), exp.alias_(tree.copy(), "v")])
     rows = exp.Anonymous(this="SORT_ARRAY", expressions=[_filtered(exp.ArrayAgg(this=row), given)])
     field = exp.Dot(this=exp.to_identifier("e"), expression=exp.to_identifier("v"))
-    return exp.Anonymous(this="TRANSFORM", expressions=[rows, exp.Lambda(this=field, expressions=[exp.to_identifier("e")])])
+    return exp.Anonymous(
+        this="TRANSFORM", expressions=[rows, exp.Lambda(this=field, expressions=[exp.to_identifier("e")])]
+    )
 
 
 def ordered(tree: exp.Expression) -> bool:
     """Whether an aggregate of the query depends on the order of its rows."""
     found = (exp.First, exp.FirstValue, exp.AnyValue, exp.Last, exp.LastValue, exp.ArrayAgg, exp.GroupConcat)
     return any(
-        isinstance(call, found) for item in (*tree.expressions, tree.args.get("having")) if item for call in item.find_all(*found)
+        isinstance(call, found)
+        for item in (*tree.expressions, tree.args.get("having"))
+        if item
+        for call in item.find_all(*found)
     )

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from sqlglot import exp, parse_one
 
-from headgate.catalog import Catalog, TimeDomain, View
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.entries import View
 from headgate.cql import calls, final
 from headgate.cql.dialect import Cql
 from headgate.cql.grouping import common_keys, grouped, named_keys, of_groups, with_aliases, with_keys_named
@@ -59,8 +60,9 @@ from headgate.plan.nodes import (
     is_stream,
     names,
     sources,
-)  # fmt: skip
+)
 from headgate.plan.properties import complete, instantaneous, monotonic
+from headgate.ticks import TimeDomain
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,11 @@ def bind(
     domains = [str(time) for time in TimeDomain if time in read]
     if len(domains) > 1:
         raise UserError(
-            "time-domains-differ", f"a query cannot mix streams with {' and streams with '.join(domains)}",
-            place=binder.place(tree), detail=f"It reads {quoted(sorted({source.name for source in sources(plan)}))}.",
-        )  # fmt: skip
+            "time-domains-differ",
+            f"a query cannot mix streams with {' and streams with '.join(domains)}",
+            place=binder.place(tree),
+            detail=f"It reads {quoted(sorted({source.name for source in sources(plan)}))}.",
+        )
     if not complete(plan):
         raise NotYet("a subquery that reads columns of the query around it in this way", place=binder.place(tree))
     calls.check(plan, catalog, binder.whole)
@@ -119,10 +123,14 @@ class _Binder:
         """The span of the words below `tree` that know where they stood; the whole query if none does."""
         if tree is None:
             return self.whole
-        if "start" in tree.meta and isinstance(tree, StreamWindow | exp.Identifier | exp.Anonymous | exp.Command | exp.DataType):
+        if "start" in tree.meta and isinstance(
+            tree, StreamWindow | exp.Identifier | exp.Anonymous | exp.Command | exp.DataType
+        ):
             end = tree.meta["end"] + (0 if isinstance(tree, StreamWindow | exp.Command | exp.DataType) else 1)
             return Place(self.text, tree.meta["start"], end, self.origin)
-        spans = [node.meta for node in tree.find_all(exp.Identifier, exp.Anonymous, StreamWindow) if "start" in node.meta]
+        spans = [
+            node.meta for node in tree.find_all(exp.Identifier, exp.Anonymous, StreamWindow) if "start" in node.meta
+        ]
         if spans:
             first = min(spans, key=lambda meta: meta["start"])
             last = max(spans, key=lambda meta: meta["end"])
@@ -139,7 +147,8 @@ class _Binder:
     def resolved(self, tree: exp.Expression) -> str:
         start, end = tree.meta.get("start", 0), tree.meta.get("end", len(self.text))
         result = self.text[start:end]
-        # At one place what was taken later goes around what was taken before: ahead of it on the left, behind it on the right.
+        # At one place what was taken later goes around what was taken before: ahead of it on the left, behind it on the
+        # right.
         numbered = [(offset, order, text) for order, (offset, text) in enumerate(self.insertions)]
         around = sorted(numbered, key=lambda entry: (-entry[0], entry[1] if entry[2].endswith("(") else -entry[1]))
         for offset, _, addition in around:
@@ -156,17 +165,23 @@ class _Binder:
         self.wrap(tree, "ISTREAM")
         return Istream(as_relation(plan))
 
-    def renamed(self, plan: Node, columns: Sequence[str], tree: exp.Expression, cast_to: Sequence[str | None] = ()) -> Node:
+    def renamed(
+        self, plan: Node, columns: Sequence[str], tree: exp.Expression, cast_to: Sequence[str | None] = ()
+    ) -> Node:
         if len(columns) != len(plan.columns):
             raise UserError(
-                "columns-differ", f"{len(columns)} names are given for {len(plan.columns)} columns", place=self.place(tree)
+                "columns-differ",
+                f"{len(columns)} names are given for {len(plan.columns)} columns",
+                place=self.place(tree),
             )
         if isinstance(plan, Istream | Dstream | Rstream):
             return replace(plan, child=as_relation(self.renamed(plan.child, columns, tree, cast_to)))
         types = types_of(plan)
         items = zip(unique(columns), names(plan), cast_to or [None] * len(columns), strict=True)
         values = {new: _cast(column_named(old), types[old], kind) for new, old, kind in items}
-        return Project(as_relation(plan), tuple(Named(new, as_expression(value, types)) for new, value in values.items()))
+        return Project(
+            as_relation(plan), tuple(Named(new, as_expression(value, types)) for new, value in values.items())
+        )
 
     def wrap(self, tree: exp.Expression, operator: str) -> None:
         if "start" in tree.meta:
@@ -206,18 +221,22 @@ class _Binder:
             self.wrap(tree, "ISTREAM")
             return Istream(as_relation(plan))
         raise UserError(
-            "window-over-relation", "a window needs a stream, but this query gives a relation whose rows may go away",
-            place=self.place(tree), hint="Say which stream is meant: ISTREAM, DSTREAM or RSTREAM.",
-        )  # fmt: skip
+            "window-over-relation",
+            "a window needs a stream, but this query gives a relation whose rows may go away",
+            place=self.place(tree),
+            hint="Say which stream is meant: ISTREAM, DSTREAM or RSTREAM.",
+        )
 
     def operator(self, written: StreamOf, child: Relation, tree: exp.Expression) -> Stream:
         kind, interval = written.args["kind"], every(self, written, child, tree)
         if kind == "RSTREAM" and not interval and domain(child) is TimeDomain.TIMESTAMP and not instantaneous(child):
             raise UserError(
-                "rstream-every-instant", "RSTREAM would repeat the relation at every microsecond", place=self.place(tree),
+                "rstream-every-instant",
+                "RSTREAM would repeat the relation at every microsecond",
+                place=self.place(tree),
                 detail="Over TIMESTAMP time it needs a relation that lives for one instant, as below [NOW].",
                 hint="Use ISTREAM, say EVERY 1 SECOND behind the query, or join with a stream [NOW].",
-            )  # fmt: skip
+            )
         match kind:
             case "ISTREAM":
                 return Istream(child)
@@ -236,9 +255,10 @@ class _Binder:
         kind = type(tree).__name__.upper()
         if len(left.columns) != len(right.columns):
             raise UserError(
-                "columns-differ", f"the sides of {kind} have {len(left.columns)} and {len(right.columns)} columns",
+                "columns-differ",
+                f"the sides of {kind} have {len(left.columns)} and {len(right.columns)} columns",
                 place=self.place(tree.expression),
-            )  # fmt: skip
+            )
         every = not tree.args.get("distinct", True) or self.of_bare_names(tree)
         result: Relation
         match tree:
@@ -346,17 +366,23 @@ class _Binder:
         """Expressions of ORDER BY that are not in the select list: computed beside it, where LIMIT needs them."""
         if tree.args.get("order") is None or not (tree.args.get("limit") or tree.args.get("offset")):
             return []
-        known = {self.output_name(item).lower() for item in projected} | {unaliased(item).sql("spark") for item in projected}
+        known = {self.output_name(item).lower() for item in projected} | {
+            unaliased(item).sql("spark") for item in projected
+        }
         hidden = []
         for key in tree.args["order"].expressions:
             if key.this.name.lower() in known or key.this.sql("spark") in known or key.this.is_int:
                 continue
             if distinct:
-                raise UserError("order-not-selected", "with DISTINCT, ORDER BY takes what is selected", place=self.place(key))
+                raise UserError(
+                    "order-not-selected", "with DISTINCT, ORDER BY takes what is selected", place=self.place(key)
+                )
             hidden.append(key.this)
         return hidden
 
-    def without_from(self, tree: exp.Select, projections: list[exp.Expression]) -> tuple[Relation, Scope, list[exp.Expression]]:
+    def without_from(
+        self, tree: exp.Select, projections: list[exp.Expression]
+    ) -> tuple[Relation, Scope, list[exp.Expression]]:
         """Arithmetic over scalar queries: the first of them is the row to which the others are joined."""
         first = next((found for item in projections for found in item.find_all(exp.Subquery)), None)
         if first is None:
@@ -378,7 +404,9 @@ class _Binder:
 
         return replaced_by(condition.copy(), replaced)
 
-    def sort_keys(self, order: exp.Expression | None, outputs: list[str], expanded: list[exp.Expression]) -> list[exp.Expression]:
+    def sort_keys(
+        self, order: exp.Expression | None, outputs: list[str], expanded: list[exp.Expression]
+    ) -> list[exp.Expression]:
         """ORDER BY over the columns of the result, hidden ones included."""
         texts = [unaliased(item).sql("spark") for item in expanded]
         visible = [self.output_name(item).lower() for item in expanded]
@@ -394,13 +422,17 @@ class _Binder:
                 name, text = key.this.name.lower() if isinstance(key.this, exp.Column) else "", key.this.sql("spark")
                 if name not in visible and text not in texts:
                     raise UserError(
-                        "order-not-selected", "ORDER BY of a set operation takes its columns", place=self.place(key),
+                        "order-not-selected",
+                        "ORDER BY of a set operation takes its columns",
+                        place=self.place(key),
                         detail=f"Columns are {quoted(outputs)}.",
-                    )  # fmt: skip
+                    )
                 position = visible.index(name) if name in visible else texts.index(text)
             keys.append(
                 exp.Ordered(
-                    this=column_named(outputs[position]), desc=key.args.get("desc"), nulls_first=key.args.get("nulls_first")
+                    this=column_named(outputs[position]),
+                    desc=key.args.get("desc"),
+                    nulls_first=key.args.get("nulls_first"),
                 )
             )
         return keys
@@ -408,10 +440,16 @@ class _Binder:
     def refuse(self, tree: exp.Select) -> None:
         """Everything a SELECT can carry that has no rule yet."""
         for part, what in (
-            ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY"), ("sort", "SORT BY"),
-            ("pivots", "PIVOT"), ("hint", "a hint"), ("exclude", "EXCEPT in a select list"),
-            ("operation_modifiers", "a modifier of SELECT"), ("sample", "TABLESAMPLE"), ("kind", "SELECT AS"),
-        ):  # fmt: skip
+            ("cluster", "CLUSTER BY"),
+            ("distribute", "DISTRIBUTE BY"),
+            ("sort", "SORT BY"),
+            ("pivots", "PIVOT"),
+            ("hint", "a hint"),
+            ("exclude", "EXCEPT in a select list"),
+            ("operation_modifiers", "a modifier of SELECT"),
+            ("sample", "TABLESAMPLE"),
+            ("kind", "SELECT AS"),
+        ):
             if tree.args.get(part):
                 found = tree.args[part]
                 raise NotYet(what, place=self.place(found[0] if isinstance(found, list) else found))
@@ -427,9 +465,10 @@ class _Binder:
             return None, projections, distinct
         if len(projections) > 1:
             raise UserError(
-                "operator-in-list", f"{operators[0].args.get('kind', 'the operator')} must be around the whole select list",
+                "operator-in-list",
+                f"{operators[0].args.get('kind', 'the operator')} must be around the whole select list",
                 place=self.place(operators[0]),
-            )  # fmt: skip
+            )
         inner = unaliased(operators[0])
         if not inner.expressions:
             raise UserError("syntax", "the select list is empty", place=self.place(tree))
@@ -458,8 +497,14 @@ class _Binder:
             return
         kind = type_of(annotated(condition, types))
         if kind not in ("BOOLEAN", "UNKNOWN", "NULL", "VOID"):
-            hint = "Compare it with something, such as <> 0." if kind in INTEGRAL else "Compare it with something, or CAST it."
-            raise UserError("wrong-type", f"a condition is needed here, and this is {kind}", place=self.place(written), hint=hint)
+            hint = (
+                "Compare it with something, such as <> 0."
+                if kind in INTEGRAL
+                else "Compare it with something, or CAST it."
+            )
+            raise UserError(
+                "wrong-type", f"a condition is needed here, and this is {kind}", place=self.place(written), hint=hint
+            )
 
     def resolve(self, tree: exp.Expression, scope: Scope, nested: bool = False) -> exp.Expression:
         """The expression over the inner names of the scope; with `nested`, subqueries in it stay as they are."""
@@ -478,9 +523,10 @@ class _Binder:
         function = self.catalog.functions[node.name.lower()]
         if len(node.expressions) != len(function.parameters):
             raise UserError(
-                "wrong-arguments", f'function "{function.name}" takes {len(function.parameters)} arguments',
+                "wrong-arguments",
+                f'function "{function.name}" takes {len(function.parameters)} arguments',
                 place=self.place(node),
-            )  # fmt: skip
+            )
         arguments = {
             parameter.lower(): replaced_by(argument.copy(), self.called)
             for parameter, argument in zip(function.parameters, node.expressions, strict=True)
@@ -501,7 +547,9 @@ class _Binder:
             raise UserError("syntax", "a parameter has no value here", place=self.place(parameter))
         for stream in tree.find_all(StreamOf):
             raise UserError(
-                "operator-in-list", f"{stream.args['kind']} must be around the whole select list", place=self.place(stream)
+                "operator-in-list",
+                f"{stream.args['kind']} must be around the whole select list",
+                place=self.place(stream),
             )
 
     def column(self, node: exp.Expression, scope: Scope) -> exp.Expression | None:
@@ -522,9 +570,12 @@ class _Binder:
         if len(found) > 1:
             owners = [item.alias for item in candidates if name.lower() in item.inner]
             raise UserError(
-                "ambiguous-column", f'column "{name}" stands in more than one input', place=self.place(node),
-                detail=f"It is in {quoted(owners)}.", hint=f"Write {owners[0]}.{name}.",
-            )  # fmt: skip
+                "ambiguous-column",
+                f'column "{name}" stands in more than one input',
+                place=self.place(node),
+                detail=f"It is in {quoted(owners)}.",
+                hint=f"Write {owners[0]}.{name}.",
+            )
         if scope.outer is not None and self.known(node, scope.outer):
             found_there = self.column(node, scope.outer)
             if isinstance(found_there, exp.Column) and found_there.name in scope.copies:
@@ -536,24 +587,31 @@ class _Binder:
                 return exp.Dot(this=column_named(owner[0].inner[table.lower()], node), expression=node.this.copy())
             aliases = [item.alias for item in scope.items if item.alias]
             raise UserError(
-                "no-such-input", f'"{table}" is not in FROM', place=self.place(node), detail=f"FROM has {quoted(aliases)}.",
+                "no-such-input",
+                f'"{table}" is not in FROM',
+                place=self.place(node),
+                detail=f"FROM has {quoted(aliases)}.",
                 hint=nearest(table, aliases),
-            )  # fmt: skip
+            )
         if not table and name.lower() == CURRENT_TIME:
             return self.current_time(node, scope)
         where = f'"{candidates[0].alias}"' if len(candidates) == 1 and candidates[0].alias else "FROM"
         raise self.no_such_column(node, where, [name for item in candidates for name in item.visible])
 
     def current_time(self, node: exp.Expression, scope: Scope) -> exp.Expression:
-        """The instant of the answer, where a tuple tells it; everywhere else the answer would change at every instant."""
+        """The instant of the answer, where a tuple tells it; everywhere else the answer would change at every
+        instant.
+        """
         if scope.current is not None:
             return column_named(scope.current, node)
         raise UserError(
-            "not-deterministic", "CURRENT_TIME is the instant of the answer, which changes at every instant",
+            "not-deterministic",
+            "CURRENT_TIME is the instant of the answer, which changes at every instant",
             place=self.place(node),
-            detail="It has one value for a row only where the row lives for one instant: beside a stream [NOW] in FROM.",
+            detail="It has one value for a row only where the row lives for one instant: beside a stream [NOW] in "
+            "FROM.",
             hint="FROM s [NOW], ..., or ELEMENT_TIME for the timestamp of a tuple.",
-        )  # fmt: skip
+        )
 
     def known(self, node: exp.Column, scope: Scope) -> bool:
         """Whether an enclosing query has the column."""
@@ -571,9 +629,12 @@ class _Binder:
             hint = f"If it is one name, write `{dashed.group()}`; if not, put spaces around the minus."
             return UserError("foreign-construct", f'a name with a dash, "{dashed.group()}"', place=place, hint=hint)
         return UserError(
-            "no-such-column", f'column "{column.name}" does not exist in {where}', place=self.place(column.this),
-            detail=f"Columns of {where} are {quoted(columns)}.", hint=nearest(column.name, columns),
-        )  # fmt: skip
+            "no-such-column",
+            f'column "{column.name}" does not exist in {where}',
+            place=self.place(column.this),
+            detail=f"Columns of {where} are {quoted(columns)}.",
+            hint=nearest(column.name, columns),
+        )
 
     def expand(self, projections: Iterable[exp.Expression], scope: Scope) -> list[exp.Expression]:
         """The select list with every * written out."""
@@ -587,13 +648,20 @@ class _Binder:
             if any(shape.args.get(part) for part in ("replace", "rename", "ilike")):
                 raise NotYet("REPLACE, RENAME or ILIKE behind *", place=self.place(projection))
             left_out = {column.name.lower(): column for column in shape.args.get("except_") or ()}
-            items = scope.items if star else [item for item in scope.items if item.alias.lower() == projection.table.lower()]
+            items = (
+                scope.items
+                if star
+                else [item for item in scope.items if item.alias.lower() == projection.table.lower()]
+            )
             if not items:
                 aliases = [item.alias for item in scope.items if item.alias]
                 raise UserError(
-                    "no-such-input", f'"{projection.table}" is not in FROM', place=self.place(projection.args["table"]),
-                    detail=f"FROM has {quoted(aliases)}.", hint=nearest(projection.table, aliases),
-                )  # fmt: skip
+                    "no-such-input",
+                    f'"{projection.table}" is not in FROM',
+                    place=self.place(projection.args["table"]),
+                    detail=f"FROM has {quoted(aliases)}.",
+                    hint=nearest(projection.table, aliases),
+                )
             qualify = len(scope.items) > 1
             once = set(scope.merged) if star else set()
             shown = [exp.Column(this=exp.to_identifier(name, quoted=True)) for name in _spelled(scope, once)]

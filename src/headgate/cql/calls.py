@@ -15,7 +15,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
-from headgate.catalog import Catalog
+from headgate.catalog.catalog import Catalog
 from headgate.cql.functions import BUILT_IN
 from headgate.errors import Place, UserError, nearest
 from headgate.permissions import BARE, FILE_OPTIONS, refused_function
@@ -26,19 +26,21 @@ WITH_OPTIONS = ("from_avro", "to_avro", "from_xml", "to_xml", "schema_of_xml", "
 """Functions that take options, some of which name files."""
 
 NOT_CALLED = frozenset(
-    """all and any array as join between by case cast char date decimal distinct else end exists extract filter from group
-    having ignore in interval is like ilike rlike not null numeric on or order over partition range respect rows
-    select separator some struct then time timestamp timestamp_ltz timestamp_ntz try_cast union using values varchar
-    when where within timestampadd timestampdiff map position substring trim overlay binary nulls last first with
-    dec character float double string int bigint smallint tinyint boolean variant""".split()
+    """all and any array as join between by case cast char date decimal distinct else end exists extract filter from
+    group having ignore in interval is like ilike rlike not null numeric on or order over partition range respect
+    rows select separator some struct then time timestamp timestamp_ltz timestamp_ntz try_cast union using values
+    varchar when where within timestampadd timestampdiff map position substring trim overlay binary nulls last first
+    with dec character float double string int bigint smallint tinyint boolean variant""".split()
 )
 """Words before a parenthesis that are no functions, or that Spark's parser knows by itself."""
 
 KNOWN = BUILT_IN | NOT_CALLED
 SPELLED = {
-    "rand": ("random",), "uuid": ("gen_random_uuid",), "current_date": ("curdate",),
+    "rand": ("random",),
+    "uuid": ("gen_random_uuid",),
+    "current_date": ("curdate",),
     "current_timestamp": ("unix_timestamp", "to_unix_timestamp", "utc_timestamp", "utc_date", "utc_time", "getdate"),
-}  # fmt: skip
+}
 """Other words for a function that sqlglot writes by this name."""
 
 TODAY = frozenset(("now", "today", "tomorrow", "yesterday"))
@@ -99,7 +101,9 @@ def where(name: str, place: Place, literal: bool = False) -> Place:
 
 
 def called(sql: str) -> Iterator[str]:
-    """The functions that a text of Spark SQL calls, in lower case: a name with a parenthesis behind, or one that needs none."""
+    """The functions that a text of Spark SQL calls, in lower case: a name with a parenthesis behind, or one that needs
+    none.
+    """
     tokens = Spark().tokenize(sql)
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         if token.token_type in (TokenType.STRING, TokenType.NUMBER) or not token.text[:1].isidentifier():
@@ -144,13 +148,18 @@ def _check_options(sql: str, place: Place) -> None:
         arguments = list(node.iter_expressions())
         for options in arguments[1:] if name.startswith("schema_of") else arguments[2:]:
             values = list(options.find_all(exp.Literal))
-            parts = [part for part in options.walk() if not isinstance(part, exp.Literal | exp.Map | exp.VarMap | exp.Array)]
+            parts = [
+                part for part in options.walk() if not isinstance(part, exp.Literal | exp.Map | exp.VarMap | exp.Array)
+            ]
             spelled = [value.name.lower() for value in values if value.is_string]
             if parts or any(option in FILE_OPTIONS for option in spelled):
                 raise UserError(
-                    "function-refused", f"{name.upper()} may read a file by these options", place=where(name, place),
-                    hint="Options stand in MAP('name', 'value'), as literals, without avroSchemaUrl and rowValidationXSDPath.",
-                )  # fmt: skip
+                    "function-refused",
+                    f"{name.upper()} may read a file by these options",
+                    place=where(name, place),
+                    hint="Options stand in MAP('name', 'value'), as literals, without avroSchemaUrl and "
+                    "rowValidationXSDPath.",
+                )
 
 
 def _check_encryption(sql: str, place: Place) -> None:
@@ -160,9 +169,11 @@ def _check_encryption(sql: str, place: Place) -> None:
         mode = arguments[2].name.upper() if len(arguments) > 2 and arguments[2].is_string else ""
         if mode != "ECB" and len(arguments) < 5:
             raise UserError(
-                "not-deterministic", "AES_ENCRYPT gives another value each time it is called", place=where("aes_encrypt", place),
+                "not-deterministic",
+                "AES_ENCRYPT gives another value each time it is called",
+                place=where("aes_encrypt", place),
                 hint="Give it a mode, a padding and an initialization vector, which makes five arguments.",
-            )  # fmt: skip
+            )
 
 
 def temporal_columns(plan: Node) -> frozenset[str]:
@@ -176,18 +187,21 @@ def temporal_columns(plan: Node) -> frozenset[str]:
 
 
 def _check_instants(sql: str, times: frozenset[str], place: Place) -> None:
-    """Spark takes 'now' and 'today' for instants where a time is wanted: in a cast, a comparison or a function of time."""
+    """Spark takes 'now' and 'today' for instants where a time is wanted: in a cast, a comparison or a function of
+    time.
+    """
     tree = parse_one(sql, dialect="spark")
     for literal in tree.find_all(exp.Literal):
         first = literal.name.strip().split(" ")[0].lower()
         if not literal.is_string or first not in TODAY or not _wants_instant(literal, times):
             continue
         raise UserError(
-            "not-deterministic", f"Spark takes '{literal.name}' for an instant of its own clock",
+            "not-deterministic",
+            f"Spark takes '{literal.name}' for an instant of its own clock",
             place=where(literal.name.lower(), place, literal=True),
             detail="An answer must follow from the tuples, and from nothing else.",
             hint="Write the date, or compare with ELEMENT_TIME. As a text: CONCAT('to', 'day') = column.",
-        )  # fmt: skip
+        )
 
 
 def _wants_instant(literal: exp.Expression, times: frozenset[str]) -> bool:
@@ -199,13 +213,30 @@ def _wants_instant(literal: exp.Expression, times: frozenset[str]) -> bool:
             return False
         case exp.Cast():
             return around.to.this in exp.DataType.TEMPORAL_TYPES
-        case exp.EQ() | exp.NEQ() | exp.GT() | exp.GTE() | exp.LT() | exp.LTE() | exp.In() | exp.Between() | exp.NullSafeEQ():
+        case (
+            exp.EQ()
+            | exp.NEQ()
+            | exp.GT()
+            | exp.GTE()
+            | exp.LT()
+            | exp.LTE()
+            | exp.In()
+            | exp.Between()
+            | exp.NullSafeEQ()
+        ):
             others = [node for node in around.iter_expressions() if node is not literal]
             return any(_temporal(node, times) for node in others)
         case _:
-            name = around.name if isinstance(around, exp.Anonymous) else around.sql_name() if isinstance(around, exp.Func) else ""
+            name = (
+                around.name
+                if isinstance(around, exp.Anonymous)
+                else around.sql_name()
+                if isinstance(around, exp.Func)
+                else ""
+            )
             return any(
-                word in name.lower() for word in ("date", "time", "day", "month", "year", "hour", "minute", "trunc", "week")
+                word in name.lower()
+                for word in ("date", "time", "day", "month", "year", "hour", "minute", "trunc", "week")
             )
 
 

@@ -11,29 +11,21 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from headgate.catalog import (
-    Catalog,
-    Column,
-    Function,
-    Query,
-    Relation,
-    Stamped,
-    Stream,
-    TimeDomain,
-    View,
-    late_name,
-    unknown,
-)
+from headgate import settings
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.entries import Function, Query, Relation, Stamped, Stream, View, late_name
 from headgate.cql import calls, dialect, into, readers, syntax, time
 from headgate.cql.binder import bind
 from headgate.delta.lower import lower
-from headgate.errors import NotYet, Place, UserError, nearest, quoted
+from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.monotone import kind_of
 from headgate.plan.nodes import is_stream, sources
 from headgate.plan.properties import flowing
 from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups
+from headgate.sql import Column
+from headgate.ticks import TimeDomain
 
 INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 
@@ -104,7 +96,18 @@ class WhyAsked:
 
 
 Definition: TypeAlias = (
-    Stream | Relation | View | Query | Function | Setting | Explanation | Dropped | Altered | Listing | BoundsAsked | WhyAsked
+    Stream
+    | Relation
+    | View
+    | Query
+    | Function
+    | Setting
+    | Explanation
+    | Dropped
+    | Altered
+    | Listing
+    | BoundsAsked
+    | WhyAsked
 )
 
 
@@ -114,11 +117,13 @@ def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
 
 
 def defined(
-    text: str, catalog: Catalog, origin: str = "", registered: Callable[[str], Definition | None] = lambda statement: None
+    text: str,
+    catalog: Catalog,
+    origin: str = "",
+    registered: Callable[[str], Definition | None] = lambda statement: None,
 ) -> Iterator[tuple[str, Definition]]:
-    """The same one by one, with the statement, so that each can be put to work before the next: a mistake takes back nothing
-    before it. What is registered already, by the same words, is not defined again.
-    """
+    """The same one by one, with the statement, so that each can be put to work before the next: a mistake takes back
+    nothing before it. What is registered already, by the same words, is not defined again."""
     for tree in dialect.parse(text, origin):
         statement = _span(tree, text)
         yield statement, registered(statement) or _defined(tree, text, catalog, origin)
@@ -164,7 +169,11 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
         case syntax.Show() if tree.args.get("kind") == "BOUNDS":
             return BoundsAsked()
         case syntax.Show():
-            return described(tree.name, catalog, place(tree.this)) if tree.this is not None else shown(tree.args["kind"], catalog)
+            return (
+                described(tree.name, catalog, place(tree.this))
+                if tree.this is not None
+                else shown(tree.args["kind"], catalog)
+            )
         case syntax.CreateQuery():
             return _query(tree.name, tree.args["query"], text, catalog, place, tree)
         case syntax.CreateFunction():
@@ -204,7 +213,12 @@ def _check_body(function: Function, catalog: Catalog, whole: Place) -> None:
 
 
 def _view(
-    tree: exp.Expression, query: exp.Expression, columns: Sequence[exp.Expression], text: str, catalog: Catalog, place: _Places
+    tree: exp.Expression,
+    query: exp.Expression,
+    columns: Sequence[exp.Expression],
+    text: str,
+    catalog: Catalog,
+    place: _Places,
 ) -> View:
     """A query by name. Columns that are given with a type are cast to it."""
     types = [column.args["kind"].sql("spark") if isinstance(column, exp.ColumnDef) else None for column in columns]
@@ -214,9 +228,11 @@ def _view(
         given = "stream" if is_stream(plan) else "relation"
         hint = "Put ISTREAM, DSTREAM or RSTREAM around it." if given == "relation" else "Give it a window."
         raise UserError(
-            "wrong-kind", f'"{tree.name}" is to be a {wanted.lower()}, and the query gives a {given}', place=place(tree.this),
+            "wrong-kind",
+            f'"{tree.name}" is to be a {wanted.lower()}, and the query gives a {given}',
+            place=place(tree.this),
             hint=hint,
-        )  # fmt: skip
+        )
     view = View(tree.name, plan)
     catalog.add(view, place(tree.this))
     return view
@@ -236,9 +252,12 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
     readers = sorted({name for name, plan in plans for read in sources(plan) if read.name.lower() in under})
     if kind in ("stream", "relation") and readers:
         raise UserError(
-            "still-read", f'{kind} "{tree.name}" cannot be dropped while it is read', place=place(tree.this),
-            detail=f"It is read by {quoted(readers)}.", hint="Drop those first.",
-        )  # fmt: skip
+            "still-read",
+            f'{kind} "{tree.name}" cannot be dropped while it is read',
+            place=place(tree.this),
+            detail=f"It is read by {quoted(readers)}.",
+            hint="Drop those first.",
+        )
     dropped = known.pop(tree.name.lower()).name
     if kind in ("stream", "relation"):
         catalog.declarations.forget(dropped)
@@ -274,7 +293,7 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
 def shown(kind: str, catalog: Catalog) -> Listing:
     """SHOW STREAMS, QUERIES, ...: everything of that kind."""
     if kind == "SETTINGS":
-        return Listing(("setting", "value", "values"), tuple(catalog.listed_settings()))
+        return Listing(("setting", "value", "values"), tuple(settings.listed(catalog.settings)))
     singular = {"QUERIES": "query"}.get(kind, kind.lower().removesuffix("s"))
     rows = []
     for thing in catalog.of_kind(singular).values():
@@ -287,7 +306,9 @@ def shown(kind: str, catalog: Catalog) -> Listing:
             case Stream() | Relation():
                 origin = thing.connector.format if thing.connector else "push"
                 rows.append((thing.name, origin, _signature(thing.columns)))
-    return Listing({"function": ("function", "parameters", "body")}.get(singular, (singular, "of", "columns")), tuple(rows))
+    return Listing(
+        {"function": ("function", "parameters", "body")}.get(singular, (singular, "of", "columns")), tuple(rows)
+    )
 
 
 def described(name: str, catalog: Catalog, place: Place | None) -> Listing:
@@ -299,7 +320,9 @@ def described(name: str, catalog: Catalog, place: Place | None) -> Listing:
         notes[found.timestamp.lower()] = "timestamp"
     if isinstance(found, Stream):
         notes = {column.name.lower(): column.order for column in found.columns if column.order} | notes
-        notes |= {name.lower(): note for name, note in ((found.source, "source"), (found.heartbeat, "heartbeat")) if name}
+        notes |= {
+            name.lower(): note for name, note in ((found.source, "source"), (found.heartbeat, "heartbeat")) if name
+        }
     if isinstance(found, Relation):
         notes |= {key.lower(): "key" for key in found.key} | ({found.change.lower(): "change"} if found.change else {})
     return Listing(("column", "type", "is"), tuple((c.name, c.type, notes.get(c.name.lower(), "")) for c in columns))
@@ -328,7 +351,12 @@ def _span(tree: exp.Expression, text: str) -> str:
 
 
 def _query(
-    name: str, tree: exp.Expression, text: str, catalog: Catalog, place: _Places, created: syntax.CreateQuery | None = None
+    name: str,
+    tree: exp.Expression,
+    text: str,
+    catalog: Catalog,
+    place: _Places,
+    created: syntax.CreateQuery | None = None,
 ) -> Query:
     query = _bound(name, tree, text, catalog, place.origin)
     if created is not None:
@@ -351,24 +379,35 @@ def _refuse_growing(query: Query, whole: Place) -> None:
         if (at := query.text.lower().find(word.lower())) >= 0:
             place = replace(whole, start=whole.start + at, end=whole.start + at + len(word))
     raise UserError(
-        "state-grows", f'query "{query.name}" keeps state that grows for as long as it runs', place=place,
+        "state-grows",
+        f'query "{query.name}" keeps state that grows for as long as it runs',
+        place=place,
         detail="; ".join(growth.reason for growth in growing) + ".",
-        hint="Give it a window that ends, such as [RANGE 1 HOUR], let time close it with EMIT FINAL, or SET state = 'any'.",
-    )  # fmt: skip
+        hint="Give it a window that ends, such as [RANGE 1 HOUR], let time close it with EMIT FINAL, or SET state = "
+        "'any'.",
+    )
 
 
 def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Query:
-    """The query with the plan its text says and the one to run. Views stay as bound: they are rewritten with what reads them."""
+    """The query with the plan its text says and the one to run. Views stay as bound: they are rewritten with what reads
+    them.
+    """
     bound = bind(tree, text, catalog, origin)
     better = rewritten(bound.plan)
     settings = catalog.settings
     at_once = flowing(better.plan) and len(sources(better.plan)) == 1  # its answers wait for nobody
     whole = at_once or settings.heartbeats != "query" or settings.ordering == "always"
     return Query(
-        name, _span(tree, text), bound.resolved, bound.plan, better.plan, better.fired,
-        heartbeats=settings.heartbeats, ordering=settings.ordering,
+        name,
+        _span(tree, text),
+        bound.resolved,
+        bound.plan,
+        better.plan,
+        better.fired,
+        heartbeats=settings.heartbeats,
+        ordering=settings.ordering,
         by_groups=() if whole else by_groups(better.plan, catalog.declarations.groups()),
-    )  # fmt: skip
+    )
 
 
 def _relation(tree: syntax.CreateRelation, catalog: Catalog, place: _Places) -> Relation:
@@ -381,22 +420,29 @@ def _relation(tree: syntax.CreateRelation, catalog: Catalog, place: _Places) -> 
     fixed = timestamp is None and connector is not None and connector.format != "memory"
     if key and fixed:
         raise UserError(
-            "no-timestamp-column", f'relation "{tree.name}" has a KEY, by which later rows replace earlier ones, and no time',
-            place=place(tree.args["key"][0]), hint="Say TIMESTAMP BY which column.",
-        )  # fmt: skip
+            "no-timestamp-column",
+            f'relation "{tree.name}" has a KEY, by which later rows replace earlier ones, and no time',
+            place=place(tree.args["key"][0]),
+            hint="Say TIMESTAMP BY which column.",
+        )
     growing = not key and (fixed or (timestamp is not None and change is None))
     return Relation(tree.name, columns, None if fixed else domain, timestamp, change, growing, connector, key)
 
 
 def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
     columns = tuple(
-        Column(column.name, column.args["kind"].sql("spark"), column.args.get("order")) for column in tree.args["columns"]
+        Column(column.name, column.args["kind"].sql("spark"), column.args.get("order"))
+        for column in tree.args["columns"]
     )
     _check_order(tree, columns, place)
     for position, column in enumerate(tree.args["columns"]):
         if column.name.startswith("_"):
-            raise UserError("bad-name", f'column "{column.name}" begins with an underscore', place=place(column.this),
-                            detail="Such names are headgate's own.")  # fmt: skip
+            raise UserError(
+                "bad-name",
+                f'column "{column.name}" begins with an underscore',
+                place=place(column.this),
+                detail="Such names are headgate's own.",
+            )
         if column.name.lower() in {other.name.lower() for other in columns[:position]}:
             raise UserError("name-taken", f'column "{column.name}" stands twice', place=place(column.this))
     return columns
@@ -405,7 +451,9 @@ def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
 def _check_order(tree: exp.Expression, columns: tuple[Column, ...], place: _Places) -> None:
     """INCREASING and DECREASING belong to columns of a stream whose values are counted or timed."""
     for written, column in zip(tree.args["columns"], columns, strict=True):
-        if column.order is None or (isinstance(tree, syntax.CreateStream | syntax.Alter) and kind_of(column.type) is not None):
+        if column.order is None or (
+            isinstance(tree, syntax.CreateStream | syntax.Alter) and kind_of(column.type) is not None
+        ):
             continue
         start, end = written.meta["order"]
         at, word = Place(place.text, start, end, place.origin), column.order.upper()
@@ -414,9 +462,11 @@ def _check_order(tree: exp.Expression, columns: tuple[Column, ...], place: _Plac
                 "wrong-kind", f"{word} belongs to a column of a stream: tuples come in an order, rows do not", place=at
             )
         raise UserError(
-            "wrong-type", f'column "{column.name}" is {column.type} and cannot be {word}', place=at,
+            "wrong-type",
+            f'column "{column.name}" is {column.type} and cannot be {word}',
+            place=at,
             detail="An ordered column is of an integer type, TIMESTAMP or DATE.",
-        )  # fmt: skip
+        )
 
 
 def _stream(tree: syntax.CreateStream, catalog: Catalog, place: _Places) -> Stream:
@@ -425,17 +475,22 @@ def _stream(tree: syntax.CreateStream, catalog: Catalog, place: _Places) -> Stre
     connector = readers.read_from(tree, True, catalog, place)
     if connector is not None and connector.format != "memory" and timestamp is None and stamped == "external":
         raise UserError(
-            "no-timestamp-column", f'stream "{tree.name}" is read from {connector.format} and needs TIMESTAMP BY',
+            "no-timestamp-column",
+            f'stream "{tree.name}" is read from {connector.format} and needs TIMESTAMP BY',
             place=place(tree.this),
             hint="Say TIMESTAMP BY which column, or TIMESTAMP INTERNAL or LATENT if none holds it.",
-        )  # fmt: skip
+        )
     source = _one_of(tree.args.get("source"), columns, tree.name, place)
     heartbeat = _heartbeat(tree, columns, timestamp, domain, place)
-    stream = Stream(tree.name, columns, domain, timestamp, connector, stamped, source, heartbeat, tree.args.get("late") or "keep")
+    stream = Stream(
+        tree.name, columns, domain, timestamp, connector, stamped, source, heartbeat, tree.args.get("late") or "keep"
+    )
     return replace(stream, ahead=time.ahead(tree.args.get("future"), stream, catalog, place))
 
 
-def _stamped(tree: syntax.CreateStream, columns: tuple[Column, ...], place: _Places) -> tuple[str | None, TimeDomain, Stamped]:
+def _stamped(
+    tree: syntax.CreateStream, columns: tuple[Column, ...], place: _Places
+) -> tuple[str | None, TimeDomain, Stamped]:
     """The column that holds the timestamp, if one does, the kind of time, and who stamps."""
     match tree.args.get("timestamp"):
         case "internal":
@@ -456,16 +511,19 @@ def _heartbeat(
         return None
     if timestamp is None:
         raise UserError(
-            "no-timestamp-column", "HEARTBEAT BY needs TIMESTAMP BY: heartbeats speak of timestamps that the source gives",
+            "no-timestamp-column",
+            "HEARTBEAT BY needs TIMESTAMP BY: heartbeats speak of timestamps that the source gives",
             place=place(named),
-        )  # fmt: skip
+        )
     kind = next(column.type for column in columns if column.name == name)
     if kind == "BOOLEAN" or kind in (INTEGRAL if domain is TimeDomain.INTEGER else INSTANTS):
         return name
     raise UserError(
-        "wrong-type", f'column "{name}" is {kind} and cannot hold heartbeats', place=place(named),
+        "wrong-type",
+        f'column "{name}" is {kind} and cannot hold heartbeats',
+        place=place(named),
         detail=f'They are BOOLEAN, or instants like the timestamps in "{timestamp}".',
-    )  # fmt: skip
+    )
 
 
 def _timestamp(tree: exp.Expression, columns: tuple[Column, ...], place: _Places) -> tuple[str | None, TimeDomain]:
@@ -479,9 +537,11 @@ def _timestamp(tree: exp.Expression, columns: tuple[Column, ...], place: _Places
     if kind in INSTANTS:
         return name, TimeDomain.TIMESTAMP
     raise UserError(
-        "wrong-type", f'column "{name}" is {kind} and cannot be a timestamp', place=place(named),
+        "wrong-type",
+        f'column "{name}" is {kind} and cannot be a timestamp',
+        place=place(named),
         detail="A timestamp is of type TIMESTAMP, DATE or an integer type.",
-    )  # fmt: skip
+    )
 
 
 def _one_of(named: exp.Identifier | None, columns: tuple[Column, ...], stream: str, place: _Places) -> str | None:
@@ -492,6 +552,9 @@ def _one_of(named: exp.Identifier | None, columns: tuple[Column, ...], stream: s
             return column.name
     known = [column.name for column in columns]
     raise UserError(
-        "no-such-column", f'column "{named.name}" does not exist in stream "{stream}"', place=place(named),
-        detail=f'Columns of "{stream}" are {quoted(known)}.', hint=nearest(named.name, known),
-    )  # fmt: skip
+        "no-such-column",
+        f'column "{named.name}" does not exist in stream "{stream}"',
+        place=place(named),
+        detail=f'Columns of "{stream}" are {quoted(known)}.',
+        hint=nearest(named.name, known),
+    )

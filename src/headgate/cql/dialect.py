@@ -50,9 +50,21 @@ TYPOGRAPHIC = re.compile(r"`[^`'\n]*'")
 ARITHMETIC = (TokenType.SLASH, TokenType.STAR, TokenType.PLUS, TokenType.DASH, TokenType.MOD)
 STREAM_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
 STATEMENTS = (
-    "CREATE", "DROP", "SHOW", "DESCRIBE", "SELECT", "SET", *TIME_STATEMENTS, "EXPLAIN", "WHY", "REGISTER", "ISTREAM", "DSTREAM",
-    "RSTREAM", "WITH",
-)  # fmt: skip
+    "CREATE",
+    "DROP",
+    "SHOW",
+    "DESCRIBE",
+    "SELECT",
+    "SET",
+    *TIME_STATEMENTS,
+    "EXPLAIN",
+    "WHY",
+    "REGISTER",
+    "ISTREAM",
+    "DSTREAM",
+    "RSTREAM",
+    "WITH",
+)
 KINDS = ("STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION")
 LISTED = ("STREAMS", "RELATIONS", "VIEWS", "QUERIES", "FUNCTIONS", "SETTINGS", "BOUNDS")
 REGISTERED = {exp.DataType.Type.TINYINT: "STRING", exp.DataType.Type.CHAR: "STRING", exp.DataType.Type.FLOAT: "DOUBLE"}
@@ -104,7 +116,9 @@ class CqlParser(TimeParser):
 
     def _parse_lateral(self) -> Any:
         if self._at(TokenType.LATERAL) and self._next and self._next.token_type == TokenType.TABLE:
-            self._foreign("LATERAL TABLE", "Write LATERAL VIEW EXPLODE(values) AS value, or another function that makes rows.")
+            self._foreign(
+                "LATERAL TABLE", "Write LATERAL VIEW EXPLODE(values) AS value, or another function that makes rows."
+            )
         return super()._parse_lateral()
 
     def _parse_table_parts(self, *args: Any, **options: Any) -> Any:
@@ -121,7 +135,9 @@ class CqlParser(TimeParser):
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
         self._refuse_window_without_brackets()
         if self._at_word("MATCH_RECOGNIZE"):
-            hint = "Join windows of the stream with itself: FROM s [NOW] a, s [RANGE 5 MINUTES] b WHERE a.k = b.k AND ..."
+            hint = (
+                "Join windows of the stream with itself: FROM s [NOW] a, s [RANGE 5 MINUTES] b WHERE a.k = b.k AND ..."
+            )
             self._foreign("MATCH_RECOGNIZE", hint)
         if self._at_emission():
             return None
@@ -170,9 +186,13 @@ class CqlParser(TimeParser):
     def _parse_stream_window_body(self) -> StreamWindow:
         word = self._curr.text.upper() if self._curr else ""
         if word == "SIZE":
-            self._foreign("a window of SIZE and ADVANCE (Odysseus)", "Write [RANGE n unit SLIDE n unit] or [ROWS n SLIDE n].")
+            self._foreign(
+                "a window of SIZE and ADVANCE (Odysseus)", "Write [RANGE n unit SLIDE n unit] or [ROWS n SLIDE n]."
+            )
         if word in ("AT", "FROM"):
-            self._foreign("a window in the past (SNEEql)", "Use DSTREAM over [RANGE n], which gives tuples when they leave it.")
+            self._foreign(
+                "a window in the past (SNEEql)", "Use DSTREAM over [RANGE n], which gives tuples when they leave it."
+            )
         if self._match_text_seq("NOW"):
             return self.expression(StreamWindow(kind="NOW"))
         if self._match_text_seq("UNBOUNDED"):
@@ -192,7 +212,9 @@ class CqlParser(TimeParser):
             if self._match_text_seq("UNBOUNDED"):
                 return self.expression(StreamWindow(kind="UNBOUNDED"))
             if self._at(TokenType.INTERVAL) or self._at(TokenType.STRING):
-                self._foreign("a length of time as an INTERVAL or a text", "Write a number and a unit: [RANGE 5 MINUTES].")
+                self._foreign(
+                    "a length of time as an INTERVAL or a text", "Write a number and a unit: [RANGE 5 MINUTES]."
+                )
             if self._at(TokenType.VAR):
                 self._foreign("a length of time that is a name", f"Write a number for {self._curr.text}, or UNBOUNDED.")
             amount = self._parse_amount("RANGE needs a length or UNBOUNDED")
@@ -248,10 +270,13 @@ class CqlParser(TimeParser):
             return
         if self._next.text.upper() == "FINAL":
             self.raise_error(
-                "EMIT FINAL belongs to a SELECT that groups or joins: write it inside, or without the operator around it"
+                "EMIT FINAL belongs to a SELECT that groups or joins: write it inside, or without the operator "
+                "around it"
             )
         if not isinstance(operator, StreamOf) or operator.args["kind"] != "RSTREAM":
-            self.raise_error(f"{self._curr.text.upper()} belongs to RSTREAM: ISTREAM and DSTREAM speak when something changes")
+            self.raise_error(
+                f"{self._curr.text.upper()} belongs to RSTREAM: ISTREAM and DSTREAM speak when something changes"
+            )
         if self._match_text_seq("EVERY"):
             amount, unit = self._parse_span("EVERY needs a length of time")
             operator.set("every", amount)
@@ -409,7 +434,9 @@ class CqlParser(TimeParser):
         raise AssertionError
 
     def _parse_label(self) -> Any:
-        """`Name: query` and `Name(a, b): query`; `table :`, `query :`, `vquery :` and `vtable :` of the prototype's scripts."""
+        """`Name: query` and `Name(a, b): query`; `table :`, `query :`, `vquery :` and `vtable :` of the prototype's
+        scripts.
+        """
         start = self._index
         name = self._parse_id_var(any_token=False) if self._curr and self._next else None
         columns = None
@@ -428,9 +455,13 @@ class CqlParser(TimeParser):
                     self.raise_error("expected REGISTER behind vtable :")
                 registered = self._parse_register()
                 if any(column.args.get("order") for column in registered.args["columns"]):
-                    self.raise_error("the order of a query's columns follows from the query: leave INCREASING and DECREASING out")
+                    self.raise_error(
+                        "the order of a query's columns follows from the query: leave INCREASING and DECREASING out"
+                    )
                 kind = "STREAM" if isinstance(registered, CreateStream) else "RELATION"
-                return self.expression(NamePendingView(this=registered.this, columns=registered.args["columns"], kind=kind))
+                return self.expression(
+                    NamePendingView(this=registered.this, columns=registered.args["columns"], kind=kind)
+                )
             case "source" | "dest" if columns is None:
                 self._foreign("a file of the prototype's scripts", "Say FROM format OPTIONS (...), or INTO.")
         return self.expression(CreateView(this=name, columns=columns, query=self._parse_query()))
@@ -443,7 +474,9 @@ class CqlParser(TimeParser):
                 if_exists = bool(self._match_text_seq("IF", "EXISTS"))
                 return self.expression(Drop(this=self._parse_name(), kind=kind, if_exists=if_exists))
         known = (*KINDS, *TIME_STATEMENTS)
-        self._misspelt("expected STREAM, RELATION, VIEW, QUERY, FUNCTION or a declaration such as DISORDER OF after DROP", known)
+        self._misspelt(
+            "expected STREAM, RELATION, VIEW, QUERY, FUNCTION or a declaration such as DISORDER OF after DROP", known
+        )
         raise AssertionError
 
     def _parse_alter_statement(self) -> Alter:
@@ -477,7 +510,9 @@ class CqlParser(TimeParser):
                 self._parse_connector(node)
             elif not self._parse_payload(node) and not self._parse_time_clause(node):
                 self._refuse_with()
-                self.raise_error("expected TIMESTAMP, SOURCE BY, HEARTBEAT, DISORDER, LATENCY, LATE, FUTURE, FROM or VALUE AS")
+                self.raise_error(
+                    "expected TIMESTAMP, SOURCE BY, HEARTBEAT, DISORDER, LATENCY, LATE, FUTURE, FROM or VALUE AS"
+                )
         return node
 
     def _parse_create_relation(self) -> Any:
@@ -503,7 +538,8 @@ class CqlParser(TimeParser):
     def _refuse_with(self) -> None:
         if self._at_word("WITH"):
             self._foreign(
-                "WITH ('connector' = ...)", "Write FROM kafka OPTIONS ('subscribe' = 'topic', ...), or another connector."
+                "WITH ('connector' = ...)",
+                "Write FROM kafka OPTIONS ('subscribe' = 'topic', ...), or another connector.",
             )
         if self._at_word("PARTITIONED", "USING", "STORED"):
             self._foreign(f"{self._curr.text.upper()} of a table", "Write FROM parquet OPTIONS ('path' = 'folder').")
@@ -518,7 +554,9 @@ class CqlParser(TimeParser):
             length = f"{behind[0].text} {units[0].upper().removesuffix('S')}S" if behind and units else "0 SECONDS"
             self._foreign("WATERMARK FOR", foreign.DISORDERED.format(column=column, length=length))
         if self._at(TokenType.PRIMARY_KEY):
-            self._foreign("PRIMARY KEY", "CREATE RELATION r (...) KEY (k): a row that is pushed replaces the one with its key.")
+            self._foreign(
+                "PRIMARY KEY", "CREATE RELATION r (...) KEY (k): a row that is pushed replaces the one with its key."
+            )
 
     def _parse_column_definition(self) -> exp.ColumnDef:
         self._refuse_constraints()
@@ -646,10 +684,13 @@ def deep_texts() -> Iterator[None]:
 
 def too_deep(place: Place, most: int = MOST_NESTED) -> UserError:
     return UserError(
-        "too-deep", f"this is nested more than {most} deep", place=place,
-        detail="Parentheses count, and each operator of a chain such as a + b + c; AND, OR and || count once, however many.",
+        "too-deep",
+        f"this is nested more than {most} deep",
+        place=place,
+        detail="Parentheses count, and each operator of a chain such as a + b + c; AND, OR and || count once, "
+        "however many.",
         hint="Cut it into views, or write IN (...) or a list: AGGREGATE(ARRAY(a, b, c), 0, (sum, x) -> sum + x).",
-    )  # fmt: skip
+    )
 
 
 def parse(text: str, origin: str = "") -> list[exp.Expression]:
@@ -671,7 +712,9 @@ def _chunks(text: str, origin: str) -> list[list[Token]]:
         start = _open_quote(text)
         if text[start] == "`" and "'" in text[start:]:
             raise _typographic(text, start, origin) from None
-        raise UserError("syntax", "a quote or comment is not closed", place=Place(text, start, start + 1, origin)) from None
+        raise UserError(
+            "syntax", "a quote or comment is not closed", place=Place(text, start, start + 1, origin)
+        ) from None
 
 
 def _parsed(chunk: list[Token], dialect: Cql, text: str, origin: str) -> exp.Expression:
@@ -695,7 +738,9 @@ def _parsed(chunk: list[Token], dialect: Cql, text: str, origin: str) -> exp.Exp
 
 
 def _refuse_nested(chunk: list[Token], text: str, origin: str) -> None:
-    """Refuse what is nested too deep before anything walks down into it. `ARRAY<` opens, too: sqlglot tries types many times."""
+    """Refuse what is nested too deep before anything walks down into it. `ARRAY<` opens, too: sqlglot tries types many
+    times.
+    """
     opened = types = 0
     for token, following in zip(chunk, [*chunk[1:], None], strict=True):
         match token.token_type:
@@ -703,7 +748,9 @@ def _refuse_nested(chunk: list[Token], text: str, origin: str) -> None:
                 opened += 1
             case TokenType.R_PAREN | TokenType.R_BRACKET | TokenType.R_BRACE | TokenType.END:
                 opened -= 1
-            case TokenType.ARRAY | TokenType.MAP | TokenType.STRUCT if following and following.token_type == TokenType.LT:
+            case TokenType.ARRAY | TokenType.MAP | TokenType.STRUCT if (
+                following and following.token_type == TokenType.LT
+            ):
                 types += 1
             case TokenType.GT:
                 types = max(types - 1, 0)
@@ -725,7 +772,9 @@ def _refuse_window_clause(chunk: list[Token], text: str, origin: str) -> None:
 
 def _typographic(text: str, start: int, origin: str) -> UserError:
     place = Place(text, start, text.index("'", start) + 1, origin)
-    return UserError("foreign-construct", "typographic quotes", place=place, hint="Write 'text' between straight quotes.")
+    return UserError(
+        "foreign-construct", "typographic quotes", place=place, hint="Write 'text' between straight quotes."
+    )
 
 
 def _open_quote(text: str) -> int:
@@ -770,7 +819,11 @@ def _count_distinct(tokens: list[Token]) -> list[Token]:
     result = list(tokens)
     for position in range(len(result) - 2):
         word, distinct, opening = result[position : position + 3]
-        if word.text.upper() == "COUNT" and distinct.token_type == TokenType.DISTINCT and opening.token_type == TokenType.L_PAREN:
+        if (
+            word.text.upper() == "COUNT"
+            and distinct.token_type == TokenType.DISTINCT
+            and opening.token_type == TokenType.L_PAREN
+        ):
             result[position + 1 : position + 3] = [opening, distinct]
     return result
 
@@ -797,7 +850,19 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
     start = max(end - (first["col"] or 0), end - len(word))
     said_all = message.startswith(("EVERY ", "EMIT ", "expected STREAM")) or message.endswith("stands twice")
     if not hint and word.isalpha() and not said_all:
-        known = (*STATEMENTS, "FROM", "WHERE", "GROUP", "HAVING", "RANGE", "ROWS", "SLIDE", "UNBOUNDED", "STREAM", "QUERY")
+        known = (
+            *STATEMENTS,
+            "FROM",
+            "WHERE",
+            "GROUP",
+            "HAVING",
+            "RANGE",
+            "ROWS",
+            "SLIDE",
+            "UNBOUNDED",
+            "STREAM",
+            "QUERY",
+        )
         close = nearest(word, known)
         hint = close.removeprefix("Did you") if close and word.upper() not in known else ""
     before = next((token.text for token in reversed(chunk) if token.end < start), "")

@@ -1,9 +1,8 @@
 """EMIT FINAL: the entries of FROM in which each tuple is shown at the instant at which its value cannot occur any more.
 
-Groups are closed by a key that is a function of a timestamp, or of a column that was declared INCREASING or DECREASING; joins by
-the equality of two functions of timestamps. At that instant all rows of a group, or all partners of a row, are there, and
-only then: what the query says of them is final, and RSTREAM puts it out once.
-"""
+Groups are closed by a key that is a function of a timestamp, or of a column that was declared INCREASING or DECREASING;
+joins by the equality of two functions of timestamps. At that instant all rows of a group, or all partners of a row, are
+there, and only then: what the query says of them is final, and RSTREAM puts it out once."""
 
 from __future__ import annotations
 
@@ -25,7 +24,10 @@ from headgate.plan.temporal import attributes, shown_when_final, shown_when_pass
 if TYPE_CHECKING:
     from headgate.cql.binder import _Binder
 
-HINT = "Use a function of the timestamp, such as ELEMENT_TIME / 60 or DATE_TRUNC('minute', at), or a column declared INCREASING."
+HINT = (
+    "Use a function of the timestamp, such as ELEMENT_TIME / 60 or DATE_TRUNC('minute', at), or a column declared "
+    "INCREASING."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +46,26 @@ def where_written(binder: _Binder, tree: exp.Select) -> Place:
 def shown(
     binder: _Binder, tree: exp.Select, source: From, where: list[exp.Expression], keys: list[exp.Expression] | None
 ) -> From:
-    """What stands behind FROM, shown when it is final: by the keys of GROUP BY, or without them by what a join equates."""
+    """What stands behind FROM, shown when it is final: by the keys of GROUP BY, or without them by what a join
+    equates.
+    """
     place = where_written(binder, tree)
     reading = [position for position, entry in enumerate(source.entries) if windows(entry.node)]
     if any(not isinstance(window.frame, Unbounded) for entry in source.entries for window in windows(entry.node)):
         raise UserError(
-            "final-window", "EMIT FINAL reads streams without a window", place=place,
-            detail="A tuple counts from when it comes until its value is final.", hint="Leave the window out.",
-        )  # fmt: skip
+            "final-window",
+            "EMIT FINAL reads streams without a window",
+            place=place,
+            detail="A tuple counts from when it comes until its value is final.",
+            hint="Leave the window out.",
+        )
     if keys is None and len(reading) < 2:
         raise UserError(
-            "nothing-final", "EMIT FINAL needs GROUP BY, or a join of streams", place=place,
+            "nothing-final",
+            "EMIT FINAL needs GROUP BY, or a join of streams",
+            place=place,
             detail="A row of one stream is final when it comes.",
-        )  # fmt: skip
+        )
     pairs = _equal(binder, source, where)
     started = [one for one, _ in pairs] if keys is None else [as_expression(key, source.scope.types) for key in keys]
     if keys is not None:
@@ -65,7 +74,11 @@ def shown(
     ways = [way for value in started if (way := _way(source, pairs, reading, value)) is not None]
     by_clock = tuple(dict.fromkeys(way for way in ways if way.closers))
     if not by_clock and not ways:
-        where_to = "a join that equates values which grow with time" if keys is None else "a key in GROUP BY that grows with time"
+        where_to = (
+            "a join that equates values which grow with time"
+            if keys is None
+            else "a key in GROUP BY that grows with time"
+        )
         detail = "It must follow from the equalities for every stream that is read." if len(reading) > 1 else ""
         raise UserError("not-final", f"EMIT FINAL needs {where_to}", place=place, detail=detail, hint=HINT)
     entries = list(source.entries)

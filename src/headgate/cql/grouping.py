@@ -50,7 +50,9 @@ def grouped(
     """
     written, sets = _grouping(binder, group)
     key_trees = [binder.resolve(tree, scope) for tree in _keys(binder, written, group, projections, scope)]
-    key_names = unique([tree.name if isinstance(tree, exp.Column) else f"key{i + 1}" for i, tree in enumerate(key_trees)])
+    key_names = unique(
+        [tree.name if isinstance(tree, exp.Column) else f"key{i + 1}" for i, tree in enumerate(key_trees)]
+    )
     keys = {tree.sql("spark"): name for tree, name in zip(key_trees, key_names, strict=True)}
     calls: dict[str, Call] = {}
     taken = {name.lower() for name in key_names}
@@ -64,7 +66,9 @@ def grouped(
         if text in keys:
             return ready(column_named(keys[text], node))
         if isinstance(node, exp.Grouping) and len(node.expressions) == 1 and node.expressions[0].sql("spark") in keys:
-            return column_named(_flag(keys[node.expressions[0].sql("spark")])) if len(sets) > 1 else exp.Literal.number(0)
+            return (
+                column_named(_flag(keys[node.expressions[0].sql("spark")])) if len(sets) > 1 else exp.Literal.number(0)
+            )
         if aggregates(node) == [node] and not (isinstance(node.parent, exp.Window) and node.arg_key == "this"):
             if text not in calls:
                 for inner in node.iter_expressions():
@@ -78,9 +82,11 @@ def grouped(
             return ready(column_named(calls[text].name, node))
         if isinstance(node, exp.Column):
             raise UserError(
-                "not-grouped", f'column "{node.meta.get("written", node.name)}" is neither grouped nor in an aggregate',
-                place=binder.place(node), hint="Add it to GROUP BY, or put it in an aggregate.",
-            )  # fmt: skip
+                "not-grouped",
+                f'column "{node.meta.get("written", node.name)}" is neither grouped nor in an aggregate',
+                place=binder.place(node),
+                hint="Add it to GROUP BY, or put it in an aggregate.",
+            )
         return None
 
     wanted = [unaliased(item) for item in projections]
@@ -99,7 +105,11 @@ def of_groups(scope: Scope, node: Relation) -> Scope:
     """What names mean above the groups: only what is grouped by still has a meaning."""
     own = {name.lower(): name for name in names(node)}
     items = [
-        Item(item.alias, {seen: own[inner.lower()] for seen, inner in item.inner.items() if inner.lower() in own}, item.visible)
+        Item(
+            item.alias,
+            {seen: own[inner.lower()] for seen, inner in item.inner.items() if inner.lower() in own},
+            item.visible,
+        )
         for item in scope.items
     ]
     return Scope(items, types_of(node), scope.outer, copies=scope.copies)
@@ -109,7 +119,9 @@ def named_keys(group: exp.Expression | None, scope: Scope) -> dict[str, exp.Expr
     """`GROUP BY time / 60 AS tb`: what the names stand for, where no column has them."""
     visible = {name for item in scope.items for name in item.inner}
     keys = group.expressions if group is not None else []
-    return {key.alias.lower(): key.this for key in keys if isinstance(key, exp.Alias) and key.alias.lower() not in visible}
+    return {
+        key.alias.lower(): key.this for key in keys if isinstance(key, exp.Alias) and key.alias.lower() not in visible
+    }
 
 
 def with_keys_named(tree: exp.Expression, keys: dict[str, exp.Expression]) -> exp.Expression:
@@ -153,14 +165,18 @@ def _grouping(binder: _Binder, group: exp.Expression | None) -> tuple[list[exp.E
     choices: list[list[frozenset[int]]] = []
     for tree in group.expressions:
         parts = (
-            [together(part) for part in tree.expressions] if isinstance(tree, exp.Rollup | exp.Cube | exp.GroupingSets) else []
+            [together(part) for part in tree.expressions]
+            if isinstance(tree, exp.Rollup | exp.Cube | exp.GroupingSets)
+            else []
         )
         match tree:
             case exp.Rollup():
                 choices.append([frozenset().union(*parts[:count]) for count in range(len(parts), -1, -1)])
             case exp.Cube():
                 kept = product([True, False], repeat=len(parts))
-                choices.append([frozenset().union(*(p for p, k in zip(parts, some, strict=True) if k)) for some in kept])
+                choices.append(
+                    [frozenset().union(*(p for p, k in zip(parts, some, strict=True) if k)) for some in kept]
+                )
             case exp.GroupingSets():
                 choices.append(parts)
             case _:
@@ -187,7 +203,9 @@ def _over_sets(
     for chosen in sets:
         some = tuple(key for position, key in enumerate(keys) if position in chosen)
         part = Aggregate(child, some, calls, row_when_empty=not some and always)
-        shown = [Named(k.name, column(part, k.name) if i in chosen else null(k.expression.type)) for i, k in enumerate(keys)]
+        shown = [
+            Named(k.name, column(part, k.name) if i in chosen else null(k.expression.type)) for i, k in enumerate(keys)
+        ]
         flags = [Named(_flag(k.name), constant("0" if i in chosen else "1", "INT")) for i, k in enumerate(keys)]
         parts.append(Project(part, (*shown, *(Named(call.name, column(part, call.name)) for call in calls), *flags)))
     result = parts[0]
@@ -214,7 +232,9 @@ def _keys(
             position = int(tree.name) if tree.name.isdigit() else 0
             if not 1 <= position <= len(projections):
                 raise UserError(
-                    "bad-position", f"GROUP BY {tree.name} is not a position of the select list", place=binder.place(group)
+                    "bad-position",
+                    f"GROUP BY {tree.name} is not a position of the select list",
+                    place=binder.place(group),
                 )
             tree = unaliased(projections[position - 1])
         tree = with_aliases(tree, projections, scope)

@@ -1,9 +1,8 @@
 """FROM and WHERE: what a query reads, joined and filtered, and what its names mean.
 
-Every column of FROM gets a name of its own for the plan. Inner joins and WHERE are one set of conditions, from which joins are
-made in an order in which each has an equality; outer, semi- and anti-joins apply to everything before them, lateral views to
-all of it.
-"""
+Every column of FROM gets a name of its own for the plan. Inner joins and WHERE are one set of conditions, from which
+joins are made in an order in which each has an equality; outer, semi- and anti-joins apply to everything before them,
+lateral views to all of it."""
 
 from __future__ import annotations
 
@@ -13,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from headgate.catalog import Relation as BaseRelation
-from headgate.catalog import Stream as BaseStream
-from headgate.catalog import View
+from headgate.catalog.entries import Relation as BaseRelation
+from headgate.catalog.entries import Stream as BaseStream
+from headgate.catalog.entries import View
 from headgate.cql.aggregates import ordered
 from headgate.cql.syntax import StreamWindow
 from headgate.cql.trees import (
@@ -144,7 +143,13 @@ def from_clause(binder: _Binder, tree: exp.Select) -> From:
             )
         visible = names(node)
         in_order = len(tables) == 1 and ordered(tree)
-        if asked_now and living is None and isinstance(node, Window) and isinstance(node.frame, Now) and _stays(joins, position):
+        if (
+            asked_now
+            and living is None
+            and isinstance(node, Window)
+            and isinstance(node.frame, Now)
+            and _stays(joins, position)
+        ):
             living = position
         if isinstance(node, Window) and (in_order or living == position or _reads_time(tree, alias, visible)):
             stamp = ELEMENT_TIME if ELEMENT_TIME not in map(str.lower, visible) else "stamp"
@@ -300,13 +305,19 @@ def table(binder: _Binder, tree: exp.Expression) -> tuple[str, Relation]:
             node: Relation = named(binder, tree, window)
             name = name or ("late" if tree.args.get("late") else tree.name)
         case exp.Subquery():
-            node = windowed(binder, binder.as_stream(tree.this), window) if window is not None else binder.relation(tree.this)
+            node = (
+                windowed(binder, binder.as_stream(tree.this), window)
+                if window is not None
+                else binder.relation(tree.this)
+            )
         case exp.Table() if isinstance(tree.this, exp.Func):
             function = tree.this.name if isinstance(tree.this, exp.Anonymous) else tree.this.sql_name()
             raise UserError(
-                "foreign-construct", f"{function.upper()} as a table", place=binder.place(tree),
+                "foreign-construct",
+                f"{function.upper()} as a table",
+                place=binder.place(tree),
                 hint="Name a stream, relation or view: CREATE RELATION r (...) FROM csv OPTIONS ('path' = 'folder').",
-            )  # fmt: skip
+            )
         case _:
             raise NotYet("this form of a table in FROM", place=binder.place(tree))
     if alias is not None and alias.args.get("columns"):
@@ -317,14 +328,18 @@ def table(binder: _Binder, tree: exp.Expression) -> tuple[str, Relation]:
 def _refuse_form(binder: _Binder, tree: exp.Table) -> None:
     if tree.args.get("db"):
         raise UserError(
-            "foreign-construct", "a table by a catalog, or by a format and a path", place=binder.place(tree),
+            "foreign-construct",
+            "a table by a catalog, or by a format and a path",
+            place=binder.place(tree),
             hint="Name a stream, relation or view: CREATE RELATION r (...) FROM parquet OPTIONS ('path' = 'folder').",
-        )  # fmt: skip
+        )
     if tree.args.get("version") or tree.args.get("system_time") or tree.args.get("when"):
         raise UserError(
-            "foreign-construct", "a table AS OF a time", place=binder.place(tree),
+            "foreign-construct",
+            "a table AS OF a time",
+            place=binder.place(tree),
             hint="Join with the relation itself, beside the stream [NOW]: it is as of the stream's time.",
-        )  # fmt: skip
+        )
     more = [part for part, value in tree.args.items() if value and part not in ("this", "alias", "window", "late")]
     if more:
         raise NotYet("this form of a table", place=binder.place(tree))
@@ -351,9 +366,11 @@ def named(binder: _Binder, written: exp.Table, window: StreamWindow | None) -> R
         return windowed(binder, node, window) if window is not None else Window(node, Unbounded())
     if window is not None:
         raise UserError(
-            "window-over-relation", f'"{found.name}" is a relation, and a window needs a stream',
-            place=binder.place(window), hint="Leave the window out, or put ISTREAM around the query.",
-        )  # fmt: skip
+            "window-over-relation",
+            f'"{found.name}" is a relation, and a window needs a stream',
+            place=binder.place(window),
+            hint="Leave the window out, or put ISTREAM around the query.",
+        )
     return as_relation(node)
 
 
@@ -424,9 +441,14 @@ def joined(nodes: list[Relation], waiting: list[exp.Expression], scope: Scope) -
 def check_conditions(binder: _Binder, conditions: list[exp.Expression]) -> None:
     for condition in conditions:
         if condition.find(exp.Window):
-            raise UserError("analytic-in-where", "an analytic function cannot stand in WHERE", place=binder.place(condition))
+            raise UserError(
+                "analytic-in-where", "an analytic function cannot stand in WHERE", place=binder.place(condition)
+            )
         found = aggregates(condition)
         if found:
             raise UserError(
-                "aggregate-in-where", "an aggregate cannot stand in WHERE", place=binder.place(found[0]), hint="Use HAVING."
+                "aggregate-in-where",
+                "an aggregate cannot stand in WHERE",
+                place=binder.place(found[0]),
+                hint="Use HAVING.",
             )

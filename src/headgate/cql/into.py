@@ -1,131 +1,28 @@
-"""INTO: which sinks there are, what each promises, and which options make sense of a query's columns.
-
-Options reach a sink checked and spelled as here. Three mean the same everywhere:
-
-    'deliver' = 'changes' | 'upserts' | 'current'     what of a relation goes out; a stream has only additions
-    'key' = 'a, b'                                    the columns that tell the rows of the relation apart
-    'flush_rows' = '10000'                            how many results go out at once; of changes only
-"""
+"""INTO: where the results of a query go, and whether the options given make sense of its columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from sqlglot import exp
 
-from headgate.catalog import Column, Connector
+from headgate.catalog.entries import Connector
+from headgate.catalog.sinks import EXISTING, FILES, SINKS, key, mode
 from headgate.errors import Place, UserError, nearest, quoted
 from headgate.permissions import Permissions
+from headgate.sql import Column
 
 Places = Callable[[exp.Expression], Place | None]
 
-MODES = ("changes", "upserts", "current")
-EXISTING = ("refuse", "append", "replace")
-"""What becomes of results that another engine has put where these go."""
-
-
-@dataclass(frozen=True, slots=True)
-class SinkKind:
-    """What a sink promises and takes: options it needs, options it knows, beginnings of options that it passes on."""
-
-    guarantee: str
-    needs: tuple[str, ...] = ()
-    takes: tuple[str, ...] = ()
-    passes: tuple[str, ...] = ()
-    modes: tuple[str, ...] = ("changes",)
-    keyed: bool = False
-    """Whether a key is of use although every change is delivered."""
-
-    flushes: bool = True
-    """Whether what it gets can be cut into pieces; what stays where it is need not be."""
-
-    example: str = ""
-    options: tuple[str, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        own = ("deliver", "key") if len(self.modes) > 1 else ()
-        object.__setattr__(self, "options", (*self.needs, *own, *self.takes, *(("flush_rows",) if self.flushes else ())))
-
-
-TEXTUAL = ("compression", "dateFormat", "timestampFormat", "lineSep", "encoding")
-FILES = {
-    "parquet": ("compression",),
-    "orc": ("compression",),
-    "json": (*TEXTUAL, "ignoreNullFields"),
-    "csv": (*TEXTUAL, "header", "sep", "quote", "escape", "quoteAll", "nullValue", "emptyValue"),
-}
-"""The formats of files, and which of the options of Spark's writers each takes."""
-
-EXACT = ("parquet", "orc")
-"""Formats that give back what was written, so that current rows can be kept in them."""
-
-SINKS = {
-    "memory": SinkKind("exactly once", flushes=False),
-    "console": SinkKind("at least once: what was printed just before a crash is printed again"),
-    **{
-        name: SinkKind(
-            "exactly once for readers that follow the commits",
-            ("path",), ("existing", *options), (), MODES if name in EXACT else MODES[:2],
-            example=f"INTO {name} OPTIONS ('path' = 'folder')",
-        )
-        for name, options in FILES.items()
-    },
-    "delta": SinkKind(
-        "exactly once: Delta skips a delivery that it has", ("path",), example="INTO delta OPTIONS ('path' = 'folder')"
-    ),
-    "kafka": SinkKind(
-        "at least once: a delivery cut short by a crash is completed and not repeated, but a Spark task that is retried sends "
-        "again; headers tell such records apart",
-        ("kafka.bootstrap.servers", "topic"), (), ("kafka.",), ("changes", "upserts"), keyed=True,
-        example="INTO kafka OPTIONS ('kafka.bootstrap.servers' = 'localhost:9092', 'topic' = 'alerts')",
-    ),
-    "jdbc": SinkKind(
-        "exactly once: rows and the number of their delivery change in one transaction",
-        ("url", "dbtable"),
-        ("user", "password", "driver", "existing", "batchsize", "queryTimeout", "createTableOptions", "createTableColumnTypes"),
-        (), MODES,
-        example="INTO jdbc OPTIONS ('url' = 'jdbc:postgresql://localhost/db', 'dbtable' = 'alerts')",
-    ),
-    "webhook": SinkKind(
-        "at least once: a batch that comes again has the same Idempotency-Key",
-        ("url",), ("rows", "timeout"), ("header.",), ("changes", "upserts"),
-        example="INTO webhook OPTIONS ('url' = 'http://localhost:8000/alerts')",
-    ),
-    "callback": SinkKind(
-        "at least once: a delivery may come again after a crash, with the same number",
-        ("function",), (), (), ("changes", "upserts"), example="INTO callback OPTIONS ('function' = 'module:name')",
-    ),
-}  # fmt: skip
-
-
-def mode(connector: Connector) -> str:
-    return connector.options.get("deliver", "changes")
-
-
-def key(connector: Connector) -> tuple[str, ...]:
-    return tuple(name for part in connector.options.get("key", "").split(",") if (name := part.strip()))
-
-
-def flush_rows(connector: Connector | None, default: int | None) -> int | None:
-    """How many results a sink gets at once; None: all of an epoch.
-
-    Upserts and current rows are what a relation is at an instant. Half of them would be what it never was, so they stay whole.
-    """
-    if connector is None:
-        return default
-    return int(connector.options.get("flush_rows", 0)) or default if mode(connector) == "changes" else None
-
-
-def described(connector: Connector) -> str:
-    """Where results go, as what, and how often each arrives."""
-    by = f" by {', '.join(key(connector))}" if key(connector) else ""
-    return f"into {connector.format} as {mode(connector)}{by}, {SINKS[connector.format].guarantee}"
-
 
 def checked(
-    tree: exp.Expression, query: str, kind: str, columns: tuple[Column, ...], permissions: Permissions | None, place: Places
+    tree: exp.Expression,
+    query: str,
+    kind: str,
+    columns: tuple[Column, ...],
+    permissions: Permissions | None,
+    place: Places,
 ) -> Connector | None:
     """Where INTO points, with its options as the sink knows them; None if the query has no INTO."""
     given = tree.args.get("format")
@@ -134,9 +31,12 @@ def checked(
     name = given.name.lower()
     if name not in SINKS:
         raise UserError(
-            "no-such-sink", f'sink "{given.name}" does not exist', place=place(given),
-            detail=f"There are {quoted(SINKS)}.", hint=nearest(given.name, SINKS),
-        )  # fmt: skip
+            "no-such-sink",
+            f'sink "{given.name}" does not exist',
+            place=place(given),
+            detail=f"There are {quoted(SINKS)}.",
+            hint=nearest(given.name, SINKS),
+        )
     entries = [tuple(entry.expressions) for entry in tree.args.get("options") or ()]
     places = {option.name.lower(): place(value) for option, value in entries}
     options: dict[str, str] = {}
@@ -148,9 +48,11 @@ def checked(
     missing = [option for option in SINKS[name].needs if option not in options]
     if missing:
         raise UserError(
-            "bad-option", f'the {name} sink of query "{query}" needs {quoted(missing)}', place=place(given),
+            "bad-option",
+            f'the {name} sink of query "{query}" needs {quoted(missing)}',
+            place=place(given),
             hint=SINKS[name].example,
-        )  # fmt: skip
+        )
     if permissions is not None:
         permissions.check(name, "into", options, places, place(given))
     _check_values(name, options, places)
@@ -163,14 +65,19 @@ def _spelled(option: exp.Expression, sink: str, place: Places) -> str:
     for spelled in known.options:
         if spelled.lower() == option.name.lower():
             return spelled
-    if any(option.name.lower().startswith(beginning) and option.name.lower() != beginning for beginning in known.passes):
+    if any(
+        option.name.lower().startswith(beginning) and option.name.lower() != beginning for beginning in known.passes
+    ):
         return option.name
     rest = [f"{beginning}..." for beginning in known.passes]
     detail = f"Its options are {quoted([*known.options, *rest])}." if known.options else "It takes none."
     raise UserError(
-        "bad-option", f'the {sink} sink knows no option "{option.name}"', place=place(option), detail=detail,
+        "bad-option",
+        f'the {sink} sink knows no option "{option.name}"',
+        place=place(option),
+        detail=detail,
         hint=nearest(option.name, known.options),
-    )  # fmt: skip
+    )
 
 
 def _check_values(sink: str, options: dict[str, str], places: dict[str, Place | None]) -> None:
@@ -178,35 +85,57 @@ def _check_values(sink: str, options: dict[str, str], places: dict[str, Place | 
     for option, values in one_of.items():
         if option in options and options[option] not in values:
             raise UserError(
-                "bad-option", f'option "{option}" of the {sink} sink cannot be "{options[option]}"', place=places[option],
-                detail=f"It is one of {quoted(values)}.", hint=nearest(options[option], values),
-            )  # fmt: skip
+                "bad-option",
+                f'option "{option}" of the {sink} sink cannot be "{options[option]}"',
+                place=places[option],
+                detail=f"It is one of {quoted(values)}.",
+                hint=nearest(options[option], values),
+            )
     for option in ("rows", "timeout", "batchsize", "queryTimeout", "flush_rows"):
         if option in options and not (options[option].isdigit() and int(options[option])):
             raise UserError(
-                "bad-option", f'option "{option}" of the {sink} sink is a number of 1 or more', place=places[option.lower()],
+                "bad-option",
+                f'option "{option}" of the {sink} sink is a number of 1 or more',
+                place=places[option.lower()],
                 detail=f'It is "{options[option]}".',
-            )  # fmt: skip
+            )
     for option in options if sink == "webhook" else ():
         if option.lower() in ("header.content-length", "header.transfer-encoding", "header.connection"):
             raise UserError(
-                "bad-option", f'the webhook sink sets "{option.partition(".")[2]}" itself', place=places.get(option.lower())
+                "bad-option",
+                f'the webhook sink sets "{option.partition(".")[2]}" itself',
+                place=places.get(option.lower()),
             )
     scheme, _, rest = options.get("path", "").partition("://")
     if rest and scheme != "file" and sink != "delta":
         raise UserError(
-            "bad-option", f'the {sink} sink writes into a folder of a file system, not to "{scheme}"', place=places["path"],
-            detail="Deliveries are committed by renaming files.", hint="Give a local or mounted folder.",
-        )  # fmt: skip
-    if sink == "webhook" and (urlsplit(options["url"]).scheme not in ("http", "https") or not urlsplit(options["url"]).hostname):
-        raise UserError("bad-option", f'"{options["url"]}" is not an address for a webhook', place=places["url"],
-                        hint=SINKS[sink].example)  # fmt: skip
+            "bad-option",
+            f'the {sink} sink writes into a folder of a file system, not to "{scheme}"',
+            place=places["path"],
+            detail="Deliveries are committed by renaming files.",
+            hint="Give a local or mounted folder.",
+        )
+    if sink == "webhook" and (
+        urlsplit(options["url"]).scheme not in ("http", "https") or not urlsplit(options["url"]).hostname
+    ):
+        raise UserError(
+            "bad-option",
+            f'"{options["url"]}" is not an address for a webhook',
+            place=places["url"],
+            hint=SINKS[sink].example,
+        )
     if sink == "jdbc" and not options["url"].startswith("jdbc:"):
-        raise UserError("bad-option", f'"{options["url"]}" is not a JDBC address', place=places["url"], hint=SINKS[sink].example)
+        raise UserError(
+            "bad-option", f'"{options["url"]}" is not a JDBC address', place=places["url"], hint=SINKS[sink].example
+        )
     module, _, function = options.get("function", "").partition(":")
     if sink == "callback" and not all(part.isidentifier() for part in [*module.split("."), *function.split(".")]):
-        raise UserError("bad-option", f'"{options["function"]}" does not name a function', place=places["function"],
-                        hint=SINKS[sink].example)  # fmt: skip
+        raise UserError(
+            "bad-option",
+            f'"{options["function"]}" does not name a function',
+            place=places["function"],
+            hint=SINKS[sink].example,
+        )
 
 
 def _with_key(
@@ -222,35 +151,62 @@ def _with_key(
     wanted, names = mode(connector), {column.name.lower(): column.name for column in columns}
     if kind == "stream" and wanted != "changes":
         raise UserError(
-            "bad-option", f"a stream cannot be delivered as {wanted}", place=places["deliver"],
+            "bad-option",
+            f"a stream cannot be delivered as {wanted}",
+            place=places["deliver"],
             detail="Its tuples are only ever added: they go out one after another.",
             hint="Leave 'deliver' out, or the ISTREAM.",
-        )  # fmt: skip
+        )
     for name in key(connector):
         if name.lower() not in names:
             raise UserError(
-                "no-such-column", f'column "{name}" of the key does not exist in the query', place=places["key"],
-                detail=f"Its columns are {quoted(names.values())}.", hint=nearest(name, names.values()),
-            )  # fmt: skip
+                "no-such-column",
+                f'column "{name}" of the key does not exist in the query',
+                place=places["key"],
+                detail=f"Its columns are {quoted(names.values())}.",
+                hint=nearest(name, names.values()),
+            )
     if wanted == "upserts" and not key(connector):
-        raise UserError("bad-option", "upserts need a key", place=places["deliver"],
-                        detail="It names the columns that tell the rows of the relation apart.",
-                        hint=f"'key' = '{columns[0].name}'")  # fmt: skip
+        raise UserError(
+            "bad-option",
+            "upserts need a key",
+            place=places["deliver"],
+            detail="It names the columns that tell the rows of the relation apart.",
+            hint=f"'key' = '{columns[0].name}'",
+        )
     if wanted == "current" and options.get("existing") == "append":
-        raise UserError("bad-option", "current rows cannot be appended to those of another run", place=places["existing"],
-                        hint="'existing' = 'replace'")  # fmt: skip
-    if "key" in options and ((wanted == "changes" and not SINKS[sink].keyed) or (wanted == "current" and sink in FILES)):
-        raise UserError("bad-option", f"a key is of no use where {wanted} are delivered", place=places["key"],
-                        hint="'deliver' = 'upserts'")  # fmt: skip
+        raise UserError(
+            "bad-option",
+            "current rows cannot be appended to those of another run",
+            place=places["existing"],
+            hint="'existing' = 'replace'",
+        )
+    if "key" in options and (
+        (wanted == "changes" and not SINKS[sink].keyed) or (wanted == "current" and sink in FILES)
+    ):
+        raise UserError(
+            "bad-option",
+            f"a key is of no use where {wanted} are delivered",
+            place=places["key"],
+            hint="'deliver' = 'upserts'",
+        )
     if "flush_rows" in options and wanted != "changes":
         what = {"current": "current rows"}.get(wanted, wanted)
-        raise UserError("bad-option", f"{what} cannot be cut into pieces", place=places["flush_rows"],
-                        detail="They are what the relation is at an instant: a part of them would be what it never was.",
-                        hint="Leave 'flush_rows' out, or deliver changes.")  # fmt: skip
+        raise UserError(
+            "bad-option",
+            f"{what} cannot be cut into pieces",
+            place=places["flush_rows"],
+            detail="They are what the relation is at an instant: a part of them would be what it never was.",
+            hint="Leave 'flush_rows' out, or deliver changes.",
+        )
     for column in columns if sink == "csv" else ():
         if column.type.upper().startswith(("ARRAY", "MAP", "STRUCT", "BINARY", "VARIANT")):
-            raise UserError("wrong-type", f'column "{column.name}" is {column.type} and cannot be written to csv', place=whole,
-                            hint="INTO json can hold it.")  # fmt: skip
+            raise UserError(
+                "wrong-type",
+                f'column "{column.name}" is {column.type} and cannot be written to csv',
+                place=whole,
+                hint="INTO json can hold it.",
+            )
     if "key" in options:
         options["key"] = ", ".join(names[name.lower()] for name in key(connector))
     return options

@@ -1,8 +1,8 @@
 """Analytic functions, and ORDER BY with LIMIT: SQL over the rows of one instant.
 
-Each function is computed with the instant as one more partitioning column. Its result must be the same whenever it is computed,
-so where ties would leave it open (row_number, lag, frames of rows, ...) all columns are put behind the order that was given.
-"""
+Each function is computed with the instant as one more partitioning column. Its result must be the same whenever it is
+computed, so where ties would leave it open (row_number, lag, frames of rows, ...) all columns are put behind the order
+that was given."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from headgate.catalog import unknown
 from headgate.cql.trees import as_expression, column_named, filtered, replaced_by, types_of
-from headgate.errors import UserError
+from headgate.errors import UserError, unknown
 from headgate.plan.derived import fresh, kept
 from headgate.plan.expressions import Named
 from headgate.plan.nodes import Ranked, Relation, names
@@ -21,7 +20,17 @@ if TYPE_CHECKING:
     from headgate.cql.binder import _Binder
 
 INSTANT = "_at"
-OPEN_ON_TIES = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.First, exp.Last)
+OPEN_ON_TIES = (
+    exp.RowNumber,
+    exp.Ntile,
+    exp.Lag,
+    exp.Lead,
+    exp.FirstValue,
+    exp.LastValue,
+    exp.NthValue,
+    exp.First,
+    exp.Last,
+)
 
 
 def with_windows_named(binder: _Binder, tree: exp.Select) -> None:
@@ -66,7 +75,9 @@ def _at_each_instant(node: Relation, window: exp.Window) -> exp.Window:
     result = window.copy()
     result.set("partition_by", [exp.column(INSTANT), *(window.args.get("partition_by") or [])])
     frame = window.args.get("spec")
-    function = window.this.this if isinstance(window.this, exp.IgnoreNulls | exp.RespectNulls | exp.Filter) else window.this
+    function = (
+        window.this.this if isinstance(window.this, exp.IgnoreNulls | exp.RespectNulls | exp.Filter) else window.this
+    )
     by_rows = frame is not None and (frame.args.get("kind") or "").upper() == "ROWS"
     if isinstance(function, OPEN_ON_TIES) or by_rows:
         order = window.args.get("order")
@@ -88,9 +99,13 @@ def _common_partition(windows: list[exp.Window]) -> tuple[str, ...]:
 
 
 def first_rows(
-    binder: _Binder, node: Relation, keys: list[exp.Expression], limit: exp.Expression | None, offset: exp.Expression | None,
+    binder: _Binder,
+    node: Relation,
+    keys: list[exp.Expression],
+    limit: exp.Expression | None,
+    offset: exp.Expression | None,
     columns: tuple[str, ...],
-) -> Relation:  # fmt: skip
+) -> Relation:
     """Only the first rows in the given order; ties are ordered by all columns."""
     place = fresh("place", {name.lower() for name in names(node)})
     order = exp.Order(expressions=[*(key.copy() for key in keys), *_all_columns(node)])

@@ -1,4 +1,6 @@
-"""FROM: which reader a stream or relation comes from, how its values are decoded, and which formats a script needs of Spark."""
+"""FROM: which reader a stream or relation comes from, how its values are decoded, and which formats a script needs of
+Spark.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,17 @@ from pathlib import Path
 
 from sqlglot import exp
 
-from headgate.catalog import Catalog, Connector
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.entries import Connector
 from headgate.cql import dialect
 from headgate.cql.syntax import CreateRelation, CreateStream
 from headgate.errors import Place, UserError, nearest, quoted
 
 FILES = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
 SOURCES = (*FILES, "memory", "kafka", "delta", "rate", "socket")
-"""What is known by name; every other streaming source that Spark has, or that the user registered, can be named as well."""
+"""What is known by name; every other streaming source that Spark has, or that the user registered, can be named as
+well.
+"""
 
 PATTERN = "*?[{"
 
@@ -29,26 +34,35 @@ def read_from(
     """Where FROM points: any reader that Spark has, and for what changes with time, any streaming one."""
     given, payload = tree.args.get("format"), tree.args.get("payload")
     if payload is not None and (given is None or given.name.lower() == "memory" or not streaming):
-        raise UserError("no-source", "VALUE AS decodes the values of a streaming source, and there is none", place=place(payload))
+        raise UserError(
+            "no-source", "VALUE AS decodes the values of a streaming source, and there is none", place=place(payload)
+        )
     if given is None:
         return None
     name = given.name if given.name.lower() not in SOURCES else given.name.lower()
     if streaming and name.lower() == "jdbc":
         raise UserError(
-            "no-such-source", "a table behind JDBC is no stream: Spark can only read it whole", place=place(given),
+            "no-such-source",
+            "a table behind JDBC is no stream: Spark can only read it whole",
+            place=place(given),
             hint="CREATE RELATION without TIMESTAMP BY reads it once.",
-        )  # fmt: skip
+        )
     if catalog.permissions is not None:
-        places = {entry.expressions[0].name.lower(): place(entry.expressions[1]) for entry in tree.args.get("options") or ()}
+        places = {
+            entry.expressions[0].name.lower(): place(entry.expressions[1]) for entry in tree.args.get("options") or ()
+        }
         catalog.permissions.check(name, "from", options(tree, "options"), places, place(given))
         catalog.permissions.check_payload(options(tree, "payload_options"), place(payload or given))
     if payload is None:
         return Connector(name, options(tree, "options"))
     if payload.name.lower() not in PAYLOADS:
         raise UserError(
-            "no-such-format", f'values cannot be decoded as "{payload.name}"', place=place(payload),
-            detail=f"There are {quoted(PAYLOADS)}.", hint=nearest(payload.name, PAYLOADS),
-        )  # fmt: skip
+            "no-such-format",
+            f'values cannot be decoded as "{payload.name}"',
+            place=place(payload),
+            detail=f"There are {quoted(PAYLOADS)}.",
+            hint=nearest(payload.name, PAYLOADS),
+        )
     return Connector(name, options(tree, "options"), Connector(payload.name.lower(), options(tree, "payload_options")))
 
 
@@ -114,7 +128,9 @@ def check_paths(files: Iterable[Files]) -> None:
 
 def no_such_path(path: str, stream: str, place: Place | None = None) -> UserError:
     return UserError(
-        "no-such-file", f'path "{path}" of stream "{stream}" does not exist', place=place,
+        "no-such-file",
+        f'path "{path}" of stream "{stream}" does not exist',
+        place=place,
         detail="" if ":" in path or Path(path).is_absolute() else f'It is looked for in "{Path.cwd()}".',
         hint="A folder may be empty, but must be there: make it, or mend 'path' among the OPTIONS.",
-    )  # fmt: skip
+    )

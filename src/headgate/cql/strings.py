@@ -25,7 +25,9 @@ def with_strings(tokens: list[Token], text: str) -> list[Token]:
     result: list[Token] = []
     for token in tokens:
         token.comments = []  # they would be written into the SQL that Spark gets
-        quoted = text[token.start] in "'\"rR"  # behind some words sqlglot takes the whole rest of a statement for a string
+        quoted = (
+            text[token.start] in "'\"rR"
+        )  # behind some words sqlglot takes the whole rest of a statement for a string
         if token.token_type not in (TokenType.STRING, TokenType.RAW_STRING) or not quoted:
             result.append(token)
             continue
@@ -48,7 +50,9 @@ def value(literal: str) -> str:
     if literal[0] in "rR":
         return literal[2:-1]
     said = ESCAPES[literal[0]].sub(_meant, literal[1:-1])
-    return said.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")  # two halves of a character become one
+    return said.encode("utf-16-le", "surrogatepass").decode(
+        "utf-16-le", "replace"
+    )  # two halves of a character become one
 
 
 def _meant(escape: re.Match[str]) -> str:

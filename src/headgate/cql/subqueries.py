@@ -4,12 +4,11 @@
     NOT EXISTS, NOT IN, ALL  an anti-join; a partner is whatever does not make the comparison true, unknown included
     a scalar                 one more column: a cross join with the one row, or a join by the outer columns it reads
 
-A correlated scalar is grouped by the distinct values of those columns, and values without rows get what its aggregates give
-over nothing. Where a predicate does not stand alone under WHERE it becomes a column of truth values first.
+A correlated scalar is grouped by the distinct values of those columns, and values without rows get what its aggregates
+give over nothing. Where a predicate does not stand alone under WHERE it becomes a column of truth values first.
 
-A subquery that is grouped or distinct, or that holds queries which read columns from further out, carries the distinct values of
-the outer columns with its own rows (`Carried`), and is tied to the outer query by them alone.
-"""
+A subquery that is grouped or distinct, or that holds queries which read columns from further out, carries the distinct
+values of the outer columns with its own rows (`Carried`), and is tied to the outer query by them alone."""
 
 from __future__ import annotations
 
@@ -142,7 +141,9 @@ def _query_of(predicate: exp.Expression) -> exp.Expression:
     return query.unnest() if isinstance(query, exp.Subquery) and not query.args.get("window") else query
 
 
-def _compared(binder: _Binder, predicate: exp.Expression, scope: Scope, items: list[exp.Expression]) -> list[exp.Expression]:
+def _compared(
+    binder: _Binder, predicate: exp.Expression, scope: Scope, items: list[exp.Expression]
+) -> list[exp.Expression]:
     """The comparison of the outer values with the subquery's, value by value."""
     outer = predicate.this.unnest()
     values = outer.expressions if isinstance(outer, exp.Tuple) else [outer]
@@ -153,11 +154,18 @@ def _compared(binder: _Binder, predicate: exp.Expression, scope: Scope, items: l
             place=binder.place(predicate),
         )
     kind = exp.EQ if isinstance(predicate, exp.In) else type(predicate)
-    return [kind(this=binder.resolve(value, scope), expression=item.copy()) for value, item in zip(values, items, strict=True)]
+    return [
+        kind(this=binder.resolve(value, scope), expression=item.copy())
+        for value, item in zip(values, items, strict=True)
+    ]
 
 
-def bind_inner(binder: _Binder, query: exp.Expression, scope: Scope, node: Relation) -> tuple[Inner, list[exp.Expression]]:
-    """A subquery's rows, its ties to the query around it (whose rows are `node`), and its select list over those rows."""
+def bind_inner(
+    binder: _Binder, query: exp.Expression, scope: Scope, node: Relation
+) -> tuple[Inner, list[exp.Expression]]:
+    """A subquery's rows, its ties to the query around it (whose rows are `node`), and its select list over those
+    rows.
+    """
     if isinstance(query, exp.Select) and not _shaped(query):
         inner = rows_of(binder, query, scope, node)
         expanded = binder.expand(query.expressions, inner.scope)
@@ -193,7 +201,11 @@ def _carried(binder: _Binder, query: exp.Select, scope: Scope, node: Relation) -
     outer = [name for name in names(node) if name.lower() in read]
     if not outer:
         return None
-    if query.args.get("limit") or query.args.get("offset") or not (query.args.get("group") or query.args.get("distinct")):
+    if (
+        query.args.get("limit")
+        or query.args.get("offset")
+        or not (query.args.get("group") or query.args.get("distinct"))
+    ):
         raise NotYet("a correlated subquery of this form", place=binder.place(query))
     carried = carry(scope, node, outer)
     query.meta["carried"] = carried
@@ -264,7 +276,9 @@ def rows_of(binder: _Binder, query: exp.Select, scope: Scope, around: Relation) 
 # subqueries as columns
 
 
-def lift(binder: _Binder, node: Relation, scope: Scope, trees: list[exp.Expression]) -> tuple[Relation, list[exp.Expression]]:
+def lift(
+    binder: _Binder, node: Relation, scope: Scope, trees: list[exp.Expression]
+) -> tuple[Relation, list[exp.Expression]]:
     """The node with a column for each subquery in the trees, and the trees reading those columns."""
     current = node
 
@@ -307,7 +321,9 @@ def _fresh_name(node: Relation, hint: str) -> str:
     return fresh(f"{hint}1", {name.lower() for name in names(node)})
 
 
-def _marked(binder: _Binder, node: Relation, scope: Scope, predicate: exp.Expression, negated: bool) -> tuple[Relation, str]:
+def _marked(
+    binder: _Binder, node: Relation, scope: Scope, predicate: exp.Expression, negated: bool
+) -> tuple[Relation, str]:
     """The node with a column that says whether the predicate is true."""
     name = _fresh_name(node, "holds")
     true = _partnered(binder, node, scope, predicate.copy(), negated)
@@ -316,7 +332,9 @@ def _marked(binder: _Binder, node: Relation, scope: Scope, predicate: exp.Expres
 
 
 def _with(node: Relation, name: str, truth: str) -> Relation:
-    return Project(node, (*(Named(own, column(node, own)) for own in names(node)), Named(name, constant(truth, "BOOLEAN"))))
+    return Project(
+        node, (*(Named(own, column(node, own)) for own in names(node)), Named(name, constant(truth, "BOOLEAN")))
+    )
 
 
 def _scalar(binder: _Binder, node: Relation, scope: Scope, query: exp.Expression) -> tuple[Relation, str]:
@@ -336,7 +354,9 @@ def scalar(binder: _Binder, query: exp.Expression, name: str = "scalar1") -> tup
     value = binder.relation(query)
     if len(value.columns) != 1:
         raise UserError(
-            "columns-differ", f"a subquery that stands for a value has {len(value.columns)} columns", place=binder.place(query)
+            "columns-differ",
+            f"a subquery that stands for a value has {len(value.columns)} columns",
+            place=binder.place(query),
         )
     single = value if isinstance(query, exp.Select) and _is_total(query) else _at_most_one(value)
     return Project(single, (Named(name, column(single, names(single)[0])),)), name
@@ -385,7 +405,9 @@ def _at_most_one(value: Relation) -> Relation:
     return Project(counted, (Named(name, Expression(checked, own.type, frozenset({"rows", "one"}))),))
 
 
-def _correlated_total(binder: _Binder, node: Relation, scope: Scope, query: exp.Select, inner: Inner, name: str) -> Relation:
+def _correlated_total(
+    binder: _Binder, node: Relation, scope: Scope, query: exp.Select, inner: Inner, name: str
+) -> Relation:
     """One value for each combination of the outer columns the subquery reads."""
     read = {column for tie in inner.ties for column in read_columns(tie)} - {own.lower() for own in names(inner.node)}
     outer = tuple(own for own in names(node) if own.lower() in read)
@@ -404,7 +426,8 @@ def _correlated_total(binder: _Binder, node: Relation, scope: Scope, query: exp.
     same = tuple(Equality(column(given, own), column(by_key, own), null_safe=True) for own in outer)
     without = anti_join(given, by_key, same, None)
     nothing = tuple(
-        Named(call.name, constant("0", "BIGINT") if call.function in COUNTS else null(call.type)) for call in total.calls
+        Named(call.name, constant("0", "BIGINT") if call.function in COUNTS else null(call.type))
+        for call in total.calls
     )
     complete = Union(by_key, Project(without, (*keys, *nothing)))
     value, *more = items

@@ -1,4 +1,6 @@
-"""What CQL adds to SQL's syntax trees: windows, relation-to-stream operators, definitions. Nodes for sqlglot, nothing else."""
+"""What CQL adds to SQL's syntax trees: windows, relation-to-stream operators, definitions. Nodes for sqlglot, nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,33 @@ class StreamWindow(exp.Expression):
     """`[...]` behind a stream: kind is NOW, RANGE, ROWS or UNBOUNDED."""
 
     arg_types = {
-        "kind": True, "amount": False, "unit": False, "slide": False, "slide_unit": False, "partition": False,
-        "range": False, "range_unit": False, "on": False,
-    }  # fmt: skip
+        "kind": True,
+        "amount": False,
+        "unit": False,
+        "slide": False,
+        "slide_unit": False,
+        "partition": False,
+        "range": False,
+        "range_unit": False,
+        "on": False,
+    }
 
 
 class StreamOf(exp.Expression):
     """`ISTREAM(list)` inside a select list, or `ISTREAM(query)` around a query (then `query` is set).
 
-    `every` (with its unit) and `at_slide` say at which instants RSTREAM speaks: `... EVERY 1 SECOND`, `... EMIT AT SLIDE`.
-    """
+    `every` (with its unit) and `at_slide` say at which instants RSTREAM speaks: `... EVERY 1 SECOND`, `... EMIT AT
+    SLIDE`."""
 
     arg_types = {
-        "kind": True, "expressions": False, "distinct": False, "query": False, "every": False, "every_unit": False,
+        "kind": True,
+        "expressions": False,
+        "distinct": False,
+        "query": False,
+        "every": False,
+        "every_unit": False,
         "at_slide": False,
-    }  # fmt: skip
+    }
 
 
 class WindowedQuery(exp.Expression):
@@ -36,17 +50,35 @@ class CreateStream(exp.Expression):
     """`timestamp` is the name of a column, or the word `internal` or `latent`."""
 
     arg_types = {
-        "this": True, "columns": True, "timestamp": False, "source": False, "heartbeat": False, "enabling": False,
-        "disorder": False, "latency": False, "late": False, "future": False, "format": False, "options": False, "payload": False,
+        "this": True,
+        "columns": True,
+        "timestamp": False,
+        "source": False,
+        "heartbeat": False,
+        "enabling": False,
+        "disorder": False,
+        "latency": False,
+        "late": False,
+        "future": False,
+        "format": False,
+        "options": False,
+        "payload": False,
         "payload_options": False,
-    }  # fmt: skip
+    }
 
 
 class CreateRelation(exp.Expression):
     arg_types = {
-        "this": True, "columns": True, "timestamp": False, "change": False, "key": False, "format": False, "options": False,
-        "payload": False, "payload_options": False,
-    }  # fmt: skip
+        "this": True,
+        "columns": True,
+        "timestamp": False,
+        "change": False,
+        "key": False,
+        "format": False,
+        "options": False,
+        "payload": False,
+        "payload_options": False,
+    }
 
 
 class CreateView(exp.Expression):
@@ -70,7 +102,9 @@ class Drop(exp.Expression):
 
 
 class Alter(exp.Expression):
-    """`this` is the definition that takes the place of the one of that name, or a stream's name, which gets one more `column`."""
+    """`this` is the definition that takes the place of the one of that name, or a stream's name, which gets one more
+    `column`.
+    """
 
     arg_types = {"this": True, "column": False}
 

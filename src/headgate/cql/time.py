@@ -1,8 +1,8 @@
-"""What is declared about clocks and delays, from its syntax to numbers: checked, and put into the catalog's declarations.
+"""What is declared about clocks and delays, from its syntax to numbers: checked, and put into the catalog's
+declarations.
 
-Two clocks are told apart. Timestamps are application time: their differences are ticks of the streams' own time. Delays are
-lengths of the engine's clock, in microseconds.
-"""
+Two clocks are told apart. Timestamps are application time: their differences are ticks of the streams' own time. Delays
+are lengths of the engine's clock, in microseconds."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from typing import Any, TypeAlias
 
 from sqlglot import exp
 
-from headgate.catalog import UNLIMITED, Catalog, Relation, Stream, Tick, TimeDomain, micros_per, unknown
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.declarations import Counter, Declarations, Enabling, Estimation, Grouping, Party, Sensors
+from headgate.catalog.entries import Relation, Stream
+from headgate.catalog.skew import Bound, Bounds, problem
 from headgate.cql import syntax
-from headgate.errors import Place, UserError, nearest, quoted
-from headgate.heartbeat.bounds import Bound, Bounds, problem
-from headgate.heartbeat.declared import Counter, Declarations, Enabling, Estimation, Grouping, Party, Sensors
+from headgate.errors import Place, UserError, nearest, quoted, unknown
+from headgate.ticks import UNLIMITED, Tick, TimeDomain, micros_per
 
 Places: TypeAlias = Callable[[exp.Expression], Place | None]
 Timed: TypeAlias = Stream | Relation
@@ -34,7 +36,9 @@ LISTED = 5
 """So many declarations are named where one is missing."""
 
 MOST_TUPLES = 10_000
-"""The longest delay in tuples: the time manager keeps what was known before each of the last so many tuples of every source."""
+"""The longest delay in tuples: the time manager keeps what was known before each of the last so many tuples of every
+source.
+"""
 
 LONGEST_US = 366 * 86_400_000_000
 """The longest delay on the engine's clock: what takes effect later than a year from now is a mistake in a unit."""
@@ -82,9 +86,10 @@ def ahead(length: syntax.Length | None, stream: Stream, catalog: Catalog, place:
         return None
     if stream.stamped != "external":
         raise UserError(
-            "needs-no-bounds", f'no tuple of stream "{stream.name}" lies in the future: its timestamps are the engine\'s own',
+            "needs-no-bounds",
+            f'no tuple of stream "{stream.name}" lies in the future: its timestamps are the engine\'s own',
             place=place(length),
-        )  # fmt: skip
+        )
     return UNLIMITED if _unit(length) == "UNLIMITED" else _Reader(catalog, place).ticks(length, "FUTURE", stream.domain)
 
 
@@ -128,9 +133,12 @@ def take_back(tree: syntax.TakeBack, catalog: Catalog, place: Places) -> None:
     if not reader.forget(said) and not tree.args.get("if_exists"):
         word = said.key.upper()
         raise UserError(
-            "nothing-declared", f"no such {word} is declared, so there is none to take back", place=place(said),
-            detail=reader.declared(said), hint=f"DROP {word} IF EXISTS takes nothing back without an error.",
-        )  # fmt: skip
+            "nothing-declared",
+            f"no such {word} is declared, so there is none to take back",
+            place=place(said),
+            detail=reader.declared(said),
+            hint=f"DROP {word} IF EXISTS takes nothing back without an error.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,23 +221,31 @@ class _Reader:
         catalog, name, place = self.catalog, identifier.name, self.place(identifier)
         if name.lower() in catalog.views:
             raise UserError(
-                "wrong-kind", f'"{name}" is a view, and its time is that of the streams it reads', place=place,
+                "wrong-kind",
+                f'"{name}" is a view, and its time is that of the streams it reads',
+                place=place,
                 hint="Name one of those.",
-            )  # fmt: skip
+            )
         found = catalog.streams.get(name.lower()) or catalog.relations.get(name.lower())
         if found is None:
             raise unknown("stream", name, (one.name for one in _all_timed(catalog)), place)
         return found
 
     def refuse_without_clock(self, found: Timed, tree: exp.Expression) -> None:
-        reasons = {"internal": "is stamped on entry", "latent": "is taken in the order of arrival", "fixed": "never changes"}
+        reasons = {
+            "internal": "is stamped on entry",
+            "latent": "is taken in the order of arrival",
+            "fixed": "never changes",
+        }
         how = found.stamped if isinstance(found, Stream) else "external" if found.domain is not None else "fixed"
         if how in reasons:
             kind = type(found).__name__.lower()
             raise UserError(
-                "needs-no-bounds", f'{kind} "{found.name}" {reasons[how]} and needs no bounds', place=self.place(tree),
+                "needs-no-bounds",
+                f'{kind} "{found.name}" {reasons[how]} and needs no bounds',
+                place=self.place(tree),
                 hint="They are for timestamps that the source gives: TIMESTAMP BY.",
-            )  # fmt: skip
+            )
 
     def domain(self, found: Timed) -> TimeDomain:
         assert found.domain is not None  # see refuse_without_clock
@@ -243,9 +259,11 @@ class _Reader:
 
     def no_sources(self, found: Timed, tree: exp.Expression) -> UserError:
         return UserError(
-            "no-source-column", f'"{found.name}" holds one source: no column of it says which source a tuple comes from',
-            place=self.place(tree), hint="Say SOURCE BY which column in CREATE STREAM.",
-        )  # fmt: skip
+            "no-source-column",
+            f'"{found.name}" holds one source: no column of it says which source a tuple comes from',
+            place=self.place(tree),
+            hint="Say SOURCE BY which column in CREATE STREAM.",
+        )
 
     def same_domain(self, members: Sequence[tuple[Timed, exp.Expression]], hint: str = "") -> TimeDomain:
         """The kind of time they all have; each comes with where it was named."""
@@ -253,9 +271,12 @@ class _Reader:
         for other, tree in members[1:]:
             if other.domain is not first.domain:
                 raise UserError(
-                    "time-domains-differ", f'"{first.name}" has {first.domain} and "{other.name}" has {other.domain}',
-                    place=self.place(tree), detail="Bounds compare timestamps, so both must be of one kind.", hint=hint,
-                )  # fmt: skip
+                    "time-domains-differ",
+                    f'"{first.name}" has {first.domain} and "{other.name}" has {other.domain}',
+                    place=self.place(tree),
+                    detail="Bounds compare timestamps, so both must be of one kind.",
+                    hint=hint,
+                )
         return self.domain(first)
 
     # statements
@@ -318,7 +339,9 @@ class _Reader:
         return known.skews.pop((one, other), None) is not None
 
     def forget_environment(self, tree: syntax.Environment) -> bool:
-        """Of those that OF names: a stream that is no member itself stands for its sources that are. Without OF, of all."""
+        """Of those that OF names: a stream that is no member itself stands for its sources that are. Without OF, of
+        all.
+        """
         name = tree.name.lower()
         if name not in ENVIRONMENTS:
             raise unknown("environment", tree.name, ENVIRONMENTS, self.place(tree.this))
@@ -337,7 +360,9 @@ class _Reader:
     def declared(self, tree: syntax.TimeStatement) -> str:
         """What of the kind is declared, in words."""
         known = self.catalog.declarations
-        pairs = [f"FROM {one} TO {other}" for one, other in known.skews] + [f"FROM CLOCK TO {name}" for name in known.calendar]
+        pairs = [f"FROM {one} TO {other}" for one, other in known.skews] + [
+            f"FROM CLOCK TO {name}" for name in known.calendar
+        ]
         environments: dict[str, Iterable[Party]] = {"sensors": known.sensors, "global_counter": known.counters}
         found: dict[str, Iterable[Any]] = {
             "skew": pairs,
@@ -358,10 +383,13 @@ class _Reader:
             raise self.bad("the clock speaks of a stream, not of one source of it", target.args["sources"][0])
         if found.domain is not TimeDomain.TIMESTAMP:
             raise UserError(
-                "time-domains-differ", f'the clock shows TIMESTAMP time and "{found.name}" has {found.domain}',
-                place=self.place(target.this), detail="Which of its integers is now, the date does not say.",
-                hint=f"HEARTBEAT OF {found.name} ON DEMAND WITHIN ... counts from its last tuple, in units of SET time_unit.",
-            )  # fmt: skip
+                "time-domains-differ",
+                f'the clock shows TIMESTAMP time and "{found.name}" has {found.domain}',
+                place=self.place(target.this),
+                detail="Which of its integers is now, the date does not say.",
+                hint=f"HEARTBEAT OF {found.name} ON DEMAND WITHIN ... counts from its last tuple, in units of SET "
+                "time_unit.",
+            )
         bounds = self.bounds(tree.args["promises"], found.domain)
         for promise, bound in zip(tree.args["promises"], bounds, strict=True):
             if bound.tuples:
@@ -376,8 +404,14 @@ class _Reader:
     def enabling(self, tree: syntax.Heartbeat, found: Timed | None, named: exp.Identifier | None) -> Enabling:
         how, every, within = (tree.args.get(part) for part in ("how", "every", "within"))
         if found is not None and named is not None and found.domain in (None, TimeDomain.ARRIVAL):
-            kind, why = ("relation", "never changes") if found.domain is None else ("stream", "is taken in the order of arrival")
-            raise UserError("needs-no-bounds", f'{kind} "{found.name}" {why} and follows no clock', place=self.place(named))
+            kind, why = (
+                ("relation", "never changes")
+                if found.domain is None
+                else ("stream", "is taken in the order of arrival")
+            )
+            raise UserError(
+                "needs-no-bounds", f'{kind} "{found.name}" {why} and follows no clock', place=self.place(named)
+            )
         every_us = self.delay(every, "EVERY") if every is not None else 0
         if every is not None and not every_us:
             raise self.bad("EVERY must be longer than nothing", every)
@@ -393,7 +427,9 @@ class _Reader:
         return Enabling(how, every_us, self.ticks(within, "WITHIN", self.domain(found)), tick_us)
 
     def own_bounds(self, promises: Sequence[syntax.Length | syntax.Promise], domain: TimeDomain) -> Bounds:
-        """Of a source with itself. `DISORDER d` lets a tuple come d behind the largest: later than d and a tick behind it."""
+        """Of a source with itself. `DISORDER d` lets a tuple come d behind the largest: later than d and a tick behind
+        it.
+        """
         if isinstance(promises[0], syntax.Length):
             return (Bound(self.ticks(promises[0], "DISORDER", domain) + 1),)
         return self.bounds(promises, domain)
@@ -424,14 +460,18 @@ class _Reader:
         members, parties, hint = self.members(tree)
         domain = self.same_domain(members, hint)
         if name == "sensors":
-            sensors = Sensors(self.ticks(self.value(given[required]), required, domain), self.rate(given.get("RATE"), domain))
+            sensors = Sensors(
+                self.ticks(self.value(given[required]), required, domain), self.rate(given.get("RATE"), domain)
+            )
             self.catalog.declarations.sensors.update(dict.fromkeys(parties, sensors))
             return
         if domain is not TimeDomain.INTEGER:
             raise UserError(
-                "time-domains-differ", f'a global counter gives integers, and "{members[0][0].name}" has {domain}',
-                place=self.place(tree.this), hint="ENVIRONMENT sensors is for clocks.",
-            )  # fmt: skip
+                "time-domains-differ",
+                f'a global counter gives integers, and "{members[0][0].name}" has {domain}',
+                place=self.place(tree.this),
+                hint="ENVIRONMENT sensors is for clocks.",
+            )
         counter = self.counter(given[required])
         self.catalog.declarations.counters.update(dict.fromkeys(parties, counter))
 
@@ -439,11 +479,19 @@ class _Reader:
         """Who belongs to an environment: those that OF names, or all; in the latter case with the hint to name them."""
         if tree.args.get("members"):
             named = [(*self.parties(member), member.this) for member in tree.args["members"]]
-            return [(found, where) for found, _, where in named], [party for _, parties, _ in named for party in parties], ""
+            return (
+                [(found, where) for found, _, where in named],
+                [party for _, parties, _ in named for party in parties],
+                "",
+            )
         everyone = _all_timed(self.catalog)
         if not everyone:
-            raise UserError("no-such-stream", "there is no stream for this environment yet", place=self.place(tree.this),
-                            hint="Say it behind CREATE STREAM.")  # fmt: skip
+            raise UserError(
+                "no-such-stream",
+                "there is no stream for this environment yet",
+                place=self.place(tree.this),
+                hint="Say it behind CREATE STREAM.",
+            )
         hint = f"Say which are meant: OF {everyone[0].name}."
         return [(found, tree.this) for found in everyone], [Party(found.name) for found in everyone], hint
 
@@ -463,24 +511,32 @@ class _Reader:
         least, most = self.value(parameter), parameter.args.get("to")
         if most is None:
             raise self.bad(
-                "PROCESSING needs the least and the most that it takes", parameter.this,
+                "PROCESSING needs the least and the most that it takes",
+                parameter.this,
                 "Write PROCESSING 1 MILLISECOND TO 5 SECONDS.",
-            )  # fmt: skip
+            )
         counter = Counter(self.delay(least, "PROCESSING"), self.delay(most, "PROCESSING"))
         if counter.least_us > counter.most_us:
-            raise self.bad("the least that PROCESSING takes is more than the most", most, "Write the shorter length first.")
+            raise self.bad(
+                "the least that PROCESSING takes is more than the most", most, "Write the shorter length first."
+            )
         return counter
 
-    def parameters(self, given: Sequence[syntax.Parameter], owner: str, known: Sequence[str]) -> dict[str, syntax.Parameter]:
+    def parameters(
+        self, given: Sequence[syntax.Parameter], owner: str, known: Sequence[str]
+    ) -> dict[str, syntax.Parameter]:
         """Parameters by their names, each known and given once, with TO and PER only where they belong."""
         found: dict[str, syntax.Parameter] = {}
         for parameter in given:
             word = parameter.name.upper()
             if word not in known:
                 raise UserError(
-                    "no-such-parameter", f'{owner} has no parameter "{parameter.name}"', place=self.place(parameter.this),
-                    detail=f"There are {quoted(known)}.", hint=nearest(word, known),
-                )  # fmt: skip
+                    "no-such-parameter",
+                    f'{owner} has no parameter "{parameter.name}"',
+                    place=self.place(parameter.this),
+                    detail=f"There are {quoted(known)}.",
+                    hint=nearest(word, known),
+                )
             if word in found:
                 raise self.bad(f"{word} stands twice", parameter.this)
             for part, owning in (("to", "PROCESSING"), ("per", "RATE")):
@@ -516,7 +572,9 @@ class _Reader:
                 case _:
                     confidence = self.number(self.value(parameter), word)
                     if not 0 < confidence < 1:
-                        raise self.bad("CONFIDENCE is a part of one, between 0 and 1", self.value(parameter), "Write 0.99.")
+                        raise self.bad(
+                            "CONFIDENCE is a part of one, between 0 and 1", self.value(parameter), "Write 0.99."
+                        )
                     chosen["confidence"] = float(confidence)
         return Estimation(**chosen)
 
@@ -548,7 +606,9 @@ class _Reader:
             self.number(count, "GROUPS")
             grouping = Grouping(count=self.no_more(self.whole(count, "GROUPS", 1), MOST_GROUPS, count))
         else:
-            grouping = Grouping(sets=tuple(tuple(source.name for source in group.expressions) for group in tree.args["sets"]))
+            grouping = Grouping(
+                sets=tuple(tuple(source.name for source in group.expressions) for group in tree.args["sets"])
+            )
         self.catalog.declarations.groupings[found.name] = grouping
 
 

@@ -1,7 +1,7 @@
 """The part of the grammar that speaks of time: lengths, parties and what is declared of them. `dialect` is built on it.
 
-Numbers are taken as they are written, with their sign and unit; `time` says what they mean and which of them make no sense.
-"""
+Numbers are taken as they are written, with their sign and unit; `time` says what they mean and which of them make no
+sense."""
 
 from __future__ import annotations
 
@@ -33,12 +33,37 @@ from headgate.cql.syntax import (
 )
 from headgate.errors import nearest
 
-TIME_STATEMENTS = ("SKEW", "DISORDER", "LATENCY", "ENVIRONMENT", "ESTIMATE", "GROUPS", "LATE", "FUTURE", "HEARTBEAT", "TIMEOUT")
+TIME_STATEMENTS = (
+    "SKEW",
+    "DISORDER",
+    "LATENCY",
+    "ENVIRONMENT",
+    "ESTIMATE",
+    "GROUPS",
+    "LATE",
+    "FUTURE",
+    "HEARTBEAT",
+    "TIMEOUT",
+)
 UNITS = ("TICK", "NANOSECOND", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 BEHIND_A_NUMBER = (
-    "SLIDE", "ON", "FROM", "INTO", "RANGE", "WITHIN", "TO", "PER", "OF", "SOURCE", "HEARTBEAT", "DISORDER", "LATENCY", "LATE",
-    "FUTURE", "VALUE",
-)  # fmt: skip
+    "SLIDE",
+    "ON",
+    "FROM",
+    "INTO",
+    "RANGE",
+    "WITHIN",
+    "TO",
+    "PER",
+    "OF",
+    "SOURCE",
+    "HEARTBEAT",
+    "DISORDER",
+    "LATENCY",
+    "LATE",
+    "FUTURE",
+    "VALUE",
+)
 """Words that may follow a length of time whose unit is left out."""
 
 LONGEST_NUMBER = 30
@@ -120,12 +145,19 @@ class TimeParser(Spark.Parser):
 
     def _parse_party(self) -> Party:
         name = self._parse_name()
-        return self.expression(Party(this=name, sources=[self._parse_source()] if self._match_text_seq("SOURCE") else []))
+        return self.expression(
+            Party(this=name, sources=[self._parse_source()] if self._match_text_seq("SOURCE") else [])
+        )
 
     def _parse_member(self) -> Party:
         """A party of which several sources can be named."""
         party = self._parse_party()
-        while party.args["sources"] and self._at(TokenType.COMMA) and self._next and self._next.token_type == TokenType.STRING:
+        while (
+            party.args["sources"]
+            and self._at(TokenType.COMMA)
+            and self._next
+            and self._next.token_type == TokenType.STRING
+        ):
             self._advance()
             party.append("sources", self._parse_source())
         return party
@@ -184,12 +216,16 @@ class TimeParser(Spark.Parser):
         parsers: dict[str, Callable[[], TimeStatement]] = {
             "SKEW": self._parse_skew,
             "DISORDER": lambda: Disorder(this=self._parse_of(), promises=self._parse_disorder("DISORDER OF")),
-            "LATENCY": lambda: Latency(this=self._parse_of(), length=self._parse_length("LATENCY OF needs a length of time")),
+            "LATENCY": lambda: Latency(
+                this=self._parse_of(), length=self._parse_length("LATENCY OF needs a length of time")
+            ),
             "ENVIRONMENT": self._parse_environment,
             "ESTIMATE": self._parse_estimate,
             "GROUPS": self._parse_groups,
             "LATE": lambda: Late(this=self._parse_of_name(), policy=self._parse_policy()),
-            "FUTURE": lambda: Future(this=self._parse_of_name(), length=self._parse_length("FUTURE OF needs a length of time")),
+            "FUTURE": lambda: Future(
+                this=self._parse_of_name(), length=self._parse_length("FUTURE OF needs a length of time")
+            ),
             "HEARTBEAT": self._parse_heartbeat,
             "TIMEOUT": lambda: Timeout(length=self._parse_length("TIMEOUT needs a length of time")),
         }
@@ -275,7 +311,9 @@ class TimeParser(Spark.Parser):
             node.set("how", "every")
             node.set("every", self._parse_length("EVERY needs a length of time"))
         elif not self._match_text_seq("NONE"):
-            self._misspelt("expected ON DEMAND, EVERY and a length of time, or NONE behind HEARTBEAT", ("ON", "EVERY", "NONE"))
+            self._misspelt(
+                "expected ON DEMAND, EVERY and a length of time, or NONE behind HEARTBEAT", ("ON", "EVERY", "NONE")
+            )
         if self._match_text_seq("WITHIN"):
             node.set("within", self._parse_length("WITHIN needs a length of time"))
         return node

@@ -1,4 +1,6 @@
-"""Syntax trees of expressions: looking into them, replacing parts, inferring types, turning them into the plan's expressions."""
+"""Syntax trees of expressions: looking into them, replacing parts, inferring types, turning them into the plan's
+expressions.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def tied(operator: type[exp.Expression], parts: Sequence[exp.Expression]) -> exp
 
 
 def balanced(tree: exp.Expression) -> exp.Expression:
-    """The tree with its long chains of AND, OR and || made flat: what walks through it need not go as deep as they are long."""
+    """The tree with its long chains of AND, OR and || made flat: what walks through it need not go as deep as they are
+    long.
+    """
     chains = [node for node in tree.walk() if isinstance(node, CHAINED) and type(node.parent) is not type(node)]
     for chain in chains:
         parts = operands(chain)
@@ -122,8 +126,12 @@ def ready(column: exp.Expression) -> exp.Expression:
     return column
 
 
-def equalities(left: Relation, right: Relation, waiting: Iterable[exp.Expression]) -> tuple[list[Equality], list[exp.Expression]]:
-    """The conditions that say that a value of one side equals one of the other, as the plan holds them and as they were."""
+def equalities(
+    left: Relation, right: Relation, waiting: Iterable[exp.Expression]
+) -> tuple[list[Equality], list[exp.Expression]]:
+    """The conditions that say that a value of one side equals one of the other, as the plan holds them and as they
+    were.
+    """
     first, second = types_of(left), types_of(right)
     mine, theirs = {name.lower() for name in first}, {name.lower() for name in second}
     pairs, used = [], []
@@ -170,9 +178,9 @@ def _is_zero(divisor: exp.Expression) -> bool:
     """Whether a divisor may be zero: a number that is written out and is none cannot."""
     number = divisor.unnest()
     number = number.this if isinstance(number, exp.Neg) else number
-    return not (isinstance(number, exp.Literal) and not number.is_string and number.name.strip("0.eE+-")) and not isinstance(
-        number, exp.Nullif
-    )
+    return not (
+        isinstance(number, exp.Literal) and not number.is_string and number.name.strip("0.eE+-")
+    ) and not isinstance(number, exp.Nullif)
 
 
 def divided(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
@@ -262,7 +270,9 @@ def is_predicate(tree: exp.Expression) -> bool:
             return False
 
 
-def without_inside(tree: exp.Expression, replaced: Callable[[exp.Expression], exp.Expression | None]) -> exp.Expression | None:
+def without_inside(
+    tree: exp.Expression, replaced: Callable[[exp.Expression], exp.Expression | None]
+) -> exp.Expression | None:
     """A subquery as it is, with only the outer side of its predicate replaced; None if the tree is none."""
     if isinstance(tree, exp.Subquery | exp.Select | exp.SetOperation):
         return tree

@@ -1,4 +1,6 @@
-"""What stands in the brackets behind a stream, and at which instants RSTREAM speaks: lengths of time in ticks, checked."""
+"""What stands in the brackets behind a stream, and at which instants RSTREAM speaks: lengths of time in ticks,
+checked.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from headgate.catalog import Tick, TimeDomain
 from headgate.cql.syntax import StreamOf, StreamWindow
 from headgate.cql.trees import column_named, types_of
 from headgate.errors import NotYet, Place, UserError
@@ -26,6 +27,7 @@ from headgate.plan.nodes import (
     domain,
     names,
 )
+from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
     from headgate.cql.binder import _Binder
@@ -86,7 +88,9 @@ def _value_frame(binder: _Binder, child: Stream, window: StreamWindow) -> Values
         return Values(column, f"UNIX_MICROS(CAST({value} AS TIMESTAMP))", str(length), closed)
     if not kind.startswith(NUMERIC):
         raise UserError(
-            "wrong-type", f'a window ON "{column}" needs a number or a time, and it is {kind}', place=binder.place(given["on"])
+            "wrong-type",
+            f'a window ON "{column}" needs a number or a time, and it is {kind}',
+            place=binder.place(given["on"]),
         )
     if given.get("unit") is not None:
         raise UserError("wrong-type", f'"{column}" is a number, so the window ON it has no unit of time', place=place)
@@ -117,12 +121,17 @@ def every(binder: _Binder, written: StreamOf, child: Relation, tree: exp.Express
             return slides[0]
         detail = "No window below it slides." if not slides else f"Windows below it slide by {slides} ticks."
         raise UserError(
-            "no-slide", "EMIT AT SLIDE needs one slide that all sliding windows share", place=binder.place(tree), detail=detail,
+            "no-slide",
+            "EMIT AT SLIDE needs one slide that all sliding windows share",
+            place=binder.place(tree),
+            detail=detail,
             hint="Say EVERY and a length of time instead.",
-        )  # fmt: skip
+        )
     if written.args.get("every") is None:
         return None
-    every = binder.catalog.ticks(written.args["every"], written.args.get("every_unit"), domain(child), binder.place(tree))
+    every = binder.catalog.ticks(
+        written.args["every"], written.args.get("every_unit"), domain(child), binder.place(tree)
+    )
     if every <= 0:
         raise UserError("bad-window", "EVERY must be longer than nothing", place=binder.place(tree))
     return every

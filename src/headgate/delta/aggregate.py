@@ -1,4 +1,5 @@
-"""Grouped aggregation: each call by the cheapest rule that is exact for it, and the timelines of the rules put together.
+"""Grouped aggregation: each call by the cheapest rule that is exact for it, and the timelines of the rules put
+together.
 
 running      sums, counts and spreads: kept up to date by adding and taking away; extremes where nothing leaves
 framed       extremes and a few others over a window of fixed length: Spark's own window frames
@@ -13,11 +14,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headgate.delta import extremes, framed, recomputed, running, sweep
-from headgate.delta.sql import bracketed, comma, listed, name
 from headgate.plan.derived import column
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Project
 from headgate.plan.properties import endless, fixed_span
+from headgate.sql import bracketed, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering

@@ -1,15 +1,16 @@
 """Doubles as whole numbers, so that what was added can be taken away again and leaves nothing behind.
 
-A double is *tame* if it is smaller than 2^52 and a multiple of 2^-84, as all from 2^-32 up are. A tame double is cut into four
-whole numbers of 34 bits each, by its remainders, which are exact; the square or product of two of them, 106 bits long, is
-written as the sum of two doubles (Dekker) and cut into ten of 28 bits. Sums of these are whole numbers: exact, whatever comes
-and goes, and the same in whatever order. Some 2^29 rows fit, and Spark raises an error when more do not.
+A double is *tame* if it is smaller than 2^52 and a multiple of 2^-84, as all from 2^-32 up are. A tame double is cut
+into four whole numbers of 34 bits each, by its remainders, which are exact; the square or product of two of them, 106
+bits long, is written as the sum of two doubles (Dekker) and cut into ten of 28 bits. Sums of these are whole numbers:
+exact, whatever comes and goes, and the same in whatever order. Some 2^29 rows fit, and Spark raises an error when more
+do not.
 
-    n Σxy - Σx Σy        computed in whole numbers too, digit by digit, so that a large mean takes nothing from a small spread
+    n Σxy - Σx Σy        computed in whole numbers too, digit by digit, so that a large mean takes nothing from a small
+    spread
 
-All other doubles are *wild*: huge, tiny, infinite, not a number. A wild double belongs to a *band* of 34 powers of two; divided
-by the band's power it is tame. What is not finite has bands of its own.
-"""
+All other doubles are *wild*: huge, tiny, infinite, not a number. A wild double belongs to a *band* of 34 powers of two;
+divided by the band's power it is tame. What is not finite has bands of its own."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def parts(value: str) -> list[str]:
 
 
 def product_parts(high: str, low: str) -> list[str]:
-    return [f"{one} + {two}" for one, two in zip(*(_cut(value, WIDE_UNITS, WIDE) for value in (high, low)), strict=True)]
+    return [
+        f"{one} + {two}" for one, two in zip(*(_cut(value, WIDE_UNITS, WIDE) for value in (high, low)), strict=True)
+    ]
 
 
 def _cut(value: str, units: Sequence[int], width: int) -> list[str]:
@@ -104,7 +107,9 @@ def _carry(value: str, digit: str) -> str:
 
 
 def moment(name: str, one: str, two: str, sums: Sequence[str], count: str) -> list[list[str]]:
-    """Columns, step by step, that end with `name`: n Σxy - Σx Σy, from the digits of Σx and Σy and the sums of parts of xy."""
+    """Columns, step by step, that end with `name`: n Σxy - Σx Σy, from the digits of Σx and Σy and the sums of parts of
+    xy.
+    """
     ours, theirs = ([f"{side}0", f"{side}1", _carry(f"{side}m", f"{side}1")] for side in (one, two))
     rising, half = list(reversed(sums)), _whole(BASE // 2)
     places = []
@@ -132,13 +137,16 @@ def band(value: str) -> str:
     """The band of a double, 0 for all that are tame."""
     infinite = "CAST('Infinity' AS DOUBLE)"
     return (
-        f"CASE WHEN {tame(value)} THEN 0 WHEN ISNAN({value}) THEN {NOT_A_NUMBER} WHEN {value} = {infinite} THEN {INFINITE} "
+        f"CASE WHEN {tame(value)} THEN 0 WHEN ISNAN({value}) THEN {NOT_A_NUMBER} WHEN {value} = {infinite} THEN "
+        f"{INFINITE} "
         f"WHEN {value} = -{infinite} THEN {MINUS_INFINITE} ELSE CAST(FLOOR(LOG2(ABS({value})) / {WIDTH}) AS INT) END"
     )
 
 
 def scaled(value: str, band: str) -> str:
-    """A double divided by its band's power of two; 0 for what is not finite. In two steps, lest the power be infinite."""
+    """A double divided by its band's power of two; 0 for what is not finite. In two steps, lest the power be
+    infinite.
+    """
     step = f"POWER(2D, {-WIDTH // 2} * {band})"
     return f"CASE WHEN {band} >= {INFINITE} THEN 0D ELSE {value} * {step} * {step} END"
 

@@ -1,10 +1,9 @@
 """The largest and smallest of a group, however rows come and go: a tree over the instants at which the group changes.
 
-The instants of a group are numbered. A row that lives from one to another is written to the few nodes of a binary tree that
-make up its stretch, at most two on each level; each node keeps its extreme; an instant looks at the nodes above it, one on each
-level. So n rows cost n log n, where looking at all rows at each instant would cost their product. Rows that are taken back are
-counted first: what matters is from when until when a value is there at all.
-"""
+The instants of a group are numbered. A row that lives from one to another is written to the few nodes of a binary tree
+that make up its stretch, at most two on each level; each node keeps its extreme; an instant looks at the nodes above
+it, one on each level. So n rows cost n log n, where looking at all rows at each instant would cost their product. Rows
+that are taken back are counted first: what matters is from when until when a value is there at all."""
 
 from __future__ import annotations
 
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from headgate.delta import recomputed, sweep
 from headgate.delta.running import EXTREMES, field, ranked
-from headgate.delta.sql import comma, listed, name, union
 from headgate.plan.nodes import Aggregate
 from headgate.plan.properties import retracts
+from headgate.sql import comma, listed, name, union
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -72,7 +71,8 @@ def _looked_up(lowering: Lowering, node: Aggregate, stretches: str, numbered: st
     hidden = sweep.group(node)
     keys, carried = listed(hidden), listed((*hidden, *values))
     extremes = [EXTREMES[call.function] for call in node.calls]
-    # Of the numbers in [l, r) a level has the whole nodes from l / 2^level, rounded up, to r / 2^level, rounded down; those
+    # Of the numbers in [l, r) a level has the whole nodes from l / 2^level, rounded up, to r / 2^level, rounded down;
+    # those
     # at either edge that are not two halves of a node one level higher are the stretch's own.
     first = "SHIFTRIGHT(_l + SHIFTLEFT(CAST(1 AS BIGINT), _level) - 1, _level)"
     levels = f"SELECT * FROM {stretches} LATERAL VIEW EXPLODE(SEQUENCE(0, CAST(LOG2(_r - _l) AS INT))) e AS _level"
@@ -81,7 +81,8 @@ def _looked_up(lowering: Lowering, node: Aggregate, stretches: str, numbered: st
     placed = f"SELECT * FROM (\n{edges}\n) LATERAL VIEW EXPLODE({own}) e AS _node WHERE _a < _b AND _node IS NOT NULL"
     best = ", ".join(f"{extreme}({value}) AS {value}" for extreme, value in zip(extremes, values, strict=True))
     nodes = lowering.step(
-        "nodes", f"SELECT {comma(keys, '_level', '_node', best)} FROM (\n{placed}\n) GROUP BY {comma(keys, '_level', '_node')}"
+        "nodes",
+        f"SELECT {comma(keys, '_level', '_node', best)} FROM (\n{placed}\n) GROUP BY {comma(keys, '_level', '_node')}",
     )
     above = lowering.step(
         "above",

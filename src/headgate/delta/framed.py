@@ -1,21 +1,20 @@
 """Aggregates over a time window by Spark's own window frames.
 
-In a window of fixed length the rows that live at an instant are those with timestamps in one frame before it. So the rows of a
-group in order of time, and one mark at each instant at which something leaves, are walked through with RANGE frames; Spark
-evaluates these on a tree of partial aggregates. Nothing is ever subtracted, so nothing drifts.
-"""
+In a window of fixed length the rows that live at an instant are those with timestamps in one frame before it. So the
+rows of a group in order of time, and one mark at each instant at which something leaves, are walked through with RANGE
+frames; Spark evaluates these on a tree of partial aggregates. Nothing is ever subtracted, so nothing drifts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headgate.catalog import Tick
 from headgate.delta import sweep
 from headgate.delta.running import EXTREMES
-from headgate.delta.sql import comma, listed, name, union
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, domain
+from headgate.sql import comma, listed, name, union
+from headgate.ticks import Tick
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -50,7 +49,8 @@ def timeline(lowering: Lowering, node: Aggregate, span: Tick) -> str:
         f"SELECT {columns} FROM {elements}",
         marks(f"SELECT DISTINCT {comma(listed(hidden), '_x AS _at')} FROM {elements} WHERE _x <= :until"),
         marks(
-            f"SELECT DISTINCT {comma(listed(hidden), 'CAST(:since AS BIGINT) AS _at')} FROM {elements} WHERE :since >= {origin}"
+            f"SELECT DISTINCT {comma(listed(hidden), 'CAST(:since AS BIGINT) AS _at')} FROM {elements} WHERE :since "
+            f">= {origin}"
         ),
     ]
     if node.row_when_empty:

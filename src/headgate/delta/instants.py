@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from headgate.catalog import Tick, TimeDomain
-from headgate.delta.sql import comma, name
 from headgate.plan.nodes import Window, domain
 from headgate.plan.properties import arrival_ordered
+from headgate.sql import comma, name
+from headgate.ticks import Tick, TimeDomain
 
 
 def floor(instant: str, slide: Tick) -> str:

@@ -2,17 +2,16 @@
 
     Δ(L ⋈ R) = ΔL ⋈ (R + ΔR) + L ⋈ ΔR, with L and R as they lived at `since`
 
-One side old, the other new, counts ΔL ⋈ ΔR exactly once. A pair counts as often as the product of its sides, from the later
-of their two starts to the earlier of their two ends, and not at all if that is empty.
-"""
+One side old, the other new, counts ΔL ⋈ ΔR exactly once. A pair counts as often as the product of its sides, from the
+later of their two starts to the earlier of their two ends, and not at all if that is empty."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.delta.sql import FOREVER, listed, union
 from headgate.plan.nodes import Join, names
 from headgate.plan.properties import instantaneous
+from headgate.sql import FOREVER, listed, union
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering

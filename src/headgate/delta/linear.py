@@ -7,21 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.delta.sql import listed, name, union
 from headgate.plan.nodes import Exploded, Filter, Project, Union, Weight, names
+from headgate.sql import listed, name, union
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def apply(lowering: Lowering, node: Filter | Project | Weight | Exploded, child: str, carried: str = "_t, _x, _n") -> str:
+def apply(
+    lowering: Lowering, node: Filter | Project | Weight | Exploded, child: str, carried: str = "_t, _x, _n"
+) -> str:
     match node:
         case Weight():
             factor = f"CAST({node.factor.sql} AS BIGINT)"
             weighted = f"SELECT {listed(names(node))}, _t, _x, _n * {factor} AS _n FROM {child} WHERE {factor} <> 0"
             return lowering.step("weight", weighted)
         case Filter():
-            return lowering.step("filter", f"SELECT {listed(names(node))}, {carried} FROM {child} WHERE {node.condition.sql}")
+            return lowering.step(
+                "filter", f"SELECT {listed(names(node))}, {carried} FROM {child} WHERE {node.condition.sql}"
+            )
         case Exploded():
             outer = "OUTER " if node.outer else ""
             view = f"LATERAL VIEW {outer}{node.generator.sql} e AS {listed(node.made)}"
@@ -49,5 +53,7 @@ def either(lowering: Lowering, node: Union, left: str | None, right: str | None)
         return both(lowering, node, left, right)
     if right is None:
         return left
-    renamed = ", ".join(f"{name(theirs)} AS {name(ours)}" for theirs, ours in zip(names(node.right), names(node), strict=True))
+    renamed = ", ".join(
+        f"{name(theirs)} AS {name(ours)}" for theirs, ours in zip(names(node.right), names(node), strict=True)
+    )
     return lowering.step("union", f"SELECT {renamed}, _t, _x, _n FROM {right}")

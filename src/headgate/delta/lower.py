@@ -8,9 +8,8 @@ A relation can be asked for in these forms, all for the epoch (since, until]:
     timeline  for aggregates: one row for each group and instant at which it changes, and the row it had at `since`
     inserts   the rows that come and are not among those that go, instant by instant; deletes the other way round
 
-A stream is asked for its `tuples`. The rule of each operator stands in a module of its own; this one only asks the right one.
-`None` instead of a step means that there is nothing.
-"""
+A stream is asked for its `tuples`. The rule of each operator stands in a module of its own; this one only asks the
+right one. `None` instead of a step means that there is nothing."""
 
 from __future__ import annotations
 
@@ -19,11 +18,22 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeAlias, TypeVar, assert_never
 
-from headgate.catalog import Tick
-from headgate.delta import aggregate, distinct, join, linear, moment, netting, partners, ranked, stored, stream, sweep, window
+from headgate.delta import (
+    aggregate,
+    distinct,
+    join,
+    linear,
+    moment,
+    netting,
+    partners,
+    ranked,
+    stored,
+    stream,
+    sweep,
+    window,
+)
 from headgate.delta.exact import BEYOND
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, read_names
-from headgate.delta.sql import listed, union
 from headgate.plan import bounds
 from headgate.plan.fragments import Cutting, Part, all_parts, cut
 from headgate.plan.nodes import (
@@ -54,20 +64,22 @@ from headgate.plan.nodes import (
     domain,
     is_stream,
     names,
-)  # fmt: skip
+)
 from headgate.plan.properties import in_logs, momentary, open_ended, picks, renames
 from headgate.plan.tree import parents
+from headgate.sql import listed, union
+from headgate.ticks import Tick
 
 Form: TypeAlias = str | None
 F = TypeVar("F", str, Form)
 
 
 def lower(plan: Node, few: bool = False, piped: bool = False, wild: bool = False) -> Program:
-    """The program that keeps the plan's result up to date; with `few`, one for epochs of a few rows, on the same synopses.
+    """The program that keeps the plan's result up to date; with `few`, one for epochs of a few rows, on the same
+    synopses.
 
-    With `piped` it puts out elements, for another fragment to read. With `wild` it sums every double there is, by some more
-    steps and synopses; without, the program raises an error with `exact.BEYOND` in it when it would need them.
-    """
+    With `piped` it puts out elements, for another fragment to read. With `wild` it sums every double there is, by some
+    more steps and synopses; without, the program raises an error with `exact.BEYOND` in it when it would need them."""
     lowering = Lowering(domain(plan).origin, parents(plan), few, wild)
     if piped:
         result = netting.elements(lowering, plan)  # type: ignore[arg-type]
@@ -87,7 +99,9 @@ def lower(plan: Node, few: bool = False, piped: bool = False, wild: bool = False
         fallbacks=tuple(lowering.fallbacks),
         timed=lowering.timed,
         ending=tuple(Input("", *known) for known in lowering.ending),
-        beyond=partial(lower, plan, few, piped, True) if any(BEYOND in step.sql for step in lowering.steps.values()) else None,
+        beyond=partial(lower, plan, few, piped, True)
+        if any(BEYOND in step.sql for step in lowering.steps.values())
+        else None,
     )
 
 
@@ -248,7 +262,9 @@ class Lowering:
                 return self.step("ends", f"SELECT * FROM {live} WHERE _x > :since AND _x <= :until") if live else None
 
     def served(self, node: Relation) -> bool:
-        """Whether what is kept of the child serves for the node too: it loses nothing, or others need the child as well."""
+        """Whether what is kept of the child serves for the node too: it loses nothing, or others need the child as
+        well.
+        """
         return renames(node) or (isinstance(node, Project) and picks(node) and len(self.above.get(node.child, ())) > 1)
 
     def timeline(self, node: Relation) -> Form:

@@ -1,4 +1,5 @@
-"""Aggregates, distinct rows and analytic functions over rows that live for one instant each: plain SQL, instant by instant.
+"""Aggregates, distinct rows and analytic functions over rows that live for one instant each: plain SQL, instant by
+instant.
 
     γ R at t = γ {the rows that live at t}, and none of them lives at any other instant
 
@@ -10,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta import netting
-from headgate.delta.sql import ONE, comma, listed, name
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, Distinct, Ranked, names
 from headgate.plan.properties import retracts
+from headgate.sql import ONE, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering

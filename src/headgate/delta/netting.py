@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta import sweep
-from headgate.delta.sql import NEVER, conjunction, listed, union
 from headgate.plan.nodes import Relation, names
 from headgate.plan.properties import endless, group_key, open_ended, retracts, stamped_by
+from headgate.sql import NEVER, conjunction, listed, union
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -32,12 +32,13 @@ def changes(lowering: Lowering, node: Relation) -> str:
 def elements(lowering: Lowering, node: Relation) -> str:
     """The relation for another fragment to read, such that any cut of time gives the same elements.
 
-    Where nothing is taken back, an element and its end follow from the input alone. Elsewhere the end of a row is known or not
-    depending on where the epoch ends, so the rows are put out as they come and go.
-    """
+    Where nothing is taken back, an element and its end follow from the input alone. Elsewhere the end of a row is known
+    or not depending on where the epoch ends, so the rows are put out as they come and go."""
     if not retracts(node):
         return lowering.step("result", f"SELECT {listed(names(node))}, _t, _x, _n FROM {lowering.born(node)}")
-    return lowering.step("result", f"SELECT {listed(names(node))}, _t, {NEVER} AS _x, _n FROM {changes(lowering, node)}")
+    return lowering.step(
+        "result", f"SELECT {listed(names(node))}, _t, {NEVER} AS _x, _n FROM {changes(lowering, node)}"
+    )
 
 
 def inserts(lowering: Lowering, node: Relation) -> str:
@@ -83,7 +84,8 @@ def netted(lowering: Lowering, node: Relation) -> str:
             events.append(f"SELECT {columns}, _x AS _t, -_n AS _n FROM {ends}")
         return lowering.step(
             "netted",
-            f"SELECT {columns}, _t, SUM(_n) AS _n FROM (\n{union(*events)}\n)\nGROUP BY {columns}, _t HAVING SUM(_n) <> 0",
+            f"SELECT {columns}, _t, SUM(_n) AS _n FROM (\n{union(*events)}\n)\nGROUP BY {columns}, _t HAVING SUM(_n) "
+            "<> 0",
         )
 
     return lowering.once("netted", node, make)
@@ -99,7 +101,8 @@ def repeated(lowering: Lowering, node: Relation, counted: str) -> str:
 
 
 def kept(lowering: Lowering, node: Relation, needed: str = "") -> str:
-    """The live elements of a relation that no log holds: a synopsis of what outlives the epoch, net of what is taken back.
+    """The live elements of a relation that no log holds: a synopsis of what outlives the epoch, net of what is taken
+    back.
 
     With a condition, only those that are still needed after the epoch.
     """

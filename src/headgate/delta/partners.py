@@ -1,18 +1,18 @@
 """One side of a join by time: rows that cannot find a partner any more are not kept.
 
-A row goes at an instant that follows from its value, or when the tuples of the other side's stream have gone beyond it: of those
-the furthest value is known, in a synopsis of one row. A row that is behind the furthest value of an earlier timestamp breaks the
-order that was declared of its stream; its partners may be gone, so it is an error. Tuples at one timestamp may come in any order.
-"""
+A row goes at an instant that follows from its value, or when the tuples of the other side's stream have gone beyond it:
+of those the furthest value is known, in a synopsis of one row. A row that is behind the furthest value of an earlier
+timestamp breaks the order that was declared of its stream; its partners may be gone, so it is an error. Tuples at one
+timestamp may come in any order."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from headgate.delta.program import Synopsis
-from headgate.delta.sql import conjunction, listed, union
 from headgate.plan.bounds import Limited
 from headgate.plan.nodes import Compared, Needed, Ordered, names
+from headgate.sql import conjunction, listed, union
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -38,7 +38,9 @@ def _checked(lowering: Lowering, node: Needed, rows: str, compared: Compared) ->
     pick, far, behind = _words(order)
     tuples = lowering.tuples(order.stream)
     over = "(ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    marks = lowering.step("marks", f"SELECT _t, {pick}({pick}({order.value})) OVER {over} AS _before FROM {tuples} GROUP BY _t")
+    marks = lowering.step(
+        "marks", f"SELECT _t, {pick}({pick}({order.value})) OVER {over} AS _before FROM {tuples} GROUP BY _t"
+    )
     known = f"(SELECT {pick}(_far) FROM {_as_of_since(lowering, order)})"
     before = lowering.step(
         "before",
@@ -46,7 +48,9 @@ def _checked(lowering: Lowering, node: Needed, rows: str, compared: Compared) ->
         f"FROM {rows} AS e LEFT JOIN {marks} AS m ON e._t = m._t",
     )
     text = f'column "{order.column}" of stream "{order.stream.stream}" was declared so that {order.value} does not'
-    said = f"'{text} {'fall' if order.rises else 'rise'}, but ', CAST(_v AS STRING), ' came after ', CAST(_far AS STRING)"
+    said = (
+        f"'{text} {'fall' if order.rises else 'rise'}, but ', CAST(_v AS STRING), ' came after ', CAST(_far AS STRING)"
+    )
     instant = f"CASE WHEN _v {behind} _far THEN CAST(RAISE_ERROR(CONCAT({said})) AS BIGINT) ELSE _t END AS _t"
     return lowering.step("checked", f"SELECT {listed(names(node))}, {instant}, _x, _n FROM {before}")
 

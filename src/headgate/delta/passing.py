@@ -1,18 +1,18 @@
-"""Windows that show each tuple when a declared order has gone beyond its value: tuples of the value that is still open wait.
+"""Windows that show each tuple when a declared order has gone beyond its value: tuples of the value that is still open
+wait.
 
-The first tuple with a larger value (a smaller one, if it falls) closes all that wait, at its own timestamp. Tuples at one
-timestamp may come in any order. One that is behind a value of an earlier timestamp breaks what was declared, and so does one
-that has none: the query stops there and says so, because its group has been put out or never will be.
-"""
+The first tuple with a larger value (a smaller one, if it falls) closes all that wait, at its own timestamp. Tuples at
+one timestamp may come in any order. One that is behind a value of an earlier timestamp breaks what was declared, and so
+does one that has none: the query stops there and says so, because its group has been put out or never will be."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from headgate.delta.instants import stamp
-from headgate.delta.sql import ONE, comma, listed, union
 from headgate.plan.nodes import Passed, Source, Window, names
 from headgate.plan.properties import arrival_ordered
+from headgate.sql import ONE, comma, listed, union
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -46,4 +46,6 @@ def _said(node: Window, frame: Passed) -> str:
     stream = f'stream "{node.child.stream}"' if isinstance(node.child, Source) else "the query it comes from"
     way = "fall" if frame.rises else "rise"
     text = f'column "{frame.column}" of {stream} was declared so that {frame.value} does not {way}, but '
-    return f"'{text}', COALESCE(CAST(_v AS STRING), 'null'), ' came after ', COALESCE(CAST(_by AS STRING), 'other values')"
+    return (
+        f"'{text}', COALESCE(CAST(_v AS STRING), 'null'), ' came after ', COALESCE(CAST(_by AS STRING), 'other values')"
+    )

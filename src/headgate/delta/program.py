@@ -1,9 +1,9 @@
 """A compiled query: named SQL steps over ranges of logs and over synopses, to be run once an epoch.
 
 A program is data. For an epoch (since, until] the executor lays the rows of every `Input` and the contents of every
-`Synopsis` under their names and runs `output()`; it gives the results with `_t` in (since, until]. When the state is to move
-forward, it runs `contents(synopsis)` for each: that is the synopsis as of `until`, which makes `until` the next `since`.
-"""
+`Synopsis` under their names and runs `output()`; it gives the results with `_t` in (since, until]. When the state is to
+move forward, it runs `contents(synopsis)` for each: that is the synopsis as of `until`, which makes `until` the next
+`since`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from headgate.catalog import Column, Tick, TimeDomain
-from headgate.delta.sql import indented
 from headgate.plan.bounds import Bound, Growing
 from headgate.plan.nodes import is_part
+from headgate.sql import Column, indented
+from headgate.ticks import Tick, TimeDomain
 
 LONGEST = 150
 """How many steps a statement may have, written out, before it is cut."""
@@ -140,7 +140,9 @@ class Program:
     def steps_for(self, target: str) -> str:
         """The steps that `target` needs, in order, as the WITH clause of a statement."""
         needed = self.needed(target)
-        steps = ",\n".join(f"{step.name} AS (\n{indented(step.sql)}\n)" for step in self.steps.values() if step.name in needed)
+        steps = ",\n".join(
+            f"{step.name} AS (\n{indented(step.sql)}\n)" for step in self.steps.values() if step.name in needed
+        )
         return f"WITH {steps}"
 
     def in_one_task(self) -> Program:
@@ -157,8 +159,8 @@ class Program:
     def happens(self, after: Tick, until: Tick, has_rows: Callable[[str, Tick | None, Tick], bool]) -> bool:
         """Whether anything can happen in (after, until], if something has come: tuples that wait, or elements that end.
 
-        `has_rows` says whether a log has rows within a range. What a relation that never changes holds was there before.
-        """
+        `has_rows` says whether a log has rows within a range. What a relation that never changes holds was there
+        before."""
         moving = [source for source in self.inputs if source.moves()]
         ranges = ((source.stream, *source.range(after, until)) for source in (*moving, *self.ending))
         return self.timed or any(has_rows(*one) for one in ranges)

@@ -1,17 +1,17 @@
-"""Analytic functions and first rows, by the universal rule: SQL over the rows of one instant, at each instant of change.
+"""Analytic functions and first rows, by the universal rule: SQL over the rows of one instant, at each instant of
+change.
 
-Expand the rows that live to each moment at which their group changes, evaluate the functions with group and moment as further
-partitioning columns, and let each result live until the group's next moment. What was valid at `since` was left open and is
-taken back at the first moment after it. Costs moments times live rows of the groups that change.
-"""
+Expand the rows that live to each moment at which their group changes, evaluate the functions with group and moment as
+further partitioning columns, and let each result live until the group's next moment. What was valid at `since` was left
+open and is taken back at the first moment after it. Costs moments times live rows of the groups that change."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.delta.sql import NEVER, alive, comma, listed, name, union
 from headgate.plan.nodes import Ranked, names
 from headgate.plan.properties import endless
+from headgate.sql import NEVER, alive, comma, listed, name, union
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -22,7 +22,9 @@ def born(lowering: Lowering, node: Ranked) -> str:
     lowering.fallback(f"{shown}: recomputed for each instant of change")
     keys = [f"_k{position + 1}" for position in range(len(node.by))]
     columns = listed(names(node.child))
-    grouped = comma(columns, ", ".join(f"{name(c)} AS {key}" for c, key in zip(node.by, keys, strict=True)), "_t", "_x", "_n")
+    grouped = comma(
+        columns, ", ".join(f"{name(c)} AS {key}" for c, key in zip(node.by, keys, strict=True)), "_t", "_x", "_n"
+    )
     elements = lowering.step("elements", f"SELECT {grouped} FROM {lowering.all_elements(node.child)}")
     changing = [f"SELECT {comma(listed(keys), '_t AS _at')} FROM {elements} WHERE _t > :since"]
     if not endless(node.child):
@@ -31,11 +33,16 @@ def born(lowering: Lowering, node: Ranked) -> str:
     before = f"SELECT DISTINCT {comma(listed(keys), 'CAST(:since AS BIGINT) AS _at')} FROM {instants}"
     moments = lowering.step("moments", union(f"SELECT {comma(listed(keys), '_at')} FROM {instants}", before))
     over = f"({f'PARTITION BY {listed(keys)} ' if keys else ''}ORDER BY _at)"
-    spans = lowering.step("spans", f"SELECT {comma(listed(keys), '_at')}, LEAD(_at) OVER {over} AS _next FROM {moments}")
+    spans = lowering.step(
+        "spans", f"SELECT {comma(listed(keys), '_at')}, LEAD(_at) OVER {over} AS _next FROM {moments}"
+    )
 
     on = " AND ".join([*(f"m.{key} <=> e.{key}" for key in keys), alive("e", "m._at")])
     row = comma(listed(names(node.child), "e"), "m._at", "m._next")
-    living = f"SELECT {row}, SUM(e._n) AS _n FROM {spans} AS m JOIN {elements} AS e ON {on}\nGROUP BY {row} HAVING SUM(e._n) > 0"
+    living = (
+        f"SELECT {row}, SUM(e._n) AS _n FROM {spans} AS m JOIN {elements} AS e ON {on}\nGROUP BY {row} HAVING "
+        "SUM(e._n) > 0"
+    )
     rows = lowering.step(
         "alive",
         f"SELECT {columns}, _at, _next FROM (\n{living}\n)\n"

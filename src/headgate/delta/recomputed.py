@@ -1,18 +1,18 @@
-"""The universal rule for aggregates, group by group: expand the live rows to each instant of change and aggregate there.
+"""The universal rule for aggregates, group by group: expand the live rows to each instant of change and aggregate
+there.
 
-It is right for every aggregate Spark has. It costs instants times live rows of the groups that change, and `explain` says so.
-Aggregates in Python stand alone in a statement and take no FILTER, so each gets rows of its own.
-"""
+It is right for every aggregate Spark has. It costs instants times live rows of the groups that change, and `explain`
+says so. Aggregates in Python stand alone in a statement and take no FILTER, so each gets rows of its own."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from headgate.delta import sweep
-from headgate.delta.sql import ONE, alive, comma, listed, name, union
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, domain, names
 from headgate.plan.properties import endless, retracts
+from headgate.sql import ONE, alive, comma, listed, name, union
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -23,7 +23,8 @@ def timeline(lowering: Lowering, node: Aggregate, unchanged: bool = False) -> st
     hidden = sweep.group(node)
     needed = sorted({column for call in node.calls for column in _spelled(node, call.columns)})
     elements = lowering.step(
-        "elements", f"SELECT {comma(sweep.keys(node), listed(needed), '_t', '_x', '_n')} FROM {lowering.all_elements(node.child)}"
+        "elements",
+        f"SELECT {comma(sweep.keys(node), listed(needed), '_t', '_x', '_n')} FROM {lowering.all_elements(node.child)}",
     )
     moments = moments_of(lowering, node, elements, unchanged)
     rows = elements
@@ -56,9 +57,14 @@ def moments_of(lowering: Lowering, node: Aggregate, elements: str, unchanged: bo
     origin = domain(node.child).origin
     if node.row_when_empty:
         changing.append(f"SELECT CAST({origin} AS BIGINT) AS _at WHERE {origin} > :since AND {origin} <= :until")
-    instants = lowering.step("instants", f"SELECT DISTINCT {comma(listed(hidden), '_at')} FROM (\n{union(*changing)}\n)")
+    instants = lowering.step(
+        "instants", f"SELECT DISTINCT {comma(listed(hidden), '_at')} FROM (\n{union(*changing)}\n)"
+    )
     groups = elements if unchanged else instants
-    before = f"SELECT DISTINCT {comma(listed(hidden), 'CAST(:since AS BIGINT) AS _at')} FROM {groups} WHERE :since >= {origin}"
+    before = (
+        f"SELECT DISTINCT {comma(listed(hidden), 'CAST(:since AS BIGINT) AS _at')} FROM {groups} WHERE :since "
+        f">= {origin}"
+    )
     return lowering.step("moments", union(f"SELECT {comma(listed(hidden), '_at')} FROM {instants}", before))
 
 
@@ -75,7 +81,9 @@ def _apart(lowering: Lowering, node: Aggregate, moments: str, rows: str, on: lis
     )
     row = sweep.keys_again(node, "m")
     same = " AND ".join([*(f"m.{key} <=> f.{key}" for key in hidden), "m._at = f._at"])
-    values = comma(row, f"f.{name(call.name)} AS {name(call.name)}", listed(hidden, "m"), "m._at AS _t", "TRUE AS _live")
+    values = comma(
+        row, f"f.{name(call.name)} AS {name(call.name)}", listed(hidden, "m"), "m._at AS _t", "TRUE AS _live"
+    )
     return lowering.step("timeline", f"SELECT {values} FROM {moments} AS m LEFT JOIN {found} AS f ON {same}")
 
 
@@ -84,7 +92,10 @@ def _netted_rows(lowering: Lowering, node: Aggregate, elements: str, moments: st
     hidden = sweep.group(node)
     on = " AND ".join([*(f"m.{key} <=> e.{key}" for key in hidden), alive("e", "m._at")])
     row = comma(listed(hidden, "m"), "m._at", listed(needed, "e"))
-    net = f"SELECT {row}, SUM(e._n) AS _n FROM {moments} AS m JOIN {elements} AS e ON {on}\nGROUP BY {row} HAVING SUM(e._n) > 0"
+    net = (
+        f"SELECT {row}, SUM(e._n) AS _n FROM {moments} AS m JOIN {elements} AS e ON {on}\nGROUP BY {row} HAVING "
+        "SUM(e._n) > 0"
+    )
     return lowering.step(
         "alive",
         f"SELECT {comma(listed((*hidden, '_at')), listed(needed))}, {ONE} AS _n FROM (\n{net}\n) "

@@ -1,12 +1,12 @@
-"""Aggregates that can be added and taken away again: running sums over the events of a group. Between epochs only sums are kept.
+"""Aggregates that can be added and taken away again: running sums over the events of a group. Between epochs only sums
+are kept.
 
     count, sum, avg      integers and decimals as they are, doubles as whole numbers (`exact`)
     variance and kin     from the sums of the values and of their products, in whole numbers as well
     min, max and kin     where nothing ever leaves: the largest so far instead of a sum
 
-A program knows tame doubles only and raises an error at the first wild one. The program that is run from then on has, beside
-these sums, those of the wild doubles by band (`wild`), which rightly begin empty.
-"""
+A program knows tame doubles only and raises an error at the first wild one. The program that is run from then on has,
+beside these sums, those of the wild doubles by band (`wild`), which rightly begin empty."""
 
 from __future__ import annotations
 
@@ -15,20 +15,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headgate.delta import exact, recomputed, sweep, wild
-from headgate.delta.sql import bracketed, comma, conjunction, listed, name, union
 from headgate.plan.expressions import INTEGRAL, NUMERIC, Call
 from headgate.plan.nodes import Aggregate, domain
 from headgate.plan.properties import coarse, endless
 from headgate.plan.temporal import groups_until
+from headgate.sql import bracketed, comma, conjunction, listed, name, union
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 SUMS = frozenset({"count", "sum", "avg"})
 SPREADS = {
-    "variance": ("var", 1), "variance_pop": ("var", 0), "stddev": ("dev", 1), "stddev_samp": ("dev", 1),
-    "stddev_pop": ("dev", 0), "covar_samp": ("cov", 1), "covar_pop": ("cov", 0), "corr": ("corr", 0),
-}  # fmt: skip
+    "variance": ("var", 1),
+    "variance_pop": ("var", 0),
+    "stddev": ("dev", 1),
+    "stddev_samp": ("dev", 1),
+    "stddev_pop": ("dev", 0),
+    "covar_samp": ("cov", 1),
+    "covar_pop": ("cov", 0),
+    "corr": ("corr", 0),
+}
 """Name -> what is computed, and whether it divides by one less than the count."""
 
 EXTREMES = {"min": "MIN", "max": "MAX", "arg_min": "MIN", "arg_max": "MAX"}
@@ -153,7 +159,9 @@ class Accumulators:
         return [self.term(f"COALESCE({part}, 0) * _n") for part in exact.product_parts(f"_h{number}", f"_l{number}")]
 
     def prepared(self, form: str) -> str:
-        """The rows of a form with the doubles and their products beside them, step by step: each is used more than once."""
+        """The rows of a form with the doubles and their products beside them, step by step: each is used more than
+        once.
+        """
         raw, checked, upper, products = list[str](), list[str](), list[str](), list[str]()
         for doubles, number in self.doubles.items():
             letters = "xy"[: len(doubles.values)]
@@ -208,10 +216,14 @@ class Accumulators:
         for letter in pair:
             mean, side = f"_e{number}{letter}", "xy".index(letter) + 1
             about = f"CASE WHEN {tame} > 0 THEN {exact.total(self.sums(f'_d{number}{letter}'))} / {tame} ELSE 0D END"
-            self.computed(1, [[f"{about} AS {mean}"], [f"{wild.mean(f'_w{number}', count, tame, mean, side)} AS {mean}e"]])
+            self.computed(
+                1, [[f"{about} AS {mean}"], [f"{wild.mean(f'_w{number}', count, tame, mean, side)} AS {mean}e"]]
+            )
             means.append((side, mean, f"{mean}e"))
         field = "q" if sides > 1 and pair[0] != pair[1] else f"q{means[0][0]}"
-        self.computed(9, [[f"{within} AS {name}t"], [f"{wild.squares(f'_w{number}', tame, f'{name}t', means, field)} AS {name}"]])
+        self.computed(
+            9, [[f"{within} AS {name}t"], [f"{wild.squares(f'_w{number}', tame, f'{name}t', means, field)} AS {name}"]]
+        )
         return name
 
     def computed(self, at: int, steps: list[list[str]]) -> None:
@@ -240,11 +252,15 @@ def condition_of(call: Call) -> str:
 def doubles_of(call: Call) -> Doubles:
     values = tuple(f"CAST({argument.sql} AS DOUBLE)" for argument in call.arguments)
     tame = all(argument.type in TAMED for argument in call.arguments)
-    return Doubles(values, condition_of(call), tame, not call.condition and all(argument.column for argument in call.arguments))
+    return Doubles(
+        values, condition_of(call), tame, not call.condition and all(argument.column for argument in call.arguments)
+    )
 
 
 def _often(argument: str, kind: str) -> str:
-    """A decimal as often as its row counts. A product may have more digits than fit, and Spark would round it in silence."""
+    """A decimal as often as its row counts. A product may have more digits than fit, and Spark would round it in
+    silence.
+    """
     digits = int(kind.split("(")[1].split(",")[0].strip(" )")) if "(" in kind else 10
     if digits <= WHOLE_DIGITS:
         return f"{argument} * CAST(_n AS DECIMAL(10, 0))"
@@ -285,7 +301,8 @@ def timeline(lowering: Lowering, node: Aggregate) -> str:
     )
     living = "TRUE" if node.row_when_empty else "_rows > 0"
     last = (
-        f"SELECT {comma(listed(hidden), listed(own), '_t', f'{living} AS _live')} FROM {swept}\nWHERE _next IS NULL OR _next > _t"
+        f"SELECT {comma(listed(hidden), listed(own), '_t', f'{living} AS _live')} FROM {swept}\nWHERE _next IS "
+        "NULL OR _next > _t"
     )
     if bands := _bands(lowering, node, accumulated):
         last = _beside(lowering, node, lowering.step("tame", last), own, bands)
@@ -351,5 +368,7 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators, term
     if node.row_when_empty:  # the row over nothing is there from the first instant on
         nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in every)
         origin = domain(node.child).origin
-        events = union(events, f"SELECT CAST({origin} AS BIGINT) AS _t, {nothing} WHERE {origin} > :since AND {origin} <= :until")
+        events = union(
+            events, f"SELECT CAST({origin} AS BIGINT) AS _t, {nothing} WHERE {origin} > :since AND {origin} <= :until"
+        )
     return lowering.step("events", events)

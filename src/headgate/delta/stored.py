@@ -1,7 +1,8 @@
-"""Base relations: a log of rows put in and taken out. A row put in stays until it is taken out, which is not known before.
+"""Base relations: a log of rows put in and taken out. A row put in stays until it is taken out, which is not known
+before.
 
-The log of a relation has `_n` beside `_t`: 1 for a row put in, -1 for one taken out. In a relation with a key a row also goes
-when the next one with its key comes, whether that is put in or taken out; the rows that are there are kept.
+The log of a relation has `_n` beside `_t`: 1 for a row put in, -1 for one taken out. In a relation with a key a row
+also goes when the next one with its key comes, whether that is put in or taken out; the rows that are there are kept.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta.program import Edge
-from headgate.delta.sql import NEVER, ONE, listed, union
 from headgate.plan.nodes import Stored, names
+from headgate.sql import NEVER, ONE, listed, union
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -26,13 +27,17 @@ def born(lowering: Lowering, node: Stored) -> str:
     # A relation that never changes is there from the first instant on, whatever kind of time the query lives in.
     first = f"CAST({lowering.origin} AS BIGINT)"
     log = lowering.input(node.relation, Edge(None), Edge("until"))
-    return lowering.step("stored", f"SELECT {columns}, {first} AS _t, {NEVER} AS _x, _n FROM {log} WHERE {first} > :since")
+    return lowering.step(
+        "stored", f"SELECT {columns}, {first} AS _t, {NEVER} AS _x, _n FROM {log} WHERE {first} > :since"
+    )
 
 
 def live(lowering: Lowering, node: Stored) -> str:
     """The rows of a relation with a key that are there at `since`."""
     lowering.born(node)
-    return lowering.step("held", f"SELECT {listed(names(node))}, _t, {NEVER} AS _x, {ONE} AS _n FROM {_synopsis(lowering, node)}")
+    return lowering.step(
+        "held", f"SELECT {listed(names(node))}, _t, {NEVER} AS _x, {ONE} AS _n FROM {_synopsis(lowering, node)}"
+    )
 
 
 def _synopsis(lowering: Lowering, node: Stored) -> str:
@@ -53,6 +58,7 @@ def _replaced(lowering: Lowering, node: Stored) -> str:
         "stored",
         union(
             f"SELECT {columns}, _t, _x, _n FROM {replaced} WHERE _t > :since AND _n = 1 AND (_x IS NULL OR _x > _t)",
-            f"SELECT {columns}, _x AS _t, {NEVER} AS _x, -_n AS _n FROM {replaced} WHERE _t <= :since AND _x IS NOT NULL",
+            f"SELECT {columns}, _x AS _t, {NEVER} AS _x, -_n AS _n FROM {replaced} WHERE _t <= :since AND _x IS NOT "
+            "NULL",
         ),
     )

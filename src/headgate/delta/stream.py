@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from headgate.catalog import Tick, TimeDomain
 from headgate.delta import linear, netting
 from headgate.delta.instants import ceiling, stamp
 from headgate.delta.program import Edge
-from headgate.delta.sql import FOREVER, comma, listed, union
-from headgate.plan.nodes import Dstream, Filter, Istream, Project, Relation, Rstream, Stream, Window, domain, names, sources
+from headgate.plan.nodes import (
+    Dstream,
+    Filter,
+    Istream,
+    Project,
+    Relation,
+    Rstream,
+    Stream,
+    Window,
+    domain,
+    names,
+    sources,
+)
 from headgate.plan.properties import arrival_ordered, instantaneous, retracts, straight
+from headgate.sql import FOREVER, comma, listed, union
+from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -26,7 +38,9 @@ def tuples(lowering: Lowering, node: Istream | Dstream | Rstream) -> str:
         case Dstream(child):
             gone = netting.deletes(lowering, child)
             if gone is None:
-                gone = lowering.step("nothing", f"SELECT {listed(names(child))}, _t FROM {lowering.born(child)} WHERE FALSE")
+                gone = lowering.step(
+                    "nothing", f"SELECT {listed(names(child))}, _t FROM {lowering.born(child)} WHERE FALSE"
+                )
             return gone
         case Rstream(child, every):
             return _everything(lowering, child, every or 1)
@@ -62,7 +76,10 @@ def _everything(lowering: Lowering, node: Relation, every: Tick) -> str:
         spans = union(*(f"SELECT * FROM {form}" for form in (lowering.live(node), lowering.born(node)) if form))
         if domain(node) is TimeDomain.TIMESTAMP:
             first = "GREATEST(_t, _begin, :since + 1)"
-            spans = f"SELECT s.*, b._begin FROM (\n{spans}\n) AS s JOIN {_beginning(lowering, node)} AS b ON b._begin IS NOT NULL"
+            spans = (
+                f"SELECT s.*, b._begin FROM (\n{spans}\n) AS s JOIN {_beginning(lowering, node)} AS b ON "
+                "b._begin IS NOT NULL"
+            )
         first = ceiling(first, every) if every > 1 else first
         # SEQUENCE counts downwards where the start is behind the stop, so such rows must go before it.
         rows = (
@@ -85,7 +102,9 @@ def _beginning(lowering: Lowering, node: Relation) -> str:
         arrived = [f"SELECT _t FROM {lowering.input(log, Edge('since'), Edge('until'))}" for log in logs]
         every = union(f"SELECT _begin AS _t FROM {known}", *arrived)
         begin = lowering.step("begin", f"SELECT MIN(_t) AS _begin FROM (\n{every}\n)")
-        lowering.synopsis(known, begin, lowering.step("shape", f"SELECT MIN(_t) AS _begin FROM (\n{union(*arrived)}\n)"))
+        lowering.synopsis(
+            known, begin, lowering.step("shape", f"SELECT MIN(_t) AS _begin FROM (\n{union(*arrived)}\n)")
+        )
         return begin
 
     return lowering.once("beginning", node, make)

@@ -1,11 +1,11 @@
 """Windows that keep a tail: the last rows, per partition if one likes, and the rows near the largest value.
 
-When a tuple comes in, nobody knows yet when it will have to go: later tuples displace it. So it is put out open, or until
-its time is up where the window has a span, and is taken back when it is displaced. The synopsis holds the tuples that are not yet
-displaced; together with the new ones they tell for each when it is.
+When a tuple comes in, nobody knows yet when it will have to go: later tuples displace it. So it is put out open, or
+until its time is up where the window has a span, and is taken back when it is displaced. The synopsis holds the tuples
+that are not yet displaced; together with the new ones they tell for each when it is.
 
-    displaced   the instant of the tuple that displaces it; null while none has come
-    from, to    the interval in which it is seen: with a slide, the multiples of the slide behind its coming and its going
+    displaced   the instant of the tuple that displaces it; null while none has come from, to    the interval in which
+    it is seen: with a slide, the multiples of the slide behind its coming and its going
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta.instants import ceiling, stamp
-from headgate.delta.sql import NEVER, ONE, comma, conjunction, listed, name, union
 from headgate.plan.nodes import Rows, Values, Window, names
 from headgate.plan.properties import arrival_ordered
+from headgate.sql import NEVER, ONE, comma, conjunction, listed, name, union
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -33,7 +33,10 @@ def born(lowering: Lowering, node: Window, frame: Rows | Values) -> str:
     begin, end, gone = _seen_from(frame), _expiry(frame), _slid("_x", frame)
     lasting = end != NEVER
     if lasting:
-        ending, taken = f"LEAST(CASE WHEN {gone} <= :until THEN {gone} END, {end})", f"{gone} < {end} AND {gone} <= :until"
+        ending, taken = (
+            f"LEAST(CASE WHEN {gone} <= :until THEN {gone} END, {end})",
+            f"{gone} < {end} AND {gone} <= :until",
+        )
         seen = f"({gone} IS NULL OR {gone} > {begin}) AND {end} > {begin}"
     else:
         ending, taken = f"CASE WHEN {gone} <= :until THEN {gone} END", f"{gone} <= :until"
@@ -53,7 +56,9 @@ def live(lowering: Lowering, node: Window, frame: Rows | Values) -> str:
     """What is seen at `since`."""
     born(lowering, node, frame)
     held = _synopsis(lowering, node)
-    begin, end = ("_from", NEVER) if isinstance(frame, Rows) and frame.step is not None else (_seen_from(frame), _expiry(frame))
+    begin, end = (
+        ("_from", NEVER) if isinstance(frame, Rows) and frame.step is not None else (_seen_from(frame), _expiry(frame))
+    )
     row = comma(listed(names(node.child)), stamp(node), f"{begin} AS _t", f"{end} AS _x", f"{ONE} AS _n")
     condition = conjunction(f"{begin} <= :since", f"{end} > :since" if end != NEVER else "")
     return lowering.step("held", f"SELECT {row} FROM {held} WHERE {condition}")
@@ -129,9 +134,8 @@ def _overtaken(joined: str, columns: str, frame: Values) -> str:
 def _stepping(lowering: Lowering, node: Window, frame: Rows, step: int) -> str:
     """A row window that moves after every `step`-th tuple: tuples are numbered, and the numbers are kept.
 
-    Tuple i is seen from the first multiple of `step` from i on, until the first one from i + count on. Of the `step` numbers
-    from i on exactly one is a multiple, so a frame of that many rows finds it.
-    """
+    Tuple i is seen from the first multiple of `step` from i on, until the first one from i + count on. Of the `step`
+    numbers from i on exactly one is a multiple, so a frame of that many rows finds it."""
 
     def make() -> str:
         held, tuples, columns = _synopsis(lowering, node), lowering.tuples(node.child), _carried(node)
@@ -146,15 +150,22 @@ def _stepping(lowering: Lowering, node: Window, frame: Rows, step: int) -> str:
         )
         count = f"ROW_NUMBER() OVER ({group}_i IS NULL ORDER BY {_order(node)})"
         last = f"COALESCE(MAX(_i) OVER ({within.strip()}), 0)"
-        numbered = lowering.step("numbered", f"SELECT {columns}, COALESCE(_i, {last} + {count}) AS _i, _from FROM {joined}")
+        numbered = lowering.step(
+            "numbered", f"SELECT {columns}, COALESCE(_i, {last} + {count}) AS _i, _from FROM {joined}"
+        )
 
         def multiple(first: int) -> str:
             rows = f"ROWS BETWEEN {f'{first} FOLLOWING' if first else 'CURRENT ROW'} AND {first + step - 1} FOLLOWING"
             return f"MAX(CASE WHEN PMOD(_i, {step}) = 0 THEN _t END) OVER ({within}ORDER BY _i {rows})"
 
-        found = f"SELECT {columns}, _i, _from AS _was, COALESCE(_from, {multiple(0)}) AS _from, {multiple(frame.count)} AS _x"
+        found = (
+            f"SELECT {columns}, _i, _from AS _was, COALESCE(_from, {multiple(0)}) AS _from, "
+            f"{multiple(frame.count)} AS _x"
+        )
         seen = lowering.step("seen", f"{found} FROM {numbered}")
-        contents = lowering.step("last", f"SELECT {columns}, CAST(_i AS BIGINT) AS _i, _from FROM {seen} WHERE _x IS NULL")
+        contents = lowering.step(
+            "last", f"SELECT {columns}, CAST(_i AS BIGINT) AS _i, _from FROM {seen} WHERE _x IS NULL"
+        )
         shape = f"SELECT {columns}, CAST(NULL AS BIGINT) AS _i, {NEVER} AS _from FROM {tuples}"
         lowering.synopsis(held, contents, lowering.step("arriving", shape))
         return lowering.step(
@@ -163,7 +174,8 @@ def _stepping(lowering: Lowering, node: Window, frame: Rows, step: int) -> str:
             f"  CASE WHEN _was IS NULL THEN _from ELSE _x END AS _t, CASE WHEN _was IS NULL THEN _x END AS _x,\n"
             f"  CAST(CASE WHEN _was IS NULL THEN 1 ELSE -1 END AS BIGINT) AS _n\n"
             f"FROM {seen}\n"
-            f"WHERE CASE WHEN _was IS NULL THEN _from IS NOT NULL AND (_x IS NULL OR _x > _from) ELSE _x IS NOT NULL END",
+            "WHERE CASE WHEN _was IS NULL THEN _from IS NOT NULL AND (_x IS NULL OR _x > _from) ELSE _x IS NOT NULL "
+            "END",
         )
 
     return lowering.once("stepping", node, make)

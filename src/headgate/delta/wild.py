@@ -1,10 +1,11 @@
 """Sums of wild doubles: whole numbers by band, and over the few bands of a group the universal rule.
 
     rows with a wild double  →  by group and band, scaled so that they are tame: exact running sums
-                             →  by group: the list of its bands, in their order, put together with the sums of the tame ones
+                             →  by group: the list of its bands, in their order, put together with the sums of the tame
+                             ones
 
-Bands are put together in doubles, always in the same order. So the answer depends on the rows that are there and on nothing else.
-"""
+Bands are put together in doubles, always in the same order. So the answer depends on the rows that are there and on
+nothing else."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def bands(node: Aggregate, call: Call, given: str, name: str, spread: bool) -> A
     taken = [Named(f"v{i}", Expression(sql, "DOUBLE", call.columns)) for i, sql in zip(sides, values, strict=True)]
     rows = Project(rows, (*keys, *taken))
     rows = _extended(rows, [Named(f"b{i}", _over(exact.band(f"v{i}"), "INT", f"v{i}")) for i in sides])
-    rows = _extended(rows, [Named(f"z{i}", _over(exact.scaled(f"v{i}", f"b{i}"), TAME, f"v{i}", f"b{i}")) for i in sides])
+    rows = _extended(
+        rows, [Named(f"z{i}", _over(exact.scaled(f"v{i}", f"b{i}"), TAME, f"v{i}", f"b{i}")) for i in sides]
+    )
     groups = tuple(Named(key, column(rows, key)) for key in (*(key.name for key in keys), *(f"b{i}" for i in sides)))
     calls = [_call(rows, "n", "count", "z1"), _call(rows, "s", "sum", "z1")]
     if spread:
@@ -42,14 +45,19 @@ def bands(node: Aggregate, call: Call, given: str, name: str, spread: bool) -> A
     listed = f"COLLECT_LIST(STRUCT({', '.join(_fields(len(values), spread))}))"
     names = frozenset(one.name for one in inner.columns)
     outer = Call(name, "array_agg", listed, "UNKNOWN", (), False, None, names)
-    return Aggregate(inner, tuple(Named(key.name, column(inner, key.name)) for key in keys), (outer,), row_when_empty=False)
+    return Aggregate(
+        inner, tuple(Named(key.name, column(inner, key.name)) for key in keys), (outer,), row_when_empty=False
+    )
 
 
 def _fields(sides: int, spread: bool) -> list[str]:
-    """The fields of a band: its number, how many doubles it holds, their sum; for spreads also means and squares about these."""
+    """The fields of a band: its number, how many doubles it holds, their sum; for spreads also means and squares about
+    these.
+    """
     infinite = "CAST('Infinity' AS DOUBLE)"
     special = (
-        f"WHEN {exact.INFINITE} THEN {infinite} WHEN {exact.MINUS_INFINITE} THEN -{infinite} WHEN {exact.NOT_A_NUMBER} THEN {NAN}"
+        f"WHEN {exact.INFINITE} THEN {infinite} WHEN {exact.MINUS_INFINITE} THEN -{infinite} WHEN "
+        f"{exact.NOT_A_NUMBER} THEN {NAN}"
     )
     fields = [f"b{i} AS b{i}" for i in range(1, sides + 1)]
     fields += ["n AS n", f"CASE b1 {special} ELSE {exact.restored('s', 'b1')} END AS s"]

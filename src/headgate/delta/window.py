@@ -1,20 +1,20 @@
 """Windows: tuples of a stream become elements of a relation, stamped with the interval in which they count.
 
-A time window over a base stream keeps nothing: what comes into it in an epoch is one range of the log, what leaves it another.
-A row window or a window over values keeps its tail (see `tail`). A time window over a derived stream keeps what still lives, and
-what has yet to begin; so does a window that shows its tuples when they are final, where nobody knows how long that takes.
-"""
+A time window over a base stream keeps nothing: what comes into it in an epoch is one range of the log, what leaves it
+another. A row window or a window over values keeps its tail (see `tail`). A time window over a derived stream keeps
+what still lives, and what has yet to begin; so does a window that shows its tuples when they are final, where nobody
+knows how long that takes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from headgate.catalog import Tick
 from headgate.delta import passing, tail
 from headgate.delta.instants import ceiling, floor, stamp
 from headgate.delta.program import Edge
-from headgate.delta.sql import NEVER, ONE, comma, conjunction, listed, union
 from headgate.plan.nodes import Final, Now, Passed, Range, Rows, Source, Unbounded, Values, Window, names
+from headgate.sql import NEVER, ONE, comma, conjunction, listed, union
+from headgate.ticks import Tick
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -70,7 +70,9 @@ def born(lowering: Lowering, node: Window) -> str:
     longest = delay(node.frame)
     if isinstance(node.child, Source) and longest is not None:
         low = Edge("since", -longest)
-        return _stamped(lowering, node, lowering.input(node.child.stream, low, Edge("until")), "_t > :since AND _t <= :until")
+        return _stamped(
+            lowering, node, lowering.input(node.child.stream, low, Edge("until")), "_t > :since AND _t <= :until"
+        )
     tuples = lowering.tuples(node.child)
     if longest == 0:
         return _stamped(lowering, node, tuples, "")
@@ -97,11 +99,15 @@ def live(lowering: Lowering, node: Window) -> str | None:
         case Passed():
             raise AssertionError(node)
     assert isinstance(node.child, Source)
-    return _stamped(lowering, node, lowering.input(node.child.stream, low, Edge("since")), "_t <= :since AND _x > :since")
+    return _stamped(
+        lowering, node, lowering.input(node.child.stream, low, Edge("since")), "_t <= :since AND _x > :since"
+    )
 
 
 def ends(lowering: Lowering, node: Window) -> str | None:
-    """What a window over a base stream held at `since` and lets go by `until`: a range of the log, one window earlier."""
+    """What a window over a base stream held at `since` and lets go by `until`: a range of the log, one window
+    earlier.
+    """
     match node.frame:
         case Rows() | Values() | Unbounded() | Passed():
             return None

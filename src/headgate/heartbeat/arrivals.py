@@ -1,4 +1,5 @@
-"""What arrived on a stream at an instant of the engine's clock, in numbers: how many tuples of each source, stamped when.
+"""What arrived on a stream at an instant of the engine's clock, in numbers: how many tuples of each source, stamped
+when.
 
 Rows pushed from Python also come one by one, in their order; a batch that Spark took in comes as its summary.
 """
@@ -32,7 +33,9 @@ class Arrivals:
     """For each of them: how far a tuple of this batch was behind one that came before it in the batch, at the most."""
 
     rows: tuple[NDArray[np.intp], Ticks] | None = None
-    """Of every tuple, in order: the position of its source above, and its timestamp. None if only the summary is known."""
+    """Of every tuple, in order: the position of its source above, and its timestamp. None if only the summary is
+    known.
+    """
 
     sample: tuple[Ticks, Ticks] | None = None
     """Timestamps and how many tuples each stands for; where `rows` is not known and a distribution is wanted."""
@@ -102,7 +105,9 @@ def _behind(positions: NDArray[np.intp], ticks: Ticks, size: int) -> Ticks:
 
 
 def _running_largest(ticks: Ticks, runs: NDArray[np.intp]) -> Ticks:
-    """The largest value so far in each run. Ranks instead of values, so that adding the run's number cannot overflow."""
+    """The largest value so far in each run. Ranks instead of values, so that adding the run's number cannot
+    overflow.
+    """
     ranks = np.empty(len(ticks), np.int64)
     by_value = np.argsort(ticks, kind="stable")
     ranks[by_value] = np.arange(len(ticks))

@@ -2,26 +2,28 @@
 
     δest[i, t] = max(τmax of i, t ago  -  τ  +  1, 0)        for a tuple stamped τ that arrives now
 
-If δest exceeds the estimate δ, δ becomes δest. If it did not for a whole window, δ moves towards the largest δest of the window:
-δ := α δ + (1 - α) δwin. The skew is taken as it arrives, so latencies are part of it. Two things are added to the paper's
-algorithm. A bound from another source counts only once a number of tuples have kept to it: at first nothing is known, and
-between clocks that run apart no estimate ever holds. And a source's own bound at once is at least 1: to repeat a
-timestamp is no disorder.
+If δest exceeds the estimate δ, δ becomes δest. If it did not for a whole window, δ moves towards the largest δest of
+the window: δ := α δ + (1 - α) δwin. The skew is taken as it arrives, so latencies are part of it. Two things are added
+to the paper's algorithm. A bound from another source counts only once a number of tuples have kept to it: at first
+nothing is known, and between clocks that run apart no estimate ever holds. And a source's own bound at once is at least
+1: to repeat a timestamp is no disorder.
 
 By default, that is with a window of time that adapts, and without a confidence, three more things are:
 
 - A window of time lasts for MANY tuples at least, so that a slow stream remembers as many as a fast one.
 
-- A margin. The largest of n skews is exceeded by the next with a chance of about 1 in n, so a few tuples say too little. The
-  largest skews of the window say how fast large ones become rare: the bound in force is what ENOUGH tuples would have shown,
-  if skews beyond the largest go on to be rarer as those below it did (an exponential tail; from ENOUGH tuples on, no margin).
-- Outliers. One skew that is many times as large as the bound raises nothing. It is late, and nobody waits for its like. The
+- A margin. The largest of n skews is exceeded by the next with a chance of about 1 in n, so a few tuples say too
+little. The
+  largest skews of the window say how fast large ones become rare: the bound in force is what ENOUGH tuples would have
+  shown, if skews beyond the largest go on to be rarer as those below it did (an exponential tail; from ENOUGH tuples
+  on, no margin).
+- Outliers. One skew that is many times as large as the bound raises nothing. It is late, and nobody waits for its like.
+The
   second within OUTLIERS_APART tuples is believed.
 
-With a confidence, δ is instead the smallest number that this part of the tuples kept to, from a histogram of δest whose old half
-fades with every window. A quantile of the past is no confidence if the skew grows: between different sources it counts only
-while those that came after it was known keep to it as well.
-"""
+With a confidence, δ is instead the smallest number that this part of the tuples kept to, from a histogram of δest whose
+old half fades with every window. A quantile of the past is no confidence if the skew grows: between different sources
+it counts only while those that came after it was known keep to it as well."""
 
 from __future__ import annotations
 
@@ -31,9 +33,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.catalog.declarations import Estimation
+from headgate.catalog.skew import Bound, Bounds, strongest
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
-from headgate.heartbeat.bounds import Bound, Bounds, strongest
-from headgate.heartbeat.declared import Estimation
 from headgate.heartbeat.generator import Generator
 
 STEADY = 30
@@ -44,13 +46,17 @@ CONFIDENT = 100
 """So many tuples must have been seen before a confidence means anything."""
 
 RARE = 1_000
-"""Surprises that are further apart than so many tuples are no reason to wait for longer before an estimate is lowered."""
+"""Surprises that are further apart than so many tuples are no reason to wait for longer before an estimate is
+lowered.
+"""
 
 TOLERANCE = 3
 """A confident bound between different sources is not relied on if it is exceeded so many times as often as it says."""
 
 FEW, MANY = 10, 2_000
-"""A window of time in which fewer tuples came says nothing: a stream that is slower would forget its disorder in between."""
+"""A window of time in which fewer tuples came says nothing: a stream that is slower would forget its disorder in
+between.
+"""
 
 ENOUGH = 10_000
 """So many tuples show the skew that is to be reckoned with."""
@@ -91,7 +97,9 @@ class Estimator:
         self.falls = np.zeros(shape, np.int64)
         self.top = np.zeros((*shape, DEEP), np.int64)
         self.top_fresh = np.zeros((*shape, DEEP), np.int64)
-        """The largest skews, in falling order, one of each batch: of this window and the one before, and of this one."""
+        """The largest skews, in falling order, one of each batch: of this window and the one before, and of this
+        one.
+        """
         self.seen = np.zeros(shape, np.int64)
         self.seen_fresh = np.zeros(shape, np.int64)
         """Of how many tuples they are the largest."""
@@ -138,7 +146,9 @@ class Estimator:
                 setattr(self, name, np.full((len(self.estimate), *array.shape[1:]), first, array.dtype))
 
     def observe(self, rows: Sequence[int], worst: Ticks, tuples: int, now_us: int) -> None:
-        """So many tuples arrived, for which δest was at most `worst` (a row a sender, a column a delay; NEVER: unknown)."""
+        """So many tuples arrived, for which δest was at most `worst` (a row a sender, a column a delay; NEVER:
+        unknown).
+        """
         chosen = np.asarray(rows, np.intp)
         seen = worst > NEVER
         worst = np.maximum(worst, 0)
@@ -167,7 +177,9 @@ class Estimator:
         octaves = np.log(ENOUGH / np.clip(self.seen[chosen], 1, ENOUGH))
         return np.ceil((top[..., 0] - top[..., -1]) / HARMONIC * octaves).astype(np.int64)
 
-    def _outliers(self, chosen: NDArray[np.intp], surprised: NDArray[np.bool_], worst: Ticks, tuples: int) -> NDArray[np.bool_]:
+    def _outliers(
+        self, chosen: NDArray[np.intp], surprised: NDArray[np.bool_], worst: Ticks, tuples: int
+    ) -> NDArray[np.bool_]:
         """Which of the skews that exceeded a bound are outliers, so that they say nothing."""
         usual = np.maximum(self.estimate[chosen] + self.margin(chosen), 1)
         far = surprised & (worst > OUTLIER * usual) & (self.seen[chosen] >= STEADY)
@@ -183,9 +195,18 @@ class Estimator:
             largest[chosen] = -np.sort(-both, axis=-1)[..., :DEEP]
             numbers[chosen] += tuples
 
-    def see(self, generator: Generator, number: int, members: NDArray[np.intp], arrivals: Arrivals, senders: Sequence[int],
-            now_us: int) -> bool:  # fmt: skip
-        """Tuples of the cohort `number` arrived, of which the generator does not know yet; whether other bounds are in force."""
+    def see(
+        self,
+        generator: Generator,
+        number: int,
+        members: NDArray[np.intp],
+        arrivals: Arrivals,
+        senders: Sequence[int],
+        now_us: int,
+    ) -> bool:
+        """Tuples of the cohort `number` arrived, of which the generator does not know yet; whether other bounds are in
+        force.
+        """
         before = {sender: self.bounds(sender) for sender in (None, *senders)}
         cohort = generator.cohorts[number]
         rows = [self.row(sender, now_us) for sender in (None, *senders)]
@@ -246,7 +267,9 @@ class Estimator:
             self.exceeding[chosen] = np.where(fading, self.exceeding[chosen] / 2, self.exceeding[chosen])
 
     def _adapt(self, chosen: NDArray[np.intp], exceeded: NDArray[np.bool_]) -> None:
-        """If estimates that were lowered are exceeded often, they are lowered too soon: wait for longer the next time."""
+        """If estimates that were lowered are exceeded often, they are lowered too soon: wait for longer the next
+        time.
+        """
         if self.how.adaptive:
             hasty = exceeded & (self.falls[chosen] > 0) & (self.steady[chosen] < RARE)
             self.width[chosen] = np.where(hasty, np.minimum(self.width[chosen] * 2, COARSEST), self.width[chosen])
@@ -308,8 +331,8 @@ class Estimator:
 
 
 def following(how: Estimation, before: Sequence[Estimator], senders: Sequence[Hashable]) -> Estimator:
-    """For sources that are told apart or watched in another way than before: how far behind themselves they are said to be is
-    what was said of any of these senders, because to begin with nothing would let go of too much."""
+    """For sources that are told apart or watched in another way than before: how far behind themselves they are said to
+    be is what was said of any of these senders, because to begin with nothing would let go of too much."""
     fresh = Estimator(how)
     own = fresh.row(None, 0)
     for estimator in before:
@@ -332,10 +355,12 @@ def _skew(seen: Ticks, smallest: Ticks) -> int:
 # A histogram with sixteen steps an octave: exact below 16, six percent wide above.
 
 _OCTAVES = 58
-EDGES = np.concatenate([
-    np.arange(16),
-    *(((np.arange(17, 33, dtype=np.int64)) << octave) - 1 for octave in range(_OCTAVES)),
-])  # fmt: skip
+EDGES = np.concatenate(
+    [
+        np.arange(16),
+        *(((np.arange(17, 33, dtype=np.int64)) << octave) - 1 for octave in range(_OCTAVES)),
+    ]
+)
 """The largest value of each bucket."""
 
 

@@ -1,13 +1,14 @@
 """The guard against the far future: up to where timestamps are believed, by what a stream has done before.
 
-One timestamp an hour ahead would complete the hour before it, and all that comes from then on would be late. So a timestamp that
-jumps further ahead than usual is set aside as a dead letter, unless other tuples confirm that time has really gone on.
+One timestamp an hour ahead would complete the hour before it, and all that comes from then on would be late. So a
+timestamp that jumps further ahead than usual is set aside as a dead letter, unless other tuples confirm that time has
+really gone on.
 
     limit = largest timestamp  +  pace * time since it came  +  reach
 
-The pace is that of the stream so far, against the engine's clock: history that is read from files goes faster than the clock,
-and after a pause of hours a live stream goes on hours later. The reach is many times what its timestamps have usually jumped
-ahead beyond that. What lies beyond the limit is believed nevertheless
+The pace is that of the stream so far, against the engine's clock: history that is read from files goes faster than the
+clock, and after a pause of hours a live stream goes on hours later. The reach is many times what its timestamps have
+usually jumped ahead beyond that. What lies beyond the limit is believed nevertheless
 
 - in a batch, if several tuples lie there together: history, or a part of it, is never refused;
 - from one batch to the next, if it is the second among few tuples: a source whose clock was set loses one tuple.
@@ -58,7 +59,9 @@ class Pace:
 
     jump: float = 0.0
     next_jump: float = 0.0
-    """The largest that the timestamps jumped ahead of their pace lately, and the next largest: the largest may be an accident."""
+    """The largest that the timestamps jumped ahead of their pace lately, and the next largest: the largest may be an
+    accident.
+    """
 
     doubted: bool = False
     """Whether a tuple was set aside, not long ago."""
@@ -88,7 +91,12 @@ class Pace:
         """Tuples were believed."""
         largest, count = int(arrivals.largest.max()), arrivals.total
         if not self.tuples:
-            self.first, self.first_us, self.largest, self.came_us = int(arrivals.smallest.min()), now_us, largest, now_us
+            self.first, self.first_us, self.largest, self.came_us = (
+                int(arrivals.smallest.min()),
+                now_us,
+                largest,
+                now_us,
+            )
         fades = exp(-count / REMEMBERED)
         jump = 0.0
         if largest > self.largest:
@@ -111,7 +119,8 @@ class Pace:
 
 
 def together(tops: Ticks, reach: int) -> int | None:
-    """The largest timestamp that several tuples confirm, of the largest of a batch in falling order; None if there is none.
+    """The largest timestamp that several tuples confirm, of the largest of a batch in falling order; None if there is
+    none.
 
     Those belong together that lie no further apart than the reach, or many times what is usual among them.
     """

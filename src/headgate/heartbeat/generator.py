@@ -1,17 +1,19 @@
 """Heartbeat generation: from what arrived and when, and from the bounds, up to when each source is complete.
 
-    a tuple stamped τ arrives from i at c  ⇒  from c + delay on, j is complete up to τ - within, for each bound from i to j
+    a tuple stamped τ arrives from i at c  ⇒  from c + delay on, j is complete up to τ - within, for each bound from i
+    to j
 
-where the delay of a bound that sources promise at emission includes the latency of j, because a tuple that j sent in time may
-still be under way. Sources with the same bounds form a cohort: bounds are kept between cohorts, numbers per source, and nothing
-per pair of sources.
+where the delay of a bound that sources promise at emission includes the latency of j, because a tuple that j sent in
+time may still be under way. Sources with the same bounds form a cohort: bounds are kept between cohorts, numbers per
+source, and nothing per pair of sources.
 
-A bound that was only learnt between different sources is a guess: it says nothing of a source that is away. So it is relied
-on no further than j's timestamps have usually gone on from one tuple to the next; if j is silent for longer, it may be behind.
+A bound that was only learnt between different sources is a guess: it says nothing of a source that is away. So it is
+relied on no further than j's timestamps have usually gone on from one tuple to the next; if j is silent for longer, it
+may be behind.
 
-In: arrivals with the instant of the engine's clock, in its order; all arrivals of an instant come before the heartbeats at it.
-Out: for every source the largest timestamp τ such that nothing stamped up to τ can still arrive; NEVER while that is unknown.
-"""
+In: arrivals with the instant of the engine's clock, in its order; all arrivals of an instant come before the heartbeats
+at it. Out: for every source the largest timestamp τ such that nothing stamped up to τ can still arrive; NEVER while
+that is unknown."""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.catalog import Tick
+from headgate.catalog.skew import Bound, Bounds
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
-from headgate.heartbeat.bounds import Bound, Bounds
 from headgate.heartbeat.maxima import Delayed, Maxima, grown, top
+from headgate.ticks import Tick
 
 Members = NDArray[np.intp]
 
@@ -32,7 +34,9 @@ REMEMBERED = 1_024
 """After so many tuples of each source, a pause counts as about a third of what it was."""
 
 STEADY, USUAL = 64, 8
-"""Over how many tuples the mean distance of a source's timestamps is taken, and how many must have come before it counts."""
+"""Over how many tuples the mean distance of a source's timestamps is taken, and how many must have come before it
+counts.
+"""
 
 
 class Cohort:
@@ -54,7 +58,9 @@ class Cohort:
         self.steps = np.zeros((0, 2))
         """Of each source, how far its timestamps go on from one tuple to the next: the mean, and of how many."""
         self.pauses = np.zeros(2)
-        """Of all sources, the longest and the next longest of the recent steps, as so many times the mean of their source."""
+        """Of all sources, the longest and the next longest of the recent steps, as so many times the mean of their
+        source.
+        """
         self.maxima = Maxima(unit_us)
         self.punctuations = Delayed(latency_us, unit_us, 0)
         self._delayed: dict[int, Delayed] = {}
@@ -102,7 +108,9 @@ class Cohort:
         return self.delayed(self.latency_us, now_us).at(now_us - 1) if self.latency_us else self.largest
 
     def stepped(self, members: Members, arrivals: Arrivals) -> None:
-        """How far on tuples are that are about to be taken. Of several at once, the first step and the mean are known."""
+        """How far on tuples are that are about to be taken. Of several at once, the first step and the mean are
+        known.
+        """
         known = (self.largest[members] > NEVER) & (arrivals.counts > 0)
         step = np.where(known, arrivals.largest - self.largest[members], 0).clip(0) / np.maximum(arrivals.counts, 1)
         mean, seen = self.steps[members].T
@@ -111,10 +119,13 @@ class Cohort:
         faded = self.pauses * np.exp(-arrivals.total / (REMEMBERED * max(self.size, 1)))
         self.pauses = -np.sort(-np.concatenate([faded, times]))[:2]
         weight = np.where(known, arrivals.counts / np.clip(seen + arrivals.counts, 1, STEADY), 0).clip(0, 1)
-        self.steps[members] = np.stack([mean + weight * (step - mean), seen + np.where(known, arrivals.counts, 0)], axis=1)
+        self.steps[members] = np.stack(
+            [mean + weight * (step - mean), seen + np.where(known, arrivals.counts, 0)], axis=1
+        )
 
     def relied_on(self) -> Ticks:
-        """Up to where others' tuples may say how far each source is by what was learnt: a pause beyond its largest timestamp.
+        """Up to where others' tuples may say how far each source is by what was learnt: a pause beyond its largest
+        timestamp.
 
         That is the next longest of all, at the pace of the source: the longest may have been an outage.
         """
@@ -180,9 +191,9 @@ class Cohort:
 class Counted:
     """For bounds with a delay in tuples: per source, what was known when the last but `tuples` of its tuples arrived.
 
-    If a bound from i to j waits for n tuples of j, then after any n tuples of j everything that i had sent before the first of
-    them counts. So a ring of n snapshots a source; the oldest is the promise, once those n can have overtaken nothing any more.
-    """
+    If a bound from i to j waits for n tuples of j, then after any n tuples of j everything that i had sent before the
+    first of them counts. So a ring of n snapshots a source; the oldest is the promise, once those n can have overtaken
+    nothing any more."""
 
     def __init__(self, tuples: int, latency_us: int, unit_us: int, size: int) -> None:
         self.tuples = tuples
@@ -264,7 +275,9 @@ class Generator:
             senders.pop(number, None)
 
     def bind(self, first: int, second: int, bounds: Bounds, guessed: Bounds = ()) -> None:
-        """Bounds between different sources, declared and learnt ones; delays in time include the latency, where there is one."""
+        """Bounds between different sources, declared and learnt ones; delays in time include the latency, where there
+        is one.
+        """
         for known, those in ((self.towards, bounds), (self.guessed, guessed)):
             known[second].pop(first, None)
             if those:
@@ -281,7 +294,9 @@ class Generator:
     @property
     def between(self) -> dict[tuple[int, int], Bounds]:
         """The declared bounds by pair of cohorts: (sender, target)."""
-        return {(first, second): bounds for second, senders in self.towards.items() for first, bounds in senders.items()}
+        return {
+            (first, second): bounds for second, senders in self.towards.items() for first, bounds in senders.items()
+        }
 
     def arrived(self, number: int, members: Members, arrivals: Arrivals, now_us: int) -> None:
         """Tuples came; `members` are the sources in the order in which `arrivals` has them, each once."""
@@ -293,7 +308,9 @@ class Generator:
             if bound.tuples and arrivals.rows is not None and not cohort.latency_us:
                 cohort.counted(None, bound.tuples).take_rows(members, arrivals, cohort.largest[members], now_us)
             elif bound.tuples:
-                cohort.counted(None, bound.tuples).take(members, arrivals.counts, cohort.sent_before(now_us)[members], now_us)
+                cohort.counted(None, bound.tuples).take(
+                    members, arrivals.counts, cohort.sent_before(now_us)[members], now_us
+                )
         for first, bounds in self.towards[number].items():
             for bound in bounds:
                 if bound.tuples:
@@ -314,7 +331,9 @@ class Generator:
         cohort.punctuations.add(members, upto, now_us)
 
     def promised(self, number: int, now_us: int, senders: Collection[int] | None = None) -> Ticks:
-        """Up to when each source of the cohort is complete, by what it sent and what these others did; None: all others."""
+        """Up to when each source of the cohort is complete, by what it sent and what these others did; None: all
+        others.
+        """
         cohort = self.cohorts[number]
         result = cohort.punctuations.at(now_us)[: cohort.size].copy()
         for bound in cohort.own:
@@ -328,7 +347,9 @@ class Generator:
         return result
 
     def by_guess(self, first: int, number: int, bound: Bound, now_us: int) -> Ticks:
-        """What the sources of a cohort say about each of another by one bound that was learnt, as far as it is relied on."""
+        """What the sources of a cohort say about each of another by one bound that was learnt, as far as it is relied
+        on.
+        """
         return np.minimum(self.by_others(first, number, bound, now_us), self.cohorts[number].relied_on())
 
     def by_itself(self, number: int, bound: Bound, now_us: int) -> Ticks:
@@ -341,7 +362,9 @@ class Generator:
         return seen[: cohort.size] - bound.within
 
     def by_others(self, first: int, number: int, bound: Bound, now_us: int) -> Ticks:
-        """What the sources of a cohort say by one bound about each source of another: the largest timestamp of any but itself."""
+        """What the sources of a cohort say by one bound about each source of another: the largest timestamp of any but
+        itself.
+        """
         cohort = self.cohorts[number]
         if bound.tuples:
             return cohort.counted(first, bound.tuples).promised.at(now_us)[: cohort.size] - bound.within

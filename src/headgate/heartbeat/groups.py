@@ -1,12 +1,13 @@
 """Kinds of sources, which have the same bounds, and groups of sources, which share one heartbeat (section 5.2).
 
-A group is complete as far as the least of its members is, so a source that could be trusted sooner waits for the slowest of its
-group. Which partition into m groups adds the least delay is solved here for sources that differ in one number, how far behind
-they may be: the best groups are then runs of the sorted numbers, and the best runs are found by dynamic programming.
+A group is complete as far as the least of its members is, so a source that could be trusted sooner waits for the
+slowest of its group. Which partition into m groups adds the least delay is solved here for sources that differ in one
+number, how far behind they may be: the best groups are then runs of the sorted numbers, and the best runs are found by
+dynamic programming.
 
-The paper puts the bounds of a group's members together to keep fewer of them. Here bounds are kept between kinds, however many
-sources there are, so a group changes no bound: without a reader that sees only some groups, grouping has no effect at all.
-"""
+The paper puts the bounds of a group's members together to keep fewer of them. Here bounds are kept between kinds,
+however many sources there are, so a group changes no bound: without a reader that sees only some groups, grouping has
+no effect at all."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.catalog import Tick
+from headgate.catalog.declarations import Counter, Declarations, Party, Sensors
+from headgate.catalog.skew import Bound, Bounds, strongest, weaker
 from headgate.heartbeat.arrivals import Ticks
-from headgate.heartbeat.bounds import Bound, Bounds, strongest, weaker
-from headgate.heartbeat.declared import Counter, Declarations, Party, Sensors
+from headgate.ticks import Tick
 
 KINDS = 16
 """Sources of a stream whose environments differ are told apart in so many steps."""
@@ -42,7 +43,9 @@ class Kind:
     """Only in what earlier versions saved: the group whose sources had one place together."""
 
     apart: bool = False
-    """Whether nothing but their environment tells them from the others of the stream: together they have no name in CQL."""
+    """Whether nothing but their environment tells them from the others of the stream: together they have no name in
+    CQL.
+    """
 
     @property
     def party(self) -> Party | None:
@@ -70,7 +73,9 @@ class Kind:
 
     def after(self, other: Kind, declarations: Declarations) -> Bounds:
         """What a tuple of another source says about one of these."""
-        return reduce(weaker, (self._between(declarations, one, mine, other) for one in other.parties for mine in self.parties))
+        return reduce(
+            weaker, (self._between(declarations, one, mine, other) for one in other.parties for mine in self.parties)
+        )
 
     def _between(self, declarations: Declarations, first: Party, second: Party, other: Kind) -> Bounds:
         found = list(declarations.between(first, second))
@@ -134,7 +139,9 @@ def _fewer(found: dict[str, Kind]) -> dict[str, Kind]:
     if len(loose) <= KINDS:
         return found
     labels = partition(np.array([_deviation(kind) for kind in loose]), KINDS).labels.tolist()
-    merged = {label: _merged((kind for kind, of in zip(loose, labels, strict=True) if of == label)) for label in {*labels}}
+    merged = {
+        label: _merged((kind for kind, of in zip(loose, labels, strict=True) if of == label)) for label in {*labels}
+    }
     replaced = {kind: merged[label] for kind, label in zip(loose, labels, strict=True)}
     return {source: replaced.get(kind, kind) for source, kind in found.items()}
 
@@ -187,9 +194,14 @@ def _rounded(behind: Ticks) -> tuple[Ticks, NDArray[np.intp], Ticks]:
 def _best_ends(values: Ticks, weights: Ticks, groups: int) -> NDArray[np.intp]:
     """Where the runs end: cost of a run i..j = Σ weight · (its largest value - value)."""
     size = len(values)
-    heavy, mass = np.concatenate([[0], np.cumsum(weights)]), np.concatenate([[0.0], np.cumsum(weights * values.astype(float))])
+    heavy, mass = (
+        np.concatenate([[0], np.cumsum(weights)]),
+        np.concatenate([[0.0], np.cumsum(weights * values.astype(float))]),
+    )
     first, last = np.arange(size)[:, np.newaxis], np.arange(size)[np.newaxis, :]
-    cost = np.where(first <= last, values[last] * (heavy[last + 1] - heavy[first]) - (mass[last + 1] - mass[first]), np.inf)
+    cost = np.where(
+        first <= last, values[last] * (heavy[last + 1] - heavy[first]) - (mass[last + 1] - mass[first]), np.inf
+    )
     best, chosen = cost[0], []
     for _ in range(groups - 1):
         before = np.concatenate([[np.inf], best[:-1]])  # best for everything before `first`

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from headgate.catalog import MICROSECONDS_PER_UNIT, Tick, TimeDomain
-from headgate.delta.sql import literal, name
-from headgate.heartbeat.bounds import Bound, Bounds
-from headgate.heartbeat.declared import Enabling, Party
+from headgate.catalog.declarations import Enabling, Party
+from headgate.catalog.skew import Bound, Bounds
 from headgate.heartbeat.estimate import STEADY, STEADY_BATCHES
 from headgate.heartbeat.groups import Kind
 from headgate.heartbeat.manager import Heartbeats
 from headgate.heartbeat.timeline import Timeline
+from headgate.sql import literal, name
+from headgate.ticks import MICROSECONDS_PER_UNIT, Tick, TimeDomain
 
 CLOCK = "the clock"
 HEADINGS = ("from", "to", "bounds", "because", "declared by")
@@ -73,7 +73,8 @@ def clocks(heartbeats: Heartbeats) -> Iterator[tuple[str, ...]]:
             yield CLOCK, line.name, when(enabling), because, beating(line.name, enabling, domain)
         elif domain is not None and enabling.within is not None:
             bounds = (
-                f"{when(enabling)}, within {span(enabling.within, domain).lower()} of its largest timestamp and the time since"
+                f"{when(enabling)}, within {span(enabling.within, domain).lower()} of its largest timestamp and "
+                "the time since"
             )
             yield CLOCK, line.name, bounds, because, beating(line.name, enabling, domain)
         if domain is not None and (known := heartbeats.declarations.calendar.get(line.name)):

@@ -1,8 +1,9 @@
 """The time manager: streams by name, what was declared or learnt about their sources, and how far each query may go.
 
-It puts the parts together: `declared` says what was promised, `estimate` what was seen instead, `groups` which sources are alike,
-`generator` what follows. It adds what is not a matter of bounds: silence and the timeout, finished and paused streams, time that
-the engine itself gives out, and which heartbeats were given, because what arrives at or before one is late.
+It puts the parts together: `declared` says what was promised, `estimate` what was seen instead, `groups` which sources
+are alike, `generator` what follows. It adds what is not a matter of bounds: silence and the timeout, finished and
+paused streams, time that the engine itself gives out, and which heartbeats were given, because what arrives at or
+before one is late.
 
 Numbers in, numbers out: every method that needs the time of the engine's clock is handed it.
 """
@@ -18,24 +19,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.catalog import UNLIMITED, Catalog, Relation, Stream, Tick, TimeDomain
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.declarations import Declarations, Estimation, Party, levels
+from headgate.catalog.entries import Relation, Stream
+from headgate.catalog.skew import Bound, Bounds, strongest, without_progress
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
-from headgate.heartbeat.bounds import Bound, Bounds, strongest, without_progress
-from headgate.heartbeat.declared import Declarations, Estimation, Party, levels
 from headgate.heartbeat.enabling import by_date, last_beat_us, since_largest
 from headgate.heartbeat.estimate import Estimator, following
 from headgate.heartbeat.future import KNOWN, SLACK, together
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, arriving
-from headgate.heartbeat.scope import Scope, Scopes
 from headgate.heartbeat.timeline import FEW_SOURCES, Members, Timeline
+from headgate.scope import Scope, Scopes
+from headgate.ticks import UNLIMITED, Tick, TimeDomain
 
 LATE = "late("
-"""`late(s)`: the dead letters of s. They are stamped with the first open instant of s, so they are complete where s is."""
+"""`late(s)`: the dead letters of s. They are stamped with the first open instant of s, so they are complete where s
+is.
+"""
 
 AHEAD_US = 86_400_000_000
 AHEAD_UNITS = 2**31
-"""How far in the future a timestamp may lie unless told otherwise: a day beyond the date; units of integer time, at first."""
+"""How far in the future a timestamp may lie unless told otherwise: a day beyond the date; units of integer time, at
+first.
+"""
 
 SETTLED = 5
 SETTLED_US = 5_000_000
@@ -104,7 +111,9 @@ class Heartbeats:
         self.date_offset_us = 0
         """What to add to the engine's clock to get the time that internal timestamps are in."""
         self.calendar_us: int | None = None
-        """Added to the engine's clock, it gives the date as last shown. A date can go back, a timestamp cannot. None: unknown."""
+        """Added to the engine's clock, it gives the date as last shown. A date can go back, a timestamp cannot. None:
+        unknown.
+        """
         self.asked_us: int | None = None
         """When a heartbeat was first asked for: streams that have not spoken by then are waited for from then on."""
         self._arrivals = 0
@@ -129,7 +138,9 @@ class Heartbeats:
         self.heed()  # what it said about others is gone with it
 
     def heed(self, now_us: int | None = None) -> None:
-        """Take over what has been declared since the last time; sources that were named since then count from now on."""
+        """Take over what has been declared since the last time; sources that were named since then count from now
+        on.
+        """
         for timeline in self.timelines.values():
             latencies = {kind: self.generator.cohorts[number].latency_us for kind, number in timeline.cohorts.items()}
             moved = timeline.tell_apart(self.declarations, self.estimated(timeline.name))
@@ -151,13 +162,17 @@ class Heartbeats:
         self.bind()
 
     def resumed(self) -> None:
-        """The state is that of an earlier run: what follows from the declarations is found anew, by the rules of this version."""
+        """The state is that of an earlier run: what follows from the declarations is found anew, by the rules of this
+        version.
+        """
         for timeline in self.timelines.values():
             self._expect(timeline, timeline.since_us)
         self.bind()
 
     def _expect(self, timeline: Timeline, now_us: int) -> None:
-        """Sources of which something is declared by name are there before they speak, and are waited for from then on."""
+        """Sources of which something is declared by name are there before they speak, and are waited for from then
+        on.
+        """
         if not timeline.external or timeline.finished:
             return
         timeline.numbers(list(timeline.kinds) if timeline.many else [None], self.generator, self.declarations)
@@ -246,7 +261,8 @@ class Heartbeats:
         senders = {*lines[0].cohorts.values()}
         declared = any(pair[0].stream == first and pair[1].stream == second for pair in self.declarations.skews)
         bound = (
-            self.generator.towards[number].keys() | self.generator.guessed[number].keys() for number in lines[1].cohorts.values()
+            self.generator.towards[number].keys() | self.generator.guessed[number].keys()
+            for number in lines[1].cohorts.values()
         )
         return declared or any(senders & known for known in bound)
 
@@ -292,12 +308,12 @@ class Heartbeats:
             self._forget(timeline, now_us)
 
     def _forget(self, timeline: Timeline, now_us: int) -> None:
-        """Forget the sources that can no longer matter: those that have finished, and those that have been silent for long.
+        """Forget the sources that can no longer matter: those that have finished, and those that have been silent for
+        long.
 
-        Silent ones that others are declared to speak for go once those have said as much as they had said themselves; from then
-        on one figure stands for all of them. Sources that were named stay. So do those that GROUPS names: a group of which all
-        have finished is not one of which nobody has spoken yet.
-        """
+        Silent ones that others are declared to speak for go once those have said as much as they had said themselves;
+        from then on one figure stands for all of them. Sources that were named stay. So do those that GROUPS names: a
+        group of which all have finished is not one of which nobody has spoken yet."""
         spoken_us = NEVER if self.timeout_us is None else now_us - FORGOTTEN_AFTER * self.timeout_us
         gone: dict[int, NDArray[np.intp]] = {}
         grouping = self.declarations.groupings.get(timeline.name)
@@ -334,7 +350,9 @@ class Heartbeats:
             back = mine[late & (heard_us > NEVER) & (heard_us <= now_us - self.timeout_us)]
             timeline.gave_up |= {arrivals.sources[position]: int(limits[position]) for position in back.tolist()}
 
-    def _numbers(self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None) -> NDArray[np.intp]:
+    def _numbers(
+        self, timeline: Timeline, sources: Sequence[Any], arrivals: Arrivals | None = None
+    ) -> NDArray[np.intp]:
         before = len(timeline.cohorts)
         numbers = timeline.numbers(sources, self.generator, self.declarations)
         if len(timeline.cohorts) != before:
@@ -348,7 +366,9 @@ class Heartbeats:
         timeline = self.timelines[stream]
         numbers = self._numbers(timeline, sources)
         timeline.late[numbers] += counts
-        for source, (number, member), count in zip(sources, timeline.places[numbers].tolist(), counts.tolist(), strict=True):
+        for source, (number, member), count in zip(
+            sources, timeline.places[numbers].tolist(), counts.tolist(), strict=True
+        ):
             if source in timeline.gave_up:
                 timeline.late_given_up += count
                 if self.generator.cohorts[number].largest[member] > timeline.gave_up[source]:
@@ -357,7 +377,9 @@ class Heartbeats:
     def punctuated(self, stream: str, source: Any, upto: Tick, now_us: int) -> None:
         """A heartbeat that a source sent itself; None: for the whole stream."""
         everybody = source is None and self.timelines[stream].many
-        self.punctuated_by(stream, dict.fromkeys(self.timelines[stream].sources if everybody else [source], upto), now_us)
+        self.punctuated_by(
+            stream, dict.fromkeys(self.timelines[stream].sources if everybody else [source], upto), now_us
+        )
 
     def punctuated_by(self, stream: str, promises: Mapping[Any, Tick], now_us: int) -> None:
         """Take heartbeats that many sources sent themselves."""
@@ -440,7 +462,8 @@ class Heartbeats:
         return max(found, default=None)
 
     def ask(self, stream: str, now_us: int, read_us: int | None = None, said: Tick | None = None) -> bool:
-        """An enabling timestamp, on demand; whether the heartbeat of the stream moved. Where it is not on demand, it does not.
+        """An enabling timestamp, on demand; whether the heartbeat of the stream moved. Where it is not on demand, it
+        does not.
 
         `said` is what somebody else says who was asked: up to when nothing will still come.
         """
@@ -484,15 +507,16 @@ class Heartbeats:
     ) -> Standing:
         """How far a stream is complete by what its sources sent and promised, and by what the clock was asked.
 
-        Silent sources do not count, unless others that speak are declared to say how far they are. `answer` is what the clock
-        would say, if it were asked. `silent_us` is the instant by which silence is judged, if that is not now. For a reader that
-        sees only the sources in `scope` other groups do not count.
-        """
+        Silent sources do not count, unless others that speak are declared to say how far they are. `answer` is what the
+        clock would say, if it were asked. `silent_us` is the instant by which silence is judged, if that is not now.
+        For a reader that sees only the sources in `scope` other groups do not count."""
         timeline = self.timelines[stream]
         enabled = _larger(timeline.enabled, answer)
         if not timeline.external:
             spoken = None if timeline.largest is None else timeline.largest - 1
-            return Standing(_larger(spoken, enabled) if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals)
+            return Standing(
+                _larger(spoken, enabled) if timeline.stream.domain is TimeDomain.TIMESTAMP else self._arrivals
+            )
         if timeline.paused:
             return Standing(timeline.frozen, heard_us=timeline.since_us)
         silent_us = now_us if silent_us is None else silent_us
@@ -503,7 +527,9 @@ class Heartbeats:
         return found if enabled is None else replace(found, complete=_larger(found.complete, enabled))
 
     def _by_one(self, timeline: Timeline, now_us: int, among: Collection[str], silent_us: int) -> Standing:
-        """Like `_by_sources`, for a stream that is a single source: faster, because it needs no arrays of one element."""
+        """Like `_by_sources`, for a stream that is a single source: faster, because it needs no arrays of one
+        element.
+        """
         (number,) = timeline.cohorts.values()
         complete = int(self.generator.promised(number, now_us, self.heeded(timeline.name, among))[0])
         heard_us = int(self.generator.cohorts[number].heard_us[0])
@@ -533,9 +559,8 @@ class Heartbeats:
     ) -> Standing:
         """How far the sources in the scope are complete, the clock left out.
 
-        What was learnt about a stream from another counts only `among` those that are read together: who reads it alone gains
-        nothing by running ahead of what it has sent.
-        """
+        What was learnt about a stream from another counts only `among` those that are read together: who reads it alone
+        gains nothing by running ahead of what it has sent."""
         senders = self.heeded(timeline.name, among)
         chosen = timeline.members(scope, self.generator)
         if timeline.many and not any(self._heard(number, chosen).any() for number in timeline.cohorts.values()):
@@ -545,10 +570,14 @@ class Heartbeats:
             named_us = [us for source, us in timeline.named_us.items() if scope is None or source in scope]
             silent = self.timeout_us is not None and silent_us - max([timeline.since_us, *named_us]) >= self.timeout_us
             return Standing(complete, silent, told, heard_us=timeline.since_us, of=scope)
-        parts = [self._part(timeline, number, now_us, silent_us, senders, chosen) for number in timeline.cohorts.values()]
+        parts = [
+            self._part(timeline, number, now_us, silent_us, senders, chosen) for number in timeline.cohorts.values()
+        ]
         speaking = sum(part.speaking for part in parts)
         holding = [part for part in parts if part.member is not None]
-        forgotten = UNLIMITED if timeline.knows_all(scope) else min((part.forgotten for part in parts), default=UNLIMITED)
+        forgotten = (
+            UNLIMITED if timeline.knows_all(scope) else min((part.forgotten for part in parts), default=UNLIMITED)
+        )
         if forgotten < min((part.complete for part in holding), default=UNLIMITED):
             silent = not any(part.awaited for part in parts)
             return Standing(forgotten, silent, silent, speaking=speaking, of=scope)
@@ -564,9 +593,9 @@ class Heartbeats:
         return Standing(known, silent, silent, least.cohort, least.member, last_us, speaking, scope)
 
     def settling(self, timeline: Timeline, now_us: int, scope: Scope | None = None) -> bool:
-        """Whether sources may be missing of which nobody knows how far behind they are: a stream that holds many, and has just
-        begun. It has settled once all that were heard of could have spoken a few times since the last new one, or after a while.
-        """
+        """Whether sources may be missing of which nobody knows how far behind they are: a stream that holds many, and
+        has just begun. It has settled once all that were heard of could have spoken a few times since the last new one,
+        or after a while."""
         if not (timeline.many and self.estimated(timeline.name)) or timeline.first_us is None:
             return False
         if timeline.limit(scope) is not None or timeline.knows_all(scope):
@@ -583,7 +612,13 @@ class Heartbeats:
         return {number for name in (stream, *among) for number in self.timelines[name].cohorts.values()}
 
     def _part(
-        self, timeline: Timeline, number: int, now_us: int, silent_us: int, senders: set[int] | None, chosen: Members | None
+        self,
+        timeline: Timeline,
+        number: int,
+        now_us: int,
+        silent_us: int,
+        senders: set[int] | None,
+        chosen: Members | None,
     ) -> _Part:
         """What one cohort, or the chosen sources of it, say of their stream."""
         promised, counting, holding = self._waited_for(timeline, number, now_us, silent_us, senders, chosen)
@@ -599,10 +634,17 @@ class Heartbeats:
         return _Part(number, int(promised[member]), member, speaking, bool(counting.any()), spoken, forgotten)
 
     def _waited_for(
-        self, timeline: Timeline, number: int, now_us: int, silent_us: int, senders: set[int] | None, chosen: Members | None
+        self,
+        timeline: Timeline,
+        number: int,
+        now_us: int,
+        silent_us: int,
+        senders: set[int] | None,
+        chosen: Members | None,
     ) -> tuple[Ticks, NDArray[np.bool_], NDArray[np.bool_]]:
-        """Of each source of a cohort: up to when it is complete, whether it speaks or may still speak for the first time, and
-        whether it is waited for: a silent one is if others that speak are declared to say how far it is. Only chosen ones are."""
+        """Of each source of a cohort: up to when it is complete, whether it speaks or may still speak for the first
+        time, and whether it is waited for: a silent one is if others that speak are declared to say how far it is. Only
+        chosen ones are."""
         cohort = self.generator.cohorts[number]
         promised = self.generator.promised(number, now_us, senders)
         last_us = cohort.heard_us[: cohort.size]
@@ -643,10 +685,12 @@ class Heartbeats:
         return deepcopy(self, shared)
 
     def _told(self, number: int, silent_us: int) -> bool:
-        """Whether others that speak were declared to say in time how far the silent sources of a cohort are: that is true, and
-        silence only a guess. A bound after so many tuples says nothing of a source that sends none."""
+        """Whether others that speak were declared to say in time how far the silent sources of a cohort are: that is
+        true, and silence only a guess. A bound after so many tuples says nothing of a source that sends none."""
         declared = self.generator.towards[number].items()
-        return any(any(not bound.tuples for bound in bounds) and self._tells(first, silent_us) for first, bounds in declared)
+        return any(
+            any(not bound.tuples for bound in bounds) and self._tells(first, silent_us) for first, bounds in declared
+        )
 
     def _tells(self, number: int, silent_us: int) -> bool:
         """Whether a source of the cohort has spoken, and is not silent."""
@@ -656,9 +700,11 @@ class Heartbeats:
         last_us = int(cohort.heard_us[: cohort.size].max(initial=NEVER))
         return owner.paused or self.timeout_us is None or last_us > silent_us - self.timeout_us
 
-    def _said_of_unheard(self, timeline: Timeline, now_us: int, silent_us: int, scope: Scope | None) -> tuple[Tick | None, bool]:
-        """What others' tuples say about the sources of a stream, or of named ones, of which none has spoken yet, by what is
-        declared; and whether one of those others is not silent."""
+    def _said_of_unheard(
+        self, timeline: Timeline, now_us: int, silent_us: int, scope: Scope | None
+    ) -> tuple[Tick | None, bool]:
+        """What others' tuples say about the sources of a stream, or of named ones, of which none has spoken yet, by
+        what is declared; and whether one of those others is not silent."""
         found, told = [], False
         for kind in timeline.all_kinds(scope):
             said = [NEVER]
@@ -685,14 +731,17 @@ class Heartbeats:
         return self.standing(stream, now_us).silent
 
     def heartbeat(
-        self, streams: Iterable[str], now_us: int, answers: Mapping[str, Tick] | None = None, scopes: Scopes | None = None
+        self,
+        streams: Iterable[str],
+        now_us: int,
+        answers: Mapping[str, Tick] | None = None,
+        scopes: Scopes | None = None,
     ) -> Tick | None:
         """The instant up to which all of these streams are complete; None while that is unknown.
 
-        Silent streams follow the slowest that is not; if one of those, or the clock, is declared to say how far they are, no
-        further than that. If all are silent or finished, everything that came is complete. `answers` are what the clock would say
-        of some of them, if it were asked; `scopes` are the sources that the reader can see.
-        """
+        Silent streams follow the slowest that is not; if one of those, or the clock, is declared to say how far they
+        are, no further than that. If all are silent or finished, everything that came is complete. `answers` are what
+        the clock would say of some of them, if it were asked; `scopes` are the sources that the reader can see."""
         if self.asked_us is None:
             self.asked_us = now_us
             for timeline in self.timelines.values():
@@ -731,12 +780,15 @@ class Heartbeats:
     ) -> dict[str, Standing]:
         """How far each of the streams that go on is complete, where they are read together."""
         going_on = [name for name in streams if not self.timelines[name].finished]
-        found = {name: self.standing(name, at_us, streams, answers.get(name), silent_us, scopes.get(name)) for name in going_on}
+        found = {
+            name: self.standing(name, at_us, streams, answers.get(name), silent_us, scopes.get(name))
+            for name in going_on
+        }
         return {name: standing for name, standing in found.items() if standing.complete != UNLIMITED}
 
     def counting(self, standings: Mapping[str, Standing]) -> list[str]:
-        """Which of the streams that are read together hold the others back: not the silent ones, unless others that speak, or
-        the clock, were declared to say how far they are."""
+        """Which of the streams that are read together hold the others back: not the silent ones, unless others that
+        speak, or the clock, were declared to say how far they are."""
         return [name for name, one in standings.items() if not one.silent or one.told or self.clock_speaks_of(name)]
 
     def clock_speaks_of(self, stream: str) -> bool:
@@ -764,7 +816,9 @@ class Heartbeats:
         return self.timelines[stream].limit(scope)
 
     def limits(self, stream: str) -> tuple[Tick | None, Mapping[str, Tick]]:
-        """What arrives with a timestamp up to here is late: in general, and of sources for which that is another instant."""
+        """What arrives with a timestamp up to here is late: in general, and of sources for which that is another
+        instant.
+        """
         return self.timelines[stream].limits()
 
     def first_open(self, stream: str) -> Tick:
@@ -776,7 +830,9 @@ class Heartbeats:
         return origin if timeline.largest is None else timeline.largest
 
     def ahead_of(self, stream: str, date_us: int | None, now_us: int) -> Tick | None:
-        """Timestamps beyond this are taken for mistakes, if no others confirm them: by FUTURE OF, or by what is usual."""
+        """Timestamps beyond this are taken for mistakes, if no others confirm them: by FUTURE OF, or by what is
+        usual.
+        """
         timeline = self.timelines[stream]
         if not timeline.external or timeline.finished:
             return None
@@ -788,7 +844,9 @@ class Heartbeats:
         return self._wanted(self.timelines[stream]) is not None or self.timelines[stream].pace.tuples >= KNOWN
 
     def believed(self, stream: str, tops: Ticks, date_us: int | None, now_us: int) -> Tick | None:
-        """The far-future limit for a batch whose largest timestamps are known, in falling order: several together count."""
+        """The far-future limit for a batch whose largest timestamps are known, in falling order: several together
+        count.
+        """
         timeline, limit = self.timelines[stream], self.ahead_of(stream, date_us, now_us)
         if not timeline.external or timeline.finished or self._wanted(timeline) is not None:
             return limit
@@ -844,11 +902,12 @@ class Heartbeats:
         return stamped and self.declarations.enabling(stream).how == "none"
 
     def without_progress(self, streams: Iterable[str]) -> str | None:
-        """Between whom a bound is missing, so that tuples can wait for ever once all pause; None if none is (Theorem 3.3).
+        """Between whom a bound is missing, so that tuples can wait for ever once all pause; None if none is (Theorem
+        3.3).
 
-        Only what was declared counts: an estimate is no promise. A stream that the engine stamps says nothing of others, and
-        nobody says anything of it but the clock. The clock says nothing by HEARTBEAT ... WITHIN until the stream has spoken.
-        """
+        Only what was declared counts: an estimate is no promise. A stream that the engine stamps says nothing of
+        others, and nobody says anything of it but the clock. The clock says nothing by HEARTBEAT ... WITHIN until the
+        stream has spoken."""
         inputs = [self.timelines[name] for name in dict.fromkeys(map(base, streams))]
         going_on = [line for line in inputs if not line.finished and line.stream.domain is not TimeDomain.ARRIVAL]
         found = [(line, kind) for line in going_on for kind in line.all_kinds()]
@@ -886,7 +945,10 @@ def progress(catalog: Catalog, streams: Iterable[str]) -> str:
     read = list(map(base, streams))
     unasked = [name for name in read if heartbeats.unasked(name)]
     if unasked:
-        return f"waits for ever once all sources pause: with HEARTBEAT NONE only a later tuple of {unasked[0]} says how far it is"
+        return (
+            f"waits for ever once all sources pause: with HEARTBEAT NONE only a later tuple of {unasked[0]} says "
+            "how far it is"
+        )
     missing = heartbeats.without_progress(read)
     if missing is None:
         clock = ", or the clock does" if any(map(heartbeats.follows_clock, read)) else ""

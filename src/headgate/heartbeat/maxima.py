@@ -1,8 +1,7 @@
 """What takes effect later: maxima as they were a while ago, and values that wait for their delay.
 
-Both are the paper's array of future heartbeats, kept no longer than the longest delay and no finer than the unit of the clock.
-Instants are rounded up to that unit, so a coarser one only makes heartbeats later, never wrong.
-"""
+Both are the paper's array of future heartbeats, kept no longer than the longest delay and no finer than the unit of the
+clock. Instants are rounded up to that unit, so a coarser one only makes heartbeats later, never wrong."""
 
 from __future__ import annotations
 
@@ -30,7 +29,9 @@ class Top(NamedTuple):
         return np.where(sources == self.source, self.next_largest, self.largest)
 
     def of_nobody(self) -> int:
-        """The largest timestamp of any other source, for a source that was forgotten: the largest of all may be its own."""
+        """The largest timestamp of any other source, for a source that was forgotten: the largest of all may be its
+        own.
+        """
         return self.next_largest if self.source < 0 else self.largest
 
     def renumbered(self, numbers: NDArray[np.intp]) -> Top:
@@ -69,7 +70,9 @@ class Maxima:
     def add(self, more: Top, now_us: int) -> None:
         self.latest = self.latest.with_more(more)
         instant = up(now_us, self.unit_us)
-        if self._instants and self._instants[-1] >= instant:  # later: the unit was coarser, or sources of another cohort came
+        if (
+            self._instants and self._instants[-1] >= instant
+        ):  # later: the unit was coarser, or sources of another cohort came
             self._tops[-1] = self.latest
         else:
             self._instants.append(instant)
@@ -118,7 +121,9 @@ class Delayed:
         due = up(now_us + self.delay_us, self.unit_us)
         if self._waiting and self._waiting[-1][0] == due:
             _, others, more = self._waiting.pop()
-            sources, values = _merged(np.concatenate([others, sources]), np.concatenate([more, values]), len(self.effective))
+            sources, values = _merged(
+                np.concatenate([others, sources]), np.concatenate([more, values]), len(self.effective)
+            )
         self._waiting.append((due, sources, values))
 
     def at(self, now_us: int) -> Ticks:

@@ -1,7 +1,7 @@
 """What the time manager knows, as JSON and back: sources and what they sent, promises under way, what was learnt.
 
-Every object is written with the name of its class and all its attributes, arrays compressed. What belongs to others is left
-out: the streams and the declarations, which the catalog has. Only the classes named here are ever made again.
+Every object is written with the name of its class and all its attributes, arrays compressed. What belongs to others is
+left out: the streams and the declarations, which the catalog has. Only the classes named here are ever made again.
 
 {"is": "Cohort", "size": 2, "largest": {"array": "<i8", "shape": [2], "bytes": "eJwL..."}, ...}
 """
@@ -18,27 +18,44 @@ from typing import Any
 
 import numpy as np
 
-from headgate.catalog import Catalog, Relation, Stream
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.declarations import Counter, Estimation, Party, Sensors
+from headgate.catalog.entries import Relation, Stream
+from headgate.catalog.skew import Bound
 from headgate.errors import UserError
 from headgate.heartbeat.arrivals import NEVER
-from headgate.heartbeat.bounds import Bound
-from headgate.heartbeat.declared import Counter, Estimation, Party, Sensors
 from headgate.heartbeat.estimate import Estimator
 from headgate.heartbeat.future import Pace
 from headgate.heartbeat.generator import Cohort, Counted, Generator
 from headgate.heartbeat.groups import Kind, Partition
 from headgate.heartbeat.manager import Heartbeats
 from headgate.heartbeat.maxima import Delayed, Maxima, Top
-from headgate.heartbeat.scope import Groups, Scope
 from headgate.heartbeat.timeline import Timeline
+from headgate.scope import Groups, Scope
 
 CLASSES = {
     kind.__name__: kind
     for kind in (
-        Bound, Cohort, Counted, Counter, Delayed, Estimation, Estimator, Generator, Groups, Kind, Maxima, Pace, Partition, Party,
-        Scope, Sensors, Timeline, Top,
+        Bound,
+        Cohort,
+        Counted,
+        Counter,
+        Delayed,
+        Estimation,
+        Estimator,
+        Generator,
+        Groups,
+        Kind,
+        Maxima,
+        Pace,
+        Partition,
+        Party,
+        Scope,
+        Sensors,
+        Timeline,
+        Top,
     )
-}  # fmt: skip
+}
 KEPT = ("timelines", "generator", "estimators", "date_offset_us", "asked_us", "_arrivals")
 """What of the manager itself is saved; the rest follows from the catalog."""
 
@@ -59,7 +76,9 @@ def restore(heartbeats: Heartbeats, state: dict[str, Any], catalog: Catalog) -> 
             setattr(heartbeats, name, _read(state[name.lstrip("_")], kinds))
     except (KeyError, AttributeError, TypeError, ValueError) as error:
         raise UserError(
-            "other-version", "what was known of the streams' time was saved by another version of headgate", detail=str(error)
+            "other-version",
+            "what was known of the streams' time was saved by another version of headgate",
+            detail=str(error),
         ) from error
     streams: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
     for known in streams:

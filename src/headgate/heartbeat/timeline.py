@@ -1,4 +1,6 @@
-"""What is known of one stream: its sources and where the generator keeps them, what was late, how far it was given out."""
+"""What is known of one stream: its sources and where the generator keeps them, what was late, how far it was given
+out.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.catalog import UNLIMITED, Relation, Stream, Tick
+from headgate.catalog.declarations import Declarations, Party
+from headgate.catalog.entries import Relation, Stream
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
-from headgate.heartbeat.declared import Declarations, Party
 from headgate.heartbeat.future import Pace
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, Partition, at_large, behind, kinds, partition
 from headgate.heartbeat.maxima import grown
-from headgate.heartbeat.scope import Groups, Scope
+from headgate.scope import Groups, Scope
+from headgate.ticks import UNLIMITED, Tick
 
 Members = Mapping[int, NDArray[np.bool_]]
 """By cohort, for each place in it."""
@@ -42,7 +45,9 @@ class Timeline:
     """The last heartbeat that a reader of the whole stream was given: what arrives at or before it is late."""
 
     given_to: dict[Scope, Tick] = field(default_factory=dict)
-    """Heartbeats given to readers that see only some sources, by scope: what arrives from these at or before it is late."""
+    """Heartbeats given to readers that see only some sources, by scope: what arrives from these at or before it is
+    late.
+    """
 
     groups: Groups | None = None
     """The sources that share a heartbeat; None: each has its own, and every reader waits for all of them."""
@@ -74,7 +79,9 @@ class Timeline:
 
     gave_up: dict[Any, Tick] = field(default_factory=dict)
     late_given_up: int = 0
-    """Sources that are back after the timeout gave them up, and up to where their tuples are late for that; how many were."""
+    """Sources that are back after the timeout gave them up, and up to where their tuples are late for that; how many
+    were.
+    """
 
     sources: dict[Any, int] = field(default_factory=dict)
     """The number of each source."""
@@ -236,7 +243,9 @@ class Timeline:
         return found
 
     def give(self, heartbeat: Tick, scope: Scope | None, again: bool = False) -> None:
-        """Remember what a reader was told. Without groups it has waited for all sources, unless it was so far before."""
+        """Remember what a reader was told. Without groups it has waited for all sources, unless it was so far
+        before.
+        """
         known = self.limit(scope)
         waited = self.groups is None and not again and (known is None or heartbeat > known)
         if scope is None or waited:
@@ -252,10 +261,13 @@ class Timeline:
         return max((tick for tick in (self.given, *told) if tick is not None), default=None)
 
     def limits(self) -> tuple[Tick | None, dict[str, Tick]]:
-        """Up to where tuples are late: in general, and of the sources that some readers know to be further or less far."""
+        """Up to where tuples are late: in general, and of the sources that some readers know to be further or less
+        far.
+        """
         told = list(self.given_to.items())
         common = max(
-            (tick for tick in (self.given, *(tick for one, tick in told if one.others)) if tick is not None), default=None
+            (tick for tick in (self.given, *(tick for one, tick in told if one.others)) if tick is not None),
+            default=None,
         )
         named = {source for one, _ in told for source in one.sources}
         known = {source: [tick for one, tick in told if source in one] for source in named}
@@ -269,7 +281,11 @@ class Timeline:
                 return {}
             members, numbers = list(self.sources), self.behind[: len(self.sources)]
         else:
-            named = (party.source for party in (*declarations.sensors, *declarations.latencies_us) if party.stream == self.name)
+            named = (
+                party.source
+                for party in (*declarations.sensors, *declarations.latencies_us)
+                if party.stream == self.name
+            )
             members = [source for source in dict.fromkeys((*self.sources, *named)) if source is not None]
             numbers = np.array([behind(declarations, Party(self.name, source)) for source in members], np.int64)
         if not members:
@@ -301,7 +317,9 @@ class Timeline:
                 generator.punctuated(new, members, upto, int(generator.cohorts[new].heard_us[members].max()))
 
     def said_in(self, cohort: int) -> tuple[NDArray[np.intp], Ticks]:
-        """The places of a cohort whose sources have all said up to when nothing will still come, and up to when all have."""
+        """The places of a cohort whose sources have all said up to when nothing will still come, and up to when all
+        have.
+        """
         numbers = np.flatnonzero(self.places[: len(self.sources), 0] == cohort)
         members, owners = np.unique(self.places[numbers, 1], return_inverse=True)
         upto = np.full(len(members), UNLIMITED)

@@ -1,8 +1,8 @@
 """Why a query has come no further: which source holds it back, since when, by which bound, and what would release it.
 
-A query is released when the first tuple that is known to wait is answered. What would release it is not guessed: waiting is tried
-on the heartbeats as they will be, everything else on a copy of the time manager. What does not help there is not said.
-"""
+A query is released when the first tuple that is known to wait is answered. What would release it is not guessed:
+waiting is tried on the heartbeats as they will be, everything else on a copy of the time manager. What does not help
+there is not said."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from headgate.catalog import UNLIMITED, Tick, TimeDomain
+from headgate.catalog.declarations import Party
+from headgate.catalog.skew import Bound, Bounds
 from headgate.heartbeat.arrivals import NEVER, of_rows
-from headgate.heartbeat.bounds import Bound, Bounds
-from headgate.heartbeat.declared import Party
 from headgate.heartbeat.enabling import last_beat_us
 from headgate.heartbeat.in_force import span, when
 from headgate.heartbeat.manager import Heartbeats, Standing, base
-from headgate.heartbeat.scope import EVERYTHING, Scope, Scopes
 from headgate.heartbeat.timeline import Timeline
+from headgate.scope import EVERYTHING, Scope, Scopes
+from headgate.ticks import UNLIMITED, Tick, TimeDomain
 
 UNREAD_US = 1_000_000
 """A source that lags by more than this is told of."""
@@ -43,7 +43,9 @@ class Input:
     """speaking, silent, finished, paused, ..., and of how many sources."""
 
     waiting: int
-    """How many tuples it has sent that the query has not seen; those of other sources included, where it does not see all."""
+    """How many tuples it has sent that the query has not seen; those of other sources included, where it does not see
+    all.
+    """
 
     of: str = ""
     """The groups for which the query waits, where these are not all sources."""
@@ -70,7 +72,9 @@ class Why:
         if self.held_by:
             since = "" if self.since_s is None else f", last heard of {self.since_s:.1f} s ago"
             lines += [f"held back by {self.held_by}{since}", f"  because {self.cause}"]
-            lines += [f"  {'released by' if number == 0 else 'or by      '} {one}" for number, one in enumerate(self.releases)]
+            lines += [
+                f"  {'released by' if number == 0 else 'or by      '} {one}" for number, one in enumerate(self.releases)
+            ]
         else:
             lines.append("nothing holds it back")
         width = max((len(one.stream) for one in self.inputs), default=0)
@@ -89,9 +93,14 @@ class Why:
 
 
 def why(
-    heartbeats: Heartbeats, query: str, streams: Iterable[str], reached: Tick | None, waiting: Mapping[str, int], now_us: int,
+    heartbeats: Heartbeats,
+    query: str,
+    streams: Iterable[str],
+    reached: Tick | None,
+    waiting: Mapping[str, int],
+    now_us: int,
     scopes: Scopes | None = None,
-) -> Why:  # fmt: skip
+) -> Why:
     """The reason in full. `reached` is how far the query is, `waiting` how many tuples of each stream lie beyond that.
 
     `scopes` are the sources that the query, or the part of it that is least far, can see.
@@ -100,9 +109,12 @@ def why(
     names = list(dict.fromkeys(map(base, streams)))
     lines = [heartbeats.timelines[name] for name in names]
     domain = next((line.stream.domain for line in lines if line.stream.domain is not None), TimeDomain.INTEGER)
-    standings = {line.name: heartbeats.standing(line.name, now_us, names, scope=scopes.get(line.name)) for line in lines}
+    standings = {
+        line.name: heartbeats.standing(line.name, now_us, names, scope=scopes.get(line.name)) for line in lines
+    }
     inputs = tuple(
-        _input(heartbeats, line, standings[line.name], waiting.get(line.name, 0), domain, scopes.get(line.name)) for line in lines
+        _input(heartbeats, line, standings[line.name], waiting.get(line.name, 0), domain, scopes.get(line.name))
+        for line in lines
     )
     complete = instant(reached, domain)
     held = _held(heartbeats, names, now_us, scopes) if any(waiting.values()) else None
@@ -137,9 +149,11 @@ class Held:
         return next((line.stream.domain for line in self.lines if line.stream.domain is not None), TimeDomain.INTEGER)
 
     def behind(self) -> list[str]:
-        """The streams that are not complete up to there: of those that count, or of all by what was given out, if those are
-        fewer."""
-        counting = [name for name in self.heartbeats.counting(self.standings) if self._short(self.standings[name].complete)]
+        """The streams that are not complete up to there: of those that count, or of all by what was given out, if those
+        are fewer."""
+        counting = [
+            name for name in self.heartbeats.counting(self.standings) if self._short(self.standings[name].complete)
+        ]
         given = {name: self.heartbeats.limit(name, self.scopes.get(name)) for name in self.standings}
         every = [name for name, one in self.standings.items() if self._short(one.complete) and self._short(given[name])]
         return counting if len(counting) <= len(every) else every
@@ -153,11 +167,17 @@ class Held:
         return complete is None or complete < self.goal
 
     def released(
-        self, at_us: int, silent_us: int | None = None, answers: Mapping[str, Tick] | None = None, by: Heartbeats | None = None
+        self,
+        at_us: int,
+        silent_us: int | None = None,
+        answers: Mapping[str, Tick] | None = None,
+        by: Heartbeats | None = None,
     ) -> bool:
         """Whether it is at an instant, if nothing comes until then; `by` is a copy in which something was tried."""
         heartbeats = self.heartbeats if by is None else by
-        reached = heartbeats.foretold(self.names, at_us, at_us if silent_us is None else silent_us, answers, self.scopes)
+        reached = heartbeats.foretold(
+            self.names, at_us, at_us if silent_us is None else silent_us, answers, self.scopes
+        )
         return reached is not None and reached >= self.goal
 
     def first(self, released: Callable[[int], bool]) -> int | None:
@@ -285,7 +305,8 @@ def _cause(
         return "the engine stamps it, and has not gone on since"
     if line.forgotten and standing.cohort is None and standing.complete is not None:
         return (
-            "a source of it that has long been silent may still send, and what others are declared to say of it goes no further"
+            "a source of it that has long been silent may still send, and what others are declared to say of it "
+            "goes no further"
         )
     if standing.cohort is None or standing.member is None:
         if standing.complete is None:
@@ -303,7 +324,8 @@ def _cause(
     senders = heartbeats.heeded(line.name, names)
     if _away(heartbeats, standing.cohort, standing.member, standing.complete, senders, now_us):
         return (
-            "it has been silent for longer than usual: it may be behind, and what was learnt about it from others' tuples "
+            "it has been silent for longer than usual: it may be behind, and what was learnt about it from others' "
+            "tuples "
             "does not count meanwhile"
         )
     found = _strongest(heartbeats, standing.cohort, standing.member, senders, now_us)
@@ -314,7 +336,10 @@ def _cause(
     sender, bound, origin = found
     stamped = instant((standing.complete or 0) + bound.within, domain)
     who = "its" if sender is None else f"{sender}'s"
-    return f"{who} last tuple that counts is stamped {stamped}, and {_still(bound, sender, domain)} ({origin}{_delay(bound)})"
+    return (
+        f"{who} last tuple that counts is stamped {stamped}, and {_still(bound, sender, domain)} "
+        f"({origin}{_delay(bound)})"
+    )
 
 
 def _cause_by_clock(heartbeats: Heartbeats, line: Timeline, standing: Standing, domain: TimeDomain, now_us: int) -> str:
@@ -327,7 +352,11 @@ def _cause_by_clock(heartbeats: Heartbeats, line: Timeline, standing: Standing, 
         more = "a later tuple of it says" if not line.external else "its tuples and others' say"
         return f"{stamped}with HEARTBEAT NONE the clock says nothing of it: only {more} how far it is"
     if not line.external:
-        asked = f"was last asked at {instant(line.enabled, domain)}" if line.enabled is not None else "has not been asked yet"
+        asked = (
+            f"was last asked at {instant(line.enabled, domain)}"
+            if line.enabled is not None
+            else "has not been asked yet"
+        )
         return f"{stamped}its heartbeat comes from the clock {when(enabling)}, which {asked}"
     answer = heartbeats.answer(line.name, now_us, line.read_us)
     if answer is None or (standing.complete is not None and standing.complete > answer):
@@ -354,7 +383,11 @@ def _still(bound: Bound, sender: str | None, domain: TimeDomain) -> str:
 def _delay(bound: Bound) -> str:
     if not bound.delay:
         return ""
-    return f" after {bound.tuples} tuples" if bound.tuples else f" after {span(bound.after_us, TimeDomain.TIMESTAMP).lower()}"
+    return (
+        f" after {bound.tuples} tuples"
+        if bound.tuples
+        else f" after {span(bound.after_us, TimeDomain.TIMESTAMP).lower()}"
+    )
 
 
 def _strongest(
@@ -381,12 +414,21 @@ def _strongest(
 
 
 def _away(
-    heartbeats: Heartbeats, number: int, member: int, complete: Tick | None, senders: Collection[int] | None, now_us: int
+    heartbeats: Heartbeats,
+    number: int,
+    member: int,
+    complete: Tick | None,
+    senders: Collection[int] | None,
+    now_us: int,
 ) -> bool:
     """Whether what was learnt from others would let a source go further, if it had not been silent for so long."""
     generator = heartbeats.generator
-    heard = [(first, bounds) for first, bounds in generator.guessed[number].items() if senders is None or first in senders]
-    said = [int(generator.by_others(first, number, bound, now_us)[member]) for first, bounds in heard for bound in bounds]
+    heard = [
+        (first, bounds) for first, bounds in generator.guessed[number].items() if senders is None or first in senders
+    ]
+    said = [
+        int(generator.by_others(first, number, bound, now_us)[member]) for first, bounds in heard for bound in bounds
+    ]
     return complete is not None and max(said, default=NEVER) > complete
 
 
@@ -405,12 +447,16 @@ def _read_again(held: Held, holder: Timeline) -> list[Release]:
     trial.resume(holder.name, held.now_us)
     if held.released(held.now_us, by=trial):
         return [Release("reading it again")]
-    then = replace(held, heartbeats=trial, standings=trial.standings(held.names, held.now_us, held.now_us, {}, held.scopes))
+    then = replace(
+        held, heartbeats=trial, standings=trial.standings(held.names, held.now_us, held.now_us, {}, held.scopes)
+    )
     return [replace(one, text=f"reading it again, and then {one.text}") for one in releases(then)]
 
 
 def _by_waiting(held: Held, holder: Timeline) -> list[Release]:
-    """What comes by itself first; and the clock, if that may be sooner: it is not sure, because it goes by what has been read."""
+    """What comes by itself first; and the clock, if that may be sooner: it is not sure, because it goes by what has
+    been read.
+    """
     heartbeats, now_us = held.heartbeats, held.now_us
     promise_us = held.first(lambda us: held.released(us, silent_us=now_us))
     alone_us = held.first(held.released)
@@ -487,8 +533,8 @@ def _tried(held: Held, sources: Iterable[tuple[str, Any]], stamp: Tick) -> Heart
 
 
 def _effect(held: Held, sources: Sequence[tuple[str, Any]], stamp: Tick | None) -> int | None:
-    """When one tuple of each of the sources releases it, all with this timestamp; None if they do not. Without a timestamp: with
-    any, so with one that is far behind."""
+    """When one tuple of each of the sources releases it, all with this timestamp; None if they do not. Without a
+    timestamp: with any, so with one that is far behind."""
     far_behind = held.goal - 2**50
     trial = _tried(held, sources, far_behind if stamp is None else stamp)
     return held.first(lambda us: held.released(us, silent_us=held.now_us, by=trial))

@@ -52,7 +52,9 @@ def agrees_with_hadoop(path: Path) -> bool:
     head, stretch, sums = noted[:4], int.from_bytes(noted[4:8], "big"), noted[8:]
     if head != b"crc\0" or not stretch:
         return True  # Spark does not sync it: it may not have survived a power failure
-    return sums == b"".join(crc32(content[at : at + stretch]).to_bytes(4, "big") for at in range(0, len(content), stretch))
+    return sums == b"".join(
+        crc32(content[at : at + stretch]).to_bytes(4, "big") for at in range(0, len(content), stretch)
+    )
 
 
 def sealed(said: Mapping[str, Any]) -> str:
@@ -78,21 +80,27 @@ def _of_members(said: Mapping[str, Any]) -> str:
 
 def torn(path: Path, what: str) -> UserError:
     return UserError(
-        "torn-file", f'"{path.name}" in "{path.parent}" cannot be used', detail=f"{what[:1].upper()}{what[1:]}.",
+        "torn-file",
+        f'"{path.name}" in "{path.parent}" cannot be used',
+        detail=f"{what[:1].upper()}{what[1:]}.",
         hint="Put the file back from a copy. Without it the engine cannot know what it had done.",
-    )  # fmt: skip
+    )
 
 
 def full_or_broken(error: OSError, directory: Path) -> UserError:
     return UserError(
-        "disk-failed", f'nothing can be written to "{directory}"', detail=f"{error.strerror or error}. Nothing was acknowledged.",
+        "disk-failed",
+        f'nothing can be written to "{directory}"',
+        detail=f"{error.strerror or error}. Nothing was acknowledged.",
         hint="Make room; what was not acknowledged can be sent again.",
-    )  # fmt: skip
+    )
 
 
 @contextmanager
 def writing(directory: Path) -> Iterator[None]:
-    """What the system refuses in here is raised as our error, which may pass: the disk is full, or not to be written to."""
+    """What the system refuses in here is raised as our error, which may pass: the disk is full, or not to be written
+    to.
+    """
     try:
         yield
     except OSError as error:

@@ -1,9 +1,8 @@
 """Chunks: Parquet files with the range of timestamps they hold.
 
 A chunk is an immutable file. What is known of it without opening it is its number of rows, the least and the largest of
-its timestamps, its size and its checksum; the rest stays on disk. The whole file is compared with its checksum each time it
-is read: `content` and `table` do so for Python, and `check` before Spark reads it.
-"""
+its timestamps, its size and its checksum; the rest stays on disk. The whole file is compared with its checksum each
+time it is read: `content` and `table` do so for Python, and `check` before Spark reads it."""
 
 from __future__ import annotations
 
@@ -17,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from headgate.catalog import Tick
 from headgate.errors import Broken
 from headgate.log import checksum as checksums
 from headgate.log.checksum import DAMAGED, torn
+from headgate.ticks import Tick
 
 GROUP_ROWS = 100_000
 """About how many rows a row group of a merged file has."""
@@ -78,7 +77,13 @@ class Chunk:
                 whole = size == self.size and file.read() == MAGIC
         except FileNotFoundError:
             return "it is missing"
-        return None if whole else f"it is torn: {size} bytes of {self.size} are there" if size != self.size else "it is damaged"
+        return (
+            None
+            if whole
+            else f"it is torn: {size} bytes of {self.size} are there"
+            if size != self.size
+            else "it is damaged"
+        )
 
     def rows_after(self, low: Tick) -> int:
         """How many of its rows have timestamps behind `low`, by reading them."""

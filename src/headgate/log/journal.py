@@ -1,24 +1,25 @@
 """The journal: everything an engine must not forget, in the order in which it happened.
 
-A fact says what became of one subject: a statement was executed, chunks came to a log or left it, a source or a query got so far.
-Facts that belong together are one line, which is there whole or not at all; that line is the commit. Files are renamed into
-place before it, memory follows after it, and deleted files go last, so at every moment what the journal says is there is there.
+A fact says what became of one subject: a statement was executed, chunks came to a log or left it, a source or a query
+got so far. Facts that belong together are one line, which is there whole or not at all; that line is the commit. Files
+are renamed into place before it, memory follows after it, and deleted files go last, so at every moment what the
+journal says is there is there.
 
     journal/000000000007.checkpoint   {"headgate": 2, "segment": 7}
-                                      ["log streams/bids", {"add": [["000000000016.parquet", 900, 1, 3, 18311, 900, 714211]]}]
-                                      ...
-                                      {"facts": 12, "crc": "0badc0de"}
+                                      ["log streams/bids", {"add": [["000000000016.parquet", 900, 1, 3, 18311, 900,
+                                      714211]]}] ... {"facts": 12, "crc": "0badc0de"}
     journal/000000000007.lines        {"headgate": 2, "segment": 7}
-                                      5f3c0a11 [["log streams/bids", {"add": [["000000000017.parquet", 90, 3, 9, 2480, 0, 98]]}],
+                                      5f3c0a11 [["log streams/bids", {"add": [["000000000017.parquet", 90, 3, 9, 2480,
+                                      0, 98]]}],
                                                 ["inlet bids", {"arrivals": 1900, ...}]]
 
 A checkpoint is nothing but a shorter way to say the same: facts that lead to where all lines before it have led. It is
-written beside the engine's work, and what it replaces is deleted when it is complete. Its last line has the checksum of all
-lines before it.
+written beside the engine's work, and what it replaces is deleted when it is complete. Its last line has the checksum of
+all lines before it.
 
-A line begins with the checksum of its text, which continues that of the line before, so that no line can be missing, stand
-twice or be that of another file. A last line without an end was never acknowledged to anybody and is cut off; any other line
-that is not whole is damage. Before lines go on in another segment, a line says so: {"next": 8}.
+A line begins with the checksum of its text, which continues that of the line before, so that no line can be missing,
+stand twice or be that of another file. A last line without an end was never acknowledged to anybody and is cut off; any
+other line that is not whole is damage. Before lines go on in another segment, a line says so: {"next": 8}.
 
 It knows nothing of what facts mean: each subject applies its own, when they happen and again when the journal is read.
 """
@@ -51,13 +52,19 @@ READABLE = (1, VERSION)
 
 KINDS = (".checkpoint", ".lines")
 DATA = (
-    "streams/*/*.parquet", "dead/*/*.parquet", "queries/*/results/*.parquet", "queries/*/*/elements/*.parquet",
-    "queries/**/synopses/*/*/*.parquet", "sources/*/offsets/*",
-)  # fmt: skip
+    "streams/*/*.parquet",
+    "dead/*/*.parquet",
+    "queries/*/results/*.parquet",
+    "queries/*/*/elements/*.parquet",
+    "queries/**/synopses/*/*/*.parquet",
+    "sources/*/offsets/*",
+)
 """Files in an engine's directory that count by lines of its journal."""
 
 CHECKPOINT_BYTES = 2**20
-"""A checkpoint is due when the lines since the last have grown to this size, or to that of the last, if it was larger."""
+"""A checkpoint is due when the lines since the last have grown to this size, or to that of the last, if it was
+larger.
+"""
 
 
 class Journal:
@@ -149,7 +156,9 @@ class Journal:
         self._size, self._checksum = self._size + len(line), checksum
 
     def _take_back(self, error: BaseException) -> None:
-        """Cut off the part of a line that was written. If not even that can be done, nothing more may be written behind it."""
+        """Cut off the part of a line that was written. If not even that can be done, nothing more may be written behind
+        it.
+        """
         assert self.directory is not None
         path = self._path("lines", self._number)
         with suppress(OSError):  # what was left in its buffer goes the same way
@@ -232,7 +241,9 @@ class Journal:
         return self.durable and not busy and self._size > max(CHECKPOINT_BYTES, self._checkpoint_size)
 
     def checkpoint(self, facts: Callable[[], Iterable[Fact]]) -> None:
-        """Begin a new segment behind a checkpoint of the facts that hold now; the checkpoint is written in the background."""
+        """Begin a new segment behind a checkpoint of the facts that hold now; the checkpoint is written in the
+        background.
+        """
         if self.directory is None or self._broken is not None:
             return
         self.wait()
@@ -248,7 +259,9 @@ class Journal:
             self._lines.close()
             self._number = number
             self._lines, self._size, self._checksum = begun
-        self._writing = threading.Thread(target=self._write_checkpoint, args=(number, said), name="checkpoint", daemon=True)
+        self._writing = threading.Thread(
+            target=self._write_checkpoint, args=(number, said), name="checkpoint", daemon=True
+        )
         self._writing.start()
 
     def _write_checkpoint(self, number: int, facts: list[Fact]) -> None:
@@ -256,7 +269,10 @@ class Journal:
         staged = path.with_name(f".{path.name}.staged")
         try:
             with staged.open("wb") as file:
-                said = [_heading(VERSION, number), *(json.dumps(fact, separators=(",", ":")).encode() for fact in facts)]
+                said = [
+                    _heading(VERSION, number),
+                    *(json.dumps(fact, separators=(",", ":")).encode() for fact in facts),
+                ]
                 file.writelines(b"%s\n" % line for line in said)
                 file.write(b'{"facts": %d, "crc": "%08x"}\n' % (len(facts), _of_lines(said)))
                 file.flush()
@@ -264,7 +280,9 @@ class Journal:
             staged.rename(path)
             synced(path.parent)
         except OSError:
-            staged.unlink(missing_ok=True)  # the last checkpoint and the lines since are still there; the next may succeed
+            staged.unlink(
+                missing_ok=True
+            )  # the last checkpoint and the lines since are still there; the next may succeed
             return
         self._checkpoint_size = path.stat().st_size
         for old in path.parent.iterdir():
@@ -328,7 +346,9 @@ def _read(directory: Path) -> tuple[list[Fact], list[Segment]]:
     for expected, file in enumerate(files, first):
         if int(file.stem) != expected:
             missing = file.with_stem(f"{expected:012d}")
-            raise torn(missing if expected > first or checkpoints else missing.with_suffix(".checkpoint"), "it is missing")
+            raise torn(
+                missing if expected > first or checkpoints else missing.with_suffix(".checkpoint"), "it is missing"
+            )
         begun = segments[-1].ended if segments else bool(checkpoints)
         segment, before = _segment(file, expected, begun), segments[-1] if segments else None
         if before is None or before.ended or (before.version == 1 and before.size <= before.length):
@@ -348,10 +368,12 @@ def _refuse_forgotten(directory: Path) -> None:
     if there is not None:
         what = "is empty" if any(directory.glob("*.lines")) else "is missing"
         raise UserError(
-            "no-journal", f'the journal of directory "{directory.parent}" {what}',
-            detail=f'An engine has worked there: it has left "{there.relative_to(directory.parent)}", which no line speaks of.',
+            "no-journal",
+            f'the journal of directory "{directory.parent}" {what}',
+            detail=f'An engine has worked there: it has left "{there.relative_to(directory.parent)}", which no line '
+            "speaks of.",
             hint=f'Put "{directory.name}" back from a copy of the whole directory, or begin with a new directory.',
-        )  # fmt: skip
+        )
 
 
 def _checkpoint_facts(path: Path, number: int) -> list[Fact]:
@@ -381,9 +403,8 @@ def _of_lines(lines: Iterable[bytes]) -> int:
 def _segment(path: Path, number: int, begun: bool) -> Segment:
     """Read the lines of a segment. Only a last line without its end can be one that was being written.
 
-    A line with its end was written whole, so if its checksum is wrong it is damaged. A last line of which the end alone is
-    missing counts if its checksum is right. `begun`: the segment is known to have had its heading.
-    """
+    A line with its end was written whole, so if its checksum is wrong it is damaged. A last line of which the end alone
+    is missing counts if its checksum is right. `begun`: the segment is known to have had its heading."""
     content = path.read_bytes()
     *lines, rest = content.split(b"\n")
     if not lines:
@@ -436,6 +457,7 @@ def _version(line: bytes, path: Path, number: int) -> int:
     if found in READABLE:
         raise torn(path, f"its heading is that of another file: {line.decode()}")
     raise UserError(
-        "other-version", f'"{path.parent.parent}" was written by another version of headgate',
+        "other-version",
+        f'"{path.parent.parent}" was written by another version of headgate',
         detail=f"Its format is {found}, and this one reads {' and '.join(map(str, READABLE))}.",
-    )  # fmt: skip
+    )

@@ -1,8 +1,8 @@
 """A log: an append-only sequence of chunks, read by ranges of time.
 
-Tuples beyond the heartbeat wait in it, windows are ranges of it, and results are written to one. Which chunks it has is a matter
-of the journal: files that belong to a log but not to its list of chunks are left-overs and never read. Chunks are numbered in
-the order in which they came, or named after the batch they are:
+Tuples beyond the heartbeat wait in it, windows are ranges of it, and results are written to one. Which chunks it has is
+a matter of the journal: files that belong to a log but not to its list of chunks are left-overs and never read. Chunks
+are numbered in the order in which they came, or named after the batch they are:
 
     streams/bids/000000000017.parquet
     streams/asks/batch-000000000003-00000.parquet
@@ -17,11 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.catalog import Tick
 from headgate.errors import UserError
 from headgate.log.checksum import synced, torn, writing
 from headgate.log.chunk import Chunk, count, described, merge, sized, write
 from headgate.log.journal import Fact, Journal
+from headgate.ticks import Tick
 
 SMALL_ROWS = 100_000
 """Chunks smaller than this are merged, so that a scan opens few files."""
@@ -102,7 +102,9 @@ class Log:
         """Take over files whose timestamps do not matter; such a log is only ever read whole."""
         return self._adopt(files, lambda path: sized(Chunk(path, rows, 0, 0)) if (rows := count(path)) else None)
 
-    def _adopt(self, files: Iterable[Path], known: Callable[[Path], Chunk | None], name: str | None = None) -> list[Chunk]:
+    def _adopt(
+        self, files: Iterable[Path], known: Callable[[Path], Chunk | None], name: str | None = None
+    ) -> list[Chunk]:
         taken = []
         for number, file in enumerate(files):
             path = self._path() if name is None else self.directory / f"{name}-{number:05d}.parquet"
@@ -144,7 +146,9 @@ class Log:
         return sum(chunk.rows if chunk.low > low else chunk.rows_after(low) for chunk in self.overlapping(low, None))
 
     def overlapping(self, low: Tick | None, high: Tick | None) -> list[Chunk]:
-        return [chunk for chunk in self.chunks if (low is None or chunk.high > low) and (high is None or chunk.low <= high)]
+        return [
+            chunk for chunk in self.chunks if (low is None or chunk.high > low) and (high is None or chunk.low <= high)
+        ]
 
     # tidying
 
@@ -174,7 +178,9 @@ class Log:
             run = []
 
     def _merge_run(self, run: list[Chunk]) -> None:
-        """A chunk that is larger than all behind it waits until they have grown: rows are written again few times over."""
+        """A chunk that is larger than all behind it waits until they have grown: rows are written again few times
+        over.
+        """
         rows = sum(chunk.rows for chunk in run)
         while len(run) >= MERGE_AT and 2 * run[0].rows > rows:
             rows -= run[0].rows

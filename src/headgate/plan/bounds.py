@@ -1,8 +1,8 @@
 """How much of a relation has to be remembered, however long a query runs: limited by what, or growing because of what.
 
-Streams are taken to bring a limited number of tuples in a limited time, and a relation that is put in and taken out of to be
-as large as its owner wants it. Conservative like `properties`: limited is proved, growing may be better in fact (a
-column may have few values, or a join few partners).
+Streams are taken to bring a limited number of tuples in a limited time, and a relation that is put in and taken out of
+to be as large as its owner wants it. Conservative like `properties`: limited is proved, growing may be better in fact
+(a column may have few values, or a join few partners).
 
     rows     the rows that live at one instant: what a synopsis of the relation holds
     flow     the rows that begin in a span of time: what a time window over them holds
@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from headgate.catalog import MICROSECONDS_PER_UNIT, Tick, TimeDomain
 from headgate.plan.expressions import Named
 from headgate.plan.nodes import (
     Aggregate,
@@ -45,8 +44,9 @@ from headgate.plan.nodes import (
     Window,
     domain,
     names,
-)  # fmt: skip
+)
 from headgate.plan.temporal import groups_until
+from headgate.ticks import MICROSECONDS_PER_UNIT, Tick, TimeDomain
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +137,21 @@ def _window(node: Window) -> Bound:
             each = ", ".join(by)
             if span_ticks is None:
                 many = "one row" if count == 1 else f"{count} rows"
-                return Growing("PARTITION BY", f"PARTITION BY {each} ROWS {count} keeps {many} for each {each} ever seen")
+                return Growing(
+                    "PARTITION BY", f"PARTITION BY {each} ROWS {count} keeps {many} for each {each} ever seen"
+                )
             span = lasting(span_ticks, domain(node))
             return _unless_growing(f"{last} for each {each} that {arrived} in the last {span}", flow(node.child))
         case Final():
             return _unless_growing(f"what {arrived} and is not final yet", flow(node.child))
         case Passed(column):
-            return _unless_growing(f"what {arrived} since {column} last changed enough to close something", flow(node.child))
+            return _unless_growing(
+                f"what {arrived} since {column} last changed enough to close something", flow(node.child)
+            )
         case Values(column, _, length):
             return Growing(
-                f"ON {column}", f"[RANGE {length} ON {column}] keeps every tuple near the largest {column}, however many come"
+                f"ON {column}",
+                f"[RANGE {length} ON {column}] keeps every tuple near the largest {column}, however many come",
             )
         case _:
             assert_never(node.frame)
@@ -160,7 +165,15 @@ def flow(node: Node) -> Bound:
             return rows(child)
         case Istream(child) | Dstream(child):
             return flow(child)
-        case Window(child) | Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child) | Piped(child):
+        case (
+            Window(child)
+            | Filter(child)
+            | Project(child)
+            | Weight(child)
+            | Exploded(child)
+            | Needed(child)
+            | Piped(child)
+        ):
             return flow(child)
         case Aggregate(child) | Distinct(child):
             return flow(child)  # each row that comes or goes changes one group
@@ -173,7 +186,9 @@ def flow(node: Node) -> Bound:
                     return _because("JOIN", "a new row of one side of a join meets every row of the other", met)
             return _both(flow(left), flow(right), "{}, and {}")
         case Ranked(child):
-            changed = _because("OVER", "a new row may change an analytic function or LIMIT for every other", rows(child))
+            changed = _because(
+                "OVER", "a new row may change an analytic function or LIMIT for every other", rows(child)
+            )
             return changed if isinstance(changed, Growing) else flow(child)
         case _:
             assert_never(node)
@@ -192,7 +207,9 @@ def _reads_only(items: tuple[Named, ...], node: Relation) -> bool:
 
 
 def _key(node: Relation) -> frozenset[str] | None:
-    """Columns of which no two rows that live at one instant have the same values, in lower case; None if none are known."""
+    """Columns of which no two rows that live at one instant have the same values, in lower case; None if none are
+    known.
+    """
     match node:
         case Window(_, Rows(1, by)) | Stored(key=(_, *_) as by):
             return frozenset(name.lower() for name in by)
@@ -242,7 +259,9 @@ def read_again(asking: Node, node: Window) -> Bound:
 
 
 def lasting(ticks: Tick, time: TimeDomain) -> str:
-    """A length of time in the largest unit that fits; of TIMESTAMP time, not to the microsecond that a closed window has more."""
+    """A length of time in the largest unit that fits; of TIMESTAMP time, not to the microsecond that a closed window
+    has more.
+    """
     if time is TimeDomain.ARRIVAL:
         return "arrival" if ticks == 1 else f"{ticks} arrivals"
     if time is TimeDomain.INTEGER:

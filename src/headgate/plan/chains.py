@@ -1,8 +1,7 @@
 """The text of an expression as a chain of monotone steps over one column, if it is one.
 
-Whatever is not certain to be one is none: arithmetic with anything but whole numbers that are written down, functions that are
-not listed here, columns of other types.
-"""
+Whatever is not certain to be one is none: arithmetic with anything but whole numbers that are written down, functions
+that are not listed here, columns of other types."""
 
 from __future__ import annotations
 
@@ -11,15 +10,17 @@ from functools import cache
 import sqlglot
 from sqlglot import exp
 
-from headgate.catalog import MICROSECONDS_PER_UNIT
 from headgate.plan.monotone import DAY, Calendar, Chain, Divided, Floored, Scale, Shift, Steps, Truncated, kind_of
+from headgate.ticks import MICROSECONDS_PER_UNIT
 
 MONDAY = 4 * DAY
 """The first Monday since 1970."""
 
 
 def chain(sql: str, types: dict[str, str]) -> Chain | None:
-    """The text as a chain over one column; `types` are those of the columns, by name in lower case. None if it is none."""
+    """The text as a chain over one column; `types` are those of the columns, by name in lower case. None if it is
+    none.
+    """
     if "TRY_" in sql.upper():
         return None  # null where a value does not fit; the tree does not tell it from a cast that fails
     tree = _parsed(sql)
@@ -70,7 +71,9 @@ def _function(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
             days = (
                 _truncated(tree.args["unit"].name) if tree.args["unit"].name.upper() in (*MONTHS, "WEEK") else None
             )  # else null
-            inside = _then(_cast(_chain(tree.this, types), "date"), "date", (Scale(DAY), *days) if days is not None else None)
+            inside = _then(
+                _cast(_chain(tree.this, types), "date"), "date", (Scale(DAY), *days) if days is not None else None
+            )
             return _then(inside, "date", (Floored(DAY),))
         case exp.Anonymous(expressions=[argument]) if tree.name.upper() in MADE:
             found = _then(_chain(argument, types), "integer", (Scale(MADE[tree.name.upper()]),))
@@ -82,7 +85,15 @@ def _function(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
 
 
 MADE = {"TIMESTAMP_SECONDS": 1_000_000, "TIMESTAMP_MILLIS": 1_000, "TIMESTAMP_MICROS": 1}
-MONTHS = {"MONTH": "MONTH", "MON": "MONTH", "MM": "MONTH", "QUARTER": "QUARTER", "YEAR": "YEAR", "YYYY": "YEAR", "YY": "YEAR"}
+MONTHS = {
+    "MONTH": "MONTH",
+    "MON": "MONTH",
+    "MM": "MONTH",
+    "QUARTER": "QUARTER",
+    "YEAR": "YEAR",
+    "YYYY": "YEAR",
+    "YY": "YEAR",
+}
 
 
 def _truncated(unit: str) -> Steps | None:
@@ -107,9 +118,11 @@ def _cast(inside: Chain | None, kind: str | None) -> Chain | None:
     if inside is None or kind is None:
         return None
     steps: dict[tuple[str, str], Steps] = {
-        ("timestamp", "integer"): (Floored(1_000_000),), ("timestamp", "date"): (Floored(DAY),),
-        ("date", "timestamp"): (Scale(DAY),), ("integer", "timestamp"): (Scale(1_000_000),),
-    }  # fmt: skip
+        ("timestamp", "integer"): (Floored(1_000_000),),
+        ("timestamp", "date"): (Floored(DAY),),
+        ("date", "timestamp"): (Scale(DAY),),
+        ("integer", "timestamp"): (Scale(1_000_000),),
+    }
     more = () if inside.kind == kind else steps.get((inside.kind, kind))
     return Chain(inside.column, (*inside.steps, *more), kind) if more is not None else None
 

@@ -9,20 +9,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from headgate.catalog import Column
 from headgate.plan.expressions import Call, Expression, Named, is_plain
-from headgate.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Equality,
-    Filter,
-    Join,
-    Project,
-    Relation,
-    Union,
-    Weight,
-    names,
-)  # fmt: skip
+from headgate.plan.nodes import Aggregate, Distinct, Equality, Filter, Join, Project, Relation, Union, Weight, names
+from headgate.sql import Column
 
 MINUS_ONE = Expression("-1", "INT", frozenset())
 
@@ -64,7 +53,9 @@ def minus(left: Relation, right: Relation) -> Relation:
     return Union(left, Weight(right, MINUS_ONE))
 
 
-def semi_join(left: Relation, right: Relation, equalities: tuple[Equality, ...], condition: Expression | None) -> Relation:
+def semi_join(
+    left: Relation, right: Relation, equalities: tuple[Equality, ...], condition: Expression | None
+) -> Relation:
     """The rows of the left side that have a partner."""
     if condition is None:
         keys = tuple(Named(f"m{number + 1}", equality.right) for number, equality in enumerate(equalities))
@@ -72,17 +63,24 @@ def semi_join(left: Relation, right: Relation, equalities: tuple[Equality, ...],
         matched = Join(
             left,
             partners,
-            tuple(Equality(e.left, column(partners, key.name), e.null_safe) for e, key in zip(equalities, keys, strict=True)),
+            tuple(
+                Equality(e.left, column(partners, key.name), e.null_safe)
+                for e, key in zip(equalities, keys, strict=True)
+            ),
             None,
         )
         return kept(matched, names(left))
     pairs = Join(left, right, equalities, condition)
     matched_rows = renamed(Distinct(kept(pairs, names(left))), "m_")
-    same = tuple(Equality(column(left, name), column(matched_rows, f"m_{name}"), null_safe=True) for name in names(left))
+    same = tuple(
+        Equality(column(left, name), column(matched_rows, f"m_{name}"), null_safe=True) for name in names(left)
+    )
     return kept(Join(left, matched_rows, same, None), names(left))
 
 
-def anti_join(left: Relation, right: Relation, equalities: tuple[Equality, ...], condition: Expression | None) -> Relation:
+def anti_join(
+    left: Relation, right: Relation, equalities: tuple[Equality, ...], condition: Expression | None
+) -> Relation:
     """The rows of the left side that have no partner."""
     return minus(left, semi_join(left, right, equalities, condition))
 

@@ -1,9 +1,9 @@
 """When a plan may still have something to say because of a tuple that came, although no other comes.
 
-A tuple takes effect at its timestamp or at the next slide, leaves its windows later, and is repeated by Rstream meanwhile. As the
-engine knows from this at which instant something can happen next, it asks for heartbeats, and runs epochs, only when something
-can. Conservative: at every instant at which something does happen something may; the reverse need not hold.
-"""
+A tuple takes effect at its timestamp or at the next slide, leaves its windows later, and is repeated by Rstream
+meanwhile. As the engine knows from this at which instant something can happen next, it asks for heartbeats, and runs
+epochs, only when something can. Conservative: at every instant at which something does happen something may; the
+reverse need not hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from headgate.catalog import UNLIMITED, Tick
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
@@ -41,11 +40,14 @@ from headgate.plan.nodes import (
     Window,
     children,
 )
+from headgate.ticks import UNLIMITED, Tick
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something may happen so long after a tuple: at the multiples of `grid` between `least` and `most` ticks behind it."""
+    """Something may happen so long after a tuple: at the multiples of `grid` between `least` and `most` ticks behind
+    it.
+    """
 
     least: Tick = 0
     most: Tick = 0
@@ -81,13 +83,23 @@ def ends(node: Node) -> Spans:
         case Istream(child):
             return _begins(child)
         case Rstream(child, every):
-            return {stream: frozenset([_repeated(spans, every, _lasts(child))]) for stream, spans in ends(child).items()}
+            return {
+                stream: frozenset([_repeated(spans, every, _lasts(child))]) for stream, spans in ends(child).items()
+            }
         case Join(left, right) | Union(left, right):
             return _either(ends(left), ends(right))
         case (
-            Dstream(child) | Filter(child) | Project(child) | Weight(child) | Exploded(child) | Ranked(child) | Aggregate(child)
-            | Distinct(child) | Needed(child) | Piped(child)
-        ):  # fmt: skip
+            Dstream(child)
+            | Filter(child)
+            | Project(child)
+            | Weight(child)
+            | Exploded(child)
+            | Ranked(child)
+            | Aggregate(child)
+            | Distinct(child)
+            | Needed(child)
+            | Piped(child)
+        ):
             return ends(child)
         case _:
             assert_never(node)

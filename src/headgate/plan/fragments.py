@@ -1,12 +1,12 @@
 """Where a plan is cut into fragments, and how far each of them may run ahead.
 
-A fragment runs as far as its own inputs are complete. So a cut pays below an operator with several inputs, on a side that does
-not read all that the operator reads: that side need not wait for the others. Reading a base stream through selections and
-projections needs no cut, because the stream's log is one.
+A fragment runs as far as its own inputs are complete. So a cut pays below an operator with several inputs, on a side
+that does not read all that the operator reads: that side need not wait for the others. Reading a base stream through
+selections and projections needs no cut, because the stream's log is one.
 
-    query-level heartbeats      no cut: the whole plan waits for all of its streams
-    operator-level heartbeats   a cut wherever one pays
-    memory-aware heartbeats     the same cuts; what makes more tuples than it takes does not run ahead of who can consume them
+    query-level heartbeats      no cut: the whole plan waits for all of its streams operator-level heartbeats   a cut
+    wherever one pays memory-aware heartbeats     the same cuts; what makes more tuples than it takes does not run ahead
+    of who can consume them
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, cast
 
-from headgate.heartbeat.scope import Scopes
 from headgate.plan.nodes import (
     Exploded,
     Filter,
@@ -33,9 +32,10 @@ from headgate.plan.nodes import (
     children,
     part_name,
     sources,
-)  # fmt: skip
+)
 from headgate.plan.scopes import scopes
 from headgate.plan.tree import parents, with_children
+from headgate.scope import Scopes
 
 Cutting: TypeAlias = Literal["query", "operator", "memory-aware"]
 
@@ -62,7 +62,9 @@ class Part:
 
 def cut(plan: Node, how: Cutting) -> Part:
     """The fragment that gives the answer, with those it reads."""
-    return _Cutter(parents(plan)).part(plan, None) if how != "query" else Part(None, plan, (), streams(plan), scopes(plan))
+    return (
+        _Cutter(parents(plan)).part(plan, None) if how != "query" else Part(None, plan, (), streams(plan), scopes(plan))
+    )
 
 
 def streams(node: Node) -> frozenset[str]:
@@ -109,7 +111,9 @@ class _Cutter:
         return not _at_leaf(child) and frozenset() != streams(child) != streams(node)
 
     def cut_off(self, node: Node, read: dict[str, Part]) -> Node:
-        """Cut here, or further down where others read the same: outer joins and the like read each side more than once."""
+        """Cut here, or further down where others read the same: outer joins and the like read each side more than
+        once.
+        """
         shared, here = node, node
         while len(children(here)) == 1 and not _at_leaf(here):
             shared = here if len(self.above[here]) > 1 else shared
@@ -149,19 +153,23 @@ def _at_leaf(node: Node) -> bool:
 def labels(root: Part, how: Cutting, selectivity: Mapping[str, float]) -> dict[str, frozenset[str]]:
     """For each part the streams whose heartbeats it waits for: its own, or those of the part above it (AssignLabels).
 
-    `selectivity` is how many tuples a part puts out for each it takes, as measured; what was not is taken to be selective.
-    A part is tied to the lowest one above it such that all between them together are selective; the answer always is. Whatever
-    has a tie that leads out of it waits as its reader does, so that all on the way have the same heartbeat.
-    """
+    `selectivity` is how many tuples a part puts out for each it takes, as measured; what was not is taken to be
+    selective. A part is tied to the lowest one above it such that all between them together are selective; the answer
+    always is. Whatever has a tie that leads out of it waits as its reader does, so that all on the way have the same
+    heartbeat."""
     above = _readers(root)
     if how == "query":
         return {part.name: root.streams for part in all_parts(root)}
-    tied = {part.name: _tied_to(part, above, selectivity) if how == "memory-aware" else part for part in all_parts(root)}
+    tied = {
+        part.name: _tied_to(part, above, selectivity) if how == "memory-aware" else part for part in all_parts(root)
+    }
     result: dict[str, frozenset[str]] = {}
     for part in reversed(all_parts(root)):
         inside = {below.name for below in all_parts(part)}
         leads_out = any(tied[name].name not in inside for name in inside)
-        waits = frozenset[str]().union(*(result[reader.name] for reader in above[part.name])) if leads_out else part.streams
+        waits = (
+            frozenset[str]().union(*(result[reader.name] for reader in above[part.name])) if leads_out else part.streams
+        )
         result[part.name] = waits
     return result
 

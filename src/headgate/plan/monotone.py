@@ -1,8 +1,10 @@
-"""Monotone functions of whole numbers, step by step, and how far one must go for their value to change: pure text and numbers.
+"""Monotone functions of whole numbers, step by step, and how far one must go for their value to change: pure text and
+numbers.
 
-A function such as `time / 60` or `DATE_TRUNC('minute', at)` is a chain of steps over one column. All values are whole numbers
-here: a TIMESTAMP is counted in microseconds, a DATE in days, both in UTC. Each step never falls, or never rises, so it can be
-undone as far as is needed: where its result lies beyond a value, its argument lies beyond another one.
+A function such as `time / 60` or `DATE_TRUNC('minute', at)` is a chain of steps over one column. All values are whole
+numbers here: a TIMESTAMP is counted in microseconds, a DATE in days, both in UTC. Each step never falls, or never
+rises, so it can be undone as far as is needed: where its result lies beyond a value, its argument lies beyond another
+one.
 
     y > v, y = x DIV 60    ⇔    x > (v + 1) * 60 - 1      (v >= 0)
     y > v, y = -x          ⇔    x < -v
@@ -15,9 +17,9 @@ from fractions import Fraction
 from math import prod
 from typing import TypeAlias, assert_never
 
-from headgate.catalog import MICROSECONDS_PER_UNIT
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.frozen import frozen
+from headgate.ticks import MICROSECONDS_PER_UNIT
 
 DAY = MICROSECONDS_PER_UNIT["DAY"]
 
@@ -132,14 +134,18 @@ def _forward(step: Step, x: str) -> str:
 
 
 def passed(steps: Steps, value: str) -> str:
-    """The smallest x at which the function is beyond the value: larger, or smaller if it falls. From there on it stays so."""
+    """The smallest x at which the function is beyond the value: larger, or smaller if it falls. From there on it stays
+    so.
+    """
     beyond, rises = _beyond(steps, value, rising(steps))
     assert rises
     return _plus(beyond, 1)
 
 
 def _beyond(steps: Steps, value: str, rises: bool) -> tuple[str, bool]:
-    """What x must exceed (or, if the second is false, fall below) for the function to exceed (or fall below) the value."""
+    """What x must exceed (or, if the second is false, fall below) for the function to exceed (or fall below) the
+    value.
+    """
     for step in reversed(steps):
         value = _back(step, value, rises)
         rises = rises == _rising(step)
@@ -167,7 +173,11 @@ def _back(step: Step, v: str, rises: bool) -> str:
             begin = f"DATE_TRUNC('{unit}', TIMESTAMP_MICROS({v}))"
             length = {"MONTH": "'1' MONTH", "QUARTER": "'3' MONTH", "YEAR": "'1' YEAR"}[unit]
             following = f"UNIX_MICROS({begin} + INTERVAL {length})"
-            return f"({following} - 1)" if rises else f"(CASE WHEN UNIX_MICROS({begin}) = {v} THEN {v} ELSE {following} END)"
+            return (
+                f"({following} - 1)"
+                if rises
+                else f"(CASE WHEN UNIX_MICROS({begin}) = {v} THEN {v} ELSE {following} END)"
+            )
         case _:
             assert_never(step)
 

@@ -1,17 +1,17 @@
 """The logical plan: frozen nodes, each a stream or a relation that varies with time.
 
-`Source`, `Istream`, `Dstream` and `Rstream` are streams; all others are relations. `columns` names what a node puts out,
-every name once (case-insensitively), none beginning with an underscore: those belong to `delta`.
-"""
+`Source`, `Istream`, `Dstream` and `Rstream` are streams; all others are relations. `columns` names what a node puts
+out, every name once (case-insensitively), none beginning with an underscore: those belong to `delta`."""
 
 from __future__ import annotations
 
 from typing import TypeAlias, TypeGuard
 
-from headgate.catalog import Column, Tick, TimeDomain
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.frozen import frozen
 from headgate.plan.monotone import Chain, Closer
+from headgate.sql import Column
+from headgate.ticks import Tick, TimeDomain
 
 
 @frozen
@@ -59,8 +59,8 @@ class Rows:
 class Values:
     """The tuples whose `column` is at most `length` below the largest value so far.
 
-    Closed: [largest - length, largest]. Half-open: (largest - length, largest]. `value` is the column as a number in SQL.
-    """
+    Closed: [largest - length, largest]. Half-open: (largest - length, largest]. `value` is the column as a number in
+    SQL."""
 
     column: str
     value: str
@@ -70,7 +70,9 @@ class Values:
 
 @frozen
 class Closing:
-    """A value of each tuple that stops to occur, a function of its timestamp (`_t`) or of a column, and the clocks for it."""
+    """A value of each tuple that stops to occur, a function of its timestamp (`_t`) or of a column, and the clocks for
+    it.
+    """
 
     value: Chain
     closers: frozenset[Closer]
@@ -78,10 +80,11 @@ class Closing:
 
 @frozen
 class Final:
-    """Each tuple for one instant: the first at which no tuple can have its value any more. Of several values the earliest counts.
+    """Each tuple for one instant: the first at which no tuple can have its value any more. Of several values the
+    earliest counts.
 
-    `closes` is that instant in SQL, over `_t` and the columns in `reads`. It is at most `delay` behind the tuple, if one knows.
-    """
+    `closes` is that instant in SQL, over `_t` and the columns in `reads`. It is at most `delay` behind the tuple, if
+    one knows."""
 
     values: tuple[Closing, ...]
     closes: str
@@ -91,7 +94,8 @@ class Final:
 
 @frozen
 class Passed:
-    """Each tuple for one instant: the timestamp of the first one whose `value`, a number in SQL, is larger; smaller if it falls.
+    """Each tuple for one instant: the timestamp of the first one whose `value`, a number in SQL, is larger; smaller if
+    it falls.
 
     The column it is computed from was declared to be ordered; a tuple that is behind what has passed is an error.
     """
@@ -315,9 +319,9 @@ class Compared:
 class Needed:
     """The same relation as one side of a join, of which a row is needed only as long as it can find a partner.
 
-    That is until an instant, as a number, or until the tuples of the other side's stream have gone beyond the row's value.
-    `because` says which values partners have. What the other side relies on is checked: rows of this one must not be behind.
-    """
+    That is until an instant, as a number, or until the tuples of the other side's stream have gone beyond the row's
+    value. `because` says which values partners have. What the other side relies on is checked: rows of this one must
+    not be behind."""
 
     child: Relation
     because: str
@@ -375,7 +379,19 @@ class Piped:
 
 Stream: TypeAlias = Source | Istream | Dstream | Rstream
 Relation: TypeAlias = (
-    Window | Filter | Project | Join | Union | Weight | Exploded | Ranked | Aggregate | Distinct | Needed | Stored | Piped
+    Window
+    | Filter
+    | Project
+    | Join
+    | Union
+    | Weight
+    | Exploded
+    | Ranked
+    | Aggregate
+    | Distinct
+    | Needed
+    | Stored
+    | Piped
 )
 Node: TypeAlias = Stream | Relation
 

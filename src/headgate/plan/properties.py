@@ -6,7 +6,6 @@ each says why it holds.
 
 from __future__ import annotations
 
-from headgate.catalog import Tick
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
@@ -36,7 +35,8 @@ from headgate.plan.nodes import (
     Weight,
     Window,
     children,
-)  # fmt: skip
+)
+from headgate.ticks import Tick
 
 
 def complete(node: Node) -> bool:
@@ -65,7 +65,9 @@ def _reads(node: Node) -> list[frozenset[str]]:
 
 
 def opens(node: Node) -> bool:
-    """Whether there are rows before anything has come: of relations that never change, and of an aggregate over nothing."""
+    """Whether there are rows before anything has come: of relations that never change, and of an aggregate over
+    nothing.
+    """
     match node:
         case Aggregate(row_when_empty=True) | Stored(domain=None):
             return True
@@ -144,7 +146,8 @@ def instantaneous(node: Relation) -> bool:
 
 
 def momentary(node: Aggregate | Distinct | Ranked) -> bool:
-    """What is computed of rows that live for one instant lives for that instant: SQL with the instant as one more key does it.
+    """What is computed of rows that live for one instant lives for that instant: SQL with the instant as one more key
+    does it.
 
     Not of an aggregate without keys, which has a row where there are none; nor of one in Python, which stands alone.
     """
@@ -228,7 +231,9 @@ def group_key(node: Relation) -> tuple[str, ...] | None:
             if below is None:
                 return None
             kept = {item.expression.column.lower(): item.name for item in items if item.expression.column}
-            return tuple(kept[name.lower()] for name in below) if {name.lower() for name in below} <= kept.keys() else None
+            return (
+                tuple(kept[name.lower()] for name in below) if {name.lower() for name in below} <= kept.keys() else None
+            )
         case _:
             return None
 
@@ -260,9 +265,8 @@ def _stream_below(node: Relation, frame: Unbounded | Now) -> Stream | None:
 def flowing(node: Node) -> bool:
     """Whether answers are tuples of base streams, each selected, projected and put out by itself, from leaf to root.
 
-    Such a query can take tuples in any order (the order of its answers is that of its tuples), and the tuples of an instant
-    need not wait for one another.
-    """
+    Such a query can take tuples in any order (the order of its answers is that of its tuples), and the tuples of an
+    instant need not wait for one another."""
     match node:
         case Source(stream):
             return not stream.startswith("late(")
@@ -327,7 +331,9 @@ def renames(node: Relation) -> bool:
 
 
 def open_ended(node: Relation) -> bool:
-    """No element that outlives its epoch has an end: it is taken back when that comes. A pair ends with one of its sides."""
+    """No element that outlives its epoch has an end: it is taken back when that comes. A pair ends with one of its
+    sides.
+    """
     match node:
         case Aggregate() | Distinct() | Ranked():
             return not momentary(node)

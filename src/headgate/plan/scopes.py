@@ -1,13 +1,13 @@
 """Which sources of its streams a plan can see, and whether each of its answers comes from one source alone.
 
-A stream with SOURCE BY holds many sources, each with its own clock. `scopes` finds those of which tuples can have an effect on
-the answer, where selections by constants on that column say so: a condition moves down as filters do (see `rewrites.filters`),
-through renamings, keys and partitions, and from one side of a join to the other by its equalities.
+A stream with SOURCE BY holds many sources, each with its own clock. `scopes` finds those of which tuples can have an
+effect on the answer, where selections by constants on that column say so: a condition moves down as filters do (see
+`rewrites.filters`), through renamings, keys and partitions, and from one side of a join to the other by its equalities.
 
-`apart` finds plans that can be run for each group of sources by themselves: the rows of every relation on the way follow from
-tuples of one source, and those of different sources never meet. That is so of selections and projections, of aggregates whose
-keys hold the source, of analytic functions and row windows that partition by it, and of joins that equate it.
-"""
+`apart` finds plans that can be run for each group of sources by themselves: the rows of every relation on the way
+follow from tuples of one source, and those of different sources never meet. That is so of selections and projections,
+of aggregates whose keys hold the source, of analytic functions and row windows that partition by it, and of joins that
+equate it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache, reduce
 from typing import TypeAlias, cast
 
-from headgate.heartbeat.scope import EVERYTHING, NOTHING, Groups, Scope, Scopes
 from headgate.plan.expressions import INTEGRAL, Expression
 from headgate.plan.nodes import (
     Aggregate,
@@ -49,9 +48,10 @@ from headgate.plan.nodes import (
     is_stream,
     names,
     sources,
-)  # fmt: skip
+)
 from headgate.plan.properties import endless
 from headgate.plan.rewrites.substitution import constants
+from headgate.scope import EVERYTHING, NOTHING, Groups, Scope, Scopes
 
 Allowed: TypeAlias = Mapping[str, frozenset[str | int]]
 """By column, in lower case: the values with which a row can have an effect."""
@@ -65,12 +65,16 @@ def scopes(plan: Node) -> Scopes:
     """Of each stream with many sources what the plan can see of it, where that is not all of it."""
     seen: Seen = {}
     _look(plan, {}, seen, set())
-    found = {stream: [one for one in several if one is not None] for stream, several in seen.items() if None not in several}
+    found = {
+        stream: [one for one in several if one is not None] for stream, several in seen.items() if None not in several
+    }
     return {stream: reduce(Scope.__or__, several) for stream, several in found.items()}
 
 
 def _look(node: Node, allowed: Allowed, seen: Seen, known: Known) -> None:
-    """Note what is seen of each base stream below the node, if only rows with the allowed values matter; `known` is done."""
+    """Note what is seen of each base stream below the node, if only rows with the allowed values matter; `known` is
+    done.
+    """
     if (key := (id(node), frozenset(allowed.items()))) in known:
         return
     known.add(key)
@@ -83,7 +87,12 @@ def _look(node: Node, allowed: Allowed, seen: Seen, known: Known) -> None:
         case Union(left, right):
             renamed = {one.lower(): other for one, other in zip(names(left), names(right), strict=True)}
             _look(left, _within(allowed, names(left)), seen, known)
-            _look(right, {renamed[name].lower(): values for name, values in allowed.items() if name in renamed}, seen, known)
+            _look(
+                right,
+                {renamed[name].lower(): values for name, values in allowed.items() if name in renamed},
+                seen,
+                known,
+            )
         case Needed(child, behind=behind, checked=checked):
             for compared in (behind, checked):
                 if compared is not None:
@@ -222,7 +231,9 @@ def by_groups(plan: Node, groups: Mapping[str, Groups]) -> tuple[Scopes, ...]:
 
 
 def apart(plan: Node, grouped: Collection[str]) -> bool:
-    """Whether the plan can be run for each group of sources of these streams by itself, and the answers put together."""
+    """Whether the plan can be run for each group of sources of these streams by itself, and the answers put
+    together.
+    """
     held = _held(plan, frozenset(grouped))
     if held is None or held is FREE:
         return False
@@ -283,14 +294,22 @@ def _still(values: Mapping[str, Expression], below: frozenset[str]) -> frozenset
     return frozenset(name.lower() for name, value in values.items() if (value.column or "").lower() in below)
 
 
-def _joined(left: frozenset[str] | None, right: frozenset[str] | None, equalities: Iterable[Equality]) -> frozenset[str] | None:
+def _joined(
+    left: frozenset[str] | None, right: frozenset[str] | None, equalities: Iterable[Equality]
+) -> frozenset[str] | None:
     if left is None or right is None:
         return None
     if left is FREE or right is FREE:
         return right if left is FREE else left
     for equality in equalities:
         mine, theirs = equality.left.column, equality.right.column
-        if _alike(equality) and mine is not None and theirs is not None and mine.lower() in left and theirs.lower() in right:
+        if (
+            _alike(equality)
+            and mine is not None
+            and theirs is not None
+            and mine.lower() in left
+            and theirs.lower() in right
+        ):
             return left | right
     return None
 

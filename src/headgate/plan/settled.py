@@ -1,16 +1,17 @@
-"""When all that has come by an instant has taken effect, if nothing else comes: the end of the last slide, the last final group.
+"""When all that has come by an instant has taken effect, if nothing else comes: the end of the last slide, the last
+final group.
 
-A tuple is seen by a window with a slide from the next multiple on, by `EVERY` at the next multiple, and by `EMIT FINAL` when its
-group closes. A replay goes on behind its last tuple up to the instant that is found here, and no further, so that windows do not
-run empty. A group by a column that was declared to be ordered is closed by another tuple alone, and stays open.
-"""
+A tuple is seen by a window with a slide from the next multiple on, by `EVERY` at the next multiple, and by `EMIT FINAL`
+when its group closes. A replay goes on behind its last tuple up to the instant that is found here, and no further, so
+that windows do not run empty. A group by a column that was declared to be ordered is closed by another tuple alone, and
+stays open."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from headgate.catalog import Tick
 from headgate.plan.nodes import Final, Node, Range, Rows, Rstream, Window, children
+from headgate.ticks import Tick
 
 
 def settled(node: Node, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:

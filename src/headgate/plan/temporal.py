@@ -1,8 +1,9 @@
 """Which values of a stream or relation stop to occur, and from which instant on: pure functions over plans.
 
-The timestamp of a stream's tuples rises, and so does every monotone function of it: once time has gone beyond a value, no tuple
-can have it any more. This is followed through projections, selections, unions, joins that equate such values, derived
-streams and groups. A column that was declared INCREASING or DECREASING has no clock: only the tuples themselves tell.
+The timestamp of a stream's tuples rises, and so does every monotone function of it: once time has gone beyond a value,
+no tuple can have it any more. This is followed through projections, selections, unions, joins that equate such values,
+derived streams and groups. A column that was declared INCREASING or DECREASING has no clock: only the tuples themselves
+tell.
 
 Conservative like `properties`: None means "not proved".
 """
@@ -13,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import cast
 
-from headgate.catalog import Tick
 from headgate.plan.chains import chain
 from headgate.plan.expressions import Expression, Named, is_plain
 from headgate.plan.frozen import frozen
@@ -59,8 +59,9 @@ from headgate.plan.nodes import (
     children,
     is_stream,
     names,
-)  # fmt: skip
+)
 from headgate.plan.properties import endless, instantaneous, straight
+from headgate.ticks import Tick
 
 CLOCK = "_t"
 """The column of a chain that is a function of the timestamp itself."""
@@ -102,7 +103,9 @@ def types(node: Node) -> dict[str, str]:
 
 
 def attribute(window: Window, value: Chain) -> Attribute | None:
-    """What is known of a function of a column of a window: as one of the timestamp, if it is, or of an ordered column."""
+    """What is known of a function of a column of a window: as one of the timestamp, if it is, or of an ordered
+    column.
+    """
     if window.stamp is not None and window.stamp.lower() == value.column:
         return _of_clock((), value)
     match window.child:
@@ -112,7 +115,9 @@ def attribute(window: Window, value: Chain) -> Attribute | None:
             return Attribute(_own(window, value), closers, _rises(closers))
         case stream:
             order = _declared(stream, value.column)
-            return Attribute(_own(window, value), frozenset(), order == rising(value.steps)) if order is not None else None
+            return (
+                Attribute(_own(window, value), frozenset(), order == rising(value.steps)) if order is not None else None
+            )
 
 
 def _of_clock(steps: Steps, value: Chain) -> Attribute:
@@ -135,7 +140,9 @@ def one_way(closers: Iterable[Closer]) -> bool:
 
 
 def _declared(stream: Stream, column: str) -> bool | None:
-    """Whether a column was declared to rise (or, if false, to fall); also behind selections and projections of the stream."""
+    """Whether a column was declared to rise (or, if false, to fall); also behind selections and projections of the
+    stream.
+    """
     if isinstance(stream, Source):
         order = next((found.order for found in stream.columns if found.name.lower() == column), None)
         return None if order is None else order == "increasing"
@@ -268,7 +275,9 @@ def windows(node: Node) -> list[Window]:
 def at_windows(
     node: Relation, values: tuple[Chain, ...], change: Callable[[Window, tuple[Chain, ...]], Window | None]
 ) -> Relation | None:
-    """The relation with each window changed, which gets the values as functions of its own columns; None where they get lost."""
+    """The relation with each window changed, which gets the values as functions of its own columns; None where they get
+    lost.
+    """
 
     def below(child: Relation, inside: Sequence[Chain | None]) -> Relation | None:
         known = [one for one in inside if one is not None]
@@ -300,7 +309,9 @@ def at_windows(
 
 
 def _merged(node: Relation) -> bool:
-    """Whether the relation is a merge of streams: ISTREAM makes a stream of it, and [RANGE UNBOUNDED] the same relation again."""
+    """Whether the relation is a merge of streams: ISTREAM makes a stream of it, and [RANGE UNBOUNDED] the same relation
+    again.
+    """
     match node:
         case Window(_, Unbounded(), None, None):
             return True
@@ -313,7 +324,9 @@ def _merged(node: Relation) -> bool:
 
 
 def attributes(node: Relation, value: Chain) -> list[Attribute] | None:
-    """What each window of the relation knows of the value; None if one knows nothing, or if it rises here and falls there."""
+    """What each window of the relation knows of the value; None if one knows nothing, or if it rises here and falls
+    there.
+    """
     found: list[Attribute] = []
 
     def noted(window: Window, values: tuple[Chain, ...]) -> Window | None:
@@ -326,7 +339,9 @@ def attributes(node: Relation, value: Chain) -> list[Attribute] | None:
 
 
 def shown_when_final(node: Relation, values: tuple[Chain, ...], closers: tuple[frozenset[Closer], ...]) -> Relation:
-    """The relation in which each tuple is there for one instant only: the first at which one of its values is closed."""
+    """The relation in which each tuple is there for one instant only: the first at which one of its values is
+    closed.
+    """
 
     def final(window: Window, own: tuple[Chain, ...]) -> Window:
         seen = [cast(Attribute, attribute(window, value)) for value in own]
@@ -377,7 +392,10 @@ def partner_until(join: Join) -> tuple[Expression | None, Expression | None]:
         one, other = of(equality.left, join.left), of(equality.right, join.right)
         if one is None or other is None or one.kind != other.kind or equality.null_safe:
             continue
-        for found, side, value, known in ((left, join.right, other, equality.left), (right, join.left, one, equality.right)):
+        for found, side, value, known in (
+            (left, join.right, other, equality.left),
+            (right, join.left, one, equality.right),
+        ):
             closers = beginning(side, value)
             if closers is not None:
                 found.append(Expression(closes(closers, _number(known, value.kind).sql), "BIGINT", known.columns))
@@ -385,8 +403,8 @@ def partner_until(join: Join) -> tuple[Expression | None, Expression | None]:
 
 
 def partners_outrun(join: Join) -> tuple[bool, bool]:
-    """Whether rows of the left and of the right side wait ever longer for a partner, because the other side's values grow more
-    slowly than their own."""
+    """Whether rows of the left and of the right side wait ever longer for a partner, because the other side's values
+    grow more slowly than their own."""
     left: list[bool] = []
     right: list[bool] = []
     for equality in join.equalities:
@@ -405,8 +423,12 @@ def _longer(mine: frozenset[Closer] | None, theirs: frozenset[Closer]) -> bool:
     return any(stretch(there.steps, back.steps) > 1 for there in mine or () for back in theirs)
 
 
-def partner_behind(join: Join) -> tuple[tuple[Compared | None, Compared | None], tuple[Compared | None, Compared | None]]:
-    """The same by declared orders: what rows of the left side are compared with, the right side's promise; and turned around."""
+def partner_behind(
+    join: Join,
+) -> tuple[tuple[Compared | None, Compared | None], tuple[Compared | None, Compared | None]]:
+    """The same by declared orders: what rows of the left side are compared with, the right side's promise; and turned
+    around.
+    """
     left: tuple[Compared | None, Compared | None] = (None, None)
     right: tuple[Compared | None, Compared | None] = (None, None)
     for equality in join.equalities:
@@ -444,7 +466,9 @@ def _earliest(instants: list[Expression]) -> Expression | None:
 
 
 def groups_until(node: Aggregate, hidden: Sequence[str]) -> str | None:
-    """Until when a group can still change, over the names of its keys, where rows only ever come; None if that is not known."""
+    """Until when a group can still change, over the names of its keys, where rows only ever come; None if that is not
+    known.
+    """
     instants = []
     for key, name in zip(node.keys, hidden, strict=True):
         value = of(key.expression, node.child) if endless(node.child) else None

@@ -4,14 +4,14 @@
     POST /streams/{name}/heartbeat    {"to": 17, "source": "a"} -> {"heartbeat": 17}
     GET  /status                      {"streams": {...}, "relations": {...}, "queries": {...}}
 
-Rows are acknowledged when they are durable. A producer that numbers its requests can send one again whose answer was lost, and
-nothing is taken twice: the number is kept with the rows (`inlet.position`), in one step:
+Rows are acknowledged when they are durable. A producer that numbers its requests can send one again whose answer was
+lost, and nothing is taken twice: the number is kept with the rows (`inlet.position`), in one step:
 
     {"producers": {"till-7": [41, 2, {"late": 1}]}}     the last number, how many rows it was, what became of the others
 
-Errors are those of `UserError` as JSON: {"code", "message", "detail", "hint"}, with "place" for a body that cannot be read.
-What is refused is not taken at all. There is room for a number of requests at a time; one more is told to come back later.
-"""
+Errors are those of `UserError` as JSON: {"code", "message", "detail", "hint"}, with "place" for a body that cannot be
+read. What is refused is not taken at all. There is room for a number of requests at a time; one more is told to come
+back later."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headgate.catalog import Stream, TimeDomain
+from headgate.catalog.entries import Stream
 from headgate.errors import UserError
 from headgate.server.bodies import BadBody, rows
 from headgate.server.listener import is_local
 from headgate.sources.inlet import Inlet
 from headgate.sources.rows import ticks
 from headgate.sources.verdict import HEARTBEAT, TUPLE
+from headgate.ticks import TimeDomain
 
 if TYPE_CHECKING:
     from headgate.engine import Engine
@@ -61,10 +62,24 @@ LARGE = 2**20
 
 LONGEST = 2**63 - 1
 
-STATUS = {"late-tuple": 409, "sequence-gap": 409, "bad-content-type": 415, "body-too-large": 413, "body-too-slow": 408,
-          "no-such-stream": 404, "no-such-query": 404, "no-such-page": 404, "busy": 429, "stopping": 503, "not-kept": 503,
-          "disk-failed": 503, "stream-changed": 503,
-          "no-token": 401, "foreign-host": 403, "broken": 500}  # fmt: skip
+STATUS = {
+    "late-tuple": 409,
+    "sequence-gap": 409,
+    "bad-content-type": 415,
+    "body-too-large": 413,
+    "body-too-slow": 408,
+    "no-such-stream": 404,
+    "no-such-query": 404,
+    "no-such-page": 404,
+    "busy": 429,
+    "stopping": 503,
+    "not-kept": 503,
+    "disk-failed": 503,
+    "stream-changed": 503,
+    "no-token": 401,
+    "foreign-host": 403,
+    "broken": 500,
+}
 """The status of each error that is not a plain 400."""
 
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}, 503: {"Retry-After": "5"}}
@@ -120,12 +135,17 @@ class Desk:
         found = shape.read(rows(body, kind, inlet.stream, shape.schema))
         with self.turn, inlet.together():
             if self.inlet_of(name) is not inlet or inlet.rows is not shape:
-                raise UserError("stream-changed", f'stream "{name}" was made anew meanwhile', hint="Send the rows again.")
+                raise UserError(
+                    "stream-changed", f'stream "{name}" was made anew meanwhile', hint="Send the rows again."
+                )
             known = inlet.position.get("producers", {})
             if numbered is not None and (again := _before(known, numbered)) is not None:
                 return {**again, "again": True, **self._heartbeat(inlet)}
             counts = inlet.pushed(found, self.engine.clock)
-            taken, dead = counts[TUPLE], {reason: count for reason, count in counts.items() if reason not in ALIVE and count}
+            taken, dead = (
+                counts[TUPLE],
+                {reason: count for reason, count in counts.items() if reason not in ALIVE and count},
+            )
             if numbered is not None:
                 others = [item for item in known.items() if item[0] != numbered.producer]
                 last = (numbered.producer, [numbered.sequence, taken, dead])
@@ -135,7 +155,11 @@ class Desk:
 
     def _heartbeat(self, inlet: Inlet) -> dict[str, Any]:
         with self.turn:
-            return {"heartbeat": _written(self.engine.heartbeat(inlet.stream.name)) if isinstance(inlet.stream, Stream) else None}
+            return {
+                "heartbeat": _written(self.engine.heartbeat(inlet.stream.name))
+                if isinstance(inlet.stream, Stream)
+                else None
+            }
 
     def promise(self, name: str, said: Any) -> dict[str, Any]:
         """A heartbeat that a source sends itself."""
@@ -145,7 +169,9 @@ class Desk:
             raise UserError("bad-heartbeat", 'a heartbeat says "to", and "source" if it is of one source', hint=hint)
         to, source = said["to"], said.get("source")
         if source is not None and (stream.source is None or not isinstance(source, str)):
-            detail = f'Stream "{stream.name}" holds one source.' if stream.source is None else "Sources are named by text."
+            detail = (
+                f'Stream "{stream.name}" holds one source.' if stream.source is None else "Sources are named by text."
+            )
             raise UserError("bad-heartbeat", f"there is no source {source!r}"[:SHOWN], detail=detail)
         try:
             upto = ticks(to) if stream.domain is TimeDomain.TIMESTAMP else to
@@ -161,10 +187,13 @@ class Desk:
         engine = self.engine
         with self.turn:
             streams = {
-                stream.name: {**engine.counts(stream.name), "heartbeat": _written(engine.heartbeat(stream.name)),
-                              "silent": engine.silent(stream.name)}
+                stream.name: {
+                    **engine.counts(stream.name),
+                    "heartbeat": _written(engine.heartbeat(stream.name)),
+                    "silent": engine.silent(stream.name),
+                }
                 for stream in engine.catalog.streams.values()
-            }  # fmt: skip
+            }
             relations = {relation.name: engine.counts(relation.name) for relation in engine.catalog.relations.values()}
             queries = {
                 query.name: {"complete": _written(query.complete), "results": query.count, "epochs": query.epochs}
@@ -182,9 +211,11 @@ def _before(known: Mapping[str, Any], numbered: Numbered) -> dict[str, Any] | No
     sequence, taken, dead = known[numbered.producer]
     if numbered.sequence > sequence + 1:
         raise UserError(
-            "sequence-gap", f'request {numbered.sequence} of producer "{numbered.producer}" comes before request {sequence + 1}',
-            detail="Requests of a producer are taken one after the other.", hint="Send it again after those before it.",
-        )  # fmt: skip
+            "sequence-gap",
+            f'request {numbered.sequence} of producer "{numbered.producer}" comes before request {sequence + 1}',
+            detail="Requests of a producer are taken one after the other.",
+            hint="Send it again after those before it.",
+        )
     if numbered.sequence == sequence + 1:
         return None
     return {"taken": taken, "dead": dead} if numbered.sequence == sequence else {"taken": 0, "dead": {}}
@@ -196,9 +227,10 @@ def _numbered(headers: Headers) -> Numbered | None:
         return None
     if not producer or len(producer) > NAME_LETTERS or not sequence or not sequence.isdecimal() or len(sequence) > 15:
         raise UserError(
-            "bad-sequence", "a request is numbered by two headers, Producer and Sequence",
+            "bad-sequence",
+            "a request is numbered by two headers, Producer and Sequence",
             detail=f"The one is a name of up to {NAME_LETTERS} letters, the other a whole number from 0 on.",
-        )  # fmt: skip
+        )
     return Numbered(producer, int(sequence))
 
 
@@ -209,7 +241,9 @@ def _written(moment: Any) -> Any:
 # requests and answers
 
 
-def application(engine: Engine, inlet_of: Callable[[str], Inlet], token: str | None = None, room: Room | None = None) -> FastAPI:
+def application(
+    engine: Engine, inlet_of: Callable[[str], Inlet], token: str | None = None, room: Room | None = None
+) -> FastAPI:
     """The endpoint as an ASGI application; `state.desk` and `state.pool` are for who runs it."""
     room = room or Room()
     desk = Desk(engine, inlet_of)
@@ -268,7 +302,9 @@ def application(engine: Engine, inlet_of: Callable[[str], Inlet], token: str | N
 
     @app.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> JSONResponse:
-        return _refusal(UserError("broken", "headgate is wrong here", detail=type(error).__name__, hint="Please report it."))
+        return _refusal(
+            UserError("broken", "headgate is wrong here", detail=type(error).__name__, hint="Please report it.")
+        )
 
     return app
 
@@ -309,7 +345,9 @@ class Bodies:
         """Read the body, and refuse it as soon as it is known to be too large or too slow."""
         room, began = self.room, asyncio.get_running_loop().time()
         too_large = UserError(
-            "body-too-large", f"the body has more than {room.body_bytes} bytes", hint="Send the rows in several requests."
+            "body-too-large",
+            f"the body has more than {room.body_bytes} bytes",
+            hint="Send the rows in several requests.",
         )
         expected = request.headers.get("content-length", "0")
         if not expected.isdecimal() or int(expected) > room.body_bytes:
@@ -332,9 +370,10 @@ class Bodies:
                     limit.reschedule(self._deadline(began, len(body)))
         except TimeoutError:
             raise UserError(
-                "body-too-slow", "the body came too slowly",
+                "body-too-slow",
+                "the body came too slowly",
                 detail=f"It was not there after {asyncio.get_running_loop().time() - began:.1f} s.",
-            ) from None  # fmt: skip
+            ) from None
         finally:
             self.coming.pop(limit, None)
 
@@ -371,9 +410,8 @@ def _host(headers: Headers) -> str | None:
 
 
 class Guard:
-    """Lets nobody pass without the token. Where none is set only this machine can ask, but a page in a browser on it could
-    be led here under a name of its own: so the name that was asked for must be local too.
-    """
+    """Lets nobody pass without the token. Where none is set only this machine can ask, but a page in a browser on it
+    could be led here under a name of its own: so the name that was asked for must be local too."""
 
     def __init__(self, app: ASGIApp, desk: Desk, token: str | None) -> None:
         self.app = app

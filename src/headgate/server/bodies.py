@@ -7,13 +7,13 @@
                             a,7
                             b,8
 
-A row is an object or a list of all values. Of a stream without a timestamp column it has the timestamp in `_time`, of such a
-relation also `+` or `-` in `_change`: as results are written; a list [timestamp, row] will do too. What has no notation of its
-own in JSON is text: dates and timestamps in ISO 8601, decimals where digits matter, binary in base 64. In CSV nothing is null.
+A row is an object or a list of all values. Of a stream without a timestamp column it has the timestamp in `_time`, of
+such a relation also `+` or `-` in `_change`: as results are written; a list [timestamp, row] will do too. What has no
+notation of its own in JSON is text: dates and timestamps in ISO 8601, decimals where digits matter, binary in base 64.
+In CSV nothing is null.
 
-A body that cannot be read is refused as a whole, with the place. A value that its column cannot take is another matter: that is
-for the inlet to judge, so it goes on as it came.
-"""
+A body that cannot be read is refused as a whole, with the place. A value that its column cannot take is another matter:
+that is for the inlet to judge, so it goes on as it came."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.catalog import Relation, Stream
+from headgate.catalog.entries import Relation, Stream
 from headgate.errors import UserError, quoted
 
 SHOWN = 60
@@ -55,9 +55,11 @@ def rows(body: bytearray | bytes, kind: str, stream: Stream | Relation, schema: 
     """
     if kind not in READERS:
         raise UserError(
-            "bad-content-type", f'rows cannot be read from a body of type "{kind}"',
-            detail=f"Types are {quoted(READERS)}.", hint="Set the header Content-Type.",
-        )  # fmt: skip
+            "bad-content-type",
+            f'rows cannot be read from a body of type "{kind}"',
+            detail=f"Types are {quoted(READERS)}.",
+            hint="Set the header Content-Type.",
+        )
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -78,7 +80,9 @@ def _json(text: str, kinds: dict[str, pa.DataType]) -> Iterator[Any]:
     place = _next(text, 0)
     if text[place : place + 1] != "[":
         _parsed(text, 1)
-        raise BadBody("the body is not a list of rows", 1, near=text[:SHOWN], detail="One row alone stands in brackets too.")
+        raise BadBody(
+            "the body is not a list of rows", 1, near=text[:SHOWN], detail="One row alone stands in brackets too."
+        )
     place = _next(text, place + 1)
     more = text[place : place + 1] != "]"
     while more:
@@ -192,9 +196,11 @@ def _beside(row: Any, kinds: dict[str, pa.DataType], number: int, stream: Stream
     if isinstance(row, list) and len(row) in (2, 3) and isinstance(row[1], dict | list):
         return row[0], _typed(row[1], kinds), *row[2:]
     raise UserError(
-        "bad-row", f'row {number} of stream "{stream.name}" has no timestamp', detail="The stream has no column for it.",
+        "bad-row",
+        f'row {number} of stream "{stream.name}" has no timestamp',
+        detail="The stream has no column for it.",
         hint='{"_time": 1, ...}',
-    )  # fmt: skip
+    )
 
 
 def _whole(time: Any) -> Any:

@@ -1,4 +1,6 @@
-"""The endpoint on a socket, served from a thread: on loopback unless told otherwise, beyond it never without a token."""
+"""The endpoint on a socket, served from a thread: on loopback unless told otherwise, beyond it never without a
+token.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ class Listener:
     def __enter__(self) -> Listener:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
 
@@ -75,7 +79,9 @@ def listening(
         from headgate.server.app import application
     except ModuleNotFoundError as error:
         raise UserError(
-            "no-http", f"the HTTP endpoint needs {error.name}, which is not installed", hint="pip install 'headgate[http]'"
+            "no-http",
+            f"the HTTP endpoint needs {error.name}, which is not installed",
+            hint="pip install 'headgate[http]'",
         ) from None
     check(host, token)
     return Listener(application(engine, inlet_of, token, room), opened(host, port))
@@ -85,9 +91,10 @@ def check(host: str, token: str | None) -> None:
     """Refuse to listen beyond this machine without a token, and tokens that no header can carry."""
     if token is None and not is_local(host):
         raise UserError(
-            "no-token", f'listening on "{host}" wants a token, because others than this machine can reach it',
+            "no-token",
+            f'listening on "{host}" wants a token, because others than this machine can reach it',
             hint="Set HEADGATE_TOKEN to a long random text, or listen on 127.0.0.1.",
-        )  # fmt: skip
+        )
     if token is not None and (not token or not token.isascii() or not token.isprintable() or " " in token):
         raise UserError("bad-token", "the token is empty, or has other letters in it than a header can carry")
 
@@ -101,13 +108,17 @@ def is_local(host: str) -> bool:
 
 def opened(host: str, port: int) -> socket.socket:
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
         bound = socket.socket(family, kind, protocol)  # with the protocol: asyncio sends at once on TCP only
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
     except (OSError, OverflowError) as error:
         raise UserError(
-            "cannot-listen", f'cannot listen on "{host}", port {port}', detail=str(getattr(error, "strerror", None) or error)
+            "cannot-listen",
+            f'cannot listen on "{host}", port {port}',
+            detail=str(getattr(error, "strerror", None) or error),
         ) from None
     return bound
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from headgate.catalog import unknown
-from headgate.errors import Place, UserError
+from headgate.errors import Place, UserError, unknown
 
 COMMANDS = {
     "help": ("", "this list"),
@@ -27,7 +26,9 @@ COMMANDS = {
 """Each with what it takes and what it does."""
 
 BACKQUOTED = r"`(?:``|[^`])*`"
-PUSH = re.compile(rf"(?P<stream>{BACKQUOTED}|[^\s{{\[]+)\s*(?:(?P<instant>[+-]?\d+)\s+)?(?:(?P<sign>[+-])\s*)?(?P<row>[{{\[].*)")
+PUSH = re.compile(
+    rf"(?P<stream>{BACKQUOTED}|[^\s{{\[]+)\s*(?:(?P<instant>[+-]?\d+)\s+)?(?:(?P<sign>[+-])\s*)?(?P<row>[{{\[].*)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,9 @@ def command(line: str, place: Place) -> Command:
             raise unknown("command", word, (f"\\{name}" for name in COMMANDS), within(place, line, word))
         case name:
             takes = COMMANDS[name][0]
-            raise UserError("bad-command", f"\\{name} takes {takes or 'nothing'}", place=place, hint=f"\\{name} {takes}".strip())
+            raise UserError(
+                "bad-command", f"\\{name} takes {takes or 'nothing'}", place=place, hint=f"\\{name} {takes}".strip()
+            )
 
 
 def named(word: str) -> str | None:
@@ -81,13 +84,19 @@ def named(word: str) -> str | None:
 def push(line: str, given: str, place: Place) -> Push:
     found = PUSH.fullmatch(given)
     if found is None:
-        raise UserError("bad-command", r"\push takes a stream, an instant if it has no timestamp column, and a row",
-                        place=place, hint=r'\push bids 1 {"item": "vase", "price": 20}')  # fmt: skip
+        raise UserError(
+            "bad-command",
+            r"\push takes a stream, an instant if it has no timestamp column, and a row",
+            place=place,
+            hint=r'\push bids 1 {"item": "vase", "price": 20}',
+        )
     name = found["stream"]
     try:
         row = json.loads(found["row"])
     except ValueError as error:
-        raise UserError("bad-row", "the row is not JSON", place=within(place, line, found["row"]), detail=f"{error}.") from None
+        raise UserError(
+            "bad-row", "the row is not JSON", place=within(place, line, found["row"]), detail=f"{error}."
+        ) from None
     plain = name[1:-1].replace("``", "`") if name.startswith("`") else name
     return Push(plain, int(found["instant"]) if found["instant"] else None, found["sign"] or "+", row)
 
@@ -98,8 +107,12 @@ def instant(line: str, given: str, place: Place) -> int | datetime:
     try:
         return datetime.fromisoformat(given.strip("'\""))
     except ValueError:
-        raise UserError("bad-instant", f'"{given}" is not an instant', place=within(place, line, given),
-                        hint="Write a number, or a timestamp as 2026-01-31 12:00:00.") from None  # fmt: skip
+        raise UserError(
+            "bad-instant",
+            f'"{given}" is not an instant',
+            place=within(place, line, given),
+            hint="Write a number, or a timestamp as 2026-01-31 12:00:00.",
+        ) from None
 
 
 def within(place: Place, line: str, part: str) -> Place:

@@ -1,8 +1,8 @@
-"""What can stand at the cursor: words of CQL, names the catalog knows, columns of the streams that the statement mentions.
+"""What can stand at the cursor: words of CQL, names the catalog knows, columns of the streams that the statement
+mentions.
 
-Text and a catalog come in, candidates go out; no terminal and no Spark. It reads words, not grammar: the statement is not whole
-yet. Columns of subqueries and of WITH are not known here.
-"""
+Text and a catalog come in, candidates go out; no terminal and no Spark. It reads words, not grammar: the statement is
+not whole yet. Columns of subqueries and of WITH are not known here."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from headgate.catalog import CHOICES, Catalog, Column, Query, Relation, Stream, View
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.entries import Query, Relation, Stream, View
+from headgate.catalog.sinks import SINKS
 from headgate.cql.dialect import LISTED, STATEMENTS, UNITS
-from headgate.cql.into import SINKS
 from headgate.cql.readers import SOURCES
+from headgate.settings import TABLE, settable
 from headgate.shell.commands import COMMANDS, named
 from headgate.shell.entries import split
 from headgate.shell.words import KEYWORDS, Word, words
+from headgate.sql import Column
 
 ELSEWHERE = """
     CHANGE CREATE DISORDER EXPLAIN FUNCTION NOW OF OPTIONS QUERY RELATION RETURN RETURNS SET SLIDE STREAM TIMEOUT VIEW
@@ -31,7 +34,9 @@ SPANS = [f"{unit}S" for unit in UNITS]
 class Candidate:
     text: str
     kind: str
-    """keyword, command, type, function, value, column with its type, or the kind of thing the catalog has under that name."""
+    """keyword, command, type, function, value, column with its type, or the kind of thing the catalog has under that
+    name.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +178,9 @@ def in_definition(past: Sequence[Word], kind: str) -> list[Candidate]:
         return []
     if sum({"(": 1, ")": -1}.get(word.text, 0) for word in past) > 0:
         options = any(word.upper == "OPTIONS" for word in past)
-        return [Candidate(name, "type") for name in TYPES] if past[-1].kind in ("word", "quoted") and not options else []
+        return (
+            [Candidate(name, "type") for name in TYPES] if past[-1].kind in ("word", "quoted") and not options else []
+        )
     match past[-1].upper:
         case "FROM":
             return [Candidate(name, "value") for name in SOURCES]
@@ -190,7 +197,11 @@ def in_definition(past: Sequence[Word], kind: str) -> list[Candidate]:
         case _ if past[-1].kind == "number":
             return keywords(SPANS)
         case _:
-            own = ["DISORDER", "LATENCY", "SOURCE BY", "HEARTBEAT", "LATE", "FUTURE"] if kind == "STREAM" else ["CHANGE BY"]
+            own = (
+                ["DISORDER", "LATENCY", "SOURCE BY", "HEARTBEAT", "LATE", "FUTURE"]
+                if kind == "STREAM"
+                else ["CHANGE BY"]
+            )
             return keywords(["TIMESTAMP BY", *own, "FROM", "OPTIONS"])
 
 
@@ -216,7 +227,9 @@ NAMING = ("FROM", "CLOCK", "TO", "OF", "SOURCE", "SENSORS", "GLOBAL_COUNTER")
 def in_taken_back(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Candidate]:
     known = {*keywords(NAMING)}
     found = in_time(past, statement, catalog)
-    return [one for one in found if one.kind != "keyword" or one in known] + (keywords(["IF EXISTS"]) if len(past) == 1 else [])
+    return [one for one in found if one.kind != "keyword" or one in known] + (
+        keywords(["IF EXISTS"]) if len(past) == 1 else []
+    )
 
 
 def in_time(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Candidate]:
@@ -231,9 +244,11 @@ def in_time(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Cand
 
 def in_setting(past: Sequence[Word]) -> list[Candidate]:
     if len(past) == 1:
-        return [Candidate(name, "value") for name in (*CHOICES, "time_unit", "clock_unit")]
+        return [Candidate(name, "value") for name in settable()]
     if past[-1].text == "=":
-        return [Candidate(f"'{value}'", "value") for value in CHOICES.get(past[1].name, ())]
+        return [
+            Candidate(f"'{value}'", "value") for value in (TABLE[past[1].name].values if past[1].name in TABLE else ())
+        ]
     return []
 
 
@@ -289,7 +304,11 @@ def alias(behind: Sequence[Word]) -> str | None:
         position = next((i + 1 for i, word in enumerate(behind) if word.text == "]"), len(behind))
     if position < len(behind) and behind[position].upper == "AS":
         position += 1
-    if position < len(behind) and behind[position].kind in ("word", "quoted") and behind[position].upper not in KEYWORDS:
+    if (
+        position < len(behind)
+        and behind[position].kind in ("word", "quoted")
+        and behind[position].upper not in KEYWORDS
+    ):
         return behind[position].name
     return None
 
@@ -333,4 +352,6 @@ def everything(catalog: Catalog) -> list[Candidate]:
 
 
 def quoted(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) and name.upper() not in KEYWORDS else f"`{name.replace('`', '``')}`"
+    return (
+        name if re.fullmatch(r"[A-Za-z_]\w*", name) and name.upper() not in KEYWORDS else f"`{name.replace('`', '``')}`"
+    )

@@ -1,4 +1,5 @@
-"""What was typed, cut into entries: CQL statements, ended by `;`, and commands, each on a line that begins with a backslash.
+"""What was typed, cut into entries: CQL statements, ended by `;`, and commands, each on a line that begins with a
+backslash.
 
 CREATE STREAM bids (item STRING, price INT);     -- a statement; it may take several lines
 \\push bids 1 {"item": "vase", "price": 20}       -- a command; it ends with its line

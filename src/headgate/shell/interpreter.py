@@ -1,7 +1,7 @@
 """Carries out what was typed, one entry after another, on an engine, and tells what came of it.
 
-One thread at a time: whoever calls `carry_out` and `turn` owns the engine. Nothing the user types raises an exception here.
-"""
+One thread at a time: whoever calls `carry_out` and `turn` owns the engine. Nothing the user types raises an exception
+here."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, assert_never
 
-from headgate.catalog import Column, Function, Query, Relation, Stream, TimeDomain, View
+from headgate.catalog.entries import Function, Query, Relation, Stream, View
 from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked
+from headgate.deliver.sinks.sink import Result
 from headgate.delta.lower import in_parts
 from headgate.engine import Engine
 from headgate.errors import Broken, Place, UserError
+from headgate.explain import explained
 from headgate.heartbeat.manager import progress
 from headgate.heartbeat.why import Why
-from headgate.plan.explain import explained
 from headgate.plan.nodes import sources
 from headgate.shell.commands import Advance, Command, Explain, Push, command, summary
 from headgate.shell.entries import Entry
-from headgate.sinks.sink import Result
+from headgate.sql import Column
+from headgate.ticks import TimeDomain
 
 SHOWN = 50
 """How many results of one epoch are shown; the rest is counted."""
@@ -172,8 +174,11 @@ class Interpreter:
         if not domains:
             raise UserError("no-query", "no query is running that could advance")
         if isinstance(to, int) and TimeDomain.INTEGER not in domains:
-            raise UserError("bad-instant", f"{to} is not a timestamp, and no query has integer time",
-                            hint=r"\advance 2026-01-31 12:00:00")  # fmt: skip
+            raise UserError(
+                "bad-instant",
+                f"{to} is not a timestamp, and no query has integer time",
+                hint=r"\advance 2026-01-31 12:00:00",
+            )
         if isinstance(to, datetime) and TimeDomain.TIMESTAMP not in domains:
             raise UserError("bad-instant", f"{to} is a timestamp, and no query has such time", hint=r"\advance 10")
         self.engine.poll()  # what lies in files already has come
@@ -211,12 +216,18 @@ def stamped(asked: Push, target: Stream | Relation) -> object:
     row = beyond_json(asked.row, target.columns)
     if target.timestamp is not None:
         if asked.instant is not None:
-            raise UserError("bad-row", f'the instant of "{target.name}" is its column "{target.timestamp}"',
-                            hint=rf'\push {target.name} {{"{target.timestamp}": ...}}')  # fmt: skip
+            raise UserError(
+                "bad-row",
+                f'the instant of "{target.name}" is its column "{target.timestamp}"',
+                hint=rf'\push {target.name} {{"{target.timestamp}": ...}}',
+            )
         return row
     if asked.instant is None:
-        raise UserError("bad-row", f'"{target.name}" has no timestamp column: say at which instant the row comes',
-                        hint=rf'\push {target.name} 1 {{"{target.columns[0].name}": ...}}')  # fmt: skip
+        raise UserError(
+            "bad-row",
+            f'"{target.name}" has no timestamp column: say at which instant the row comes',
+            hint=rf'\push {target.name} 1 {{"{target.columns[0].name}": ...}}',
+        )
     if isinstance(target, Relation):
         return asked.instant, row, asked.sign
     return asked.instant, row

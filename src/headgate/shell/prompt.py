@@ -29,10 +29,17 @@ if TYPE_CHECKING:
     from headgate.shell.worker import Worker
 
 PROMPT = "headgate> "
-STYLE = Style.from_dict({
-    "keyword": "bold", "string": "ansigreen", "number": "ansicyan", "comment": "ansibrightblack", "command": "ansimagenta",
-    "prompt": "ansiblue", "bottom-toolbar": "noreverse ansibrightblack",
-})  # fmt: skip
+STYLE = Style.from_dict(
+    {
+        "keyword": "bold",
+        "string": "ansigreen",
+        "number": "ansicyan",
+        "comment": "ansibrightblack",
+        "command": "ansimagenta",
+        "prompt": "ansiblue",
+        "bottom-toolbar": "noreverse ansibrightblack",
+    }
+)
 
 
 def history(directory: Path) -> History:
@@ -123,7 +130,7 @@ class CqlCompleter(Completer):
         self.worker = worker
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        from headgate.shell.completion import completions  # loads the parser, which the prompt does not wait for
+        from headgate.shell.completion import completions
 
         found = completions(document.text_before_cursor, self.worker.catalog(), document.text_after_cursor)
         for candidate in found.candidates:

@@ -46,7 +46,9 @@ def run_through(script: Iterable[Entry], master: str | None, debug: bool) -> int
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
     with running(master, state_directory()) as engine:
-        interpreter = Interpreter(engine, partial(print, flush=True), partial(print, file=sys.stderr, flush=True), debug=debug)
+        interpreter = Interpreter(
+            engine, partial(print, flush=True), partial(print, file=sys.stderr, flush=True), debug=debug
+        )
         for entry in (entry for source in (script, read(sys.stdin)) for entry in source):
             if is_quit(entry):
                 break
@@ -58,7 +60,9 @@ def run_through(script: Iterable[Entry], master: str | None, debug: bool) -> int
 
 
 def state_directory() -> Path:
-    """Where the shell keeps its history and Spark's log: $XDG_STATE_HOME/headgate, by default ~/.local/state/headgate."""
+    """Where the shell keeps its history and Spark's log: $XDG_STATE_HOME/headgate, by default
+    ~/.local/state/headgate.
+    """
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "headgate"
 
 
@@ -66,7 +70,7 @@ def state_directory() -> Path:
 def running(master: str | None, directory: Path) -> Iterator[Engine]:
     """An engine on a Spark that is stopped afterwards. What Spark itself prints goes to a log in the directory."""
     from headgate.engine import Engine
-    from headgate.runtime.session import started
+    from headgate.spark.session import started
 
     with errors_to(directory / "spark.log"):
         spark = started(master)

@@ -1,8 +1,8 @@
-"""The thread that owns the engine: starts Spark, carries out what is handed to it in order, and lets the queries run in between.
+"""The thread that owns the engine: starts Spark, carries out what is handed to it in order, and lets the queries run in
+between.
 
-The prompt never waits for it and never touches the engine, so neither needs a lock. Only the catalog is read from outside, for
-completion: what it knows by name is only ever put in or replaced whole.
-"""
+The prompt never waits for it and never touches the engine, so neither needs a lock. Only the catalog is read from
+outside, for completion: what it knows by name is only ever put in or replaced whole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from headgate.catalog import Catalog
+from headgate.catalog.catalog import Catalog
 from headgate.errors import UserError
 from headgate.shell.entries import Entry
 
@@ -84,7 +84,8 @@ class Worker(Thread):
             if self.debug:
                 raise
             self.give_up(
-                f"spark-failed: Spark did not start\ndetail: {next(iter(str(error).splitlines()), type(error).__name__)}"
+                "spark-failed: Spark did not start\ndetail: "
+                f"{next(iter(str(error).splitlines()), type(error).__name__)}"
             )
 
     def give_up(self, failure: str) -> None:
@@ -92,7 +93,7 @@ class Worker(Thread):
         self.say(failure)
 
     def work(self, engine: Engine) -> None:
-        from headgate.shell.interpreter import Interpreter  # loads Spark, which the prompt does not wait for
+        from headgate.shell.interpreter import Interpreter
 
         interpreter = Interpreter(engine, self.say, self.say, debug=self.debug)
         self.say(f"Spark {engine.spark.version} is ready after {time.monotonic() - self.began:.1f} s")

@@ -1,14 +1,13 @@
 """Streams from files, through Spark's own readers: any format that Spark reads by a name and options.
 
-Files that have not been read yet become chunks of the stream's log in one Spark job, which also gives each row its verdict. Their
-order of arrival is that of the files' names, and within a file that of its rows. Files count as read when their rows are in the
-log: what fails before can be tried again.
+Files that have not been read yet become chunks of the stream's log in one Spark job, which also gives each row its
+verdict. Their order of arrival is that of the files' names, and within a file that of its rows. Files count as read
+when their rows are in the log: what fails before can be tried again.
 
-If a job fails by the fault of a file, halves of the files are tried, down to the one whose fault it is. A stream sets a file that
-cannot be read aside: it is named, kept as a dead letter, and tried again when it has changed and after a restart. A relation
-without some of its rows would be wrong, so it waits until the file is mended or taken away. A file without a declared column
-stays unread and is an error that names it; the others are read.
-"""
+If a job fails by the fault of a file, halves of the files are tried, down to the one whose fault it is. A stream sets a
+file that cannot be read aside: it is named, kept as a dead letter, and tried again when it has changed and after a
+restart. A relation without some of its rows would be wrong, so it waits until the file is mended or taken away. A file
+without a declared column stays unread and is an error that names it; the others are read."""
 
 from __future__ import annotations
 
@@ -18,27 +17,34 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.catalog import Connector, Relation
+from headgate.catalog.entries import Connector, Relation
 from headgate.cql.readers import no_such_path
-from headgate.delta.sql import literal, name
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
-from headgate.runtime.failures import condition, failure, said, sentence
-from headgate.runtime.session import own
-from headgate.sinks.retry import BackOff
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import staged, staging
 from headgate.sources.payload import CORRUPT, ROW
 from headgate.sources.reading import LOCAL, FileReader, pattern
+from headgate.spark.back_off import BackOff
+from headgate.spark.failures import condition, failure, said, sentence
+from headgate.spark.session import own
+from headgate.sql import literal, name
 
 FILES_A_JOB = 1_000
 FEW_FILES = 8
 """Up to here their order is written into the statement; a join would take longer than all the rest of a small batch."""
 
 PIECE_BYTES = 2**20
-"""No file is cut into pieces smaller than this, so that where a piece begins tells its number apart from all others'."""
+"""No file is cut into pieces smaller than this, so that where a piece begins tells its number apart from all
+others'.
+"""
 
-NO_SCHEMA = ("UNABLE_TO_INFER_SCHEMA", "PARQUET_TYPE_NOT_SUPPORTED", "PARQUET_TYPE_ILLEGAL", "PARQUET_TYPE_NOT_RECOGNIZED")
+NO_SCHEMA = (
+    "UNABLE_TO_INFER_SCHEMA",
+    "PARQUET_TYPE_NOT_SUPPORTED",
+    "PARQUET_TYPE_ILLEGAL",
+    "PARQUET_TYPE_NOT_RECOGNIZED",
+)
 """How Spark says that a file holds nothing that it could read."""
 
 
@@ -68,9 +74,10 @@ class FileSource:
         inlet.journal.introduce(self.subject, self.apply)
         if not self.path:
             raise UserError(
-                "no-path", f'stream "{inlet.stream.name}" is read from {connector.format} files but has no path',
+                "no-path",
+                f'stream "{inlet.stream.name}" is read from {connector.format} files but has no path',
                 hint="OPTIONS ('path' = 'folder')",
-            )  # fmt: skip
+            )
 
     def apply(self, what: dict[str, Any]) -> None:
         """Files that were read, or set aside, or taken away: one of the same name would be a new one."""
@@ -133,9 +140,11 @@ class FileSource:
                 raise no_such_path(self.path, stream) from None
             if "Illegal file pattern" in said(error):
                 raise UserError(
-                    "bad-path", f'path "{self.path}" of stream "{stream}" is no pattern of files', detail=sentence(error),
+                    "bad-path",
+                    f'path "{self.path}" of stream "{stream}" is no pattern of files',
+                    detail=sentence(error),
                     hint="In a path, { } [ ] * ? are a pattern; a backslash before one takes it as it is.",
-                ) from None  # fmt: skip
+                ) from None
             raise self.refused(error) from error
 
     def refused(self, error: Exception) -> UserError:
@@ -175,22 +184,28 @@ class FileSource:
     # files that cannot be read
 
     def set_aside(self, file: str, error: Exception, clock: Clock) -> None:
-        """Go on without a file until it has changed. It is named, and kept as a dead letter; a relation waits for it instead."""
+        """Go on without a file until it has changed. It is named, and kept as a dead letter; a relation waits for it
+        instead.
+        """
         named, stream = unquote(file).removeprefix("file:"), self.inlet.stream
         if isinstance(stream, Relation):
             raise UserError(
-                "source-failed", f'file "{named}" of relation "{stream.name}" cannot be read', detail=sentence(error),
+                "source-failed",
+                f'file "{named}" of relation "{stream.name}" cannot be read',
+                detail=sentence(error),
                 hint="Mend it or take it away: the relation would be wrong without its rows.",
-            )  # fmt: skip
+            )
         with self.inlet.together():
             if file not in self.aside:
                 self.inlet.unreadable(f"{named}: {said(error)}", clock)
             what = {"aside": {file: self.stamps([file]).get(file, "")}, "before": self.read_before}
             self.inlet.journal.record(self.subject, what)
         note = UserError(
-            "file-set-aside", f'file "{named}" of stream "{stream.name}" cannot be read and is set aside',
-            detail=sentence(error), hint="It is read as soon as it has changed.",
-        )  # fmt: skip
+            "file-set-aside",
+            f'file "{named}" of stream "{stream.name}" cannot be read and is set aside',
+            detail=sentence(error),
+            hint="It is read as soon as it has changed.",
+        )
         self.notes.append(note)
 
     def changed(self, clock: Clock) -> set[str]:
@@ -220,13 +235,21 @@ class FileSource:
         return {re.sub(LOCAL, "file:/", path): stamp for path, stamp in rows}
 
     def in_order(self, rows: DataFrame, ranks: dict[str, int]) -> DataFrame:
-        """The rows with their order of arrival: which file, which piece of it, which row of the piece, in 20, 15 and 28 bits."""
-        within = f"(SHIFTLEFT(CAST(_start DIV {PIECE_BYTES} AS BIGINT), 28) | (MONOTONICALLY_INCREASING_ID() & {2**28 - 1}L))"
+        """The rows with their order of arrival: which file, which piece of it, which row of the piece, in 20, 15 and 28
+        bits.
+        """
+        within = (
+            f"(SHIFTLEFT(CAST(_start DIV {PIECE_BYTES} AS BIGINT), 28) | (MONOTONICALLY_INCREASING_ID() & "
+            f"{2**28 - 1}L))"
+        )
         columns = [*(name(column) for column in self.inlet.stream.row_columns()), CORRUPT, ROW]
         located = rows.selectExpr(*columns, f"{within} AS _within", "_file")
         unlisted = "CAST(RAISE_ERROR(CONCAT('a file that was not listed: ', _file)) AS BIGINT)"
         if len(ranks) <= FEW_FILES:
-            ranked, rank = located, " ".join(f"WHEN _file = {literal(file)} THEN {rank}L" for file, rank in ranks.items())
+            ranked, rank = (
+                located,
+                " ".join(f"WHEN _file = {literal(file)} THEN {rank}L" for file, rank in ranks.items()),
+            )
             rank = f"CASE {rank} ELSE {unlisted} END" if ranks else unlisted
         else:
             order = self.session.createDataFrame(list(ranks.items()), "_name STRING, _rank BIGINT")

@@ -1,8 +1,9 @@
 """The inlet of a stream: sorts what arrives into its log and its dead letters, and tells the heartbeats.
 
-A row that is no tuple is never lost in silence: it is counted by its verdict (see `verdict`), and kept as a dead letter unless
-the user's policy is to drop what is late or to refuse the batch. The log holds the stream's columns, `_t` (timestamp in ticks)
-and `_s` (order of arrival). The dead letters are a stream of their own, `LATE(s)`, with the stream's columns and
+A row that is no tuple is never lost in silence: it is counted by its verdict (see `verdict`), and kept as a dead letter
+unless the user's policy is to drop what is late or to refuse the batch. The log holds the stream's columns, `_t`
+(timestamp in ticks) and `_s` (order of arrival). The dead letters are a stream of their own, `LATE(s)`, with the
+stream's columns and
 
     _reason      late | far-future | no-timestamp | before-origin | malformed
     _behind      by how many ticks it was late, or too far in the future
@@ -10,9 +11,8 @@ and `_s` (order of arrival). The dead letters are a stream of their own, `LATE(s
     _raw         the row as text, if it could not be read or a file has it without a timestamp
     _t, _s       when it was found to be dead, as an instant of the stream; and the order of arrival
 
-A tuple's source is its value in the column after SOURCE BY, as text; none counts as the source "". Without SOURCE BY the stream
-has one source, None.
-"""
+A tuple's source is its value in the column after SOURCE BY, as text; none counts as the source "". Without SOURCE BY
+the stream has one source, None."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from headgate.catalog import Relation, Stream, Tick, TimeDomain
+from headgate.catalog.entries import Relation, Stream
 from headgate.errors import UserError
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks, of_rows
 from headgate.heartbeat.clock import Clock
@@ -53,6 +53,7 @@ from headgate.sources.verdict import (
     tops,
     verdicts,
 )
+from headgate.ticks import Tick, TimeDomain
 
 ROWS_WRITTEN = 1_000
 
@@ -132,7 +133,9 @@ class Batch:
             np.array(said[part], np.int64) for part in ("counts", "smallest", "largest", "behind")
         )
         rows = (np.array(said["rows"][0], np.intp), np.array(said["rows"][1], np.int64)) if "rows" in said else None
-        sample = (np.array(said["sample"][0], np.int64), np.array(said["sample"][1], np.int64)) if "sample" in said else None
+        sample = (
+            (np.array(said["sample"][0], np.int64), np.array(said["sample"][1], np.int64)) if "sample" in said else None
+        )
         arrivals = Arrivals(said["sources"], counts, smallest, largest, behind, rows, sample)
         return Batch(arrivals, np.array(said["late"], np.int64), dict(said["promises"]))
 
@@ -182,7 +185,9 @@ class Inlet:
 
     @property
     def policy(self) -> str:
-        """What becomes of late tuples. A relation without one of its changes would stay wrong, so it always keeps them."""
+        """What becomes of late tuples. A relation without one of its changes would stay wrong, so it always keeps
+        them.
+        """
         return self.stream.late if isinstance(self.stream, Stream) else "keep"
 
     def limits(self, clock: Clock) -> Limits:
@@ -193,19 +198,30 @@ class Inlet:
         first_open = self.heartbeats.first_open(name)
         if self.stamped != "external":
             return Limits(domain.origin, first_open=first_open)
-        (closed, apart), ahead = self.heartbeats.limits(name), self.heartbeats.ahead_of(name, clock.date_us(), clock.now_us())
+        (closed, apart), ahead = (
+            self.heartbeats.limits(name),
+            self.heartbeats.ahead_of(name, clock.date_us(), clock.now_us()),
+        )
         limits = Limits(domain.origin, first_open=first_open, apart=apart)
         limits = limits if closed is None else replace(limits, closed=closed)
         return limits if ahead is None else replace(limits, ahead=ahead)
 
     @property
     def unheard(self) -> bool:
-        """Whether no tuple came yet and no heartbeat was given: dead letters are then stamped like the first tuple that comes."""
+        """Whether no tuple came yet and no heartbeat was given: dead letters are then stamped like the first tuple that
+        comes.
+        """
         name = self.stream.name
-        return self.stream.domain is not None and self.heartbeats.limit(name) is None and self.heartbeats.references(name) is None
+        return (
+            self.stream.domain is not None
+            and self.heartbeats.limit(name) is None
+            and self.heartbeats.references(name) is None
+        )
 
     def reconsidered(self, limits: Limits, tops: Ticks, clock: Clock) -> Limits:
-        """The limits once a batch is known by its largest timestamps, in falling order. To be asked once a batch, if at all."""
+        """The limits once a batch is known by its largest timestamps, in falling order. To be asked once a batch, if at
+        all.
+        """
         ahead = self.heartbeats.believed(self.stream.name, tops, clock.date_us(), clock.now_us())
         return replace(limits, ahead=Limits().ahead if ahead is None else ahead)
 
@@ -213,10 +229,14 @@ class Inlet:
         """Whether that is to be asked, by how many rows there are of each verdict."""
         if self.stamped != "external" or self.stream.domain is None:
             return False
-        return bool(found.get(FAR_FUTURE)) or not (found.get(TUPLE, 0) < KNOWN or self.heartbeats.knows_pace(self.stream.name))
+        return bool(found.get(FAR_FUTURE)) or not (
+            found.get(TUPLE, 0) < KNOWN or self.heartbeats.knows_pace(self.stream.name)
+        )
 
     def stamps(self, count: int, clock: Clock) -> Ticks:
-        """The timestamps of rows that are stamped on entry: the order of arrival, or the date, which does not go back here."""
+        """The timestamps of rows that are stamped on entry: the order of arrival, or the date, which does not go back
+        here.
+        """
         if self.stamped == "latent":
             first = self.heartbeats.next_arrival(count)
             return np.arange(first, first + count, dtype=np.int64)
@@ -242,12 +262,21 @@ class Inlet:
             raise
 
     def took(self, found: Mapping[str, int], batch: Batch, rows: int, clock: Clock) -> None:
-        """A batch of so many rows is being taken: count those that are no tuples by verdict, and tell the heartbeats."""
-        now_us, counts = clock.now_us(), {verdict: count for verdict, count in found.items() if verdict != TUPLE and count}
+        """A batch of so many rows is being taken: count those that are no tuples by verdict, and tell the
+        heartbeats.
+        """
+        now_us, counts = (
+            clock.now_us(),
+            {verdict: count for verdict, count in found.items() if verdict != TUPLE and count},
+        )
         what = {
-            "arrivals": self.arrivals + rows, "entered": self.entered, "latent": self.heartbeats.last_arrival(), "counts": counts,
-            "position": self.position, "now": now_us,  # the position as it is in the end
-        }  # fmt: skip
+            "arrivals": self.arrivals + rows,
+            "entered": self.entered,
+            "latent": self.heartbeats.last_arrival(),
+            "counts": counts,
+            "position": self.position,
+            "now": now_us,  # the position as it is in the end
+        }
         said = {"heard": batch.written()} if self.journal.durable and self.stream.domain is not None else {}
         self.journal.record(self.subject, {**what, **said}, then=lambda: self._apply(what, batch))
 
@@ -267,9 +296,12 @@ class Inlet:
     def state(self) -> dict[str, Any]:
         counts = {HEARTBEAT if verdict == "heartbeats" else verdict: count for verdict, count in self.counts.items()}
         return {
-            "arrivals": self.arrivals, "entered": self.entered, "latent": self.heartbeats.last_arrival(), "counts": counts,
+            "arrivals": self.arrivals,
+            "entered": self.entered,
+            "latent": self.heartbeats.last_arrival(),
+            "counts": counts,
             "position": dict(self.position),
-        }  # fmt: skip
+        }
 
     # rows pushed from Python
 
@@ -283,7 +315,9 @@ class Inlet:
             return self.take_table(*self.rows.table(rows, self.arrivals), clock)
 
     def take_table(self, table: pa.Table, unread: Unread, clock: Clock) -> Counter[str]:
-        """Take a table with the log's columns, and rows that could not be read; `_row`, if there, is the text of each row."""
+        """Take a table with the log's columns, and rows that could not be read; `_row`, if there, is the text of each
+        row.
+        """
         with self.together():
             limits = self.limits(clock)
             if self.stamped != "external":
@@ -299,8 +333,12 @@ class Inlet:
             letters = self._letters(table, found, limits)
             self.refuse(letters)
             self.bury(pa.concat_tables([letters, self._malformed(unread, limits)]))
-            self.log.append(table.filter(pa.array(found == TUPLE)).select(self.rows.schema.names).cast(self.rows.schema))
-            counts = Counter({str(kind): int(rows) for kind, rows in zip(*np.unique(found, return_counts=True), strict=True)})
+            self.log.append(
+                table.filter(pa.array(found == TUPLE)).select(self.rows.schema.names).cast(self.rows.schema)
+            )
+            counts = Counter(
+                {str(kind): int(rows) for kind, rows in zip(*np.unique(found, return_counts=True), strict=True)}
+            )
             counts += Counter(malformed=len(unread))
             self.took(counts, self._batch(table, found), table.num_rows + len(unread), clock)
         return counts
@@ -321,7 +359,9 @@ class Inlet:
             "_reason": pa.array(reasons, pa.string()),
             "_behind": behind(self.stream, rows, promises(self.stream, rows), reasons, limits),
             "_timestamp": own.cast(self.dead_schema.field("_timestamp").type),
-            "_raw": pa.nulls(rows.num_rows, pa.string()) if "_row" not in rows.column_names else _texts(rows["_row"], reasons),
+            "_raw": pa.nulls(rows.num_rows, pa.string())
+            if "_row" not in rows.column_names
+            else _texts(rows["_row"], reasons),
             "_t": pa.array(np.full(rows.num_rows, limits.first_open), pa.int64()),
         }
         known = {name: rows[name] for name in rows.column_names} | extra
@@ -373,15 +413,19 @@ class Inlet:
         (worst,) = untimely.sort_by([("_behind", "descending")]).slice(0, 1).to_pylist()
         in_time = self.stream.domain is TimeDomain.TIMESTAMP
         far = timedelta(microseconds=worst["_behind"]) if in_time else f"{worst['_behind']} ticks"
-        whose = "" if self.source is None else f' of source "{"" if worst[self.source] is None else worst[self.source]}"'
+        whose = (
+            "" if self.source is None else f' of source "{"" if worst[self.source] is None else worst[self.source]}"'
+        )
         if worst["_reason"] == LATE:
             said, mended = f"lies {far} behind what is complete already", f"a larger bound, DISORDER OF {name}"
         else:
             said, mended = f"lies {far} beyond the limit", f"a later limit, FUTURE OF {name}"
         raise UserError(
-            "late-tuple", f'stream "{name}" got {_numbered(Counter(untimely["_reason"].to_pylist()))}, and is to fail then',
-            detail=f"The worst{whose} {said}. Nothing of the batch was taken.", hint=f"LATE OF {name} KEEP, or {mended}.",
-        )  # fmt: skip
+            "late-tuple",
+            f'stream "{name}" got {_numbered(Counter(untimely["_reason"].to_pylist()))}, and is to fail then',
+            detail=f"The worst{whose} {said}. Nothing of the batch was taken.",
+            hint=f"LATE OF {name} KEEP, or {mended}.",
+        )
 
     def bury(self, letters: pa.Table) -> None:
         """Keep dead letters, except those that the policy is to drop."""

@@ -1,9 +1,10 @@
-"""Judging a batch: one Spark job gives each row its verdict and writes the rows by it, ready for the log and the dead letters.
+"""Judging a batch: one Spark job gives each row its verdict and writes the rows by it, ready for the log and the dead
+letters.
 
-In come rows with the stream's columns, `_raw` (their text if they could not be read, else null), `_row` (their text, if it is
-at hand) and `_s` (order of arrival), from wherever Spark reads; out goes a `Staged` batch. Nothing counts yet: what is staged and
-not taken is as if it had never come. A dead letter that could not be read or has no timestamp has its row as text in `_raw`.
-"""
+In come rows with the stream's columns, `_raw` (their text if they could not be read, else null), `_row` (their text, if
+it is at hand) and `_s` (order of arrival), from wherever Spark reads; out goes a `Staged` batch. Nothing counts yet:
+what is staged and not taken is as if it had never come. A dead letter that could not be read or has no timestamp has
+its row as text in `_raw`."""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ from shutil import rmtree
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.catalog import Relation, Tick, TimeDomain
-from headgate.delta.sql import name
+from headgate.catalog.entries import Relation
 from headgate.heartbeat.clock import Clock
-from headgate.runtime.staging import staged as written
 from headgate.sources.inlet import Inlet
 from headgate.sources.rows import SIGNS
 from headgate.sources.staged import Staged
 from headgate.sources.verdict import TUPLE, Limits, behind_sql, instant_sql, promise_sql, sends_heartbeats, verdict_sql
+from headgate.spark.staging import staged as written
+from headgate.sql import name
+from headgate.ticks import Tick, TimeDomain
 
 
 @contextmanager
@@ -50,7 +52,9 @@ def staged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, c
 
 
 def stamped_rows(rows: DataFrame, inlet: Inlet, stamp: Tick | None = None) -> DataFrame:
-    """The rows with `_n` (put in or taken out), `_t` (when) and `_upto` (the heartbeat they carry); `stamp` is given on entry."""
+    """The rows with `_n` (put in or taken out), `_t` (when) and `_upto` (the heartbeat they carry); `stamp` is given on
+    entry.
+    """
     stream = inlet.stream
     if stream.timestamp is not None and stamp is None:
         instant = instant_sql(stream, stream.timestamp)
@@ -76,8 +80,14 @@ def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None
     whole = f"COALESCE(_raw, _row, TO_JSON(STRUCT({', '.join(columns)})))"
     text = f"CASE WHEN _verdict IN ('malformed', 'no-timestamp') THEN {whole} END"
     return judged.selectExpr(
-        *columns, *(["_n"] if isinstance(stream, Relation) else []),
-        f"IF({dead}, _verdict, NULL) AS _reason", f"{behind_sql(stream, limits)} AS _behind",
-        f"IF({dead}, {own}, NULL) AS _timestamp", f"{text} AS _raw", f"IF({dead}, {limits.first_open}, _t) AS _t", "_s",
-        *(["_upto"] if sends_heartbeats(stream) else []), "_verdict",
-    )  # fmt: skip
+        *columns,
+        *(["_n"] if isinstance(stream, Relation) else []),
+        f"IF({dead}, _verdict, NULL) AS _reason",
+        f"{behind_sql(stream, limits)} AS _behind",
+        f"IF({dead}, {own}, NULL) AS _timestamp",
+        f"{text} AS _raw",
+        f"IF({dead}, {limits.first_open}, _t) AS _t",
+        "_s",
+        *(["_upto"] if sends_heartbeats(stream) else []),
+        "_verdict",
+    )

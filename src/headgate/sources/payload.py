@@ -1,7 +1,7 @@
 """From the columns of a streaming source to those of the stream, as SQL: by name with a cast, or decoded from `value`.
 
-A row that does not fit is not lost: its text stands in `_raw`, and the verdict calls it malformed. Where the text of a row is at
-hand, it stands in `_row` as well, for rows that can be read and have no timestamp.
+A row that does not fit is not lost: its text stands in `_raw`, and the verdict calls it malformed. Where the text of a
+row is at hand, it stands in `_row` as well, for rows that can be read and have no timestamp.
 
     SELECT _decoded.sensor, _decoded.celsius, CASE ... END AS _raw
     FROM (SELECT FROM_JSON(_text, 'sensor STRING, celsius DOUBLE, _raw STRING', MAP(...)) AS _decoded, _text FROM ...)
@@ -15,44 +15,60 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame
 
-from headgate.catalog import Column, Connector
-from headgate.delta.sql import literal, name
+from headgate.catalog.entries import Connector
 from headgate.errors import UserError, nearest, quoted
-from headgate.runtime.session import columns_of
 from headgate.sources.inlet import Inlet
+from headgate.spark.session import columns_of
+from headgate.sql import Column, literal, name
 
 CORRUPT = "_raw"
 ROW = "_row"
 NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 AVRO = {
-    "BOOLEAN": "boolean", "TINYINT": "int", "SMALLINT": "int", "INT": "int", "BIGINT": "long", "FLOAT": "float",
-    "DOUBLE": "double", "STRING": "string", "BINARY": "bytes", "DATE": {"type": "int", "logicalType": "date"},
+    "BOOLEAN": "boolean",
+    "TINYINT": "int",
+    "SMALLINT": "int",
+    "INT": "int",
+    "BIGINT": "long",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "STRING": "string",
+    "BINARY": "bytes",
+    "DATE": {"type": "int", "logicalType": "date"},
     "TIMESTAMP": {"type": "long", "logicalType": "timestamp-micros"},
     "TIMESTAMP_NTZ": {"type": "long", "logicalType": "local-timestamp-micros"},
-}  # fmt: skip
+}
 """Types of columns as Spark itself writes them to Avro."""
 
 
-def with_columns(rows: DataFrame, inlet: Inlet, payload: Connector | None, kept: Mapping[str, str] = NOTHING_MORE) -> DataFrame:
-    """The stream's columns, `_raw` and `_row`, from the rows as the source has them; and the columns to be `kept`, by name."""
+def with_columns(
+    rows: DataFrame, inlet: Inlet, payload: Connector | None, kept: Mapping[str, str] = NOTHING_MORE
+) -> DataFrame:
+    """The stream's columns, `_raw` and `_row`, from the rows as the source has them; and the columns to be `kept`, by
+    name.
+    """
     if payload is None:
         return by_name(rows, inlet, kept)
     value = _value(rows, inlet)
     others = [f"{expression} AS {column}" for column, expression in kept.items()]
     if payload.format == "avro":
         return _from_avro(rows, inlet, payload.options)
-    if payload.format == "csv" and next((v for k, v in payload.options.items() if k.lower() == "header"), "").lower() == "true":
+    if (
+        payload.format == "csv"
+        and next((v for k, v in payload.options.items() if k.lower() == "header"), "").lower() == "true"
+    ):
         raise UserError(
-            "bad-option", f'the values of stream "{inlet.stream.name}" are CSV, one line each, and have no header',
-            detail="The fields of a value are the columns of the stream, in their order.", hint="Leave 'header' out.",
-        )  # fmt: skip
+            "bad-option",
+            f'the values of stream "{inlet.stream.name}" are CSV, one line each, and have no header',
+            detail="The fields of a value are the columns of the stream, in their order.",
+            hint="Leave 'header' out.",
+        )
     return decoded(rows.selectExpr(f"{value} AS _text", *others), inlet, payload.format, payload.options, list(kept))
 
 
 def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MORE) -> DataFrame:
-    """Columns by name, whatever their case. A value that is there and cannot be cast makes the row malformed; so one bad row does
-    not stop the stream.
-    """
+    """Columns by name, whatever their case. A value that is there and cannot be cast makes the row malformed; so one
+    bad row does not stop the stream."""
     sparks = columns_of(rows.sparkSession, _declared(inlet.stream.columns))
     selected, failed = [], []
     own_columns = [field.name for field in rows.schema.fields if field.name not in (CORRUPT, "_metadata")]
@@ -61,9 +77,11 @@ def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MOR
         field = next((field for field in rows.schema.fields if field.name.lower() == column.name.lower()), None)
         if field is None:
             raise UserError(
-                "no-such-column", f'column "{column.name}" of stream "{inlet.stream.name}" does not exist in its source',
-                detail=f"Its columns are {quoted(own_columns)}.", hint=nearest(column.name, own_columns) or _hint(own_columns),
-            )  # fmt: skip
+                "no-such-column",
+                f'column "{column.name}" of stream "{inlet.stream.name}" does not exist in its source',
+                detail=f"Its columns are {quoted(own_columns)}.",
+                hint=nearest(column.name, own_columns) or _hint(own_columns),
+            )
         own = name(field.name)
         instant = f"{own} IS NULL" if column.name == inlet.stream.timestamp else instant
         if field.dataType == sparks[column.name].dataType:
@@ -90,14 +108,17 @@ def _declared(columns: tuple[Column, ...]) -> str:
 def _value(rows: DataFrame, inlet: Inlet) -> str:
     if "value" not in rows.columns:
         raise UserError(
-            "no-such-column", f'VALUE AS needs a column "value", and the source of stream "{inlet.stream.name}" has none',
+            "no-such-column",
+            f'VALUE AS needs a column "value", and the source of stream "{inlet.stream.name}" has none',
             detail=f"Its columns are {quoted(rows.columns)}.",
-        )  # fmt: skip
+        )
     return "CAST(value AS STRING)"
 
 
 def decoded(rows: DataFrame, inlet: Inlet, format: str, options: Mapping[str, str], kept: list[str]) -> DataFrame:
-    """From `_text`: JSON or CSV, one record each. Spark would take the first of several in an array and pass over the others."""
+    """From `_text`: JSON or CSV, one record each. Spark would take the first of several in an array and pass over the
+    others.
+    """
     declared = inlet.stream.row_columns()
     schema = f"{_declared(inlet.stream.columns)}, {CORRUPT} STRING"
     permissive = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
@@ -115,19 +136,21 @@ def decoded(rows: DataFrame, inlet: Inlet, format: str, options: Mapping[str, st
     return found.selectExpr(*columns, raw, f"_text AS {ROW}", *kept)
 
 
-def _respelled(found: DataFrame, declared: Sequence[str], from_text: Callable[[str], str], kept: list[str]) -> DataFrame:
-    """Keys of JSON count without case, as names of columns do elsewhere; one that is spelled exactly goes before others.
+def _respelled(
+    found: DataFrame, declared: Sequence[str], from_text: Callable[[str], str], kept: list[str]
+) -> DataFrame:
+    """Keys of JSON count without case, as names of columns do elsewhere; one that is spelled exactly goes before
+    others.
 
-    Spark compares them with their case. So an object in which a column is null is looked at once more: a key that is spelled
-    otherwise than its column is spelled like it, and the object decoded again. An object with two such keys for one column is
-    malformed.
-    """
+    Spark compares them with their case. So an object in which a column is null is looked at once more: a key that is
+    spelled otherwise than its column is spelled like it, and the object decoded again. An object with two such keys for
+    one column is malformed."""
     null = " OR ".join(f"_decoded.{name(column)} IS NULL" for column in declared)
     names = f"ARRAY({', '.join(map(literal, declared))})"
     spelled = f"MAP({', '.join(f'{literal(column.lower())}, {literal(column)}' for column in declared)})"
     keys = "JSON_OBJECT_KEYS(_text)"
-    other = f"""IF({null}, FILTER({keys}, key -> MAP_CONTAINS_KEY({spelled}, LOWER(key)) AND NOT ARRAY_CONTAINS({names}, key)
-        AND NOT ARRAY_CONTAINS({keys}, {spelled}[LOWER(key)])), NULL) AS _other"""
+    other = f"""IF({null}, FILTER({keys}, key -> MAP_CONTAINS_KEY({spelled}, LOWER(key))
+        AND NOT ARRAY_CONTAINS({names}, key) AND NOT ARRAY_CONTAINS({keys}, {spelled}[LOWER(key)])), NULL) AS _other"""
     renamed = f"""TO_JSON(TRANSFORM_KEYS(TRY_CAST(TRY_PARSE_JSON(_text) AS MAP<STRING, VARIANT>),
         (key, value) -> IF(ARRAY_CONTAINS(_other, key), {spelled}[LOWER(key)], key)))"""
     ambiguous = "SIZE(ARRAY_DISTINCT(TRANSFORM(_other, key -> LOWER(key)))) < SIZE(_other)"
@@ -140,7 +163,9 @@ def _from_avro(rows: DataFrame, inlet: Inlet, options: Mapping[str, str]) -> Dat
     """Spark gives a record of nothing but nulls for what is no record of the schema."""
     schema = next((value for key, value in options.items() if key.lower() == "avroschema"), None) or avro_schema(inlet)
     others = {key: value for key, value in options.items() if key.lower() != "avroschema"} | {"mode": "PERMISSIVE"}
-    records = rows.selectExpr(f"FROM_AVRO(value, {literal(schema)}, {_map(others)}) AS _decoded", "BASE64(value) AS _text")
+    records = rows.selectExpr(
+        f"FROM_AVRO(value, {literal(schema)}, {_map(others)}) AS _decoded", "BASE64(value) AS _text"
+    )
     fields = records.selectExpr("_decoded.*").columns
     nothing = " AND ".join(f"_decoded.{name(field)} IS NULL" for field in fields)
     return by_name(records.selectExpr("_decoded.*", f"IF({nothing}, COALESCE(_text, ''), NULL) AS {CORRUPT}"), inlet)
@@ -156,9 +181,11 @@ def _avro_type(column: Column, inlet: Inlet) -> object:
     if column.type in AVRO:
         return AVRO[column.type]
     raise UserError(
-        "no-avro-schema", f'column "{column.name}" of stream "{inlet.stream.name}" is {column.type}',
-        detail="Which type it has in Avro is not evident.", hint="VALUE AS avro OPTIONS ('avroSchema' = '{...}')",
-    )  # fmt: skip
+        "no-avro-schema",
+        f'column "{column.name}" of stream "{inlet.stream.name}" is {column.type}',
+        detail="Which type it has in Avro is not evident.",
+        hint="VALUE AS avro OPTIONS ('avroSchema' = '{...}')",
+    )
 
 
 def _map(options: Mapping[str, str]) -> str:

@@ -9,11 +9,10 @@ Formats know the names of their columns in different ways:
     xml                     by the tags of each row
     text                    one column, `value`
 
-Names count without case, as in Spark. What else stands in a file is passed over. A column that a file does not have is an error,
-unless the option `mergeSchema` says that it is null there; an object of JSON or a row of XML may leave out whatever is null.
-Out come the stream's columns, `_raw` and `_row` as `payload` says, `_file` (as Spark names it) and `_start` (where in its file
-the piece begins in which the row stands).
-"""
+Names count without case, as in Spark. What else stands in a file is passed over. A column that a file does not have is
+an error, unless the option `mergeSchema` says that it is null there; an object of JSON or a row of XML may leave out
+whatever is null. Out come the stream's columns, `_raw` and `_row` as `payload` says, `_file` (as Spark names it) and
+`_start` (where in its file the piece begins in which the row stands)."""
 
 from __future__ import annotations
 
@@ -25,11 +24,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-from headgate.catalog import Connector
-from headgate.delta.sql import literal, name
+from headgate.catalog.entries import Connector
 from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
 from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, with_columns
+from headgate.sql import literal, name
 
 LOCAL = "^file:/+"
 """Spark writes local files with one slash in one place and with three in another."""
@@ -56,9 +55,11 @@ class FileReader:
         self.said = {key.lower(): value for key, value in self.options.items()}
         if self.payload is not None and (self.format != "text" or self.payload.format == "avro"):
             raise UserError(
-                "no-source", f"the values of {self.format} files cannot be decoded as {self.payload.format}",
-                detail="Of files, VALUE AS decodes lines of text, as json or csv.", hint=f"FROM {self.payload.format}",
-            )  # fmt: skip
+                "no-source",
+                f"the values of {self.format} files cannot be decoded as {self.payload.format}",
+                detail="Of files, VALUE AS decodes lines of text, as json or csv.",
+                hint=f"FROM {self.payload.format}",
+            )
 
     def listed(self, path: str) -> list[str]:
         """The files below a path, as Spark names them."""
@@ -72,11 +73,15 @@ class FileReader:
         frames = [self._read(group) for group in alike.values()]
         if not frames:
             columns = ", ".join(f"{name(column.name)} {column.type}" for column in self.inlet.stream.columns)
-            return self.session.createDataFrame([], f"{columns}, {CORRUPT} STRING, {ROW} STRING, _file STRING, _start BIGINT")
+            return self.session.createDataFrame(
+                [], f"{columns}, {CORRUPT} STRING, {ROW} STRING, _file STRING, _start BIGINT"
+            )
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def _kind(self, path: str) -> str:
-        """Equal for files with the same columns, as far as a glance shows it: so Spark need not be asked of every file."""
+        """Equal for files with the same columns, as far as a glance shows it: so Spark need not be asked of every
+        file.
+        """
         local = Path(re.sub(LOCAL, "/", path))
         match self.format:
             case "csv" if self.header and not {"comment", "multiline", "encoding", "charset"} & self.said.keys():
@@ -121,7 +126,9 @@ class FileReader:
         whole = self.said.get("multiline", "").lower() == "true"
         lines = self._reader("text").option("wholetext", whole).load(patterns)
         encoding = self.said.get("encoding", self.said.get("charset", "UTF-8"))
-        text = "value" if encoding.upper() in ("UTF-8", "UTF8") else f"DECODE(CAST(value AS BINARY), {literal(encoding)})"
+        text = (
+            "value" if encoding.upper() in ("UTF-8", "UTF8") else f"DECODE(CAST(value AS BINARY), {literal(encoding)})"
+        )
         kept = [f"{expression} AS {column}" for column, expression in KEPT.items()]
         texts = lines.selectExpr(f"TRIM(LEADING '{MARK}' FROM {text}) AS value", *kept)
         records = texts.where("TRIM(value) <> ''").selectExpr(RECORDS, *KEPT)
@@ -151,10 +158,11 @@ class FileReader:
         missing = [column.name for column in self.inlet.stream.columns if column.name.lower() not in there]
         if missing and self.said.get("mergeschema", "").lower() != "true":
             raise UserError(
-                "no-such-column", f'column "{missing[0]}" of stream "{self.inlet.stream.name}" does not exist in file "{path}"',
+                "no-such-column",
+                f'column "{missing[0]}" of stream "{self.inlet.stream.name}" does not exist in file "{path}"',
                 detail=f"Its columns are {quoted(known)}. It is not read.",
                 hint=nearest(missing[0], known) or "'mergeSchema' = 'true' among the OPTIONS takes it as null.",
-            )  # fmt: skip
+            )
         types = {column.name: column.type for column in self.inlet.stream.columns}
         absent = [f"CAST(NULL AS {types[column]}) AS {name(column)}" for column in missing]
         return by_name(rows.selectExpr("*", *absent, "_metadata") if absent else rows, self.inlet, KEPT)

@@ -1,9 +1,8 @@
 """Rows pushed from Python, as the table that a log keeps.
 
-In come mappings or sequences of values, with a timestamp beside them where the stream has no column for it. Out comes one
-table with the log's columns, and the rows that have a value of a wrong type as text, each with its place in the order of arrival.
-Streams that are stamped on entry get their timestamps later: here they have none.
-"""
+In come mappings or sequences of values, with a timestamp beside them where the stream has no column for it. Out comes
+one table with the log's columns, and the rows that have a value of a wrong type as text, each with its place in the
+order of arrival. Streams that are stamped on entry get their timestamps later: here they have none."""
 
 from __future__ import annotations
 
@@ -17,8 +16,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.catalog import Relation, Stream, Tick, TimeDomain
+from headgate.catalog.entries import Relation, Stream
 from headgate.errors import UserError, quoted
+from headgate.ticks import Tick, TimeDomain
 
 Signed: TypeAlias = tuple[Any, Mapping[str, Any], int]
 """The timestamp and the values of a row, and whether it is put in (1) or, of a relation, taken out (-1)."""
@@ -58,7 +58,9 @@ class Rows:
         self.schema = schema
 
     def table(self, rows: Iterable[Any] | Read, first: int) -> tuple[pa.Table, Unread]:
-        """The rows as a table, the first of them being number `first` in the order of arrival; and those that are none."""
+        """The rows as a table, the first of them being number `first` in the order of arrival; and those that are
+        none.
+        """
         if isinstance(rows, Read):
             return rows.numbered(first)
         tables, unread, place, left = [self.schema.empty_table()], list[tuple[int, str]](), first, iter(rows)
@@ -100,9 +102,11 @@ class Rows:
         if self.stream.timestamp is None:
             if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != 2:
                 raise UserError(
-                    "bad-row", f'stream "{self.stream.name}" has no timestamp column: push pairs of timestamp and row',
-                    detail=f"Got {row!r}.", hint='push("s", [(1, {"a": 7})])',
-                )  # fmt: skip
+                    "bad-row",
+                    f'stream "{self.stream.name}" has no timestamp column: push pairs of timestamp and row',
+                    detail=f"Got {row!r}.",
+                    hint='push("s", [(1, {"a": 7})])',
+                )
             return row[0], self._named(row[1])
         values = self._named(row)
         return values.get(self.stream.timestamp), values
@@ -114,9 +118,10 @@ class Rows:
             unknown = [key for key in row if str(key).lower() not in spelled]
             if unknown:
                 raise UserError(
-                    "bad-row", f'stream "{self.stream.name}" has no column {quoted(map(str, unknown))}',
+                    "bad-row",
+                    f'stream "{self.stream.name}" has no column {quoted(map(str, unknown))}',
                     detail=f"Columns are {quoted(columns)}.",
-                )  # fmt: skip
+                )
             return {spelled[str(key).lower()]: value for key, value in row.items()}
         if isinstance(row, Sequence) and not isinstance(row, str) and len(row) == len(columns):
             return dict(zip(columns, row, strict=True))
@@ -152,7 +157,9 @@ class Rows:
 def sign(change: Any) -> int:
     found = SIGNS.get(str(change).lower())
     if found is None:
-        raise UserError("bad-row", f"{change!r} says neither that a row is put in nor that it is taken out", hint="Use + and -.")
+        raise UserError(
+            "bad-row", f"{change!r} says neither that a row is put in nor that it is taken out", hint="Use + and -."
+        )
     return found
 
 

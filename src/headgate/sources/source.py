@@ -1,4 +1,6 @@
-"""Sources: where the rows of a stream come from. What one has taken, and where it goes on, is remembered with the rows."""
+"""Sources: where the rows of a stream come from. What one has taken, and where it goes on, is remembered with the
+rows.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ class Source(Protocol):
         """Take all that is there now, before returning."""
 
     def progress(self, clock: Clock) -> int | None:
-        """The instant of the engine's clock as of which everything that was there to be read is in the log, and all that is in
-        the log was there by about then; None if that is not known.
+        """The instant of the engine's clock as of which everything that was there to be read is in the log, and all
+        that is in the log was there by about then; None if that is not known.
 
         If it says a later one than is true, tuples become late that were only unread.
         """

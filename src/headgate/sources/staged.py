@@ -3,9 +3,8 @@
     .arriving/sealed/_verdict=tuple/part-00000.parquet
     .arriving/sealed/_verdict=late/part-00000.parquet
 
-How many rows there are of each verdict, and in which range of time, stands in the footers. Where a stream holds many sources,
-one aggregation over their names and the timestamps says the same of each of them.
-"""
+How many rows there are of each verdict, and in which range of time, stands in the footers. Where a stream holds many
+sources, one aggregation over their names and the timestamps says the same of each of them."""
 
 from __future__ import annotations
 
@@ -19,15 +18,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.catalog import Tick, TimeDomain
-from headgate.delta.sql import FOREVER, name
 from headgate.heartbeat.arrivals import Arrivals, Ticks, of_one
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.future import largest_of
 from headgate.log.chunk import span
-from headgate.runtime.staging import address
 from headgate.sources.inlet import Batch, Inlet
 from headgate.sources.verdict import FAR_FUTURE, HEARTBEAT, LATE, TUPLE, UNTIMELY, Limits, sends_heartbeats
+from headgate.spark.staging import address
+from headgate.sql import FOREVER, name
+from headgate.ticks import Tick, TimeDomain
 
 BUCKETS_AN_OCTAVE = 16
 """How finely a sample tells distances apart: to one part in sixteen of their logarithm to the base of two."""
@@ -44,7 +43,9 @@ class Staged:
 
     def counts(self) -> Counter[str]:
         """How many rows there are, by verdict."""
-        return Counter({verdict: sum(footer.num_rows for footer in footers) for verdict, footers in self.footers.items()})
+        return Counter(
+            {verdict: sum(footer.num_rows for footer in footers) for verdict, footers in self.footers.items()}
+        )
 
     def untimely(self) -> pa.Table:
         """Of the tuples that the policy covers: why, by how much, and whose."""
@@ -55,7 +56,9 @@ class Staged:
         return pa.concat_tables([schema.empty_table(), *found])
 
     def tops(self, limits: Limits) -> Ticks:
-        """The largest timestamps, or heartbeats that rows carry, in falling order: those beyond the limit, if there are any."""
+        """The largest timestamps, or heartbeats that rows carry, in falling order: those beyond the limit, if there are
+        any.
+        """
         if self.files.get(FAR_FUTURE):
             return limits.ahead + np.minimum(self._largest(FAR_FUTURE, "_behind"), int(FOREVER) - max(limits.ahead, 0))
         return self._largest(TUPLE, "_t")
@@ -74,7 +77,9 @@ class Staged:
         return [file for verdict, files in self.files.items() if verdict not in dropped for file in files]
 
     def take(self, clock: Clock, name: str | None = None) -> int:
-        """Move the rows to the log and the dead letters; returns how many are tuples. Their chunks are called by the name."""
+        """Move the rows to the log and the dead letters; returns how many are tuples. Their chunks are called by the
+        name.
+        """
         batch, counts = self.batch(), self.counts()
         if self.inlet.unheard and batch.arrivals.total:
             for file in self.letters():
@@ -110,9 +115,15 @@ class Staged:
         arrivals = _of_runs(rows, [*filter(None, ranges)], [*filter(None, places)])
         promised: list[Tick] = []
         if sends_heartbeats(self.inlet.stream):
-            found = [span(footer, "_upto") for verdict in (TUPLE, LATE, HEARTBEAT) for footer in self.footers.get(verdict, ())]
+            found = [
+                span(footer, "_upto")
+                for verdict in (TUPLE, LATE, HEARTBEAT)
+                for footer in self.footers.get(verdict, ())
+            ]
             promised = [high for _, high in filter(None, found)]
-        return Batch(arrivals, np.array([sum(footer.num_rows for footer in late)]), {None: max(promised)} if promised else {})
+        return Batch(
+            arrivals, np.array([sum(footer.num_rows for footer in late)]), {None: max(promised)} if promised else {}
+        )
 
     def _by_source(self) -> Batch:
         """Nothing is known of the order within the batch, so no tuple counts as behind another of it."""
@@ -127,7 +138,9 @@ class Staged:
         promising = sums.filter(pc.is_valid(sums["upto"]))
         promises = dict(zip(promising["source"].to_pylist(), promising["upto"].to_pylist(), strict=True))
         spoke = sums.filter(pc.greater(sums["tuples"], 0))
-        tuples, late, smallest, largest = (spoke[column].to_numpy() for column in ("tuples", "late", "smallest", "largest"))
+        tuples, late, smallest, largest = (
+            spoke[column].to_numpy() for column in ("tuples", "late", "smallest", "largest")
+        )
         arrivals = Arrivals(spoke["source"].to_pylist(), tuples, smallest, largest, np.zeros(len(tuples), np.int64))
         return Batch(arrivals, late, promises)
 
@@ -146,7 +159,9 @@ class Staged:
         return buckets["own"].to_numpy(), buckets["tuples"].to_numpy()
 
     def _rows(self, *more: str) -> DataFrame:
-        """Tuples, late ones too, and heartbeats, with their own timestamps in ticks; and what more of them is wanted."""
+        """Tuples, late ones too, and heartbeats, with their own timestamps in ticks; and what more of them is
+        wanted.
+        """
         stream = self.inlet.stream
         in_time = stream.domain is TimeDomain.TIMESTAMP
         own, kind = ("UNIX_MICROS(_timestamp)", "TIMESTAMP") if in_time else ("_timestamp", "BIGINT")

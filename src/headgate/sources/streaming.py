@@ -1,9 +1,10 @@
-"""Streams from any streaming source that Spark has: a micro-batch becomes a chunk of the log before Spark takes it as read.
+"""Streams from any streaming source that Spark has: a micro-batch becomes a chunk of the log before Spark takes it as
+read.
 
-One streaming query a stream, with its checkpoint in the engine's directory. Its thread hands each micro-batch over to whoever
-polls and waits until it is in the log; only then does Spark commit its offsets, and plan the next one. So nothing is read faster
-than it is worked off, and no lock is ever waited for inside Spark. After a crash Spark gives the last batch again under the same
-number, and a batch whose number the inlet's position has reached is passed over.
+One streaming query a stream, with its checkpoint in the engine's directory. Its thread hands each micro-batch over to
+whoever polls and waits until it is in the log; only then does Spark commit its offsets, and plan the next one. So
+nothing is read faster than it is worked off, and no lock is ever waited for inside Spark. After a crash Spark gives the
+last batch again under the same number, and a batch whose number the inlet's position has reached is passed over.
 
     sources/bids/offsets/17     up to where batch 17 reads: written by Spark before it is read, durable before it counts
     sources/bids/commits/17     batch 17 is in the log
@@ -25,20 +26,20 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.catalog import Connector
+from headgate.catalog.entries import Connector
 from headgate.cql.readers import FILES, SOURCES
 from headgate.errors import UserError, nearest
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.log.checksum import DAMAGED, agrees_with_hadoop, synced, torn, writing
-from headgate.runtime import connectors
-from headgate.runtime.failures import condition, failure, sentence
-from headgate.runtime.session import over_connect, own
-from headgate.runtime.staging import address
 from headgate.sources.files import FILES_A_JOB
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import staged, staging
 from headgate.sources.payload import with_columns
 from headgate.sources.reading import FileReader
+from headgate.spark import connectors
+from headgate.spark.failures import condition, failure, sentence
+from headgate.spark.session import over_connect, own
+from headgate.spark.staging import address
 
 EVERY = "100 milliseconds"
 """How often Spark looks for new rows when there were none."""
@@ -55,9 +56,16 @@ DEFAULTS = {
 """So that nothing that is there is left out, and a backlog comes in pieces."""
 
 OF_FILE_STREAMS = (
-    "maxfilespertrigger", "maxbytespertrigger", "latestfirst", "maxfileage", "cleansource", "sourcearchivedir", "filenameonly",
-    "maxcachedfiles", "discardcachedinputratio",
-)  # fmt: skip
+    "maxfilespertrigger",
+    "maxbytespertrigger",
+    "latestfirst",
+    "maxfileage",
+    "cleansource",
+    "sourcearchivedir",
+    "filenameonly",
+    "maxcachedfiles",
+    "discardcachedinputratio",
+)
 """Options that only Spark's own stream of files has: naming one of them asks for it."""
 
 ANY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
@@ -132,13 +140,16 @@ class StreamingSource:
     ) -> None:
         if over_connect(session):
             raise UserError(
-                "not-over-connect", f'stream "{inlet.stream.name}" cannot be read from {connector.format} over Spark Connect',
+                "not-over-connect",
+                f'stream "{inlet.stream.name}" cannot be read from {connector.format} over Spark Connect',
                 detail="There, micro-batches are worked on inside the server, where the engine is not.",
                 hint="Run the engine on a session of its own, or push the rows.",
-            )  # fmt: skip
+            )
         self.session = own(session)
         self.session.conf.set("spark.sql.streaming.stopTimeout", f"{STOP_SECONDS}s")
-        self.session.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")  # it says whenever it found nothing
+        self.session.conf.set(
+            "spark.sql.streaming.noDataProgressEventInterval", "0"
+        )  # it says whenever it found nothing
         self.inlet = inlet
         self.connector = connector
         self.checkpoint = checkpoint_directory / inlet.folder
@@ -151,9 +162,13 @@ class StreamingSource:
         self._handover = Handover()
 
     def read(self) -> DataFrame:
-        """The stream's columns, `_raw` and `_row`; of files only their paths. Nothing is read yet; but Spark refuses here."""
+        """The stream's columns, `_raw` and `_row`; of files only their paths. Nothing is read yet; but Spark refuses
+        here.
+        """
         given = {option.lower() for option in self.connector.options}
-        defaults = {key: value for key, value in DEFAULTS.get(self.connector.format, {}).items() if key.lower() not in given}
+        defaults = {
+            key: value for key, value in DEFAULTS.get(self.connector.format, {}).items() if key.lower() not in given
+        }
         try:
             reader = self.session.readStream.options(**defaults, **self.connector.options)
             if self.files is not None:
@@ -174,10 +189,13 @@ class StreamingSource:
             known = connectors.packages(wanted)
             hint = f"Start Spark with the package {known[0]}; `headgate run` does so by itself." if known else ""
             return UserError(
-                "no-connector", f'stream "{stream}" is read from {wanted}, and this Spark cannot read that',
+                "no-connector",
+                f'stream "{stream}" is read from {wanted}, and this Spark cannot read that',
                 detail=sentence(error),
-                hint=hint or nearest(format, SOURCES) or "Start Spark with its package, or register it with spark.dataSource.",
-            )  # fmt: skip
+                hint=hint
+                or nearest(format, SOURCES)
+                or "Start Spark with its package, or register it with spark.dataSource.",
+            )
         return UserError("bad-source", f'Spark cannot read stream "{stream}" from {format}', detail=sentence(error))
 
     # the protocol of sources
@@ -253,10 +271,12 @@ class StreamingSource:
         planned, committed = _numbers(self.checkpoint / "offsets"), _numbers(self.checkpoint / "commits")
         if max(committed, default=-1) > reached or (reached >= 0 and reached not in planned):
             raise UserError(
-                "torn-checkpoint", f'the checkpoint of stream "{self.inlet.stream.name}" does not go with its log',
-                detail=f'The log has batch {reached}; "{self.checkpoint}" is of another time, and rows would be lost or doubled.',
+                "torn-checkpoint",
+                f'the checkpoint of stream "{self.inlet.stream.name}" does not go with its log',
+                detail=f'The log has batch {reached}; "{self.checkpoint}" is of another time, and rows would be lost '
+                "or doubled.",
                 hint="Put the engine's directory back from one copy, as a whole.",
-            )  # fmt: skip
+            )
 
     def _take(self, clock: Clock) -> int:
         """Put the waiting batch into the log. If that fails, it goes on waiting."""
@@ -270,7 +290,9 @@ class StreamingSource:
             try:
                 with staging(inlet) as folder, inlet.together():
                     order = inlet.position.get("order", 0)
-                    place = f"{order}L + SPARK_PARTITION_ID() * {PIECE}L + (MONOTONICALLY_INCREASING_ID() & {2**33 - 1}L)"
+                    place = (
+                        f"{order}L + SPARK_PARTITION_ID() * {PIECE}L + (MONOTONICALLY_INCREASING_ID() & {2**33 - 1}L)"
+                    )
                     if self.files is not None:
                         rows = self.files.rows([found.path for found in rows.collect()])
                     judged = staged(self.session, inlet, rows.selectExpr("*", f"{place} AS _s"), folder, clock)
@@ -286,7 +308,9 @@ class StreamingSource:
         return taken
 
     def _make_durable(self, batch: int) -> None:
-        """What the batch consists of must not be decided anew after a power failure: Spark itself leaves that to the system."""
+        """What the batch consists of must not be decided anew after a power failure: Spark itself leaves that to the
+        system.
+        """
         offsets = self.checkpoint / "offsets"
         with writing(offsets):
             for path in (offsets / str(batch), offsets):
@@ -307,7 +331,8 @@ class StreamingSource:
 
 
 def caught_up(said: Mapping[str, Any], taken: int) -> bool:
-    """Whether all that was there when Spark looked is in the log, by what Spark says of that and the last batch that was taken.
+    """Whether all that was there when Spark looked is in the log, by what Spark says of that and the last batch that
+    was taken.
 
     A source may say up to where it could have been read. If it does not, that there was nothing to read says it.
     """

@@ -7,14 +7,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headgate.catalog import Connector
-from headgate.delta.sql import name
+from headgate.catalog.entries import Connector
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
-from headgate.runtime.failures import failure
-from headgate.runtime.session import own
-from headgate.runtime.staging import staged
 from headgate.sources.inlet import Inlet
+from headgate.spark.failures import failure
+from headgate.spark.session import own
+from headgate.spark.staging import staged
+from headgate.sql import name
 
 
 class TableSource:

@@ -2,16 +2,14 @@
 
 The same rules twice, as NumPy over pushed rows and as SQL over files. The first that holds decides:
 
-    malformed       the row could not be read
-    no-timestamp    it has none
-    before-origin   its timestamp lies before the first instant there is
-    far-future      its timestamp, or the heartbeat it carries, lies so far ahead that heeding it would make all others late
-    heartbeat       its source only says that nothing up to this timestamp will still come
-    late            readers that would see it were told already that the stream is complete up to this timestamp
-    tuple           none of these
+    malformed       the row could not be read no-timestamp    it has none before-origin   its timestamp lies before the
+    first instant there is far-future      its timestamp, or the heartbeat it carries, lies so far ahead that heeding it
+    would make all others late heartbeat       its source only says that nothing up to this timestamp will still come
+    late            readers that would see it were told already that the stream is complete up to this timestamp tuple
+    none of these
 
-A verdict needs nothing but the row and the limits for its batch. Those are the ones in force when it arrives, unless the batch
-itself shows that what lies beyond the last of them is no mistake (see `future`): then it is judged once more.
+A verdict needs nothing but the row and the limits for its batch. Those are the ones in force when it arrives, unless
+the batch itself shows that what lies beyond the last of them is no mistake (see `future`): then it is judged once more.
 """
 
 from __future__ import annotations
@@ -24,11 +22,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from headgate.catalog import Relation, Stream, Tick, TimeDomain
-from headgate.delta.sql import FOREVER, name
+from headgate.catalog.entries import Relation, Stream
 from headgate.heartbeat.arrivals import NEVER, Ticks
 from headgate.heartbeat.future import largest_of
-from headgate.heartbeat.scope import Scope
+from headgate.scope import Scope
+from headgate.sql import FOREVER, name
+from headgate.ticks import Tick, TimeDomain
 
 Verdicts: TypeAlias = NDArray[np.str_]
 
@@ -147,7 +146,9 @@ def closed_sql(stream: Stream | Relation, limits: Limits) -> str:
     alike: dict[Tick, list[str]] = {}
     for source, tick in limits.apart.items():
         alike.setdefault(tick, []).append(source)
-    cases = " ".join(f"WHEN {Scope(frozenset(some)).condition(stream.source)} THEN {tick}" for tick, some in alike.items())
+    cases = " ".join(
+        f"WHEN {Scope(frozenset(some)).condition(stream.source)} THEN {tick}" for tick, some in alike.items()
+    )
     return f"CASE {cases} ELSE {limits.closed} END"
 
 

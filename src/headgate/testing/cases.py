@@ -3,10 +3,10 @@
     {"id": "now", "streams": {"S": {"schema": {"a": "int"}}}, "input": {"S": [[1, {"a": 7}]]}, "horizon": 3,
      "query": "Select * From S [Now]", "result": "relation", "expected": [[1, "+", {"a": 7}], [2, "-", {"a": 7}]]}
 
-A relation may have a "key", a list of columns: then a "+" row replaces the row with the same key and a "-" row removes it.
-Further keys: range ("closed" or "half-open"), unit_seconds, empty_aggregate ("no-row"), views, relations, note. Timestamps are
-integers and not part of the row. Results are compared instant by instant, as bags, values by position, floats to 1e-4.
-"""
+A relation may have a "key", a list of columns: then a "+" row replaces the row with the same key and a "-" row removes
+it. Further keys: range ("closed" or "half-open"), unit_seconds, empty_aggregate ("no-row"), views, relations, note.
+Timestamps are integers and not part of the row. Results are compared instant by instant, as bags, values by position,
+floats to 1e-4."""
 
 from __future__ import annotations
 
@@ -25,9 +25,19 @@ Change: TypeAlias = tuple[int, str, Row]
 """An instant, "+" or "-", and the values of a row."""
 
 TYPES = {
-    "int": "INT", "integer": "INT", "float": "DOUBLE", "double": "DOUBLE", "byte": "STRING", "char": "STRING",
-    "bigint": "BIGINT", "long": "BIGINT", "boolean": "BOOLEAN", "bool": "BOOLEAN", "timestamp": "TIMESTAMP", "date": "DATE",
-}  # fmt: skip
+    "int": "INT",
+    "integer": "INT",
+    "float": "DOUBLE",
+    "double": "DOUBLE",
+    "byte": "STRING",
+    "char": "STRING",
+    "bigint": "BIGINT",
+    "long": "BIGINT",
+    "boolean": "BOOLEAN",
+    "bool": "BOOLEAN",
+    "timestamp": "TIMESTAMP",
+    "date": "DATE",
+}
 
 FUNCTIONS = {"DolToEuro": ("x", "0.5 * x")}
 """The one function that published query texts use without defining it: dollars to euros, at the rate of the cases."""
@@ -104,7 +114,8 @@ def read(path: Path) -> list[Case]:
 
 def from_json(given: dict[str, Any]) -> Case:
     schemas = {
-        kind: {name: thing["schema"] for name, thing in (given.get(kind) or {}).items()} for kind in ("streams", "relations")
+        kind: {name: thing["schema"] for name, thing in (given.get(kind) or {}).items()}
+        for kind in ("streams", "relations")
     }
     rows: dict[str, list[tuple[int, Row, str]]] = {}
     for name, entries in (given.get("input") or {}).items():
@@ -140,16 +151,22 @@ def to_json(case: Case) -> dict[str, Any]:
     for name, key in case.keys.items():
         relations[name]["key"] = list(key)  # type: ignore[assignment]
     return {
-        "id": case.id, "query": case.query, "range": case.range, "dialect": case.dialect, "unit_seconds": case.unit_seconds,
-        "empty_aggregate": case.empty_aggregate, "horizon": case.horizon,
-        "streams": {name: {"schema": schema} for name, schema in case.streams.items()}, "relations": relations,
+        "id": case.id,
+        "query": case.query,
+        "range": case.range,
+        "dialect": case.dialect,
+        "unit_seconds": case.unit_seconds,
+        "empty_aggregate": case.empty_aggregate,
+        "horizon": case.horizon,
+        "streams": {name: {"schema": schema} for name, schema in case.streams.items()},
+        "relations": relations,
         "views": [{"name": view.name, "query": view.query, "columns": list(view.columns)} for view in case.views],
         "input": {
             name: [[ts, dict(zip(schemas[name], row, strict=True)), sign] for ts, row, sign in rows]
             for name, rows in case.input.items()
         },
         "expected": case.expected and [[ts, sign, dict(enumerate(row))] for ts, sign, row in case.expected],
-    }  # fmt: skip
+    }
 
 
 def plain(value: Any) -> Any:
@@ -210,6 +227,7 @@ def _close(one: Counter[Row], two: Counter[Row]) -> bool:
 
 def _alike(one: Row, two: Row) -> bool:
     return len(one) == len(two) and all(
-        a == b or (isinstance(a, int | float) and isinstance(b, int | float) and abs(a - b) <= 1e-4 * max(1.0, abs(a), abs(b)))
+        a == b
+        or (isinstance(a, int | float) and isinstance(b, int | float) and abs(a - b) <= 1e-4 * max(1.0, abs(a), abs(b)))
         for a, b in zip(one, two, strict=True)
     )

@@ -1,8 +1,7 @@
 """What an aggregate of doubles is: computed in fractions from all values, and rounded once.
 
-Infinities and what is not a number are added as IEEE says; a spread over any of them is not a number. Finite doubles whose sum is
-beyond all doubles give an infinity.
-"""
+Infinities and what is not a number are added as IEEE says; a spread over any of them is not a number. Finite doubles
+whose sum is beyond all doubles give an infinity."""
 
 from __future__ import annotations
 
@@ -104,7 +103,14 @@ AGGREGATES: dict[str, Callable[..., str | None]] = {
 }
 OF_PAIRS = frozenset({"covar_samp", "covar_pop", "corr"})
 NAMES: dict[type[exp.Expression], str] = {
-    exp.Sum: "sum", exp.Avg: "avg", exp.Variance: "var_samp", exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp",
-    exp.StddevSamp: "stddev_samp", exp.StddevPop: "stddev_pop", exp.CovarSamp: "covar_samp", exp.CovarPop: "covar_pop",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
+    exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.CovarSamp: "covar_samp",
+    exp.CovarPop: "covar_pop",
     exp.Corr: "corr",
-}  # fmt: skip
+}

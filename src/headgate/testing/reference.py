@@ -1,9 +1,8 @@
 """CQL's meaning, written from its formal definition: the relation at every instant, recomputed from all tuples.
 
-Slow, plain, and independent of the compiler: of the rest of headgate it uses only the syntax. For each instant from 0 to the
-horizon the bags behind FROM are worked out from the tuples, relational SQL over them is evaluated by DuckDB, and
-Istream, Dstream and Rstream compare consecutive instants as bags. Time is integer.
-"""
+Slow, plain, and independent of the compiler: of the rest of headgate it uses only the syntax. For each instant from 0
+to the horizon the bags behind FROM are worked out from the tuples, relational SQL over them is evaluated by DuckDB, and
+Istream, Dstream and Rstream compare consecutive instants as bags. Time is integer."""
 
 from __future__ import annotations
 
@@ -24,18 +23,34 @@ from headgate.testing import numbers
 from headgate.testing.cases import FUNCTIONS, Case, Change, Row, sql_type
 
 ORDERED = (
-    exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.AnyValue, exp.ArrayAgg, exp.ArrayUniqueAgg, exp.ArgMax, exp.ArgMin,
-)  # fmt: skip
+    exp.First,
+    exp.Last,
+    exp.FirstValue,
+    exp.LastValue,
+    exp.AnyValue,
+    exp.ArrayAgg,
+    exp.ArrayUniqueAgg,
+    exp.ArgMax,
+    exp.ArgMin,
+)
 """Aggregates whose value depends on the order of the rows, or would if ties were left open."""
 
 SECONDS: dict[str, Fraction] = {
-    "NANOSECOND": Fraction(1, 10**9), "MICROSECOND": Fraction(1, 10**6), "MILLISECOND": Fraction(1, 1000),
-    "SECOND": Fraction(1), "MINUTE": Fraction(60), "HOUR": Fraction(3600), "DAY": Fraction(86400), "WEEK": Fraction(604800),
-}  # fmt: skip
+    "NANOSECOND": Fraction(1, 10**9),
+    "MICROSECOND": Fraction(1, 10**6),
+    "MILLISECOND": Fraction(1, 1000),
+    "SECOND": Fraction(1),
+    "MINUTE": Fraction(60),
+    "HOUR": Fraction(3600),
+    "DAY": Fraction(86400),
+    "WEEK": Fraction(604800),
+}
 
 
 Possible: TypeAlias = dict[str, dict[Any, int]]
-"""Columns that follow from time, by name in lower case: the last instant at which each value can occur. ELEMENT_TIME is one."""
+"""Columns that follow from time, by name in lower case: the last instant at which each value can occur. ELEMENT_TIME is
+one.
+"""
 
 FURTHEST = 20
 """How far beyond the horizon time is looked at for that."""
@@ -52,7 +67,9 @@ class TupleStream:
 
 @dataclass(frozen=True)
 class VaryingRelation:
-    """The bag of rows at each instant from 0 to the horizon; of a window, also the timestamp and place in the stream of each."""
+    """The bag of rows at each instant from 0 to the horizon; of a window, also the timestamp and place in the stream of
+    each.
+    """
 
     columns: list[tuple[str, str]]
     bags: list[list[Row]]
@@ -84,7 +101,9 @@ class _Reference:
         try:
             import duckdb
         except ImportError:
-            raise UserError("no-duckdb", "the reference evaluator needs DuckDB", hint="pip install 'headgate[testing]'") from None
+            raise UserError(
+                "no-duckdb", "the reference evaluator needs DuckDB", hint="pip install 'headgate[testing]'"
+            ) from None
         self.case = case
         self.database = _shared(duckdb).cursor()  # its own temporary tables
         self.database.execute(
@@ -96,14 +115,18 @@ class _Reference:
         self.sliding: dict[str, set[int]] = {}
         self.finals = any("final" in text.lower() for text in (case.query, *(view.query for view in case.views)))
         """Whether anybody asks what of a relation follows from time."""
-        kinds = {sql_type(kind) for schema in (*case.streams.values(), *case.relations.values()) for kind in schema.values()}
+        kinds = {
+            sql_type(kind) for schema in (*case.streams.values(), *case.relations.values()) for kind in schema.values()
+        }
         self.doubles = bool(kinds & {"DOUBLE", "FLOAT"})
         """Whether there are numbers to be summed as doubles: then exactly, and rounded once."""
         for name, schema in case.streams.items():
             tuples = [(ts, row) for ts, row, _ in case.input.get(name, []) if ts <= case.horizon]
             self.named[name.lower()] = TupleStream(_columns(schema), sorted(tuples, key=lambda entry: entry[0]))
         for name, schema in case.relations.items():
-            self.named[name.lower()] = self.changelog(_columns(schema), case.input.get(name, []), case.keys.get(name, ()))
+            self.named[name.lower()] = self.changelog(
+                _columns(schema), case.input.get(name, []), case.keys.get(name, ())
+            )
             if not case.keys.get(name) and all(sign == "+" for _, _, sign in case.input.get(name, [])):
                 self.growing.add(name.lower())
         for view in case.views:
@@ -119,7 +142,9 @@ class _Reference:
     def changelog(
         self, columns: list[tuple[str, str]], entries: list[tuple[int, Row, str]], key: tuple[str, ...]
     ) -> VaryingRelation:
-        """Rows put in and taken out. By a key, a row put in replaces the one there, and one taken out need only have the key."""
+        """Rows put in and taken out. By a key, a row put in replaces the one there, and one taken out need only have
+        the key.
+        """
         places = [[name for name, _ in columns].index(column) for column in key]
         bags, held = [], Counter[Row]()
         for instant in range(self.case.horizon + 1):
@@ -174,7 +199,9 @@ class _Reference:
         in_order = self.in_order_of_arrival(kind, tree)
         if in_order is not None:
             every = self.every(written, tree)
-            return TupleStream(in_order.columns, [(ts, row) for ts, row in in_order.tuples if ts % every == 0], in_order.possible)
+            return TupleStream(
+                in_order.columns, [(ts, row) for ts, row in in_order.tuples if ts % every == 0], in_order.possible
+            )
         relation = self.relation(tree)
         match kind:
             case "ISTREAM":
@@ -279,7 +306,9 @@ class _Reference:
             partitions.setdefault(tuple(stream.tuples[place][1][column] for column in by), []).append(place)
         seen = [places[: len(places) // step * step] for places in partitions.values()]
         last = [place for places in seen for place in (places[-count:] if count else [])]
-        return [place for place in last if lasting is None or self.first_of(instant, lasting) <= stream.tuples[place][0]]
+        return [
+            place for place in last if lasting is None or self.first_of(instant, lasting) <= stream.tuples[place][0]
+        ]
 
     def first_of(self, instant: int, length: int) -> int:
         return max(instant - length, 0) if self.case.range == "closed" else instant - length + 1
@@ -334,14 +363,18 @@ class _Reference:
         possible = self.projected(tree, [name for name, _ in columns]) if self.finals else {}
         return VaryingRelation(columns, bags, possible=possible)
 
-    def without_empty_aggregate(self, tree: exp.Expression, rows: list[Row], contents: tuple[list[Row], ...]) -> list[Row]:
+    def without_empty_aggregate(
+        self, tree: exp.Expression, rows: list[Row], contents: tuple[list[Row], ...]
+    ) -> list[Row]:
         if self.case.empty_aggregate == "no-row" and isinstance(tree, exp.Select) and not tree.args.get("group"):
             if any(map(_is_aggregate, tree.expressions)) and not all(contents):
                 return []
         return rows
 
     def detached(self, tree: exp.Expression, inputs: dict[str, VaryingRelation]) -> exp.Expression:
-        """The tree with every stream, windowed query, view and common table expression replaced by a table of its rows."""
+        """The tree with every stream, windowed query, view and common table expression replaced by a table of its
+        rows.
+        """
         if tree.args.get("with_"):
             outside, with_ = self.named, tree.args["with_"].pop()
             for cte in with_.expressions:
@@ -351,7 +384,9 @@ class _Reference:
             return tree
         if _gives_stream(tree):
             return exp.select("*").from_(self.table(self.relation(tree), exp.TableAlias(), inputs))
-        if isinstance(tree, exp.Subquery) and (tree.args.get("window") or _alias_window(tree) or _gives_stream(tree.this)):
+        if isinstance(tree, exp.Subquery) and (
+            tree.args.get("window") or _alias_window(tree) or _gives_stream(tree.this)
+        ):
             window = tree.args.get("window") or _alias_window(tree)
             relation = self.window(self.stream(tree.this), window) if window else self.relation(tree.this)
             table = self.table(relation, tree.args.get("alias"), inputs)
@@ -377,7 +412,11 @@ class _Reference:
         return tree
 
     def table(
-        self, relation: VaryingRelation, alias: exp.TableAlias | None, inputs: dict[str, VaryingRelation], joins: Any = None
+        self,
+        relation: VaryingRelation,
+        alias: exp.TableAlias | None,
+        inputs: dict[str, VaryingRelation],
+        joins: Any = None,
     ) -> exp.Expression:
         self.tables += 1
         name = f"input_{self.tables}"
@@ -435,7 +474,9 @@ class _Reference:
         items = []
         for item in copy.expressions:  # * must not take the position along
             star = isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
-            items += [exp.column(exp.to_identifier(name, quoted=True)) for name, _ in stream.columns] if star else [item]
+            items += (
+                [exp.column(exp.to_identifier(name, quoted=True)) for name, _ in stream.columns] if star else [item]
+            )
         copy.set("expressions", [*items, exp.column("_position")])
         (name,) = holder
         self.fill(name, columns, [(*row, ts, position) for position, (ts, row) in enumerate(stream.tuples)])
@@ -447,10 +488,15 @@ class _Reference:
     # EMIT FINAL
 
     def occurring(self, stream: TupleStream) -> Possible:
-        return {**stream.possible, "element_time": {instant: instant for instant in range(self.case.horizon + FURTHEST)}}
+        return {
+            **stream.possible,
+            "element_time": {instant: instant for instant in range(self.case.horizon + FURTHEST)},
+        }
 
     def final(self, tree: exp.Select) -> TupleStream:
-        """Each row of the relation at the first instant at which all its inputs are beyond one of the values that close it."""
+        """Each row of the relation at the first instant at which all its inputs are beyond one of the values that close
+        it.
+        """
         operator, plain = _without_operator(tree)
         plain = plain.copy()
         plain.set("final", None)
@@ -463,7 +509,9 @@ class _Reference:
                 ways.append((values, [one[1] for one in found if one is not None]))
         if not ways:
             raise UserError("not-final", "EMIT FINAL needs values that grow with time")
-        hidden = [exp.Coalesce(this=values[0].copy(), expressions=[one.copy() for one in values[1:]]) for values, _ in ways]
+        hidden = [
+            exp.Coalesce(this=values[0].copy(), expressions=[one.copy() for one in values[1:]]) for values, _ in ways
+        ]
         grouped = tree.args.get("group") is not None
         for number, value in enumerate(hidden):
             plain.append("expressions", exp.alias_(value.this if grouped else value, f"hidden_{number}"))
@@ -471,7 +519,9 @@ class _Reference:
         width = len(relation.columns) - len(ways)
         tuples = []
         for instant, bag in enumerate(relation.bags):
-            final = [row for row in bag if min(_closed(maps, row[width + i]) for i, (_, maps) in enumerate(ways)) == instant]
+            final = [
+                row for row in bag if min(_closed(maps, row[width + i]) for i, (_, maps) in enumerate(ways)) == instant
+            ]
             tuples += [(instant, row[:width]) for row in sorted(final, key=_by_value)]
         names = [name for name, _ in relation.columns[:width]]
         shown = [_bare(item) for item in (operator or tree).expressions]
@@ -491,17 +541,23 @@ class _Reference:
             found = self.named.get(table.name.lower()) if isinstance(table, exp.Table) else None
             if isinstance(table, exp.Subquery):
                 found = self.query(table.this)
-            possible = self.occurring(found) if isinstance(found, TupleStream) else found.possible if found is not None else {}
+            possible = (
+                self.occurring(found) if isinstance(found, TupleStream) else found.possible if found is not None else {}
+            )
             result.append((table.alias_or_name, possible))
         return result
 
     def values(self, tree: exp.Expression, entries: dict[str, Possible]) -> tuple[str, dict[Any, int]] | None:
-        """Of an expression over one column that follows from time: whose it is, and the last instant of each of its values."""
+        """Of an expression over one column that follows from time: whose it is, and the last instant of each of its
+        values.
+        """
         read = {(column.table, column.name.lower()) for column in tree.find_all(exp.Column)}
         owners = [
-            (alias, possible[name]) for table, name in read for alias, possible in entries.items()
+            (alias, possible[name])
+            for table, name in read
+            for alias, possible in entries.items()
             if name in possible and table in ("", alias)
-        ]  # fmt: skip
+        ]
         if len(read) != 1 or len(owners) != 1:
             return None
         alias, known = owners[0]
@@ -528,7 +584,12 @@ class _Reference:
                 for name, some in values.items()
             }
         shape = {part for part, value in tree.args.items() if value} - {"expressions", "from_", "where"}
-        if not isinstance(tree, exp.Select) or shape or tree.args.get("from_") is None or len(tree.expressions) != len(names):
+        if (
+            not isinstance(tree, exp.Select)
+            or shape
+            or tree.args.get("from_") is None
+            or len(tree.expressions) != len(names)
+        ):
             return {}
         window = tree.args["from_"].this.args.get("window") or _alias_window(tree.args["from_"].this)
         if window is not None and window.args["kind"] != "UNBOUNDED":
@@ -541,7 +602,9 @@ class _Reference:
         """Rows never go away, by the look of it."""
         if tree.find(exp.Except, exp.Intersect, exp.Group, exp.Having, exp.Limit, exp.Window, exp.AggFunc):
             return False
-        if any(item.find(exp.Select, exp.Exists) for select in tree.find_all(exp.Select) for item in select.expressions):
+        if any(
+            item.find(exp.Select, exp.Exists) for select in tree.find_all(exp.Select) for item in select.expressions
+        ):
             return False
         if any(join.args.get("side") or join.args.get("kind") in ("SEMI", "ANTI") for join in tree.find_all(exp.Join)):
             return False
@@ -652,7 +715,11 @@ def _renamed(found: TupleStream | VaryingRelation, alias: exp.TableAlias) -> Tup
 
 
 def _again(possible: Possible, columns: list[tuple[str, str]], names: list[str]) -> Possible:
-    return {new.lower(): possible[old.lower()] for (old, _), new in zip(columns, names, strict=True) if old.lower() in possible}
+    return {
+        new.lower(): possible[old.lower()]
+        for (old, _), new in zip(columns, names, strict=True)
+        if old.lower() in possible
+    }
 
 
 def _bare(item: exp.Expression) -> exp.Expression:
@@ -665,7 +732,9 @@ def _outer(tree: exp.Select) -> bool:
 
 
 def _closing(tree: exp.Select) -> list[list[exp.Expression]]:
-    """The values that may close a row, each as the entries of FROM have it: keys of GROUP BY, or what a join equates."""
+    """The values that may close a row, each as the entries of FROM have it: keys of GROUP BY, or what a join
+    equates.
+    """
     conditions = [join.args["on"] for join in tree.args.get("joins") or () if join.args.get("on")]
     conditions += [tree.args["where"].this] if tree.args.get("where") else []
     parts = [
@@ -727,7 +796,9 @@ def _in_duckdb(node: exp.Expression) -> exp.Expression:
 
 
 def _exactly(node: exp.Expression, others: set[str]) -> exp.Expression:
-    """Aggregates of doubles as functions of the list of all values. Of these columns it is known that they are something else."""
+    """Aggregates of doubles as functions of the list of all values. Of these columns it is known that they are
+    something else.
+    """
     condition = node.expression.this if isinstance(node, exp.Filter) else None
     call = node.this if isinstance(node, exp.Filter) else node
     name = numbers.NAMES.get(type(call))
@@ -743,7 +814,9 @@ def _exactly(node: exp.Expression, others: set[str]) -> exp.Expression:
 def _values_of(argument: exp.Expression, condition: exp.Expression | None) -> exp.Expression:
     distinct = isinstance(argument, exp.Distinct)
     value = exp.cast((argument.expressions[0] if distinct else argument).copy(), "DOUBLE")
-    values: exp.Expression = exp.Anonymous(this="LIST", expressions=[exp.Distinct(expressions=[value]) if distinct else value])
+    values: exp.Expression = exp.Anonymous(
+        this="LIST", expressions=[exp.Distinct(expressions=[value]) if distinct else value]
+    )
     return values if condition is None else exp.Filter(this=values, expression=exp.Where(this=condition.copy()))
 
 

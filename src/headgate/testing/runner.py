@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from headgate.delta.sql import name
 from headgate.errors import UserError
+from headgate.sql import name
 from headgate.testing.cases import FUNCTIONS, Case, Change, difference, sql_type
 
 if TYPE_CHECKING:
@@ -49,7 +49,10 @@ def script(case: Case) -> str:
         f"SET empty_aggregate = '{case.empty_aggregate}'",
         f"SET time_unit = '{case.unit_seconds} seconds'",
     ]
-    lines += [f"CREATE FUNCTION {function}({argument} DOUBLE) RETURN {body}" for function, (argument, body) in FUNCTIONS.items()]
+    lines += [
+        f"CREATE FUNCTION {function}({argument} DOUBLE) RETURN {body}"
+        for function, (argument, body) in FUNCTIONS.items()
+    ]
     for kind, schemas in (("STREAM", case.streams), ("RELATION", case.relations)):
         for stream, schema in schemas.items():
             columns = ", ".join(f"{name(column)} {sql_type(type_)}" for column, type_ in schema.items())
@@ -63,7 +66,11 @@ def script(case: Case) -> str:
 
 
 def on_spark(
-    case: Case, epochs: str | Sequence[int], spark: SparkSession, partitions: int | None = None, heartbeats: str = "query"
+    case: Case,
+    epochs: str | Sequence[int],
+    spark: SparkSession,
+    partitions: int | None = None,
+    heartbeats: str = "query",
 ) -> list[Change]:
     """What Spark gives; `epochs` says how time is cut, or where, and `heartbeats` where the plan is."""
     from headgate.engine import Engine
@@ -90,7 +97,7 @@ def outcomes(cases: list[Case], engine: Literal["spark", "reference"], epochs: s
     """Run the cases that have an expected output, one after the other."""
     spark = None
     if engine == "spark":
-        from headgate.runtime.session import started
+        from headgate.spark.session import started
 
         spark = started()
     for case in cases:

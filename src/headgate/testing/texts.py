@@ -7,13 +7,16 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from headgate.catalog import Catalog, Column, Query, Stream, TimeDomain, View
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.entries import Query, Stream, View
 from headgate.cql.definitions import define
 from headgate.cql.dialect import parse
 from headgate.cql.functions import AGGREGATES
 from headgate.delta.lower import lower
+from headgate.sql import Column
 from headgate.testing.cases import Case
 from headgate.testing.runner import script
+from headgate.ticks import TimeDomain
 
 
 def explained(case: Case) -> list[str]:
@@ -47,7 +50,9 @@ def _assume(tree: exp.Expression, catalog: Catalog) -> list[str]:
             columns_there = tuple(Column(f"c{number + 1}", "DOUBLE") for number in range(width))
             catalog.add(Stream(relation, columns_there, TimeDomain.INTEGER))
             assumed.append(f"a stream {relation} of {width} columns")
-    known = {column.name.lower() for stream in catalog.streams.values() for column in stream.columns if stream.name in tables}
+    known = {
+        column.name.lower() for stream in catalog.streams.values() for column in stream.columns if stream.name in tables
+    }
     made = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} | {"timestamp", "element_time"}
     made -= {column.name.lower() for alias in tree.find_all(exp.Alias) for column in alias.this.find_all(exp.Column)}
     made.add("current_time")
@@ -73,7 +78,9 @@ def _assume(tree: exp.Expression, catalog: Catalog) -> list[str]:
     for select in tree.find_all(exp.Select):
         if select.args.get("group"):
             calls = {call.name for item in select.expressions for call in item.find_all(exp.Anonymous)}
-            outside = sorted(call for call in calls if call.lower() not in catalog.functions and call.lower() not in AGGREGATES)
+            outside = sorted(
+                call for call in calls if call.lower() not in catalog.functions and call.lower() not in AGGREGATES
+            )
             catalog.aggregates |= {call.lower() for call in outside}
             assumed += [f"an aggregate {call}" for call in outside]
     return assumed

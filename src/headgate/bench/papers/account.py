@@ -1,8 +1,9 @@
-"""Latency, idle-waiting and queue length from three lists of instants: what arrived, what was answered, when something ran.
+"""Latency, idle-waiting and queue length from three lists of instants: what arrived, what was answered, when something
+ran.
 
-The same account is drawn up of a simulated run and of a live one. A tuple waits from its arrival until its answer is out. Time
-is spent *idle-waiting* while at least one tuple waits and nothing runs (paper 004: the union is blocked, its other input empty).
-"""
+The same account is drawn up of a simulated run and of a live one. A tuple waits from its arrival until its answer is
+out. Time is spent *idle-waiting* while at least one tuple waits and nothing runs (paper 004: the union is blocked, its
+other input empty)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class Account:
     """The largest number of tuples that waited at once."""
 
 
-def account(arrived: Sequence[float], answered: Sequence[float], running: Sequence[Span], since: float, until: float) -> Account:
+def account(
+    arrived: Sequence[float], answered: Sequence[float], running: Sequence[Span], since: float, until: float
+) -> Account:
     """Of the tuples that came between `since` and `until`; `answered` is infinite where there was no answer.
 
     Idle-waiting and the peak also count tuples that came before and still wait.

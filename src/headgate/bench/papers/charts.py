@@ -17,9 +17,15 @@ DASHES = ("-", "-", "-", "--", ":", "-.")
 """Lines that lie on each other stay told apart, also in print."""
 
 STYLE = {
-    "svg.fonttype": "none", "svg.hashsalt": "headgate", "font.family": "DejaVu Sans", "axes.spines.top": False,
-    "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e3e9f0",
-}  # fmt: skip
+    "svg.fonttype": "none",
+    "svg.hashsalt": "headgate",
+    "font.family": "DejaVu Sans",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e3e9f0",
+}
 
 Point = tuple[float, float]
 
@@ -51,14 +57,18 @@ def line_chart(title: str, across: Axis, up: Axis, series: Mapping[str, Sequence
         for number, (name, points) in enumerate(series.items()):
             drawn = [point for point in points if _drawable(point[0], across) and _drawable(point[1], up)]
             xs, ys = [x for x, _ in drawn], [y for _, y in drawn]
-            axes.plot(xs, ys, DASHES[number % len(DASHES)], color=_colour(number), marker="o", markersize=4.5, label=name)
+            axes.plot(
+                xs, ys, DASHES[number % len(DASHES)], color=_colour(number), marker="o", markersize=4.5, label=name
+            )
         axes.set_xlabel(across.label)
         _marked(axes, "x", across)
         return _whole(figure, axes, len(series))
 
 
 def bar_chart(title: str, up: Axis, groups: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
-    """For each group, whose name may have two lines, one bar a name, with its value above; "none" where there is no number."""
+    """For each group, whose name may have two lines, one bar a name, with its value above; "none" where there is no
+    number.
+    """
     with matplotlib.rc_context(STYLE):
         figure, axes = _begun(title, up)
         wide = 0.8 / max(len(series), 1)

@@ -1,8 +1,9 @@
 """Drives an engine through arrivals: on a clock moved by hand, by what each step of the engine really took, or live.
 
-Simulated: nothing happens between two events, so the clock jumps from one to the next; a step of the engine takes as long on that
-clock as it took in fact. What arrives while the engine runs is stamped with its own instant and pushed when the step has
-ended, as if another thread had done so; a push takes time only when it finds the engine idle, which then has to wait for it.
+Simulated: nothing happens between two events, so the clock jumps from one to the next; a step of the engine takes as
+long on that clock as it took in fact. What arrives while the engine runs is stamped with its own instant and pushed
+when the step has ended, as if another thread had done so; a push takes time only when it finds the engine idle, which
+then has to wait for it.
 
 Live: the engine runs in a thread of its own, and rows are pushed when their instant has come.
 """
@@ -16,10 +17,10 @@ from time import perf_counter, sleep
 
 from headgate.bench.papers.account import Account, Span, account
 from headgate.bench.papers.arrivals import SECOND_US, Arrival
+from headgate.deliver.sinks.sink import Result
 from headgate.engine import Engine
 from headgate.heartbeat.clock import ManualClock
-from headgate.runtime.loop import Epoch
-from headgate.sinks.sink import Result
+from headgate.schedule.loop import Epoch
 
 NUMBER = "n"
 """The column that says which tuple it was, where latencies are measured."""
@@ -56,10 +57,16 @@ class Simulated:
     """An engine on a clock moved by hand. It can be driven in several turns, so that others get theirs in between."""
 
     def __init__(
-        self, engine: Engine, clock: ManualClock, arrivals: Iterator[Arrival],
-        wanted: Callable[[Arrival], Sequence[int]] = lambda arrival: (), look: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
-        """`wanted`: the numbers of the tuples that will be answered. `look` is called before every step, when most is waiting."""
+        self,
+        engine: Engine,
+        clock: ManualClock,
+        arrivals: Iterator[Arrival],
+        wanted: Callable[[Arrival], Sequence[int]] = lambda arrival: (),
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`wanted`: the numbers of the tuples that will be answered. `look` is called before every step, when most is
+        waiting.
+        """
         self.engine, self.clock = engine, clock
         self.start_us = clock.now_us()
         self.wanted = wanted
@@ -132,9 +139,12 @@ class Simulated:
 
 
 def live(
-    engine: Engine, arrivals: Iterator[Arrival], seconds: float, wanted: Callable[[Arrival], Sequence[int]],
+    engine: Engine,
+    arrivals: Iterator[Arrival],
+    seconds: float,
+    wanted: Callable[[Arrival], Sequence[int]],
     done: Callable[[], None] = lambda: None,
-) -> Answers:  # fmt: skip
+) -> Answers:
     """Push what arrives when it does, while the engine runs; instants are microseconds since the beginning."""
     answers = Answers()
     start = perf_counter()

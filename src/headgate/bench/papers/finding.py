@@ -1,4 +1,6 @@
-"""What an experiment found: tables and sentences, printed and written into docs/papers.md between markers, and charts."""
+"""What an experiment found: tables and sentences, printed and written into docs/papers.md between markers, and
+charts.
+"""
 
 from __future__ import annotations
 

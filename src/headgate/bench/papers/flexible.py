@@ -1,11 +1,12 @@
-"""Figure 5 of flexible time (paper 000, section 7): O1 joins S1 and S2, O2 joins the result with S3, which lags far behind.
+"""Figure 5 of flexible time (paper 000, section 7): O1 joins S1 and S2, O2 joins the result with S3, which lags far
+behind.
 
-Query-level heartbeats let O1 wait for S3, so that both joins are still to do when S3 has caught up. Operator-level ones let O1
-run ahead and keep its results, which are many if it is proliferative. Memory-aware ones let it run ahead only if it is selective.
+Query-level heartbeats let O1 wait for S3, so that both joins are still to do when S3 has caught up. Operator-level ones
+let O1 run ahead and keep its results, which are many if it is proliferative. Memory-aware ones let it run ahead only if
+it is selective.
 
-In each round S1 and S2 speak for a while and what is held is counted; then S3 catches up, and the seconds until the results are
-out are measured. All strategies take turns, each in an engine of its own, with the same tuples.
-"""
+In each round S1 and S2 speak for a while and what is held is counted; then S3 catches up, and the seconds until the
+results are out are measured. All strategies take turns, each in an engine of its own, with the same tuples."""
 
 from __future__ import annotations
 
@@ -63,11 +64,16 @@ def measure(spark: SparkSession, rounds: int, done: Callable[[], None]) -> Findi
     found = {kind: by_strategy(spark, kind, rounds, done) for kind in KEYS}
     rows = [
         (
-            f"O1 {kind}, {strategy}", f"{median(one.seconds):.3f} s", f"{min(one.seconds):.3f} to {max(one.seconds):.3f} s",
-            f"{one.most.rows:,}", f"{one.most.bytes:,}", f"{one.results:,}",
+            f"O1 {kind}, {strategy}",
+            f"{median(one.seconds):.3f} s",
+            f"{min(one.seconds):.3f} to {max(one.seconds):.3f} s",
+            f"{one.most.rows:,}",
+            f"{one.most.bytes:,}",
+            f"{one.results:,}",
         )
-        for kind, strategies in found.items() for strategy, one in strategies.items()
-    ]  # fmt: skip
+        for kind, strategies in found.items()
+        for strategy, one in strategies.items()
+    ]
     headings = ("heartbeats", "latency, middle", "range", "rows held", "bytes held", "results")
     seconds = {strategy: [median(found[kind][strategy].seconds) for kind in KEYS] for strategy in STRATEGIES}
     most = {strategy: [float(found[kind][strategy].most.rows) for kind in KEYS] for strategy in STRATEGIES}
@@ -76,7 +82,9 @@ def measure(spark: SparkSession, rounds: int, done: Callable[[], None]) -> Findi
         "flexible-time",
         [Grid("From the moment at which S3 catches up to the results; held while it lags", headings, rows)],
         {
-            "heartbeats-latency": bar_chart("Latency once the lagging stream has caught up", Axis("seconds"), groups, seconds),
+            "heartbeats-latency": bar_chart(
+                "Latency once the lagging stream has caught up", Axis("seconds"), groups, seconds
+            ),
             "heartbeats-held": bar_chart("Held while it lags", Axis("rows", log=True), groups, most),
         },
         [compared(kind, strategies) for kind, strategies in found.items()],
@@ -113,7 +121,9 @@ def stamped(chance: np.random.Generator, keys: int, count: int, first: int) -> l
 
 
 def one_round(engine: Engine, tuples: dict[str, list[tuple[int, int, int]]], end: int) -> tuple[Held, float]:
-    """S1 and S2 speak and what can run does; then S3 catches up. What was held before that, and the seconds from there."""
+    """S1 and S2 speak and what can run does; then S3 catches up. What was held before that, and the seconds from
+    there.
+    """
     for stream in ("s1", "s2"):
         engine.push(stream, tuples[stream])
         engine.punctuate(stream, end)
@@ -135,7 +145,11 @@ def compared(kind: str, found: dict[str, Found]) -> str:
         one = found[strategy]
         seconds = median(mine / theirs for mine, theirs in zip(one.seconds, query.seconds, strict=True))
         said.append(
-            f"{strategy} {seconds:.2f} times the latency and {one.most.rows / max(query.most.rows, 1):.2f} times the rows"
+            f"{strategy} {seconds:.2f} times the latency and {one.most.rows / max(query.most.rows, 1):.2f} times the "
+            "rows"
         )
     agree = len({one.results for one in found.values()}) == 1
-    return f"O1 {kind}, against query-level: {', '.join(said)}; {'all with the same results' if agree else 'RESULTS DIFFER'}."
+    return (
+        f"O1 {kind}, against query-level: {', '.join(said)}; "
+        f"{'all with the same results' if agree else 'RESULTS DIFFER'}."
+    )

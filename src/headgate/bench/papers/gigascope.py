@@ -1,7 +1,9 @@
-"""Gigascope's sections 7.1 to 7.3 (paper 001): flows in buckets of ten seconds over two busy interfaces and a nearly silent one.
+"""Gigascope's sections 7.1 to 7.3 (paper 001): flows in buckets of ten seconds over two busy interfaces and a nearly
+silent one.
 
-7.1 and 7.2: the most that a merge, and a merge with a full outer join, hold back, against the interval between heartbeats and
-with timestamps on demand. 7.3: what heartbeats every second cost where they are not needed, with two busy interfaces.
+7.1 and 7.2: the most that a merge, and a merge with a full outer join, hold back, against the interval between
+heartbeats and with timestamps on demand. 7.3: what heartbeats every second cost where they are not needed, with two
+busy interfaces.
 
 On a clock moved by hand, by the measured time of every step; see `held` for what counts as held back.
 """
@@ -43,21 +45,25 @@ COLUMNS = "protocol INT, srcip INT, destip INT, srcport INT, destport INT"
 FLOW = "protocol, srcip, destip, srcport, destport"
 BUCKET_US = 10 * SECOND_US
 PHASE_US = BUCKET_US - SECOND_US // 2
-"""How far timestamps are ahead of the engine's clock: periodic heartbeats fall half a second before a bucket ends, so that they
-tell of it a whole interval later. Where they fall together, an interval shorter than a bucket makes no difference."""
+"""How far timestamps are ahead of the engine's clock: periodic heartbeats fall half a second before a bucket ends, so
+that they tell of it a whole interval later. Where they fall together, an interval shorter than a bucket makes no
+difference."""
 
 TIME_BUCKET = "UNIX_SECONDS(ELEMENT_TIME) DIV 10 AS tb"
 
 
 def flows(*interfaces: str) -> str:
-    """How many packets of each flow there were in each bucket, on all these interfaces together; put out when it is closed."""
+    """How many packets of each flow there were in each bucket, on all these interfaces together; put out when it is
+    closed.
+    """
     merged = " UNION ALL ".join(f"SELECT {TIME_BUCKET}, {FLOW} FROM {interface}" for interface in interfaces)
     return f"SELECT tb, {FLOW}, COUNT(*) AS cnt FROM ({merged}) GROUP BY tb, {FLOW} EMIT FINAL"
 
 
 MERGE = f"CREATE QUERY flows AS {flows(*BUSY, SILENT)};"
 JOIN = (
-    f"SET heartbeats = 'operator'; CREATE VIEW flow1 AS {flows('main1', SILENT)}; CREATE VIEW flow2 AS {flows('main2')}; "
+    f"SET heartbeats = 'operator'; CREATE VIEW flow1 AS {flows('main1', SILENT)}; CREATE VIEW flow2 AS "
+    f"{flows('main2')}; "
     f"CREATE QUERY full_flow AS SELECT tb, {FLOW}, flow1.cnt AS cnt1, flow2.cnt AS cnt2 "
     f"FROM flow1 FULL JOIN flow2 USING (tb, {FLOW}) EMIT FINAL;"
 )
@@ -72,12 +78,18 @@ def turns() -> int:
 
 def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Finding:
     """`seconds`: the least that each interval is run for; more where two intervals and a bucket take longer."""
-    peaks = {"merge": memory(spark, MERGE, seconds, done), "merge and full outer join": memory(spark, JOIN, seconds, done)}
+    peaks = {
+        "merge": memory(spark, MERGE, seconds, done),
+        "merge and full outer join": memory(spark, JOIN, seconds, done),
+    }
     grids = [grid(peaks)]
     spent = overhead(spark, done)
     remarks = [*(linear(name, found) for name, found in peaks.items()), costs(spent)]
     return Finding(
-        "gigascope", grids, {f"gigascope-{name.split()[-1]}": chart(name, found) for name, found in peaks.items()}, remarks
+        "gigascope",
+        grids,
+        {f"gigascope-{name.split()[-1]}": chart(name, found) for name, found in peaks.items()},
+        remarks,
     )
 
 
@@ -122,15 +134,15 @@ def memory(spark: SparkSession, query: str, seconds: float, done: Callable[[], N
 
 
 def overhead(spark: SparkSession, done: Callable[[], None]) -> dict[str, list[float]]:
-    """Seconds of each turn, in which the same packets are taken in and answered, by how heartbeats are given; and of these
-    the seconds in which heartbeats were thought about.
-    """
+    """Seconds of each turn, in which the same packets are taken in and answered, by how heartbeats are given; and of
+    these the seconds in which heartbeats were thought about."""
     spent: dict[str, list[float]] = {"EVERY 1 SECOND": [], "NONE": [], "thinking": []}
     ways = ("EVERY 1 SECOND", "NONE")
     with ExitStack() as stack:
         clocks = {way: ManualClock(SECOND_US) for way in ways}
         engines = {
-            way: declared(stack.enter_context(Engine(spark, clock=clocks[way])), f"HEARTBEAT {way}", BUSY_MERGE) for way in ways
+            way: declared(stack.enter_context(Engine(spark, clock=clocks[way])), f"HEARTBEAT {way}", BUSY_MERGE)
+            for way in ways
         }
         thinking = _watched(engines["EVERY 1 SECOND"])
         rows = packet_rows(np.random.default_rng(1), TURN_ROWS)
@@ -175,7 +187,10 @@ def _watched(engine: Engine) -> list[float]:
 
 
 def grid(peaks: dict[str, dict[int | None, Held]]) -> Grid:
-    headings = ["heartbeats", *(f"{name}: {what}" for name in ("merge", "with join") for what in ("rows", "bytes", "paper"))]
+    headings = [
+        "heartbeats",
+        *(f"{name}: {what}" for name in ("merge", "with join") for what in ("rows", "bytes", "paper")),
+    ]
     rows = []
     for interval in (None, *INTERVALS_S):
         cells = ["on demand" if interval is None else f"every {interval} s"]
@@ -206,7 +221,8 @@ def costs(spent: dict[str, list[float]]) -> str:
     rows = len(BUSY) * TURN_ROWS
     return (
         f"7.3, two busy interfaces: {rows / median(with_):,.0f} packets a second with heartbeats every second, "
-        f"{rows / median(without):,.0f} without: {1 / median(ratios):.3f} times the throughput (middle of {len(ratios)} turns "
+        f"{rows / median(without):,.0f} without: {1 / median(ratios):.3f} times the throughput (middle of "
+        f"{len(ratios)} turns "
         f"side by side, half of them within {1 / high:.3f} to {1 / low:.3f}). "
         f"Finding out the heartbeats took {sum(spent['thinking']) / sum(with_):.3%} of the time. "
         "The paper: 37.5 % CPU load to 37.3 %, a factor of 1.005."
@@ -218,6 +234,8 @@ def chart(name: str, found: dict[int | None, Held]) -> str:
     level = [(float(interval), found[None].rows / 1_000) for interval in (INTERVALS_S[0], INTERVALS_S[-1])]
     ticks = tuple(float(interval) for interval in (0, 10, 20, 30, 40, 50, 60))
     return line_chart(
-        f"Held back by {name}", Axis("seconds between heartbeats", ticks=ticks), Axis("thousand rows, at most"),
+        f"Held back by {name}",
+        Axis("seconds between heartbeats", ticks=ticks),
+        Axis("thousand rows, at most"),
         {"periodic": periodic, "on demand": level},
-    )  # fmt: skip
+    )

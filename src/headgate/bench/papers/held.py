@@ -1,4 +1,6 @@
-"""How much an engine holds back: rows and bytes in logs that no epoch has taken yet, and what queries keep between epochs."""
+"""How much an engine holds back: rows and bytes in logs that no epoch has taken yet, and what queries keep between
+epochs.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ class Held:
 
 
 def held(engine: Engine, slide: int = 1) -> Held:
-    """The tuples that no result tells of yet, what fragments have put out and nobody has taken, and what they keep in synopses.
+    """The tuples that no result tells of yet, what fragments have put out and nobody has taken, and what they keep in
+    synopses.
 
-    Results come out at the multiples of `slide`: a stream's tuples behind the last one that was reached still wait. Not counted:
-    tuples that are only kept because a window looks back at them, and results that are out.
-    """
+    Results come out at the multiples of `slide`: a stream's tuples behind the last one that was reached still wait. Not
+    counted: tuples that are only kept because a window looks back at them, and results that are out."""
     total = Held()
     for query in engine.queries():
         for executor in query.executors:

@@ -1,12 +1,13 @@
-"""Live, beside Structured Streaming: one stream speaks 50 times a second, the other is silent for long and then sends old tuples.
+"""Live, beside Structured Streaming: one stream speaks 50 times a second, the other is silent for long and then sends
+old tuples.
 
 A union, and a count of both in windows of a second. All read the same files, which are written while they run. A native
-watermark is the smallest of the streams' (policy `min`), which stands still while one is silent, or the largest (`max`), which
-drops what the silent one then sends; or there is one watermark for both. headgate asks the clock on behalf of the silent stream,
-or has a timeout.
+watermark is the smallest of the streams' (policy `min`), which stands still while one is silent, or the largest
+(`max`), which drops what the silent one then sends; or there is one watermark for both. headgate asks the clock on
+behalf of the silent stream, or has a timeout.
 
-Latency: of the union from the moment a tuple's file is there, of the count from the end of the window, until the result is out.
-"""
+Latency: of the union from the moment a tuple's file is there, of the count from the end of the window, until the result
+is out."""
 
 from __future__ import annotations
 
@@ -25,10 +26,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.bench.papers.charts import Axis, bar_chart
 from headgate.bench.papers.finding import Finding, Grid
+from headgate.deliver.sinks.sink import Result
 from headgate.engine import Engine
-from headgate.runtime.session import own
-from headgate.sinks.sink import Result
 from headgate.sources.inlet import ticks
+from headgate.spark.session import own
 
 RATE = 50
 FILES_A_SECOND = 5
@@ -114,7 +115,9 @@ def feed(folder: Path, run: Run, seconds: float) -> None:
         if not spoken and now > run.began + SILENT_SHARE * seconds:
             spoken = True
             ages = DELAY_S - 0.5 - np.arange(LATE_TUPLES) * 0.05
-            write(folder, "quiet", run, [(QUIET_FIRST + 1 + place, now - age) for place, age in enumerate(ages.tolist())])
+            write(
+                folder, "quiet", run, [(QUIET_FIRST + 1 + place, now - age) for place, age in enumerate(ages.tolist())]
+            )
 
 
 def write(folder: Path, stream: str, run: Run, tuples: Sequence[tuple[int, float]]) -> None:
@@ -150,7 +153,9 @@ def native(name: str, counts: bool, policy: str, watermarks: dict[str, str]) -> 
         def take(batch: DataFrame, number: int) -> None:
             out(run, [tuple(row) for row in batch.collect()], counts)
 
-        writer = session.sql(NATIVE_COUNT if counts else NATIVE_UNION).writeStream.outputMode("append").foreachBatch(take)
+        writer = (
+            session.sql(NATIVE_COUNT if counts else NATIVE_UNION).writeStream.outputMode("append").foreachBatch(take)
+        )
         query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
         try:
             yield
@@ -168,7 +173,8 @@ def headgate(name: str, counts: bool, timestamp: str, time_statements: str) -> W
     @contextmanager
     def begin(spark: SparkSession, folder: Path, run: Run) -> Iterator[None]:
         streams = "".join(
-            f"CREATE STREAM {stream} ({COLUMNS}) TIMESTAMP {timestamp} FROM json OPTIONS ('path' = '{folder / stream}');"
+            f"CREATE STREAM {stream} ({COLUMNS}) TIMESTAMP {timestamp} FROM json OPTIONS ('path' = "
+            f"'{folder / stream}');"
             for stream in ("busy", "quiet")
         )
         with Engine(spark) as engine:
@@ -213,9 +219,12 @@ UNION = "CREATE QUERY answers AS SELECT n FROM busy UNION ALL SELECT n FROM quie
 COUNT = (
     "SET range = 'half-open'; CREATE QUERY answers AS "
     f"SELECT ISTREAM(COUNT(*) AS c, COUNT_IF(n >= {QUIET_FIRST}) AS q, MAX(n) AS m) "
-    "FROM (SELECT n FROM busy [RANGE 1 SECOND SLIDE 1 SECOND] UNION ALL SELECT n FROM quiet [RANGE 1 SECOND SLIDE 1 SECOND]);"
+    "FROM (SELECT n FROM busy [RANGE 1 SECOND SLIDE 1 SECOND] UNION ALL SELECT n FROM quiet [RANGE 1 SECOND SLIDE 1 "
+    "SECOND]);"
 )
-"""The largest number is there so that no window's result equals that of the one before, which would be nothing new to ISTREAM."""
+"""The largest number is there so that no window's result equals that of the one before, which would be nothing new to
+ISTREAM.
+"""
 
 DELAY = f"{DELAY_S:g} seconds"
 WAYS = (
@@ -242,7 +251,9 @@ def union_grid(runs: dict[Way, Run]) -> Grid:
 
 
 def window_latency(run: Run) -> tuple[float, int, int]:
-    """The mean over the windows that ended in the run, up to its end for one that is not out; how many are out; of how many."""
+    """The mean over the windows that ended in the run, up to its end for one that is not out; how many are out; of how
+    many.
+    """
     ends = [float(end) for end in range(int(run.began) + 1, int(run.ended))]
     out_at = {end: at for end, (at, _, _) in run.windows.items() if at <= run.ended}
     return fmean(out_at.get(end, run.ended) - end for end in ends), sum(end in out_at for end in ends), len(ends)
@@ -255,4 +266,6 @@ def count_grid(runs: dict[Way, Run]) -> Grid:
         quiet = sum(of_quiet for end, (_, _, of_quiet) in run.windows.items() if end > run.began)
         said = f"{latency:.2f} s" if known == of else f"≥ {latency:.2f} s"
         rows.append((way.name, said, f"{known} of {of}", f"{quiet} of {LATE_TUPLES}", run.late))
-    return Grid("Count in windows of a second", ("", "mean latency", "windows out", "of the quiet stream counted", "late"), rows)
+    return Grid(
+        "Count in windows of a second", ("", "mean latency", "windows out", "of the quiet stream counted", "late"), rows
+    )

@@ -1,4 +1,6 @@
-"""Runs the papers' experiments one after the other in one process, shows what they found, and writes it to the documentation."""
+"""Runs the papers' experiments one after the other in one process, shows what they found, and writes it to the
+documentation.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from rich.progress import Progress, TimeElapsedColumn
 
 from headgate.bench.papers import flexible, gigascope, native, stream_mill
 from headgate.bench.papers.finding import Finding
-from headgate.runtime.session import started
+from headgate.spark.session import started
 
 Experiment: TypeAlias = Literal["stream-mill", "gigascope", "flexible-time", "native"]
 PLOTS: dict[Experiment, tuple[str, ...]] = {
@@ -39,7 +41,11 @@ def report(
     with (
         tempfile.TemporaryDirectory(prefix="headgate-papers-") as directory,
         Progress(
-            *Progress.get_default_columns(), TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal
+            *Progress.get_default_columns(),
+            TimeElapsedColumn(),
+            console=err,
+            transient=True,
+            disable=not err.is_terminal,
         ) as bar,
     ):
         for name in chosen:

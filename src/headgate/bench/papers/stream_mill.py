@@ -1,9 +1,10 @@
-"""Stream Mill's Figures 7 and 8 (paper 004): the union of a stream of 50 tuples a second with one of 0.05, Poisson arrivals, each
-behind a selection that 95 % pass. How long until a tuple is out, how much of the time the union idly waits, how many tuples wait.
+"""Stream Mill's Figures 7 and 8 (paper 004): the union of a stream of 50 tuples a second with one of 0.05, Poisson
+arrivals, each behind a selection that 95 % pass. How long until a tuple is out, how much of the time the union idly
+waits, how many tuples wait.
 
-A: no heartbeats but what the tuples say. B: periodic ones. C: on demand. D: latent timestamps, which need none. On a clock moved
-by hand, by the measured time of every step of the engine; all take turns, so that noise hits all alike. Then once more live.
-"""
+A: no heartbeats but what the tuples say. B: periodic ones. C: on demand. D: latent timestamps, which need none. On a
+clock moved by hand, by the measured time of every step of the engine; all take turns, so that noise hits all alike.
+Then once more live."""
 
 from __future__ import annotations
 
@@ -26,16 +27,21 @@ from headgate.heartbeat.clock import ManualClock
 RATES = {"busy": 50.0, "sparse": 0.05}
 PASSING = 0.95
 SEED = 5
-"""One of twelve that were looked at, by their arrivals alone. The longest pause of the sparse stream, which decides the queue
-of A, is from 43 to 88 s long with them, and 85 s with this one; 17 tuples come in the 330 s of A, where 16.5 are expected."""
+"""One of twelve that were looked at, by their arrivals alone. The longest pause of the sparse stream, which decides the
+queue of A, is from 43 to 88 s long with them, and 85 s with this one; 17 tuples come in the 330 s of A, where 16.5 are
+expected."""
 
 TURN_SECONDS = 3
 WARM_UP_SECONDS = 6
 WARM_UP_EPOCHS = 40
-"""Before anything is driven, of two ways each: with a cold JVM an epoch takes so long that the queue would be of its making."""
+"""Before anything is driven, of two ways each: with a cold JVM an epoch takes so long that the queue would be of its
+making.
+"""
 
 ALONE = 9
-"""How many times longer A runs than the others, alone in the end: what it waits for are the rare tuples of the sparse stream."""
+"""How many times longer A runs than the others, alone in the end: what it waits for are the rare tuples of the sparse
+stream.
+"""
 
 LIVE_SHARE = 0.2
 LIVE_WARM_UP_SECONDS = 2
@@ -151,7 +157,8 @@ def by_hand(
     }
     spans = [((end - TURN_SECONDS) * SECOND_US, end * SECOND_US) for end in ends if end > WARM_UP_SECONDS]
     blocks = {
-        way.name: [drives[way].answers.account(*span).mean_latency / 1_000 for span in spans] for way in (ON_DEMAND, LATENT)
+        way.name: [drives[way].answers.account(*span).mean_latency / 1_000 for span in spans]
+        for way in (ON_DEMAND, LATENT)
     }
     return found, [c / d for c, d in zip(*blocks.values(), strict=True)], blocks
 
@@ -177,10 +184,14 @@ def grid(title: str, found: dict[Way, Account]) -> Grid:
         (
             way.name,
             "no answer" if np.isnan(one.mean_latency) else f"{one.mean_latency / 1_000:,.0f} ms",
-            f"{one.idle_share:.2%}", way.idle, f"{one.peak:,}", way.peak, f"{one.answered:,}",
+            f"{one.idle_share:.2%}",
+            way.idle,
+            f"{one.peak:,}",
+            way.peak,
+            f"{one.answered:,}",
         )
         for way, one in found.items()
-    ]  # fmt: skip
+    ]
     return Grid(title, headings, rows)
 
 
@@ -188,7 +199,8 @@ def remarks(found: dict[Way, Account], ratios: list[float], lively: dict[Way, Ac
     c, d, a = found[ON_DEMAND], found[LATENT], found[NONE]
     low, _, high = quantiles(ratios, n=4) if len(ratios) > 1 else (ratios[0],) * 3
     return [
-        f"On demand against latent: {median(ratios):.3f} times the latency, the middle of {len(ratios)} turns side by side "
+        f"On demand against latent: {median(ratios):.3f} times the latency, the middle of {len(ratios)} turns side "
+        "by side "
         f"(half of them within {low:.3f} to {high:.3f}); over all {c.mean_latency / d.mean_latency:.3f}: "
         f"{c.mean_latency / 1_000:,.0f} ms to {d.mean_latency / 1_000:,.0f} ms. Live "
         f"{lively[ON_DEMAND].mean_latency / lively[LATENT].mean_latency:.3f}. The aim: at most 1.1.",
@@ -215,7 +227,9 @@ def charts(found: dict[Way, Account], blocks: dict[str, list[float]]) -> dict[st
         "queue": drawn("Peak number of tuples waiting", Axis("tuples", log=True), lambda one: one.peak),
         "idle": bar_chart("Time spent idle-waiting", Axis("per cent of the time"), names, idle),
         "on-demand": line_chart(
-            "On demand beside latent timestamps, turn by turn", Axis(f"turns of {TURN_SECONDS} s", ticks=tuple(numbers)),
-            Axis("mean latency, milliseconds"), turn_lines,
+            "On demand beside latent timestamps, turn by turn",
+            Axis(f"turns of {TURN_SECONDS} s", ticks=tuple(numbers)),
+            Axis("mean latency, milliseconds"),
+            turn_lines,
         ),
-    }  # fmt: skip
+    }

@@ -1,20 +1,20 @@
 """Columns narrowed: what nobody above reads is not kept.
 
-Of each node the columns that are read are worked out, for all places together at which it stands, so that a part used twice
-stays one part. Counts carry multiplicities, so a projection may go below whatever treats rows one by one:
+Of each node the columns that are read are worked out, for all places together at which it stands, so that a part used
+twice stays one part. Counts carry multiplicities, so a projection may go below whatever treats rows one by one:
 
-    π (L ⋈ R) = π (π L ⋈ π R)     π (L + R) = π L + π R     π (n · R) = n · π R
-    γ R = γ π R      ρ R = ρ π R      ε R = ε π R      of aggregates, analytic functions and lateral views: what they read stays
-    π Rstream R = Rstream π R      it repeats what is there, row by row
-    π Istream R = Istream π R      only where no row of R ever goes: otherwise rows that became equal would be set off against
+    π (L ⋈ R) = π (π L ⋈ π R)     π (L + R) = π L + π R     π (n · R) = n · π R γ R = γ π R      ρ R = ρ π R      ε R =
+    ε π R      of aggregates, analytic functions and lateral views: what they read stays π Rstream R = Rstream π R
+    it repeats what is there, row by row π Istream R = Istream π R      only where no row of R ever goes: otherwise rows
+    that became equal would be set off against
                                    each other. The same holds for Dstream, which then is empty anyway
-    π W S = W π S                  for time windows; for windows over values; for row windows if ties are broken by arrival, and
+    π W S = W π S                  for time windows; for windows over values; for row windows if ties are broken by
+    arrival, and
                                    not by the columns
 
-Never below a distinct. Aggregates and analytic functions that nobody reads are not computed, but one stays: a projection
-of a stream keeps the order of arrival and an analytic function over it does not. Where elements are read back from
-logs, Spark leaves columns out by itself and the plan stays as it is.
-"""
+Never below a distinct. Aggregates and analytic functions that nobody reads are not computed, but one stays: a
+projection of a stream keeps the order of arrival and an analytic function over it does not. Where elements are read
+back from logs, Spark leaves columns out by itself and the plan stays as it is."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from headgate.plan.nodes import (
     Window,
     children,
     names,
-)  # fmt: skip
+)
 from headgate.plan.properties import arrival_ordered, endless, in_logs
 from headgate.plan.rewrites.substitution import movable
 from headgate.plan.tree import with_children

@@ -1,9 +1,8 @@
 """Common parts once: subplans that differ only in the names of their columns become one, renamed where it is used.
 
-`Lowering` makes each form of a node once, so equal nodes cost one computation and one synopsis. Here two nodes are compared
-in their anonymous form, in which every name that a query gave stands for its position. Order counts: row windows over
-derived streams break ties by it.
-"""
+`Lowering` makes each form of a node once, so equal nodes cost one computation and one synopsis. Here two nodes are
+compared in their anonymous form, in which every name that a query gave stands for its position. Order counts: row
+windows over derived streams break ties by it."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ from headgate.plan.nodes import (
     children,
     is_stream,
     names,
-)  # fmt: skip
+)
 from headgate.plan.rewrites.substitution import substituted, substituted_text
 from headgate.plan.tree import everywhere, with_children
 
@@ -47,7 +46,9 @@ _Values: TypeAlias = dict[str, Expression]
 
 
 def once(plan: Node) -> Node:
-    """Each part that stands in the plan more than once, under whatever names, in the form in which it stands there first."""
+    """Each part that stands in the plan more than once, under whatever names, in the form in which it stands there
+    first.
+    """
     first: dict[Node, Relation] = {}
     forms: dict[int, tuple[Node, Node]] = {}
 
@@ -69,7 +70,9 @@ class _Opaque(Exception):
 
 
 def anonymous(node: Node, known: dict[int, tuple[Node, Node]]) -> Node:
-    """The node with the names of base streams kept and all others made from positions; itself where that cannot be done."""
+    """The node with the names of base streams kept and all others made from positions; itself where that cannot be
+    done.
+    """
     if id(node) not in known:
         below = tuple(anonymous(child, known) for child in children(node))
         try:

@@ -2,18 +2,18 @@
 
 A condition moves part by part (what stands between its ANDs), each as far as it may:
 
-    σ π R       = π σ' R              σ' reads what the projection computes
-    σ (L ⋈ R)   = σ L ⋈ σ R           each part to the side it reads; what reads both becomes part of the join
-    σ (L + R)   = σ L + σ R           where both sides have the same type in the columns read: their union might have another
-    σ (n · R)   = n · σ R             a weight changes how often a row counts, not the row
-    σ ε R       = ε σ R               if it reads nothing that a lateral view makes: it makes its rows of each row alone
-    σ δ R       = δ σ R               equal rows agree on every condition
-    σ γ R       = γ σ R               if it reads only group keys: whole groups go. Not without keys: there is a row over nothing
-    σ ρ R       = ρ σ R               if it reads only columns by which every analytic function partitions
-    σ W Istream R = W Istream σ R     for time windows, and Dstream, Rstream: how often a row comes or goes at an instant
+    σ π R       = π σ' R              σ' reads what the projection computes σ (L ⋈ R)   = σ L ⋈ σ R           each part
+    to the side it reads; what reads both becomes part of the join σ (L + R)   = σ L + σ R           where both sides
+    have the same type in the columns read: their union might have another σ (n · R)   = n · σ R             a weight
+    changes how often a row counts, not the row σ ε R       = ε σ R               if it reads nothing that a lateral
+    view makes: it makes its rows of each row alone σ δ R       = δ σ R               equal rows agree on every
+    condition σ γ R       = γ σ R               if it reads only group keys: whole groups go. Not without keys: there is
+    a row over nothing σ ρ R       = ρ σ R               if it reads only columns by which every analytic function
+    partitions σ W Istream R = W Istream σ R     for time windows, and Dstream, Rstream: how often a row comes or goes
+    at an instant
                                       follows from how often it is there, and a time window looks at no other tuple
-    σ N R       = N σ R               which of two sides' rows are still needed follows from each row alone
-    σ W S       = W σ S               for a row window only if it reads nothing but the partition: other parts decide which tuples
+    σ N R       = N σ R               which of two sides' rows are still needed follows from each row alone σ W S
+    = W σ S               for a row window only if it reads nothing but the partition: other parts decide which tuples
                                       are among the last, or how large the largest value is
 
 A node that others stand on as well is not opened: its work would be done twice, once for each of them.
@@ -53,7 +53,7 @@ from headgate.plan.nodes import (
     Weight,
     Window,
     names,
-)  # fmt: skip
+)
 from headgate.plan.rewrites.substitution import conjunction, conjuncts, equated, movable, reads, substituted
 from headgate.plan.tree import everywhere, parents
 
@@ -84,7 +84,9 @@ def _pushed(node: Filter) -> Relation | None:
             return Filter(child, conjunction([*conjuncts(condition), *conjuncts(node.condition)]))
         case Project(child, items) as project:
             values = _values(items)
-            return _split(node, lambda part: substituted(part, values), lambda down: replace(project, child=Filter(child, down)))
+            return _split(
+                node, lambda part: substituted(part, values), lambda down: replace(project, child=Filter(child, down))
+            )
         case Join() as join:
             return _split(node, _within(names(join)), lambda down: _conditioned(join, [down]))
         case Union(left, right) as union:
@@ -168,7 +170,9 @@ def _spread(join: Join) -> Relation | None:
 
 
 def _conditioned(join: Join, parts: Iterable[Expression]) -> Join:
-    """The join with further conditions: those of one side on that side, equalities between both, the rest on the pairs."""
+    """The join with further conditions: those of one side on that side, equalities between both, the rest on the
+    pairs.
+    """
     left, right = ({name.lower() for name in names(side)} for side in (join.left, join.right))
     on_left, on_right, on_pairs = [], [], conjuncts(join.condition) if join.condition is not None else []
     equalities = list(join.equalities)

@@ -2,12 +2,11 @@
 
     L ⋈ R = N L ⋈ N R       where a row of L with value v is needed until no row of R with that value can begin any more
 
-That is known by a clock where the value follows from R's timestamp. Where it was declared to be ordered, a row of L is needed
-until a tuple of R has gone beyond its value, and rows of R that are behind are an error.
+That is known by a clock where the value follows from R's timestamp. Where it was declared to be ordered, a row of L is
+needed until a tuple of R has gone beyond its value, and rows of R that are behind are an error.
 
-A pair begins when the later of its two rows does, so until then the earlier one is there. Only sides whose rows never end are
-changed: others end by themselves.
-"""
+A pair begins when the later of its two rows does, so until then the earlier one is there. Only sides whose rows never
+end are changed: others end by themselves."""
 
 from __future__ import annotations
 

@@ -24,7 +24,11 @@ def _change(node: Node) -> Node | None:
             if not all(movable(item.expression) for item in (*inner, *outer)):
                 return None
             uses = sum((occurrences(item.expression) for item in outer), Counter[str]())
-            if any(uses[item.name.lower()] > 1 for item in inner if item.expression.column is None and item.expression.columns):
+            if any(
+                uses[item.name.lower()] > 1
+                for item in inner
+                if item.expression.column is None and item.expression.columns
+            ):
                 return None
             values = {item.name.lower(): item.expression for item in inner}
             items = [(item.name, substituted(item.expression, values)) for item in outer]

@@ -1,9 +1,8 @@
 """Columns inside the text of expressions: which are read, and other expressions put in their place.
 
-Text that cannot be moved with certainty is not: what sqlglot does not give back letter by letter, functions whose value may
-differ from call to call, functions it does not know (they may be such, or raise an error on purpose), and lambdas, whose
-parameters could catch a column of the same name. For all of these `substituted` says None.
-"""
+Text that cannot be moved with certainty is not: what sqlglot does not give back letter by letter, functions whose value
+may differ from call to call, functions it does not know (they may be such, or raise an error on purpose), and lambdas,
+whose parameters could catch a column of the same name. For all of these `substituted` says None."""
 
 from __future__ import annotations
 
@@ -18,9 +17,19 @@ from sqlglot import exp
 from headgate.plan.expressions import Expression
 
 IMMOVABLE = (
-    exp.Anonymous, exp.Lambda, exp.Rand, exp.Randn, exp.Randstr, exp.Uniform, exp.Uuid, exp.Shuffle,
-    exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.Localtimestamp,
-)  # fmt: skip
+    exp.Anonymous,
+    exp.Lambda,
+    exp.Rand,
+    exp.Randn,
+    exp.Randstr,
+    exp.Uniform,
+    exp.Uuid,
+    exp.Shuffle,
+    exp.CurrentTimestamp,
+    exp.CurrentDate,
+    exp.CurrentTime,
+    exp.Localtimestamp,
+)
 
 
 @cache
@@ -60,12 +69,16 @@ def occurrences(expression: Expression) -> Counter[str]:
 
 
 def _root(column: exp.Column) -> exp.Expression:
-    """The column itself: in the plan no column has a table, so what stands before a dot is a column and what follows a field."""
+    """The column itself: in the plan no column has a table, so what stands before a dot is a column and what follows a
+    field.
+    """
     return column.parts[0]
 
 
 def substituted(expression: Expression, values: Mapping[str, Expression]) -> Expression | None:
-    """The expression with the values in place of the columns of those names (in lower case); None if it cannot be moved."""
+    """The expression with the values in place of the columns of those names (in lower case); None if it cannot be
+    moved.
+    """
     if expression.column is not None:
         value = values.get(expression.column.lower(), expression)
         return value if movable(value) else None
@@ -98,7 +111,9 @@ def _replaced(sql: str, values: Mapping[str, str]) -> str | None:
         if value is None:
             return None
         new: exp.Expression = value.copy()
-        if not isinstance(value, exp.Column | exp.Literal | exp.Func | exp.Paren) or isinstance(value, exp.Connector | exp.Case):
+        if not isinstance(value, exp.Column | exp.Literal | exp.Func | exp.Paren) or isinstance(
+            value, exp.Connector | exp.Case
+        ):
             new = exp.paren(new, copy=False)
         for field in column.parts[1:]:
             new = exp.Dot(this=new, expression=field.copy())
@@ -136,7 +151,9 @@ def conjunction(conditions: Iterable[Expression]) -> Expression:
         tree = _parsed(condition.sql)
         loose = tree is None or isinstance(tree, exp.Or | exp.Xor)
         parts.append(f"({condition.sql})" if loose else condition.sql)
-    return Expression(" AND ".join(parts), "BOOLEAN", frozenset().union(*(condition.columns for condition in different)))
+    return Expression(
+        " AND ".join(parts), "BOOLEAN", frozenset().union(*(condition.columns for condition in different))
+    )
 
 
 def equated(condition: Expression) -> tuple[str, str] | None:

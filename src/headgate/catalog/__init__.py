@@ -1,0 +1,1 @@
+"""What the user has defined and declared, by name."""

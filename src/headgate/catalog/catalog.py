@@ -1,0 +1,182 @@
+"""What the engine knows by name: streams, views, queries and settings.
+
+Names are case-insensitive and kept as they were first written. The catalog only remembers; the binder gives it meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from headgate.catalog.declarations import Declarations
+from headgate.catalog.entries import Function, Query, Relation, Stream, View, late_name
+from headgate.errors import Place, UserError, nearest, quoted, unknown
+from headgate.permissions import EVERYTHING, Permissions
+from headgate.settings import Settings, changed
+from headgate.sql import Column
+from headgate.ticks import UNLIMITED, Tick, TimeDomain, micros_per
+
+
+class Catalog:
+    def __init__(self) -> None:
+        self.streams: dict[str, Stream] = {}
+        self.relations: dict[str, Relation] = {}
+        self.views: dict[str, View] = {}
+        self.queries: dict[str, Query] = {}
+        self.functions: dict[str, Function] = {}
+        self.aggregates: set[str] = set()
+        """Names of functions from outside that are aggregates: without it they would pass for scalar ones."""
+        self.outside: set[str] = set()
+        """Names of functions in Python that were registered with the engine."""
+        self.closed = False
+        """Whether no other function than Spark's own and those known here can be called; otherwise Spark decides."""
+        self.permissions: Permissions | None = EVERYTHING
+        """What texts may use; None: statements of before a restart, which were allowed when they were said."""
+        self.settings = Settings()
+        self.declarations = Declarations()
+        """What was declared about clocks and delays, of streams and relations by their names as first written."""
+        self.pending: tuple[Any, str] | None = None
+        """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""
+
+    def of_kind(self, kind: str) -> dict[str, Any]:
+        """Everything known of a kind: stream, relation, view, query or function."""
+        tables: dict[str, dict[str, Any]] = {
+            "stream": self.streams,
+            "relation": self.relations,
+            "view": self.views,
+            "query": self.queries,
+            "function": self.functions,
+        }
+        return tables[kind]
+
+    def names(self) -> list[str]:
+        named: list[Stream | Relation | View] = [*self.streams.values(), *self.relations.values(), *self.views.values()]
+        return [thing.name for thing in named]
+
+    def add(self, thing: Stream | Relation | View | Query, place: Place | None = None) -> None:
+        key = thing.name.lower()
+        if any(key in known for known in (self.streams, self.relations, self.views, self.queries)):
+            raise UserError("name-taken", f'name "{thing.name}" is taken', place=place)
+        match thing:
+            case Stream():
+                self.streams[key] = thing
+            case Relation():
+                self.relations[key] = thing
+            case View():
+                self.views[key] = thing
+            case Query():
+                self.queries[key] = thing
+
+    def add_function(self, function: Function) -> None:
+        self.functions[function.name.lower()] = function
+
+    def has_source(self, name: str) -> bool:
+        return any(name.lower() in known for known in (self.streams, self.relations, self.views))
+
+    def source(self, name: str, place: Place | None = None) -> Stream | Relation | View:
+        """The stream, relation or view of that name."""
+        key = name.lower()
+        found = self.streams.get(key) or self.relations.get(key) or self.views.get(key)
+        if found is not None:
+            return found
+        detail = f"There are {quoted(self.names())}." if self.names() else "No stream or view is defined."
+        raise UserError(
+            "no-such-stream",
+            f'stream "{name}" does not exist',
+            place=place,
+            detail=detail,
+            hint=nearest(name, self.names()),
+        )
+
+    def stream(self, name: str, place: Place | None = None) -> Stream:
+        if name.lower() in self.streams:
+            return self.streams[name.lower()]
+        raise unknown("stream", name, (stream.name for stream in self.streams.values()), place)
+
+    def only_stream(self, name: str, what: str, place: Place | None = None) -> Stream:
+        """The stream of that name, for `what` only streams have: a relation or view of that name is not taken for
+        one.
+        """
+        for kind, known in (("relation", self.relations), ("view", self.views)):
+            if name.lower() in known:
+                hint = "Name a stream that it reads." if kind == "view" else ""
+                raise UserError(
+                    "wrong-kind", f'"{name}" is a {kind}, and {what} needs a stream', place=place, hint=hint
+                )
+        return self.stream(name, place)
+
+    def late_of(self, stream: Stream) -> Stream:
+        """The dead letters of a stream as a stream: its columns, why each was not taken and by how much it was too
+        late.
+        """
+        stamp = "TIMESTAMP" if stream.domain is TimeDomain.TIMESTAMP else "BIGINT"
+        about = (("_reason", "STRING"), ("_behind", "BIGINT"), ("_timestamp", stamp), ("_raw", "STRING"))
+        own = (replace(column, order=None) for column in stream.columns)  # they are here because they came out of order
+        columns = (*own, *(Column(name, kind) for name, kind in about))
+        return Stream(late_name(stream.name), columns, stream.domain, source=stream.source)
+
+    def query(self, name: str, place: Place | None = None) -> Query:
+        if name.lower() in self.queries:
+            return self.queries[name.lower()]
+        raise unknown("query", name, (query.name for query in self.queries.values()), place)
+
+    def set(self, name: str, value: str, place: Place | None = None) -> None:
+        """Carry out `SET name = 'value'`."""
+        self.settings = changed(self.settings, name, value, place)
+
+    def exact_ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Fraction:
+        """A length of time in ticks and parts of them. Without a unit: ticks of integer time, seconds of TIMESTAMP
+        time.
+        """
+        length = Fraction(amount)
+        if unit == "TICK" or (unit is None and domain is not TimeDomain.TIMESTAMP):
+            return length
+        if domain is TimeDomain.ARRIVAL:
+            raise UserError(
+                "order-has-no-unit",
+                f"the order of arrival has no {unit}S",
+                place=place,
+                hint=f"Write ROWS {amount}, or {amount} TICKS, which counts arrivals.",
+            )
+        micros = length * micros_per(unit or "SECOND")
+        return micros if domain is TimeDomain.TIMESTAMP else micros / 1_000_000 / self.settings.unit_seconds
+
+    def ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Tick:
+        """A length of time in ticks, of which it must be a whole number."""
+        ticks, written = self.exact_ticks(amount, unit, domain, place), f"{amount} {unit + 'S' if unit else ''}".strip()
+        if ticks >= UNLIMITED:
+            raise UserError(
+                "too-large",
+                f"{written} is longer than time itself",
+                place=place,
+                detail=f"The longest is {UNLIMITED - 1} "
+                f"{'microseconds' if domain is TimeDomain.TIMESTAMP else 'units of time'}.",
+                hint="Write UNBOUNDED if nothing is to end it.",
+            )
+        if ticks.denominator != 1:
+            raise self._not_whole(ticks, written, unit, domain, place)
+        return int(ticks)
+
+    def _not_whole(
+        self, ticks: Fraction, written: str, unit: str | None, domain: TimeDomain, place: Place | None
+    ) -> UserError:
+        message = f"{written} is not a whole number of time units"
+        if domain is TimeDomain.TIMESTAMP:
+            hint = f"Write {round(ticks)} MICROSECONDS." if ticks > 1 else "Write 1 MICROSECOND, or [NOW]."
+            return UserError(
+                "not-whole-ticks", message, place=place, detail="Time is counted in microseconds.", hint=hint
+            )
+        if unit in (None, "TICK"):
+            detail = "Integer time has no instants between two units."
+            return UserError(
+                "not-whole-ticks", message, place=place, detail=detail, hint=f"Write {int(ticks)} or {int(ticks) + 1}."
+            )
+        return UserError(
+            "not-whole-ticks",
+            message,
+            place=place,
+            detail=f"One unit of time is {self.settings.unit_seconds} s.",
+            hint=f"SET time_unit = '1 {unit.lower() if unit is not None else 'second'}'; or write a number without a "
+            "unit.",
+        )

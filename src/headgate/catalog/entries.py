@@ -1,0 +1,149 @@
+"""What a catalog holds: streams, relations, views, queries and functions, each as the user defined it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from headgate.plan.nodes import Node
+from headgate.scope import Scopes
+from headgate.sql import Column
+from headgate.ticks import Tick, TimeDomain
+
+Stamped: TypeAlias = Literal["external", "internal", "latent"]
+"""Who stamps a tuple: its source, the engine on entry, or nobody, so that the order of arrival is all there is."""
+
+Late: TypeAlias = Literal["keep", "drop", "fail"]
+"""What becomes of a late tuple: kept with the dead letters, dropped and counted, or the batch is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """Where rows come from or go to: a format and its options, as Spark names them."""
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    payload: Connector | None = None
+    """What a column `value` holds, and the options to decode it: VALUE AS."""
+
+
+def in_line(text: str, most: int = 100) -> str:
+    """A text as one line, cut short: for `repr`."""
+    plain = " ".join(text.split())
+    return plain if len(plain) <= most else plain[: most - 3] + "..."
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Stream:
+    """A base stream: its columns, how it is stamped, which sources it holds, and what becomes of tuples that cannot be
+    used.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    domain: TimeDomain
+    timestamp: str | None = None
+    connector: Connector | None = None
+    stamped: Stamped = "external"
+    source: str | None = None
+    """The column that names the source of a tuple: each has its own clock."""
+
+    heartbeat: str | None = None
+    """A column in which the source sends heartbeats of its own: a BOOLEAN marks rows that are nothing else, an instant
+    stands beside the tuple."""
+
+    late: Late = "keep"
+    ahead: Tick | None = None
+    """How far in the future a timestamp may lie; None: the default of its domain."""
+
+    def __repr__(self) -> str:
+        return in_line(f"Stream({self.name}: {', '.join(f'{column.name} {column.type}' for column in self.columns)})")
+
+    def row_columns(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Relation:
+    """A base relation: fixed (no domain), or changing at instants that its rows carry.
+
+    A changing relation takes rows put in and taken out; `change` names the column that says which.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    domain: TimeDomain | None
+    timestamp: str | None = None
+    change: str | None = None
+    growing: bool = False
+    connector: Connector | None = None
+    key: tuple[str, ...] = ()
+    """Columns by which a row put in replaces the one that was there."""
+
+    def __repr__(self) -> str:
+        return in_line(f"Relation({self.name}: {', '.join(f'{column.name} {column.type}' for column in self.columns)})")
+
+    def row_columns(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class View:
+    name: str
+    plan: Node
+
+    def __repr__(self) -> str:
+        return f"View({self.name})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Query:
+    """A continuous query: the user's text, the text with all defaults written out, its plans and where its answers
+    go.
+    """
+
+    name: str
+    text: str
+    resolved: str
+    bound: Node
+    """What the text says."""
+
+    plan: Node
+    """The same rewritten: this one is run."""
+
+    rules: tuple[str, ...] = ()
+    """The rules that led from the one to the other."""
+
+    connector: Connector | None = None
+    heartbeats: Literal["query", "operator", "memory-aware"] = "query"
+    """Where its plan is cut, and how far the parts run ahead of one another."""
+
+    ordering: Literal["needed", "always"] = "needed"
+    from_beginning: bool = False
+    """It sees all that its streams still keep; otherwise what comes from when it is registered."""
+
+    by_groups: tuple[Scopes, ...] = ()
+    """It runs as one part for each group of sources: what each of them sees of its streams. Nothing: it runs as a
+    whole.
+    """
+
+    def __repr__(self) -> str:
+        return in_line(f"Query({self.name}: {self.text})")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Function:
+    """A scalar function in SQL: the text of its body over its parameters."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: str
+
+    def __repr__(self) -> str:
+        return in_line(f"Function({self.name}({', '.join(self.parameters)}): {self.body})")
+
+
+def late_name(stream: str) -> str:
+    """What the stream of a stream's dead letters is called."""
+    return f"late({stream})"

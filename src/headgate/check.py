@@ -1,0 +1,216 @@
+"""`headgate check`: what would be refused of a script, without data and without running anything.
+
+Every statement is defined; what it says is compiled. With Spark, each query's program is analysed over empty inputs,
+so that functions and types are what Spark says they are, and connectors are looked up. A statement that fails is left
+out and the others are looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections import ChainMap
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.entries import Connector, Query, Relation, Stream
+from headgate.cql import dialect
+from headgate.cql.definitions import Altered, Definition, Explanation, defined
+from headgate.cql.readers import FILES, SOURCES
+from headgate.delta.lower import lower
+from headgate.errors import Place, UserError, nearest, quoted
+from headgate.execute.executor import Executor
+from headgate.execute.fragment import Fragment
+from headgate.permissions import READING, permissions
+from headgate.plan.fragments import all_parts, cut
+from headgate.sql import name
+
+
+def problems(
+    text: str, origin: str, session: SparkSession | None, allow: list[str] | None = None
+) -> Iterator[UserError]:
+    """The errors of a script's statements, in their order."""
+    catalog = Catalog()
+    catalog.permissions = permissions(allow)
+    catalog.closed = session is None or not _functions(session)
+    try:
+        statements = dialect.spans(text, origin)
+    except UserError as error:
+        yield error
+        return
+    shapes: dict[str, StructType] = {}
+    for whole in statements:
+        try:
+            for _, definition in defined(text[whole.start : whole.end], catalog, origin):
+                yield from _refused(definition, catalog, session, shapes, whole)
+        except UserError as error:
+            yield _moved(error, whole)
+
+
+def _functions(session: SparkSession) -> bool:
+    """Whether the session may know functions that are not Spark's own."""
+    return bool(session.sql("SHOW USER FUNCTIONS").count())
+
+
+def _moved(error: UserError, whole: Place) -> UserError:
+    """The error with its place in the script instead of its place in a statement."""
+    if error.place is None:
+        error.place = whole
+    elif error.place.text != whole.text:
+        start = whole.start + error.place.start
+        error.place = Place(whole.text, start, whole.start + error.place.end, whole.origin)
+    return error
+
+
+def _refused(
+    definition: Definition, catalog: Catalog, session: SparkSession | None, shapes: dict[str, StructType], whole: Place
+) -> Iterator[UserError]:
+    match definition:
+        case Stream() | Relation():
+            yield from _source(definition, session, whole)
+            if session is not None:
+                yield from _shape(definition, catalog, session, shapes, whole)
+        case Altered(Stream() as stream) if session is not None:
+            yield from _shape(stream, catalog, session, shapes, whole)
+        case Query() as query:
+            yield from _program(query, session, shapes, whole)
+        case Explanation(query) | Altered(Query() as query):
+            yield from _program(query, session, shapes, whole)
+        case _:
+            pass
+
+
+def _program(
+    query: Query, session: SparkSession | None, shapes: dict[str, StructType], whole: Place
+) -> Iterator[UserError]:
+    try:
+        if session is not None:
+            _analyse(query, session, shapes)
+    except UserError as error:
+        yield _within(error, query, whole)
+
+
+def _within(error: UserError, query: Query, whole: Place) -> UserError:
+    """The error with its place in the script: the query's text stands somewhere in its statement."""
+    at = whole.text.find(query.text, whole.start)
+    if error.place is not None and at >= 0:
+        error.place = Place(whole.text, at + error.place.start, at + error.place.end, whole.origin)
+    return error
+
+
+def _shape(
+    stream: Stream | Relation, catalog: Catalog, session: SparkSession, shapes: dict[str, StructType], whole: Place
+) -> Iterator[UserError]:
+    sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
+    logs = {stream.name: (stream.columns, sign)}
+    if isinstance(stream, Stream):
+        late = catalog.late_of(stream)
+        logs[late.name] = (late.columns, "")
+    for log, (columns, more) in logs.items():
+        listed = ", ".join(f"{name(column.name)} {column.type}" for column in columns)
+        try:
+            shapes[log] = session.createDataFrame([], f"{listed}{more}, _t BIGINT, _s BIGINT").schema
+        except PySparkException as error:
+            said = str(error).splitlines()[0].split(" SQLSTATE:")[0]
+            yield UserError("wrong-type", f'Spark refuses the columns of "{stream.name}"', place=whole, detail=said)
+            return
+
+
+def _analyse(query: Query, session: SparkSession, schemas: dict[str, StructType]) -> None:
+    """Let Spark analyse the program of each fragment; raises what it refuses."""
+    shapes: dict[str, StructType] = {}
+    with tempfile.TemporaryDirectory(prefix="headgate-check-") as folder:
+        for part in all_parts(cut(query.plan, query.heartbeats)):
+            piped = part.log is not None
+            programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
+            if not all(log in schemas or log in shapes for log in programs[0].logs()):
+                return  # of a stream that was refused already
+            fragment = Fragment(query.name, query.text, part, *programs, None, frozenset(), "nothing")
+            executor = Executor(session, fragment, {}, ChainMap(shapes, schemas), Path(folder), 1)
+            if part.log is not None:
+                shapes[part.log] = executor.result_schema
+
+
+def _source(stream: Stream | Relation, session: SparkSession | None, whole: Place) -> Iterator[UserError]:
+    connector = stream.connector
+    if connector is None or connector.format == "memory":
+        return
+    at: Callable[[str], Place] = lambda word: _word(word, whole)  # noqa: E731
+    options = {option.lower(): (option, value) for option, value in connector.options.items()}
+    if connector.format in FILES:
+        if "path" not in options:
+            hint = "OPTIONS ('path' = 'folder')"
+            yield UserError(
+                "no-path",
+                f'"{stream.name}" is read from {connector.format} files but has no path',
+                place=whole,
+                hint=hint,
+            )
+        elif problem := missing(options["path"][1]):
+            yield replace_place(problem, at(options["path"][1]))
+        known = {option.lower() for option in READING}
+        for option in connector.options:
+            close = nearest(option, READING)
+            if option.lower() not in known and close:
+                yield UserError(
+                    "bad-option",
+                    f'option "{option}" of {connector.format} is not known',
+                    place=at(option),
+                    detail="Spark passes over options that it does not know.",
+                    hint=close,
+                )
+    elif session is not None and not _there(session, connector):
+        yield UserError(
+            "no-such-source",
+            f'there is no connector "{connector.format}"',
+            place=at(connector.format),
+            detail=f"Known by name are {quoted(SOURCES)}.",
+            hint=nearest(connector.format, SOURCES),
+        )
+
+
+def missing(path: str) -> UserError | None:
+    """The error for a local folder that does not exist; None if it exists or is not local."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path) and not path.lower().startswith("file:"):
+        return None
+    local = re.sub(r"^[fF][iI][lL][eE]:/*", "/", path) if path.lower().startswith("file:") else path
+    plain = re.split(r"[*?\[{]", local)[0]
+    plain = plain if plain == local else os.path.dirname(plain) or "."
+    if os.path.exists(plain) or os.path.exists(unquote(plain)):
+        return None
+    above = Path(plain).parent
+    beside = [entry.name for entry in above.iterdir()] if above.is_dir() else []
+    return UserError(
+        "no-such-file",
+        f'"{path}" does not exist',
+        detail=f'Paths are relative to "{Path.cwd().name}".' if plain[:1] != "/" else "",
+        hint=nearest(Path(plain).name, beside) or f"mkdir -p {plain}",
+    )
+
+
+def replace_place(error: UserError, place: Place) -> UserError:
+    error.place = place
+    return error
+
+
+def _word(word: str, whole: Place) -> Place:
+    at = whole.text.find(word, whole.start, whole.end)
+    return whole if at < 0 else replace(whole, start=at, end=at + len(word))
+
+
+def _there(session: SparkSession, connector: Connector) -> bool:
+    """Whether Spark finds a reader of that name."""
+    lookup = session._jvm.org.apache.spark.sql.execution.datasources.DataSource  # type: ignore[union-attr]
+    try:
+        lookup.lookupDataSource(connector.format, session._jsparkSession.sessionState().conf())
+    except Exception as error:
+        return "DATA_SOURCE_NOT_FOUND" not in str(error) and "Failed to find" not in str(error)
+    return True

@@ -1,0 +1,1 @@
+"""From the results of an epoch to the sinks."""

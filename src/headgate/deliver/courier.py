@@ -1,0 +1,106 @@
+"""Delivers what waits in an outbox, in a thread of its own: a sink that hangs holds up nobody but itself.
+
+The loop asks for deliveries; the thread hands them over, one after another, and ends its round when nothing more waits
+or the sink fails. A round that is under way is not begun twice, so a sink is called by one thread at a time and in
+order. Whoever asks may wait for the end of the round, for a bounded time: a program that steps the engine by hand then
+finds what it expects. A sink that was not back by then is not waited for again until it is."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from headgate.deliver.outbox import Outbox
+from headgate.errors import UserError
+from headgate.heartbeat.clock import Clock
+
+CLOSE_SECONDS = 10.0
+"""How long the end of an engine waits for its sinks."""
+
+DROP_SECONDS = 2.0
+"""How long a query that is dropped waits for its sink."""
+
+
+class Courier:
+    def __init__(self, outbox: Outbox, wake: Callable[[], None] = lambda: None) -> None:
+        self.outbox = outbox
+        self.wake = wake
+        """Told at the end of every round: something may be delivered next, or was."""
+        self.overdue = False
+        """Whether somebody has waited for this round in vain."""
+        self._rounds: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._idle = threading.Event()
+        self._idle.set()
+        self._error: BaseException | None = None
+
+    @property
+    def busy(self) -> bool:
+        return not self._idle.is_set()
+
+    def more(self, now_us: int) -> bool:
+        """Whether a round is worth while."""
+        return not self.busy and self.outbox.more(now_us)
+
+    def deliver(self, clock: Clock, tell: Callable[[str], None], pieces: int | None, wait_s: float) -> None:
+        """Begin a round if none is under way, and wait for its end, but no longer than that."""
+        if self.more(clock.now_us()):
+            self._begin(lambda: self.outbox.deliver(clock, tell, pieces))
+        self._wait(wait_s)
+
+    def finish(self, clock: Clock, tell: Callable[[str], None], wait_s: float) -> None:
+        """Hand over the rest, unless the sink takes nothing."""
+        with suppress(UserError):  # what could not be noted is delivered again by the next engine
+            self._wait(wait_s)
+            if self.more(clock.now_us()):
+                self._begin(lambda: self.outbox.finish(clock, tell))
+                self._wait(wait_s)
+
+    def hold(self, wait_s: float) -> None:
+        """Deliver nothing more for now, and wait for the delivery under way, but no longer than that."""
+        self.outbox.held = True
+        if self.outbox.calling.acquire(timeout=wait_s):
+            self.outbox.calling.release()
+
+    def go_on(self) -> None:
+        self.outbox.held = False
+
+    def close(self, wait_s: float) -> None:
+        """Let go of the sink when the delivery under way has ended: soon, or whenever it comes back."""
+        self.outbox.held = True
+        if self.outbox.kept:
+            self.outbox.close()
+            return
+        under_way = self.busy
+        self._begin(self.outbox.close)
+        self._rounds.put(None)
+        if not under_way:
+            self._idle.wait(wait_s)
+
+    def _wait(self, wait_s: float) -> None:
+        if self.busy and not self.overdue:
+            self.overdue = wait_s > 0 and not self._idle.wait(wait_s)
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _begin(self, work: Callable[[], None]) -> None:
+        self.overdue = False
+        self._idle.clear()
+        self._rounds.put(work)
+        if self._thread is None:  # a daemon: the end of the process does not wait for a sink that hangs
+            self._thread = threading.Thread(target=self._go_round, name=f"sink of {self.outbox.query}", daemon=True)
+            self._thread.start()
+
+    def _go_round(self) -> None:
+        while (work := self._rounds.get()) is not None:
+            try:
+                work()
+            except BaseException as error:  # whoever asks next hears of it
+                self._error = error
+            if self._rounds.empty():
+                self._idle.set()
+            self.wake()
+        self._idle.set()

@@ -1,0 +1,61 @@
+"""Prints results as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from rich.console import Console
+
+from headgate.catalog import sinks
+from headgate.deliver.sinks.sink import Delivery, order, results
+
+SHOWN = 50
+"""How many results of one epoch are printed; the rest is counted."""
+
+
+PRINTING = Lock()
+"""Held for a delivery, so that those of several queries stand one after the other."""
+
+
+class ConsoleSink:
+    wants_empty = False
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.guarantee = sinks.SINKS["console"].guarantee
+        self.console = console or Console(soft_wrap=True, highlight=False)
+
+    def deliver(self, delivery: Delivery) -> None:
+        if not delivery.rows:
+            return
+        with PRINTING:
+            for result in results(first(delivery.files, SHOWN)):
+                self.console.print(f"{delivery.query} {result}", markup=False)
+            if delivery.rows > SHOWN:
+                self.console.print(f"{delivery.query} ... and {delivery.rows - SHOWN} more", markup=False)
+            if delivery.complete is not None:
+                self.console.print(f"{delivery.query} complete up to {delivery.complete}", markup=False)
+
+    def delivered(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+def first(files: Sequence[Path], count: int) -> pa.Table:
+    """The first rows in order of time, however many there are: no more than a batch is in memory at a time."""
+    kept: pa.Table | None = None
+    for file in files:
+        for batch in pq.ParquetFile(file).iter_batches():
+            table = pa.Table.from_batches([batch])
+            both = table if kept is None else pa.concat_tables([kept, table], promote_options="default")
+            if len(both) > count:
+                both = both.take(pc.select_k_unstable(both, count, order(both.column_names)))
+            kept = both
+    assert kept is not None, "only asked of deliveries with rows"
+    return kept.sort_by(order(kept.column_names))

@@ -1,0 +1,98 @@
+"""Sinks: where the results of a query go, delivery after delivery, and what a result looks like.
+
+The results of each epoch are first kept in the engine's directory, together with the query's progress; from there they
+are delivered, in order of their number, and again after a crash if it is not known that they arrived. Files of a
+delivery are Parquet with the columns `_time`, for a relation `_change` (+ or -), and those of the row. Order within a
+delivery is by `_time`, deletions before insertions; in the files themselves rows may stand in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from headgate.ticks import Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A tuple of a stream ("+"), or a row that came into a relation ("+") or left it ("-"), and when."""
+
+    at: Any
+    sign: str
+    row: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.at} {self.sign} {', '.join(f'{key}={value}' for key, value in self.row.items())}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The results of one epoch of a query, or, of an epoch with very many, a piece of them."""
+
+    query: str
+    number: int
+    """1, 2, 3, ... for each query without gaps; never used again for other contents."""
+
+    after: Tick
+    until: Tick
+    """With this delivery everything up to there is out. Results have timestamps in (after, until]; a piece that ends in
+    the middle of an instant also has some of the instant behind `until`. Of a query that runs by groups of sources,
+    `until` is how far the least far group is, and results of the others may lie behind it."""
+
+    complete: Any
+    """`until` as the user knows it; None if it is before the first instant there is."""
+
+    files: tuple[Path, ...]
+    """Parquet; none if the epoch had no results. They stay until the delivery has succeeded."""
+
+    rows: int
+    left: int = 0
+    """How many pieces of the same epoch come behind it."""
+
+
+class Sink(Protocol):
+    """Whoever delivers calls in order of number, one call at a time. A call that raises is repeated with the same
+    delivery.
+    """
+
+    guarantee: str
+    """ "exactly once" or "at least once", and on which condition."""
+
+    wants_empty: bool
+    """Whether epochs without results are delivered too, so that "complete up to" advances where the results are."""
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Take one delivery; when this returns it is out. Also called again for one that was out already, after a
+        crash.
+        """
+
+    def delivered(self) -> int | None:
+        """The number of the last delivery that arrived, as the sink itself knows it: 0 if none did, None if it cannot
+        know.
+        """
+
+    def close(self) -> None:
+        """Let go of connections; nothing is lost that `deliver` returned from."""
+
+
+def in_order(tables: Sequence[pa.Table]) -> Iterator[Result]:
+    """Results, ordered by time; deletions before insertions."""
+    if tables:
+        table = pa.concat_tables(tables, promote_options="default")
+        yield from results(table.sort_by(order(table.column_names)))
+
+
+def results(table: pa.Table) -> Iterator[Result]:
+    changes = "_change" in table.column_names
+    for row in table.to_pylist():
+        at = row.pop("_time")
+        yield Result(at, row.pop("_change") if changes else "+", row)
+
+
+def order(columns: Iterable[str]) -> list[tuple[str, str]]:
+    """How results are ordered: by time, "-" before "+", which is the other way round in ASCII."""
+    return [("_time", "ascending"), *([("_change", "descending")] if "_change" in columns else [])]

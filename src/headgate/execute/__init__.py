@@ -1,0 +1,1 @@
+"""One epoch of one fragment on Spark."""

@@ -1,0 +1,1 @@
+"""What a running engine says of itself: status, traces, failures."""

@@ -1,0 +1,238 @@
+"""Traces of heartbeats: when each stop on the way from the streams to the sink saw a heartbeat, and where time was
+lost.
+
+A heartbeat of a query is a promise up to an instant. Its trace begins when the first of the query's streams had come so
+far, and ends when the sink has everything up to there:
+
+    temperature   pressure         the loop         hot                      the sink
+    |.............|................|................|....[=================]|...[=====]
+    has come      has come         has taken        began           ended    began, ended
+    so far        so far           note of it
+
+Only numbers come in, and no clock is read: instants of application time, and microseconds on the engine's clock. The
+time from one of these sightings to the next is charged to the later one, because all others were through by then. Of
+it, what lies before a stop began is waiting, the rest is work. So the parts add up to the whole, whether stops work one
+after another or side by side.
+
+As JSON, for those outside; of each trace its number, its instant, when it was given, and what each stop did:
+
+    {"streams": ["temperature", "pressure"], "fragments": ["hot"], "domain": "timestamp",
+     "traces": [[17, 1793534405000000, 8200000, {"pressure": [7100000, 7100000, 0], "hot": [8203000, 8510000, 340]}]]}
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.ticks import UNLIMITED, Tick, TimeDomain
+
+KEPT = 100
+MOVES_KEPT = 10_000
+LOOP = "the loop"
+SINK = "the sink"
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a stop did about a heartbeat."""
+
+    began_us: int
+    ended_us: int | None
+    """None while it has done a part."""
+
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The part of a trace that is charged to one stop."""
+
+    stop: str
+    at_us: int
+    """When it was through, since the trace began."""
+
+    waited_us: int
+    worked_us: int
+    rows: int
+
+    @property
+    def took_us(self) -> int:
+        return self.waited_us + self.worked_us
+
+
+@dataclass(slots=True)
+class Trace:
+    id: int
+    instant: Tick
+    sent_us: int
+    seen: dict[str, Seen] = field(default_factory=dict)
+
+    def steps(self) -> list[Step]:
+        """In the order in which the stops were through; without those that are not yet."""
+        through = [
+            (one.ended_us, one.began_us, stop, one.rows) for stop, one in self.seen.items() if one.ended_us is not None
+        ]
+        through.append((self.sent_us, self.sent_us, LOOP, 0))
+        through.sort(key=lambda one: one[:2])
+        began_us = last_us = through[0][0]
+        steps = []
+        for ended_us, stop_began_us, stop, rows in through:
+            waited_us = max(min(stop_began_us, ended_us) - last_us, 0)
+            steps.append(Step(stop, ended_us - began_us, waited_us, ended_us - last_us - waited_us, rows))
+            last_us = ended_us
+        return steps
+
+    @property
+    def took_us(self) -> int:
+        return self.steps()[-1].at_us
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a stop takes of all the time that the traces took."""
+
+    stop: str
+    heartbeats: int
+    waited_us: int
+    worked_us: int
+    """Per heartbeat that it saw, on average."""
+
+    share: float
+
+
+class Traces:
+    """The last heartbeats of one query, on their way from its streams over the loop and its fragments to its sink."""
+
+    def __init__(
+        self, streams: Iterable[str], fragments: Iterable[str], domain: TimeDomain = TimeDomain.INTEGER
+    ) -> None:
+        self.streams = tuple(streams)
+        self.fragments = tuple(fragments)
+        self.domain = domain
+        self.traces: deque[Trace] = deque(maxlen=KEPT)
+        self._moves: dict[str, deque[tuple[Tick, int]]] = {stream: deque(maxlen=MOVES_KEPT) for stream in self.streams}
+        """How far each stream came when, from the last heartbeat on."""
+        self._looked_us: int | None = None
+        self._through: dict[str, Tick] = {}
+
+    @property
+    def way(self) -> tuple[str, ...]:
+        """All stops in their order."""
+        return (*self.streams, LOOP, *self.fragments, SINK)
+
+    # what happens
+
+    def looked(self, complete: Mapping[str, Tick | None], heard_us: Mapping[str, int | None], now_us: int) -> None:
+        """The loop has looked how far each stream is complete, and when something last came from it.
+
+        What has moved since the last look did so when that came, or else, by a promise or because it was asked, now.
+        """
+        for stream, moves in self._moves.items():
+            upto, heard = complete.get(stream), heard_us.get(stream)
+            if upto is None or (moves and upto <= moves[-1][0]):
+                continue
+            fresh = heard is not None and self._looked_us is not None and heard > self._looked_us
+            moves.append((upto, heard if fresh and heard is not None else now_us))
+        self._looked_us = now_us
+
+    def sent(self, instant: Tick, now_us: int) -> int:
+        """A heartbeat up to an instant was given; the number of its trace. One that says nothing new is the one before.
+
+        A stream that has not come so far was waited for until now: it is silent. One that is finished keeps nobody
+        waiting."""
+        if self.traces and instant <= self.traces[-1].instant:
+            return self.traces[-1].id
+        trace = Trace(self.traces[-1].id + 1 if self.traces else 1, instant, now_us)
+        for stream, moves in self._moves.items():
+            while len(moves) > 1 and moves[0][0] < instant:
+                moves.popleft()
+            if moves and moves[0][0] >= UNLIMITED:
+                continue
+            came_us = moves[0][1] if moves and moves[0][0] >= instant else now_us
+            trace.seen[stream] = Seen(came_us, came_us, 0)
+        self.traces.append(trace)
+        return trace.id
+
+    def seen(self, stop: str, upto: Tick, began_us: int, ended_us: int, rows: int = 0) -> None:
+        """A stop has done everything up to an instant, and how many rows came out of that.
+
+        It is through with every heartbeat that goes no further. Towards the next one it has done a part. If it has come
+        no further than before, it has done nothing."""
+        assert stop in self.way, f'"{stop}" is not on the way'
+        if upto <= self._through.get(stop, upto - 1):
+            return
+        self._through[stop] = upto
+        for trace in self.traces:
+            known = trace.seen.setdefault(stop, Seen(began_us, None, 0))
+            if known.ended_us is None:
+                known.rows += rows
+                known.ended_us = ended_us if trace.instant <= upto else None
+            if trace.instant >= upto:
+                return
+
+    # what it comes to
+
+    def shares(self) -> list[Share]:
+        """Of each stop that has seen any, in the order of the way."""
+        steps = [step for trace in self.traces for step in trace.steps()]
+        total_us = sum(step.took_us for step in steps)
+        shares = []
+        for stop in self.way:
+            mine = [step for step in steps if step.stop == stop]
+            if mine:
+                waited_us, worked_us = sum(step.waited_us for step in mine), sum(step.worked_us for step in mine)
+                share = (waited_us + worked_us) / total_us if total_us else 0.0
+                shares.append(Share(stop, len(mine), waited_us // len(mine), worked_us // len(mine), share))
+        return shares
+
+    def slowest(self) -> Share | None:
+        """Where most time goes; None before any heartbeat."""
+        return max(self.shares(), key=lambda one: one.share, default=None)
+
+    def instant(self, trace: Trace) -> str:
+        return "the end" if trace.instant >= UNLIMITED else str(self.domain.moment(trace.instant))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each heartbeat, the last one last, for programs: what each stop took of it, in microseconds."""
+        return [
+            {
+                "id": trace.id,
+                "instant": self.instant(trace),
+                "took_us": trace.took_us,
+                "stops": {
+                    step.stop: {
+                        "at_us": step.at_us,
+                        "waited_us": step.waited_us,
+                        "worked_us": step.worked_us,
+                        "rows": step.rows,
+                    }
+                    for step in trace.steps()
+                },
+            }
+            for trace in self.traces
+        ]
+
+    # for others to read
+
+    def to_json(self) -> dict[str, Any]:
+        traces = [
+            [
+                trace.id,
+                trace.instant,
+                trace.sent_us,
+                {stop: [one.began_us, one.ended_us, one.rows] for stop, one in trace.seen.items()},
+            ]
+            for trace in self.traces
+        ]
+        about = {"streams": list(self.streams), "fragments": list(self.fragments), "domain": self.domain.value}
+        return {**about, "traces": traces}
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> Traces:
+        found = cls(said["streams"], said["fragments"], TimeDomain(said["domain"]))
+        for number, instant, sent_us, seen in said["traces"]:
+            found.traces.append(Trace(number, instant, sent_us, {stop: Seen(*one) for stop, one in seen.items()}))
+        return found

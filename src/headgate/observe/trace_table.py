@@ -1,0 +1,66 @@
+"""Traces for people: a line for each heartbeat with when each stop was through, and where time goes on the whole."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from headgate.observe.trace import Traces
+
+BAR = 24
+"""How wide all of the time is."""
+
+
+def shown(traces: Traces, last: int) -> RenderableType:
+    """The last heartbeats, and what all of them come to. The last fragment has the name of the query."""
+    query, slowest = traces.fragments[-1], traces.slowest()
+    if slowest is None:
+        return Text(f'query "{query}" has had no heartbeat yet')
+    most = (
+        f"Most time goes at {slowest.stop}: {slowest.share:.0%} of it, "
+        f"{seconds(slowest.waited_us)} s of waiting and {seconds(slowest.worked_us)} s of work a heartbeat."
+    )
+    return Group(_heartbeats(query, traces, last), Text(), _shares(traces), Text(), Text(most))
+
+
+def _heartbeats(query: str, traces: Traces, last: int) -> Table:
+    """When each stop was through, in seconds since the first stream had come so far; the one that took longest is
+    marked.
+    """
+    shown = list(traces.traces)[-last:]
+    table = Table(
+        title=f"heartbeats of {query}, and seconds until each stop was through", title_justify="left", box=None
+    )
+    table.add_column("", justify="right", style="dim")
+    table.add_column("up to", no_wrap=True)
+    for stop in traces.way:
+        table.add_column(stop, justify="right", no_wrap=True)
+    table.add_column("rows", justify="right")
+    for trace in shown:
+        steps = {step.stop: step for step in trace.steps()}
+        longest = max(steps.values(), key=lambda step: step.took_us).stop
+        cells = []
+        for stop in traces.way:
+            marked = stop == longest and steps[stop].took_us > 0
+            cells.append(Text(seconds(steps[stop].at_us) if stop in steps else "-", style="bold red" if marked else ""))
+        rows = sum(steps[stop].rows for stop in traces.fragments[-1:] if stop in steps)
+        table.add_row(str(trace.id), traces.instant(trace), *cells, str(rows))
+    return table
+
+
+def _shares(traces: Traces) -> Table:
+    table = Table(title=f"where time goes, over {len(traces.traces)} heartbeats", title_justify="left", box=None)
+    for heading, side in (("at", "left"), ("waiting", "right"), ("work", "right"), ("share", "right"), ("", "left")):
+        table.add_column(heading, justify=side)  # type: ignore[arg-type]
+    for one in traces.shares():
+        bar = Text("█" * round(one.share * BAR), style="red" if one == traces.slowest() else "blue")
+        waited, worked = (
+            f"{seconds(length_us)} s" if length_us else "-" for length_us in (one.waited_us, one.worked_us)
+        )
+        table.add_row(one.stop, waited, worked, f"{one.share:.0%}", bar)
+    return table
+
+
+def seconds(length_us: int) -> str:
+    return f"{length_us / 1_000_000:.3f}"

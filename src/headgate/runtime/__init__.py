@@ -1,1 +1,0 @@
-"""Life of a tuple, fourth step: one epoch after another."""

@@ -1,0 +1,1 @@
+"""Which fragment runs next, and up to which instant."""

@@ -1,0 +1,147 @@
+"""Asks how far streams are that say nothing: the clock, the sources that read them, and functions of the user's.
+
+Streams whose heartbeat is on demand are asked when something waits for it; those with HEARTBEAT EVERY at the multiples
+of their period; with HEARTBEAT NONE nobody is asked. What an answer means is decided in `heartbeat`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from headgate.errors import UserError
+from headgate.heartbeat.clock import Clock
+from headgate.heartbeat.enabling import last_beat_us
+from headgate.heartbeat.manager import Heartbeats, base
+from headgate.scope import Scopes
+from headgate.sources.source import Source
+from headgate.spark.failures import called, failure
+from headgate.ticks import Tick, TimeDomain
+
+Function: TypeAlias = Callable[[], Tick | None]
+"""Up to when nothing will still come, as somebody knows it; None: that is not known."""
+
+
+class Asking:
+    def __init__(self, clock: Clock, heartbeats: Heartbeats, sources: Sequence[Source]) -> None:
+        self.clock = clock
+        self.heartbeats = heartbeats
+        self.sources = sources
+        self.next_us: int | None = None
+        """When it is worth while to ask again, by the clock alone; None if something must come first."""
+        self.functions: dict[str, Function] = {}
+        """By stream."""
+        self._under_way: dict[str, tuple[int, Tick]] = {}
+        """What a function said, and when: it holds as soon as everything that was there then has been read."""
+        self._said: dict[str, Tick] = {}
+        """What functions said that holds."""
+        self._failed: UserError | None = None
+
+    def forget(self, stream: str) -> None:
+        for known in (self.functions, self._under_way, self._said):
+            known.pop(stream, None)
+
+    def beat(self, now_us: int) -> None:
+        """Let the clock speak of the streams of which it does so every so often, where it is time."""
+        self.next_us = None
+        for name in self.heartbeats.timelines:
+            enabling = self.heartbeats.declarations.enabling(name)
+            if enabling.how != "every" or not self.known(name):
+                continue
+            self._expect(last_beat_us(now_us, enabling.every_us) + enabling.every_us)
+            if self.heartbeats.beats(name, now_us) and (found := self._found_out(name, now_us)) is not None:
+                self.heartbeats.beat(name, now_us, *found)
+
+    def ask(self, streams: Iterable[str], now_us: int, due: Tick | None = None, scopes: Scopes | None = None) -> bool:
+        """Ask those that are on demand; with `due`, only if the answers make that instant complete. Whether any of them
+        moved.
+
+        `scopes` are the sources that the one who asks can see.
+        """
+        names, heartbeats = list(dict.fromkeys(map(base, streams))), self.heartbeats
+        demanded = [name for name in names if heartbeats.declarations.enabling(name).how == "on demand"]
+        asked = {name: found for name in demanded if (found := self._found_out(name, now_us)) is not None}
+        if due is not None:
+            answers = {
+                name: answer
+                for name, found in asked.items()
+                if (answer := self._answer(name, now_us, *found)) is not None
+            }
+            complete = heartbeats.heartbeat(names, now_us, answers, scopes)
+            if complete is None or complete < due:
+                for name, answer in answers.items():
+                    if answer == complete:  # the clock is all that it waits for
+                        self._expect(now_us + int((due - answer) * heartbeats.declarations.enabling(name).tick_us))
+                return False
+        moved = [heartbeats.ask(name, now_us, *found) for name, found in asked.items()]
+        return any(moved)
+
+    def _answer(self, stream: str, now_us: int, read_us: int, said: Tick | None) -> Tick | None:
+        by_clock = self.heartbeats.answer(stream, now_us, read_us)
+        return max((answer for answer in (by_clock, said) if answer is not None), default=None)
+
+    def _expect(self, at_us: int) -> None:
+        self.next_us = at_us if self.next_us is None else min(self.next_us, at_us)
+
+    def worth_asking(self, streams: Iterable[str]) -> bool:
+        """Whether anybody can be asked, on demand, about any of them."""
+        enabling = self.heartbeats.declarations.enabling
+        return any(enabling(name).how == "on demand" and self.known(name) for name in map(base, streams))
+
+    def known(self, stream: str) -> bool:
+        """Whether somebody can say something of a stream that says nothing."""
+        timeline = self.heartbeats.timelines[stream]
+        stamped = not timeline.external and timeline.stream.domain is TimeDomain.TIMESTAMP
+        return stamped or self.heartbeats.declarations.by_clock(stream) or stream in self.functions
+
+    def raise_failed(self) -> None:
+        """The error of a function that failed, if one has: it holds up nobody, so it comes when all is done."""
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+
+    def _found_out(self, stream: str, now_us: int) -> tuple[int, Tick | None] | None:
+        """As of when everything that was there has been read, and what its function says; None if nobody can say
+        anything.
+        """
+        if not self.known(stream):
+            return None
+        if not self.heartbeats.timelines[stream].external:
+            return now_us, None
+        read_us = self.heartbeats.timelines[stream].read_us = self._read_us(stream, now_us)
+        return None if read_us is None else (read_us, self._by_function(stream, now_us, read_us))
+
+    def _read_us(self, stream: str, now_us: int) -> int | None:
+        """Rows that are pushed are read when they come. A source that cannot say how far it is knows nothing for
+        now.
+        """
+        source = next((source for source in self.sources if source.inlet.stream.name == stream), None)
+        if source is None:
+            return now_us
+        try:
+            return source.progress(self.clock)
+        except Exception as error:
+            self._failed = failure(error, "source-failed", f'the source of stream "{stream}" cannot say how far it is')
+            return None
+
+    def _by_function(self, stream: str, now_us: int, read_us: int) -> Tick | None:
+        if stream in self.functions and stream not in self._under_way:
+            said = self._called(stream)
+            if said is not None:
+                self._under_way[stream] = now_us, said
+        at_us, said = self._under_way.get(stream, (now_us, None))
+        if said is not None and at_us <= read_us:
+            del self._under_way[stream]
+            self._said[stream] = max(said, self._said.get(stream, said))
+        return self._said.get(stream)
+
+    def _called(self, stream: str) -> Tick | None:
+        try:
+            return called(
+                self.functions[stream],
+                code="source-failed",
+                message=f'the function that was asked how far stream "{stream}" is has failed',
+                hint="It is asked again.",
+            )
+        except UserError as error:
+            self._failed = error
+            return None

@@ -1,0 +1,1 @@
+"""Spark's ways: sessions, connectors, packages, staging folders, failures. Nothing here knows of streams or queries."""

@@ -1,0 +1,163 @@
+"""What others throw, in our words: errors of Spark, of Java and its drivers, and of the user's own functions.
+
+Every border of the engine (an epoch, a source, a sink, a function of the user's) translates by this module alone. An
+error is told in one line, without a stack: what was refused, and the innermost cause if that says more.
+
+    [FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/3.parquet: file:/in/3.parquet is not a
+    Parquet file org.postgresql.util.PSQLException: ERROR: relation "totals" has no column "n" KeyError: 'unit'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.sql import SparkSession
+
+from headgate.errors import Place, Several, UserError
+
+T = TypeVar("T")
+
+LONGEST = 500
+"""How many letters of what somebody else says are told."""
+
+DEEPEST = 20
+"""How many causes of causes are looked at."""
+
+OF_ALL = ("disk-failed", "spark-gone")
+"""Errors that are not of one query, source or sink: nobody can go on."""
+
+CALL = re.compile(r"^An error occurred while calling \S+?\.?$")
+OF_A_TASK = re.compile(r"^.*?most recent failure: Lost task .*?\): ", re.DOTALL)
+OF_SPARK = re.compile(r"^org\.apache\.spark\.[\w.$]+: ")
+CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ")
+NOTHING_SAID = ("Job aborted", "Writing job aborted", "Task failed while writing rows", "[TASK_WRITE_FAILED]")
+"""How Spark introduces a failure whose cause says what it was."""
+
+
+def failure(error: BaseException, code: str, message: str, *, place: Place | None = None, hint: str = "") -> UserError:
+    """An error as one of ours. One that is ours already stays as it is."""
+    if isinstance(error, UserError):
+        return error
+    return UserError(code, message, place=place, detail=sentence(error), hint=hint)
+
+
+def said(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    if isinstance(error, UserError):
+        parts = [error.message, error.detail]
+    else:
+        texts = [_shortened(text) for text in _texts(error)]
+        telling = [text for text in texts if text and not text.startswith(NOTHING_SAID)] or [
+            text for text in texts if text
+        ]
+        parts = [*telling[:1], *telling[-1:]] or [type(error).__name__]
+        if (parts[-1].partition(": ")[2] or parts[-1]) in parts[0]:  # it says nothing new
+            parts = parts[:1]
+    line = ": ".join(part.rstrip(".") for part in parts if part)
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
+
+
+def sentence(error: BaseException) -> str:
+    """What went wrong, as a detail of our own errors."""
+    text = said(error)
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def raise_all(failures: Sequence[UserError]) -> None:
+    """Raise what there is: nothing, one error, or several in one."""
+    if failures:
+        raise failures[0] if len(failures) == 1 else Several(failures)
+
+
+def concerns_all(error: BaseException) -> bool:
+    return isinstance(error, UserError) and any(one.code in OF_ALL for one in error.each())
+
+
+def check_alive(session: SparkSession, error: BaseException) -> None:
+    """Raise `spark-gone` if the error is not of one query: Spark's process has ended, and with it everything that it
+    runs.
+    """
+    if isinstance(error, UserError | PySparkException) or not isinstance(error, Py4JError | OSError | EOFError):
+        return
+    jvm: Any = getattr(session, "_jvm", None)  # over Spark Connect there is none here
+    if jvm is None:
+        return
+    try:
+        jvm.java.lang.System.nanoTime()
+    except Exception:
+        raise UserError(
+            "spark-gone",
+            "Spark's process has ended, and nothing can go on",
+            detail=sentence(error),
+            hint="Start again: with --directory everything goes on where it was. If memory ran out: "
+            "HEADGATE_DRIVER_MEMORY=4g.",
+        ) from error
+
+
+def called(function: Callable[..., T], *arguments: Any, code: str, message: str, hint: str = "") -> T:
+    """Call a function of the user's. Whatever it raises is a failure of that function alone, `sys.exit()` too."""
+    try:
+        return function(*arguments)
+    except (KeyboardInterrupt, UserError):
+        raise
+    except BaseException as error:
+        raise failure(error, code, message, hint=hint) from error
+
+
+def condition(error: BaseException) -> str:
+    """Spark's name for the error, such as FAILED_READ_FILE.NO_HINT; nothing if it has none."""
+    found = CONDITION.search(said(error)) if isinstance(error, PySparkException | Py4JJavaError) else None
+    return found[1] if found else ""
+
+
+def parameters(error: BaseException) -> dict[str, str]:
+    """What Spark names in the error: columns, files, expressions."""
+    try:
+        return dict(error.getMessageParameters() or {}) if isinstance(error, PySparkException) else {}
+    except Exception:
+        return {}
+
+
+def _texts(error: BaseException) -> list[str]:
+    """What the error says, and then each of its causes."""
+    try:
+        if isinstance(error, Py4JJavaError):
+            return _of_java(error.java_exception)
+        if isinstance(error, CapturedException):
+            causes = _texts(error._cause) if error._cause is not None else []
+            return [error._desc or "", *(causes if error._origin is None else _of_java(error._origin)[1:])]
+    except Exception:  # it is the JVM that says it, and it may be the JVM that is gone
+        return [str(getattr(error, "errmsg", "")) or type(error).__name__]
+    text = str(error)
+    if isinstance(error, PySparkException | Py4JError):
+        causes = re.findall(r"^Caused by: (.*)$", text, re.MULTILINE)
+        return [text, *causes]
+    named = type(error).__name__
+    return [f"{named}: {text}" if text.strip() else named]
+
+
+def _of_java(thrown: Any) -> list[str]:
+    found: list[str] = []
+    while thrown is not None and len(found) < DEEPEST:
+        found.append(str(thrown.toString()))
+        thrown = thrown.getCause()
+    return found
+
+
+def _shortened(text: str) -> str:
+    """The line that says it. Of what Python raised in a worker, that is the last of the traceback."""
+    text = OF_A_TASK.sub("", text.partition("\n\nJVM stacktrace:")[0])
+    before, traced, trace = text.partition("Traceback (most recent call last):")
+    if traced:
+        raised = [line for line in trace.splitlines() if line.strip() and not line.startswith((" ", "\t"))]
+        if raised:
+            return raised[0].strip()
+        text = before
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines()]
+    line = next((line for line in lines if line and not CALL.match(line)), "")
+    return OF_SPARK.sub("", line).partition(" SQLSTATE:")[0]

@@ -1,0 +1,318 @@
+"""Spark sessions: finding one, making one, and an own one for each query so that the user's settings stay untouched.
+
+What differs between this machine, a cluster and Spark Connect is decided here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import cast
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from headgate.errors import UserError
+from headgate.spark import connectors
+
+JAVA_NEEDED = 17
+
+REMEMBERED: dict[str, bool | float | int | str | None] = {
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.ui.dagGraph.retainedRootRDDs": "20",
+    "spark.sql.ui.retainedExecutions": "10",
+}
+"""How much Spark keeps to show in its web interface. It does so with the interface off, too: of each statement the
+whole plan.
+"""
+
+
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1",)
+"""For a JVM that ends soon: it compiles quickly and not well, and leaves the processor to the work that is to be
+done.
+"""
+
+INTERRUPT = "spark.job.interruptOnCancel"
+"""Whether the tasks of a job that is interrupted are, too; otherwise they keep their core until they look by
+themselves.
+"""
+
+
+def debugging() -> bool:
+    """Whether what Spark and Java log is to be seen, with their stacks: by the environment, HEADGATE_DEBUG=1."""
+    return os.environ.get("HEADGATE_DEBUG", "") not in ("", "0")
+
+
+def java_version() -> int | None:
+    """The major version of the Java that Spark would start; None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if not java or not shutil.which(java):
+        return None
+    release = (
+        Path(java).resolve().parent.parent / "release"
+    )  # starting Java to ask it takes as long as a tenth of all the rest
+    try:
+        return _major(release.read_text())
+    except (OSError, ValueError):
+        pass
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    try:
+        return _major(answer)
+    except ValueError:
+        return None
+
+
+def _major(text: str) -> int:
+    """From `JAVA_VERSION="17.0.2"` in the file `release`, or from `java version "1.8.0_292"`."""
+    found = re.search(r'version[ =]"(\d+)(?:\.(\d+))?', text, re.IGNORECASE)
+    if found is None:
+        raise ValueError("no version of Java")
+    return int(found[2] or 0) if found[1] == "1" else int(found[1])
+
+
+def check_java() -> None:
+    found = java_version()
+    if found is None or found < JAVA_NEEDED:
+        have = "no Java was found" if found is None else f"Java {found} was found"
+        raise UserError(
+            "no-java",
+            f"Spark needs Java {JAVA_NEEDED} or newer, and {have}",
+            hint="Install a JDK (Debian: apt-get install openjdk-17-jre-headless) or point JAVA_HOME at one.",
+        )
+
+
+def started(
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    formats: Iterable[str] = (),
+    java: Iterable[str] = (),
+) -> SparkSession:
+    """The active Spark session, or a new one, on this machine or on the cluster of `master`, with the connectors for
+    `formats`.
+
+    `settings` go before ours, and ours before those in Spark's own files. `java` are further options of the driver's
+    JVM."""
+    active = SparkSession.getActiveSession()
+    if active is not None and master is None:
+        return active
+    check_java()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    chosen = master or f"local[{cores}]"
+    check_master(chosen)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if _on_loopback(chosen):  # beyond it, workers must be able to call the driver back
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    log = "error" if debugging() else "off"
+    quiet = resources.files("headgate.runtime").joinpath("log4j2.properties")
+    ours = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **REMEMBERED,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.memory": os.environ.get("HEADGATE_DRIVER_MEMORY", "2g"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.driver.extraJavaOptions": " ".join(
+            [f"-Dlog4j2.configurationFile={quiet}", f"-Dheadgate.log={log}", "-XX:+UseParallelGC", *java]
+        ),
+    }
+    builder = SparkSession.builder.master(chosen).appName("headgate")
+    for key, value in {**ours, **connectors.settings(formats), **(settings or {})}.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except (PySparkRuntimeError, Py4JError, OSError) as error:
+        if debugging():
+            raise
+        said = [line.removeprefix(": ").strip() for line in str(error).splitlines() if line.strip()]
+        raise UserError(
+            "no-spark",
+            "Spark could not be started",
+            detail=" ".join(said[:2]),
+            hint="headgate doctor checks what it needs; --debug shows all that Spark says.",
+        ) from None
+    logging.getLogger("py4j").setLevel(logging.ERROR if debugging() else logging.CRITICAL)
+    warnings.filterwarnings("ignore", category=ResourceWarning, module="py4j")
+    return session
+
+
+def settings(pairs: Iterable[str]) -> dict[str, str]:
+    """Spark's settings from texts such as "spark.executor.memory=4g"."""
+    known = {}
+    for pair in pairs:
+        key, given, value = (part.strip() for part in pair.partition("="))
+        if not given or not key.startswith("spark."):
+            raise UserError("bad-setting", f'"{pair}" is no setting of Spark', hint="--conf spark.executor.memory=4g")
+        known[key] = value
+    return known
+
+
+def check_master(master: str) -> None:
+    """Spark would try for a minute to reach a standalone master, and say little when it gives up."""
+    if master.startswith("sc://"):
+        raise UserError(
+            "bad-master",
+            f'"{master}" is a Spark Connect server, not a Spark master',
+            hint='In Python: Engine(SparkSession.builder.remote("sc://host").getOrCreate(), directory).',
+        )
+    if not master.startswith("spark://"):
+        return
+    addresses = master.removeprefix("spark://").split(",")
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise UserError("bad-master", f'"{master}" is no Spark master', hint="--master spark://host:7077")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except OSError:
+            continue
+        return
+    raise UserError(
+        "no-master", f'no Spark master answers at "{master}"', hint="Start one, or leave --master out: this machine."
+    )
+
+
+def _on_loopback(master: str) -> bool:
+    hosts = [address.rpartition(":")[0] for address in master.removeprefix("spark://").split(",")]
+    return master.startswith("local") or all(
+        host in ("localhost", "[::1]") or host.startswith("127.") for host in hosts
+    )
+
+
+def over_connect(session: SparkSession) -> bool:
+    """Whether the session is a client of a Spark Connect server, which has no `sparkContext`."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def check_zone(zone: str) -> None:
+    """Dates are computed in UTC: refuse a session that would lead its user to expect those of another zone."""
+    if re.fullmatch(
+        r"(Etc/)?(UTC|UCT|GMT|Zulu|Universal|Greenwich|Z|GMT0)|((UTC|GMT)?[+-]0{1,2}(:?00)?)", zone, re.IGNORECASE
+    ):
+        return
+    raise UserError(
+        "not-utc",
+        f'the time zone of this Spark session is "{zone}", and headgate computes in UTC',
+        detail="Timestamps without a zone, HOUR(at), TO_DATE(at), DATE_TRUNC and slides would be others than the "
+        "session says.",
+        hint="spark.conf.set('spark.sql.session.timeZone', 'UTC'), perhaps in spark.newSession(); in CQL, "
+        f"FROM_UTC_TIMESTAMP(at, '{zone}') gives the time of day there.",
+    )
+
+
+def columns_of(session: SparkSession, ddl: str) -> StructType:
+    """Columns as Spark has them. An empty frame would tell as well, but takes long in a session that has just been
+    started.
+    """
+    if isinstance(session, SparkSession):
+        return cast("StructType", StructType.fromDDL(ddl))
+    return session.createDataFrame([], ddl).schema  # over Spark Connect
+
+
+def elsewhere(session: SparkSession) -> bool:
+    """Whether tasks may run on other machines, which see our files only if the storage is shared."""
+    return over_connect(session) or not str(session.conf.get("spark.master")).startswith("local")
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks run side by side: of a cluster, as of now; workers come and go."""
+    if not over_connect(session):
+        return session.sparkContext.defaultParallelism
+    return max(1, session.range(10_000).selectExpr("SPARK_PARTITION_ID() AS piece").distinct().count())
+
+
+def _cloned(session: SparkSession) -> SparkSession:
+    if over_connect(session):
+        return cast("SparkSession", session.cloneSession())  # type: ignore[attr-defined]
+    return SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
+
+
+def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
+    """A session with our settings and with the functions and data sources the user registered; the user's stays as it
+    is.
+    """
+    mine = _cloned(session)
+    logging.getLogger(
+        "SQLQueryContextLogger"
+    ).disabled = True  # we report what Spark refuses, once and without a stack trace
+    width = str(partitions or parallelism(session))
+    for key, value in {
+        "spark.sql.shuffle.partitions": width,
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.variable.substitute": "false",  # '${env:HOME}' in a query is a text, not the environment
+        "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
+        "spark.sql.parser.escapedStringLiterals": "false",  # so that a literal means what cql.strings reads in it
+        "spark.sql.window.segmentTree.enabled": "true",
+        "spark.sql.analyzer.maxIterations": "1000",  # a program may be deeper than the statements people write
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+        "spark.sql.files.openCostInBytes": "65536",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Every range of a log is listed once and never again; Spark would keep each listing until they take 250 MB.
+        "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
+    }.items():
+        mine.conf.set(key, value)
+    return mine
+
+
+@contextmanager
+def tagged(session: SparkSession, tag: str) -> Iterator[None]:
+    """In here, jobs that this thread starts in the session can be interrupted by the tag, also if their tasks hang in
+    the JVM.
+    """
+    if over_connect(session):
+        session.addTag(tag)
+        try:
+            yield
+        finally:
+            session.removeTag(tag)
+        return
+    context = (
+        session.sparkContext
+    )  # in Spark's own process a session's tags are known to the thread alone that has added them
+    before = context.getLocalProperty(INTERRUPT)
+    context.addJobTag(tag)
+    context.setLocalProperty(INTERRUPT, "true")
+    try:
+        yield
+    finally:
+        context.removeJobTag(tag)
+        context.setLocalProperty(INTERRUPT, before)  # type: ignore[arg-type]
+
+
+def interrupt(session: SparkSession, tag: str) -> None:
+    """Make the jobs of a tag fail, and no others; from any thread."""
+    if over_connect(session):
+        session.interruptTag(tag)
+    else:
+        session.sparkContext.cancelJobsWithTag(tag)
+
+
+def let_go(mine: SparkSession) -> None:
+    """Give back a session of `own`. On a Connect server it would stay, and the end of this process would ask for it
+    again.
+    """
+    if over_connect(mine):
+        client = mine.client  # its `stop` would end a server on this machine, and with it the user's session
+        if not client.is_closed:
+            client.release_session()
+            client.close()

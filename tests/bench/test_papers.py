@@ -1,0 +1,266 @@
+"""What the papers' experiments are measured with, on numbers worked out by hand. Starts no JVM; no test depends on
+speed.
+"""
+
+from __future__ import annotations
+
+import re
+from math import inf, isnan
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from tools.places import DOCS
+
+from headgate.bench.papers import drive
+from headgate.bench.papers.account import account
+from headgate.bench.papers.arrivals import SECOND_US, Arrival, in_order, poisson
+from headgate.bench.papers.charts import Axis, bar_chart, line_chart, shown
+from headgate.bench.papers.drive import Answers, Simulated
+from headgate.bench.papers.finding import Finding, Grid, replaced
+from headgate.catalog.catalog import Catalog
+from headgate.cql.definitions import define
+from headgate.delta.lower import lower
+from headgate.engine import Engine
+from headgate.heartbeat.clock import ManualClock
+from headgate.schedule.loop import Epoch
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+# arrivals
+
+
+def test_poisson_arrivals_have_the_rate_and_its_spread() -> None:
+    instants = poisson(50, 2_000, seed=1)
+    gaps = np.diff(instants)
+    assert len(instants) / 2_000 == pytest.approx(50, rel=0.02)
+    assert (gaps >= 0).all()
+    assert instants[-1] < 2_000 * SECOND_US
+    assert gaps.std() / gaps.mean() == pytest.approx(1, rel=0.03)  # as long as they are, so different they are
+
+
+def test_poisson_arrivals_follow_from_the_seed() -> None:
+    assert poisson(5, 100, seed=1).tolist() == poisson(5, 100, seed=1).tolist() != poisson(5, 100, seed=2).tolist()
+
+
+def test_arrivals_of_several_streams_come_in_order() -> None:
+    one, two = ([Arrival(at, name, [(at,)]) for at in instants] for name, instants in (("a", (1, 5)), ("b", (2, 3, 9))))
+    assert [(arrival.at_us, arrival.stream) for arrival in in_order(one, two)] == [
+        (1, "a"),
+        (2, "b"),
+        (3, "b"),
+        (5, "a"),
+        (9, "b"),
+    ]
+
+
+# the account
+
+
+def test_latency_queue_and_idle_waiting() -> None:
+    """Two tuples wait from 10 and 20 on; something runs from 30 to 40 and answers both: 20 of 100 was spent
+    idle-waiting.
+    """
+    found = account([10, 20], [40, 40], [(30, 40)], 0, 100)
+    assert (found.mean_latency, found.answered, found.unanswered, found.peak) == (25, 2, 0, 2)
+    assert found.idle_share == pytest.approx(0.2)
+
+
+def test_time_without_tuples_is_not_spent_waiting() -> None:
+    assert account([10], [20], [(10, 20)], 0, 100).idle_share == 0
+
+
+def test_running_without_end_is_no_idle_waiting_although_tuples_wait() -> None:
+    found = account([10, 15], [60, 90], [(5, 40), (40, 60), (60, 90)], 0, 100)
+    assert found.idle_share == 0
+    assert found.peak == 2
+
+
+def test_what_is_never_answered_waits_until_the_end() -> None:
+    found = account([10, 50], [inf, 60], [(55, 60)], 0, 100)
+    assert (found.answered, found.unanswered, found.peak) == (1, 1, 2)
+    assert found.idle_share == pytest.approx(0.85)  # from 10 to 55, and from 60 to 100
+
+
+def test_only_the_span_that_was_asked_for_counts() -> None:
+    found = account([10, 50], [30, 60], [(55, 60)], 20, 70)
+    assert (found.mean_latency, found.answered) == (10, 1)
+    assert found.idle_share == pytest.approx(
+        (10 + 5) / 50
+    )  # the first still waits from 20 to 30, the second from 50 to 55
+
+
+def test_leaving_and_coming_at_one_instant_is_no_longer_queue() -> None:
+    assert account([10, 20], [20, 30], [(10, 30)], 0, 40).peak == 1
+
+
+def test_no_tuple_at_all() -> None:
+    found = account([], [], [], 0, 10)
+    assert isnan(found.mean_latency)
+    assert (found.answered, found.idle_share, found.peak) == (0, 0, 0)
+
+
+# the drive
+
+
+class Stopwatch:
+    """Stands in for the computer's clock: it moves only when something takes time."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class Worker:
+    """Stands in for an engine: a step takes 15 ms and answers all that was stamped before it began, a push takes 1
+    ms.
+    """
+
+    def __init__(self, watch: Stopwatch, clock: ManualClock) -> None:
+        self.watch, self.clock = watch, clock
+        self.waiting: list[tuple[int, int]] = []
+        self.answers: Answers | None = None
+        self.stamps: list[int] = []
+        self._asking = SimpleNamespace(next_us=None)
+
+    def push(self, stream: str, rows: list[tuple[int]]) -> None:
+        self.stamps.append(self.clock.now_us())
+        self.waiting += [(self.clock.now_us(), number) for (number,) in rows]
+        self.watch.seconds += 0.001
+
+    def step(self) -> list[Epoch]:
+        ready = [number for stamp, number in self.waiting if stamp < self.clock.now_us()]
+        self.waiting = [one for one in self.waiting if one[1] not in ready]
+        if not ready:
+            return []
+        assert self.answers is not None
+        self.answers.out.extend(ready)
+        self.watch.seconds += 0.015
+        return [Epoch("q", 0, 1)]
+
+
+def driven(monkeypatch: pytest.MonkeyPatch, instants: list[int]) -> tuple[Simulated, Worker]:
+    watch, clock = Stopwatch(), ManualClock(1_000)
+    monkeypatch.setattr(drive, "perf_counter", watch)
+    worker = Worker(watch, clock)
+    arrivals = iter([Arrival(at_us, "s", [(number,)]) for number, at_us in enumerate(instants)])
+    simulated = Simulated(cast(Engine, worker), clock, arrivals, lambda arrival: [row[0] for row in arrival.rows])
+    worker.answers = simulated.answers
+    return simulated, worker
+
+
+def test_the_clock_moves_by_what_a_step_took_and_what_came_meanwhile_has_its_own_instant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulated, worker = driven(monkeypatch, [10_000, 20_000, 500_000])
+    simulated.drive(1_000_000)
+    assert worker.stamps == [11_000, 21_000, 501_000]  # on a clock that began at 1,000; the second came during a step
+    answered = {number: round(at_us, -1) for number, at_us in simulated.answers.answered.items()}
+    assert answered == {
+        0: 26_000,
+        1: 41_000,
+        2: 516_000,
+    }  # pushed for 1 ms and run for 15, or run right after the first
+    assert simulated.now_us == 1_000_000
+    assert simulated.answers.account(0, 1_000_000).peak == 2
+
+
+def test_a_drive_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, _ = driven(monkeypatch, [10_000, 20_000, 500_000])
+    whole.drive(1_000_000)
+    turns, _ = driven(monkeypatch, [10_000, 20_000, 500_000])
+    for end_us in range(100_000, 1_000_001, 100_000):
+        turns.drive(end_us)
+    assert turns.answers.answered == whole.answers.answered
+
+
+def test_the_engine_looks_when_it_wants_to_although_nothing_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated, worker = driven(monkeypatch, [10_000])
+    looked: list[int] = []
+    simulated.look = lambda: looked.append(simulated.now_us)
+    worker._asking.next_us = 301_000
+    simulated.drive(400_000)
+    assert [round(at_us, -3) for at_us in looked] == [11_000, 26_000, 300_000]
+
+
+# charts
+
+
+def test_numbers_are_short() -> None:
+    assert [shown(value) for value in (0, 0.05, 7.5, 120, 12_000, 3_000_000)] == [
+        "0",
+        "0.05",
+        "7.5",
+        "120",
+        "12,000",
+        "3M",
+    ]
+
+
+def texts(svg: str) -> set[str | None]:
+    return {text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")}
+
+
+def test_a_line_chart_has_its_points_and_words() -> None:
+    series: dict[str, list[tuple[float, float]]] = {"one": [(0, 1), (10, 100)], "gap": [(0, 0), (5, float("nan"))]}
+    drawn = line_chart("T & t", Axis("x"), Axis("y", log=True), series)
+    assert {"T & t", "x", "y", "one", "gap", "1", "10", "100"} <= texts(drawn)
+    assert drawn == line_chart("T & t", Axis("x"), Axis("y", log=True), series), (
+        "so that a page changes only with its figures"
+    )
+    points = re.findall(r'<use [^>]*x="([0-9.]+)" y="([0-9.]+)" style="fill: #b3541e', drawn)
+    assert len(points) >= 2, "neither nothing on a logarithmic axis nor what is no number"
+    assert float(points[0][0]) < float(points[1][0])
+    assert float(points[0][1]) > float(points[1][1])
+    assert texts(line_chart("T", Axis("x", ticks=(1, 4)), Axis("y"), {"one": [(1, 2), (4, 3)]})) >= {"1", "4", "0"}
+
+
+def test_bars_carry_their_values() -> None:
+    drawn = bar_chart("T", Axis("y"), ["a", "b\nc"], {"one": [10, 20], "two": [5, float("nan")]})
+    assert {"10", "20", "5", "none", "a", "b", "c", "one", "two"} <= texts(drawn)
+
+
+# what is written
+
+
+def test_figures_are_written_between_their_markers(tmp_path: Path) -> None:
+    page = tmp_path / "papers.md"
+    page.write_text("before\n<!-- figures: one -->\nold\n<!-- end of figures: one -->\nafter\n", encoding="utf-8")
+    Finding("one", [Grid("T", ("", "n"), [("a", "1")])], {"c": "<svg/>"}, ["Said \\1."]).write(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    assert "| a | 1 |" in text
+    assert "Said \\1." in text
+    assert "old" not in text
+    assert text.startswith("before\n<!-- figures: one -->")
+    assert text.endswith("<!-- end of figures: one -->\nafter\n")
+    assert (tmp_path / "images" / "papers-c.svg").read_text(encoding="utf-8") == "<svg/>"
+
+
+def test_a_page_without_the_place_is_refused() -> None:
+    with pytest.raises(ValueError, match="no place"):
+        replaced("nothing", "one", "text")
+
+
+def test_every_query_of_the_page_compiles() -> None:
+    catalog = Catalog()
+    for block in re.findall(r"```cql\n(.*?)```", (DOCS / "papers.md").read_text(encoding="utf-8"), re.DOTALL):
+        define(block, catalog)
+    assert set(catalog.queries) == {"merged", "full_flow"}
+    for query in catalog.queries.values():
+        lower(query.plan)
+
+
+def test_the_page_has_a_place_for_every_experiment_and_shows_every_plot() -> None:
+    from headgate.bench.papers.report import EXPERIMENTS, PLOTS
+
+    page = (DOCS / "papers.md").read_text(encoding="utf-8")
+    assert [name for name in EXPERIMENTS if f"<!-- figures: {name} -->" not in page] == []
+    on_page = re.findall(r"\]\(images/papers-([a-z-]+)\.svg\)", page)
+    assert on_page == [plot for plots in PLOTS.values() for plot in plots]
+    assert {file.stem.removeprefix("papers-") for file in (DOCS / "images").glob("papers-*.svg")} <= set(on_page)

@@ -1,0 +1,101 @@
+"""What the documentation says is so: its CQL is parsed, bound and compiled, its Python is run, the weather example
+too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tools.places import ROOT
+
+from headgate.catalog.catalog import Catalog
+from headgate.cql.definitions import Explanation, define
+from headgate.delta.lower import lower
+from headgate.engine import Engine
+
+
+def blocks(file: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / file).read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_every_example_of_the_language_page_compiles() -> None:
+    catalog = Catalog()
+    for block in blocks("docs/cql.md", "cql"):
+        for definition in define(block, catalog):
+            if isinstance(definition, Explanation):
+                assert (
+                    definition.query.resolved
+                    == "ISTREAM(SELECT sensor FROM readings [RANGE UNBOUNDED] WHERE celsius > 30)"
+                )
+    assert len(catalog.queries) >= 18
+    for query in catalog.queries.values():
+        lower(query.plan)
+
+
+def test_every_example_of_the_page_on_sources_compiles() -> None:
+    catalog = Catalog()
+    for block in blocks("docs/sources.md", "cql"):
+        define(block, catalog)
+    assert len(catalog.streams) == 5
+
+
+def test_every_example_of_the_page_on_time_compiles() -> None:
+    catalog = Catalog()
+    for block in blocks("docs/time.md", "cql"):
+        define(block, catalog)
+    assert set(catalog.streams) == {"temperature", "pressure", "clicks"}
+
+
+@pytest.mark.spark
+def test_every_example_of_the_language_page_runs(spark: SparkSession, tmp_path: Path) -> None:
+    """Not only compiled: each query goes through an epoch on Spark, over rows that reach most of them."""
+    for name, text in (("orders", "id,amount,at\n1,2.50,2026-01-01T00:00:01\n"), ("sites", "sensor,site\na,Oslo\n")):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        (tmp_path / "in" / name / "1.csv").write_text(text, encoding="utf-8")
+    with Engine(spark) as engine:
+        for block in blocks("docs/cql.md", "cql"):
+            engine.execute(block.replace("'in/", f"'{tmp_path}/in/").replace("'out/", f"'{tmp_path}/out/"))
+        engine.poll()
+        engine.push("readings", [("a", 31.5, "2026-01-01T00:00:01"), ("b", 20.0, "2026-01-01T00:00:02")])
+        engine.push("doors", [("a", True, "2026-01-01T00:00:01")])
+        engine.push("temperature", [("a", 31.5, "2026-01-01T00:00:01")])
+        engine.push("bids", [(1, ("old lamp", 150)), (2, ("vase", 20))])
+        engine.push("packets", [(1, "a", 40, 1, 64), (6, "a", 40, 900, 64), (70, "b", 40, 1500, 63)])
+        engine.push("backup", [(2, "a", 1)])
+        engine.push("owners", [("a", "me", "upsert", "2026-01-01T00:00:00")])
+        engine.push("staff", [("a", "you", "+", "2026-01-01T00:00:00")])
+        engine.advance("2026-01-01T00:02:00")
+        engine.advance(120)
+        answered = {query.name for query in engine.queries() if query.count}
+        assert all(query.complete is not None for query in engine.queries())
+    silent = {query.name for query in engine.queries()} - answered
+    assert silent == {"q3", "q11", "q17", "stats", "above", "at_slide", "hourly"}, (
+        "those that slide further or ask for more than there is"
+    )
+
+
+def test_the_readme_shows_the_weather_example() -> None:
+    shown, live = blocks("README.md", "sql")
+    assert shown in (ROOT / "examples/weather/weather.cql").read_text(encoding="utf-8")
+    assert len(define(live, Catalog())) == 2
+
+
+@pytest.mark.spark
+def test_the_readmes_python_prints_what_it_says(spark: SparkSession) -> None:
+    (code,) = blocks("README.md", "python")
+    said = re.search(r"prints\n\n```\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert said is not None
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, {})
+    assert printed.getvalue() == said[1]
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

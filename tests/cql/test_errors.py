@@ -1,0 +1,477 @@
+"""Every mistake a user can make in a script, with the whole text of the error, in one golden file.
+
+`PYTHONPATH=tests python tests/cql/test_errors.py` writes the file anew; read the difference before committing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from pyspark.sql import SparkSession
+from tools.places import CASES, GOLDEN
+from tools.texts import mutated, random_words, statements
+
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.entries import Connector
+from headgate.cql.definitions import define
+from headgate.deliver.sinks.sink import Delivery
+from headgate.deliver.sinks.webhook import WebhookSink
+from headgate.delta.lower import lower
+from headgate.engine import Engine
+from headgate.errors import NotYet, UserError
+from headgate.testing.cases import Case, read
+from headgate.testing.runner import cuts, script
+
+ERRORS = GOLDEN / "errors.txt"
+WHEN_RUNNING = "==== when something runs\n\n"
+
+STREAMS = """CREATE STREAM pos_speed (vehicle INT, speed INT, segment INT, at TIMESTAMP) TIMESTAMP BY at;
+CREATE STREAM ticks (k STRING, v INT);
+CREATE VIEW per_segment AS SELECT segment, AVG(speed) AS mean FROM pos_speed [RANGE 5 MINUTES] GROUP BY segment;
+"""
+
+TIMED = """CREATE STREAM fleet (car STRING, at TIMESTAMP) TIMESTAMP BY at SOURCE BY car;
+CREATE STREAM entered (v INT) TIMESTAMP INTERNAL;
+CREATE STREAM queued (v INT) TIMESTAMP LATENT;
+CREATE RELATION sites (v INT) FROM csv OPTIONS ('path' = 'in');
+"""
+"""Defined besides for the mistakes about time."""
+
+MISTAKES = [
+    "SELECT ISTREAM(AVG(speeed)) FROM pos_speed [RANGE 5 MINUTES]",
+    "SELECT * FROM pos_sped",
+    "SELCT * FROM pos_speed",
+    "SELECT * FORM pos_speed",
+    "SELECT * FROM pos_speed [RANGE]",
+    "SELECT * FROM pos_speed [RANGE 5 FORTNIGHTS]",
+    "SELECT * FROM pos_speed [RNGE 5 MINUTES]",
+    "SELECT * FROM pos_speed [ROWS]",
+    "SELECT * FROM pos_speed [ROWS 2.5]",
+    "SELECT * FROM pos_speed [NOW",
+    "SELECT * FROM pos_speed [PARTITION BY vehicel ROWS 1]",
+    "SELECT * FROM pos_speed [RANGE 1 MINUTE SLIDE 0 SECONDS]",
+    "SELECT * FROM ticks [RANGE 500 MILLISECONDS]",
+    "SELECT * FROM per_segment [RANGE 1 MINUTE]",
+    "SELECT * FROM (SELECT COUNT(*) AS n FROM ticks) [RANGE 3]",
+    "SELECT vehicle, COUNT(*) FROM pos_speed [NOW]",
+    "SELECT vehicle FROM pos_speed [NOW] WHERE COUNT(*) > 1",
+    "SELECT SUM(COUNT(*)) FROM pos_speed [NOW]",
+    "SELECT COUNT(*) FROM pos_speed [NOW] GROUP BY COUNT(*)",
+    "SELECT COUNT(*) FROM pos_speed [NOW] GROUP BY 7",
+    "SELECT vehicle FROM pos_speed [NOW] a, pos_speed [NOW] b",
+    "SELECT a.vehicle FROM pos_speed [NOW] a, pos_speed [NOW] a",
+    "SELECT c.vehicle FROM pos_speed [NOW] a",
+    "SELECT c.* FROM pos_speed [NOW] a",
+    "SELECT v, vehicle FROM ticks [NOW], pos_speed [NOW]",
+    "SELECT RSTREAM(*) FROM pos_speed [RANGE 1 MINUTE]",
+    "SELECT ISTREAM(vehicle), speed FROM pos_speed [NOW]",
+    "SELECT 1 + ISTREAM(vehicle) FROM pos_speed [NOW]",
+    "SELECT 1",
+    "SELECT vehicle FROM pos_speed [NOW] UNION ALL SELECT vehicle, speed FROM pos_speed [NOW]",
+    "SELECT ? FROM pos_speed [NOW]",
+    "SELECT 'open FROM pos_speed",
+    "SELECT vehicle FROM pos_speed WHERE (speed > 1",
+    "CREATE STREAM s (a INTT)",
+    "CREATE STREAM s (a INT, a STRING)",
+    "CREATE STREAM s (_a INT)",
+    "CREATE STREAM s (a INT) TIMESTAMP BY b",
+    "CREATE STREAM s (a STRING) TIMESTAMP BY a",
+    "CREATE STREAM s (a INT) FROM json OPTIONS ('path' = 'in')",
+    "CREATE STREAM s (a INT) TIMESTAMP BY a FROM json OPTIONS ('path' = )",
+    "CREATE STREAM s (a INT) TIMESTAMP OF a",
+    "CREATE STREAM ticks (a INT)",
+    "CREATE VIEW v (a, b) AS SELECT vehicle FROM pos_speed [NOW]",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO parket",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO parquet",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO console OPTIONS ('color' = 'red')",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO parquet OPTIONS ('paht' = 'out')",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO parquet OPTIONS ('path' = 'out', 'PATH' = 'in')",
+    "CREATE QUERY q AS SELECT * FROM ticks INTO parquet OPTIONS ('path' = 's3a://bucket/out')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'upsert')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO json OPTIONS ('path' = 'out', 'deliver' = 'current')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'current', 'existing' = 'append')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'current', 'flush_rows' = '9')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO console OPTIONS ('flush_rows' = 'few')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO memory OPTIONS ('flush_rows' = '9')",
+    "CREATE QUERY q AS SELECT ISTREAM(k) FROM ticks [NOW] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'current')",
+    "CREATE QUERY q AS SELECT k, ARRAY(v) AS vs FROM ticks [NOW] INTO csv OPTIONS ('path' = 'out')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO kafka OPTIONS ('topic' = 't')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO kafka OPTIONS ('kafka.bootstrap.servers' = 'localhost:9092', 'topic' = 't', 'key' = 'kk')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO jdbc OPTIONS ('url' = 'jdbc:postgresql:db', 'dbtable' = 't', 'deliver' = 'upserts')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO jdbc OPTIONS ('url' = 'jdbc:postgresql:db', 'dbtable' = 't', 'key' = 'k')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO jdbc OPTIONS ('url' = 'postgresql://db', 'dbtable' = 't')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO webhook OPTIONS ('url' = 'ftp://localhost')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO webhook OPTIONS ('url' = 'http://localhost', 'rows' = 'many')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO callback OPTIONS ('function' = 'print me')",
+    "CREATE TABLE t (a INT)",
+    "CREATE QUERY q SELECT * FROM ticks",
+    "CREATE FUNCTION f(x INT) RETURN x + 1; SELECT f(v, v) FROM ticks",
+    "SET rnge = 'closed'",
+    "SET range = 'open'",
+    "SET flush_rows = 0",
+    "SET failed_after = 'soon'",
+    "SET time_unit = 'a while'",
+    "DISORDER OF tcks 3",
+    "DISORDER OF ticks",
+    "TIMEOUT 3 TICKS",
+    "FROBNICATE the stream",
+    "SELECT * FROM pos_speed LEFT JOIN ticks ON v = speed",
+    "SELECT vehicle FROM pos_speed WHERE speed IN (SELECT v FROM ticks)",
+    "SELECT vehicle FROM pos_speed [NOW] WHERE RANK() OVER (ORDER BY speed) > 1",
+    "SELECT vehicle FROM pos_speed ORDER BY speed LIMIT speed",
+    "SELECT vehicle FROM pos_speed ORDER BY 4 LIMIT 1",
+    "SELECT DISTINCT vehicle FROM pos_speed ORDER BY speed LIMIT 1",
+    "SELECT speed, COUNT(*) FROM pos_speed GROUP BY ALL",
+    "SELECT vehicle FROM pos_speed WHERE (vehicle, speed) IN (SELECT vehicle FROM pos_speed)",
+    "SELECT vehicle FROM pos_speed WHERE speed > (SELECT speed, vehicle FROM pos_speed)",
+    "SELECT vehicle FROM pos_speed [NOW] EXCEPT SELECT vehicle, speed FROM pos_speed [NOW]",
+    "CREATE STREAM s (a INT) TIMESTAMP BY a FROM jdbc OPTIONS ('url' = 'u')",
+    "CREATE STREAM s (a INT) TIMESTAMP BY a FROM kafka OPTIONS ('subscribe' = 'a') VALUE AS jsn",
+    "CREATE STREAM s (a INT) TIMESTAMP BY a VALUE AS json",
+    "CREATE STREAM s (a INT) FROM kafka OPTIONS ('subscribe' = 'a')",
+    "SKEW FROM pos_speed TO ticks (AFTER 2 SECONDS WITHIN 1 SECOND)",
+    "SELECT * FROM pos_speed [SIZE 10 MINUTES TIME]",
+    "SELECT * FROM pos_speed [NOW], ticks [at now - 10 sec]",
+    "SELECT * FROM pos_speed [RANGE 5 TUPLES]",
+    "SELECT * FROM pos_speed [RANGE T]",
+    "SELECT * FROM pos_speed ROWS 10",
+    "SELECT k FROM ticks WHERE k = `OR'",
+    "SELECT center-of-mass FROM ticks",
+    "SELECT * FROM ticks [RANGE 5 ON k]",
+    "SELECT * FROM ticks [RANGE 5 SECONDS ON v]",
+    "SELECT * FROM ticks [ROWS 3 SLIDE 0]",
+    "SELECT ISTREAM(v) FROM ticks EVERY 5",
+    "SELECT RSTREAM(v) FROM ticks [RANGE 5] EVERY 0",
+    "SELECT RSTREAM(v) FROM ticks [RANGE 5] EMIT AT SLIDE",
+    "SELECT RSTREAM(*) FROM ticks [RANGE 5 SLIDE 2] a, ticks [RANGE 6 SLIDE 3] b EMIT AT SLIDE",
+    "SELECT segment, COUNT(*) AS n FROM pos_speed GROUP BY segment EMIT FINAL",
+    "SELECT COUNT(*) AS n FROM pos_speed EMIT FINAL",
+    "SELECT vehicle FROM pos_speed WHERE speed > 3 EMIT FINAL",
+    "SELECT UNIX_SECONDS(at) AS s, COUNT(*) AS n FROM pos_speed [RANGE 5 MINUTES] GROUP BY UNIX_SECONDS(at) EMIT FINAL",
+    "SELECT ISTREAM(UNIX_SECONDS(at) AS s) FROM pos_speed GROUP BY UNIX_SECONDS(at) EMIT FINAL",
+    "RSTREAM(SELECT UNIX_SECONDS(at) AS s FROM pos_speed GROUP BY UNIX_SECONDS(at)) EMIT FINAL",
+    "SELECT a.v FROM ticks a LEFT JOIN ticks b ON a.k = b.k EMIT FINAL",
+    "SELECT a.ELEMENT_TIME / 2 AS t, COUNT(*) AS n FROM ticks a, ticks b WHERE a.k = b.k GROUP BY a.ELEMENT_TIME / 2 EMIT FINAL",
+    "SELECT HOUR(at) AS h, COUNT(*) AS n FROM pos_speed GROUP BY HOUR(at) EMIT FINAL",
+    "CREATE STREAM s (name STRING INCREASING)",
+    "CREATE RELATION r (n INT DECREASING)",
+    "CREATE STREAM s (n INT UPWARDS)",
+    "SELECT ELEMENT_TIME FROM per_segment",
+    "SELECT * FROM pos_speed [NOW] JOIN ticks [NOW] USING (speed)",
+    "SELECT v FROM ticks [NOW] UNION SELECT speed FROM pos_speed [NOW] ORDER BY segment LIMIT 1",
+    "SELECT RANK() OVER w FROM ticks [NOW]",
+    "CREATE STREAM s AS SELECT v FROM ticks [NOW]",
+    "CREATE RELATION r AS SELECT ISTREAM(v) FROM ticks",
+    "vtable : register stream v (a integer)",
+    "source : in.txt",
+    "CREATE RELATION r (k INT, v INT) KEY (k) FROM csv OPTIONS ('path' = 'in')",
+    "CREATE RELATION r (k INT) KEY (j)",
+    "DROP STREAM pos_sped",
+    "DROP STREAM ticks; CREATE VIEW w AS SELECT v FROM pos_speed",
+    "CREATE VIEW w AS SELECT v FROM ticks; DROP STREAM ticks",
+    "DROP everything",
+    "SHOW streets",
+    "DESCRIBE tick",
+    "SET state = 'small'",
+    "SELECT k, RAND() AS r FROM ticks",
+    "SELECT k FROM ticks WHERE CURRENT_TIMESTAMP > TIMESTAMP '2024-01-01'",
+    "SELECT vehicle FROM pos_speed WHERE at > 'now'",
+    "SELECT CURRENT_TIME FROM ticks [RANGE 5]",
+    "SELECT REFLECT('java.lang.System', 'exit', 1) AS r FROM ticks",
+    "CREATE FUNCTION f(x INT) RETURN x + RAND()",
+    "SELECT AES_ENCRYPT(k, '0000111122223333') AS c FROM ticks",
+    "SELECT FROM_XML(k, 'a INT', MAP('rowValidationXSDPath', 'x')) AS c FROM ticks",
+    "SELECT v FROM ticks WHERE v",
+    "SELECT v FROM ticks [RANGE 1.5]",
+    "SELECT v FROM pos_speed [RANGE 5 NANOSECONDS]",
+    "SELECT v FROM ticks [RANGE 9223372036854775800]",
+    "SELECT speed FROM pos_speed [RANGE 20000000 WEEKS]",
+    "SELECT v FROM ticks [ROWS 99999999999999999999999]",
+    "CREATE VIEW v (a INTEGER, b) AS SELECT v FROM ticks",
+    "SELECT " + " + ".join(["v"] * 250) + " AS s FROM ticks",
+    "SELECT " + "(" * 250 + "v" + ")" * 250 + " AS s FROM ticks",
+    "CREATE STREAM s (a INT, at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL '5' SECOND)",
+    "CREATE STREAM s (a INT, PRIMARY KEY (a) NOT ENFORCED)",
+    "CREATE STREAM s (a INT) WITH ('connector' = 'kafka')",
+    "CREATE MATERIALIZED VIEW v AS SELECT v FROM ticks",
+    "CREATE OR REPLACE VIEW v AS SELECT v FROM ticks",
+    "CREATE SINK out AS SELECT v FROM ticks",
+    "INSERT INTO ticks VALUES ('a', 1)",
+    "SELECT * FROM ticks EMIT CHANGES",
+    "SELECT * FROM TABLE(TUMBLE(TABLE pos_speed, DESCRIPTOR(at), INTERVAL '1' MINUTE))",
+    "SELECT COUNT(*) FROM pos_speed GROUP BY HOP(at, INTERVAL '1' MINUTE, INTERVAL '5' MINUTE)",
+    "SELECT COUNT(*) FROM pos_speed GROUP BY WINDOW(at, '10 minutes')",
+    "SELECT COUNT(*) FROM pos_speed GROUP BY SESSION_WINDOW(at, '10 minutes')",
+    "SELECT k, COUNT(*) FROM ticks WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY k",
+    "SELECT PROCTIME() FROM ticks",
+    "SELECT * FROM ticks MATCH_RECOGNIZE (PARTITION BY k)",
+    "SELECT * FROM ticks, LATERAL TABLE(f(v)) AS t(a)",
+    "SELECT * FROM ticks [NOW] t JOIN ticks FOR SYSTEM_TIME AS OF t.at r ON t.v = r.v",
+    "SELECT * FROM ticks [RANGE INTERVAL '5' MINUTE]",
+    "SELECT * FROM parquet.`/data/in`",
+    "SELECT * FROM READ_FILES('/data/in')",
+    "CREATE QUERY q AS SELECT v FROM ticks INTO webhook OPTIONS ('url' = 'http://localhost', 'header.Content-Length' = '0')",
+    "SET state = 'bounded'; SELECT DISTINCT k FROM ticks",
+    "SET state = 'bounded'; SELECT * FROM pos_speed [PARTITION BY vehicle ROWS 1]",
+    "SET state = 'bounded'; SELECT ISTREAM(p.vehicle, q.mean) FROM pos_speed p, per_segment q WHERE p.segment = q.segment",
+]
+
+
+MISTAKES_ABOUT_TIME = [
+    "SKEW FROM pos_speed TO flet (WITHIN 1)",
+    "SKEW pos_speed TO fleet (WITHIN 1)",
+    "SKEW FROM pos_speed TO fleet",
+    "SKEW FROM pos_speed TO fleet (WITHIN -5)",
+    "SKEW FROM pos_speed TO fleet (AFTER -5 SECONDS WITHIN 5)",
+    "SKEW FROM pos_speed TO fleet (AFTER 5 TICKS WITHIN 5)",
+    "SKEW FROM pos_speed TO fleet (AFTER 5 SECONDS)",
+    "SKEW FROM pos_speed TO fleet (AFTER 2.5 TUPLES WITHIN 5)",
+    "SKEW FROM pos_speed TO fleet (WITHIN 5 TUPLES)",
+    "SKEW FROM pos_speed TO fleet (WITHIN UNLIMITED)",
+    "SKEW FROM pos_speed TO fleet (WITHIN 99999999999999 WEEKS)",
+    "SKEW FROM pos_speed TO fleet (AFTER 1 SECOND WITHIN 5), (AFTER 2 SECONDS WITHIN 6)",
+    "SKEW FROM pos_speed TO fleet (AFTER 1 SECOND WITHIN 5), (AFTER 1000 MILLISECONDS WITHIN 4)",
+    "SKEW FROM pos_speed SOURCE 'a' TO fleet (WITHIN 5)",
+    "SKEW FROM fleet SOURCE a TO fleet (WITHIN 5)",
+    "DISORDER OF per_segment 5 SECONDS",
+    "DISORDER OF sites 5 SECONDS",
+    "DISORDER OF entered 5 SECONDS",
+    "DISORDER OF ticks 1.5",
+    "DISORDER OF ticks SOURCE 'a' 1",
+    "LATENCY OF queued 5 SECONDS",
+    "LATENCY OF ticks 5 TICKS",
+    "LATENCY OF ticks",
+    "CREATE STREAM s (a INT) TIMESTAMP LATENT DISORDER 5",
+    "CREATE STREAM s (a INT) TIMESTAMP INTERNAL LATENCY 5",
+    "CREATE STREAM s (a INT) TIMESTAMP INTERNAL FUTURE 5",
+    "CREATE STREAM s (a INT) TIMESTAMP INTERNAL TIMESTAMP LATENT",
+    "CREATE STREAM s (a INT) TIMESTAMP INTERNL",
+    "CREATE STREAM s (a INT) DISORDER -5",
+    "CREATE STREAM s (a INT, d STRING) TIMESTAMP BY a SOURCE BY e",
+    "CREATE STREAM s (a INT, d STRING) TIMESTAMP BY a HEARTBEAT BY d",
+    "CREATE STREAM s (a INT, d INT) HEARTBEAT BY d",
+    "CREATE STREAM s (a INT) LATE LOSE",
+    "ENVIRONMENT sensrs (DEVIATION 2 SECONDS)",
+    "ENVIRONMENT sensors (DEVIATION 2 SECONDS)",
+    "ENVIRONMENT sensors (DEVATION 2 SECONDS) OF fleet",
+    "ENVIRONMENT sensors (RATE 1) OF fleet",
+    "ENVIRONMENT sensors (DEVIATION 2 SECONDS, RATE 0) OF fleet",
+    "ENVIRONMENT sensors (DEVIATION 2 SECONDS, RATE 1 PER TICK) OF fleet",
+    "ENVIRONMENT sensors (DEVIATION 2 SECONDS, DEVIATION 3 SECONDS) OF fleet",
+    "ENVIRONMENT sensors (DEVIATION) OF fleet",
+    "ENVIRONMENT sensors (DEVIATION 1 TO 2) OF fleet",
+    "ENVIRONMENT sensors (DEVIATION 2 SECONDS) OF fleet, ticks",
+    "ENVIRONMENT global_counter (PROCESSING 1 MILLISECOND TO 5 SECONDS) OF fleet",
+    "ENVIRONMENT global_counter (PROCESSING 6 SECONDS TO 5 SECONDS) OF ticks",
+    "ENVIRONMENT global_counter (PROCESSING 5 SECONDS) OF ticks",
+    "ENVIRONMENT global_counter () OF ticks",
+    "ESTIMATE OF tick",
+    "ESTIMATE OF entered",
+    "ESTIMATE OF ticks (WEIGHT 1.5)",
+    "ESTIMATE OF ticks (CONFIDENCE 1)",
+    "ESTIMATE OF ticks (WINDOW 1000)",
+    "ESTIMATE OF ticks (WINDOW 0 TUPLES)",
+    "ESTIMATE OF ticks (HORIZON 10 TICKS)",
+    "ESTIMATE OF ticks (FIXED 3)",
+    "ESTIMATE OF ticks (WIEGHT 0.5)",
+    "GROUPS OF ticks 16",
+    "GROUPS OF fleet 0",
+    "GROUPS OF fleet",
+    "GROUPS OF fleet ('a', 'b'), ('b')",
+    "LATE OF fleet LOSE",
+    "LATE OF fleet KEP",
+    "LATE OF per_segment KEEP",
+    "FUTURE OF fleet -1 DAY",
+    "FUTURE OF queued 1 DAY",
+    "FUTURE OF sites 1 DAY",
+    "TIMEOUT -3",
+    "SET clock_unit = '0 seconds'",
+    "SET clock_unit = '0.5 microseconds'",
+    "SET estimation = 'of'",
+    "WHY topp",
+    "CREATE QUERY top AS SELECT * FROM ticks; WHY tpo",
+    "SHOW BOUND",
+    "HEARTBEAT EVERY 0",
+    "HEARTBEAT ALWAYS",
+    "HEARTBEAT ON DEMAND WITHIN 5",
+    "HEARTBEAT OF fleet NONE WITHIN 5",
+    "HEARTBEAT OF queued EVERY 1 SECOND",
+    "HEARTBEAT OF entered ON DEMAND WITHIN 1 SECOND",
+    "HEARTBEAT OF sites EVERY 1 SECOND",
+    "CREATE STREAM s (a INT) HEARTBEAT EVERY 1 SECOND HEARTBEAT NONE",
+    "SKEW FROM CLOCK TO ticks (WITHIN 5)",
+    "SKEW FROM CLOCK TO fleet (AFTER 5 TUPLES WITHIN 5 SECONDS)",
+    "SKEW FROM CLOCK TO fleet SOURCE 'a' (WITHIN 5 SECONDS)",
+    "SELECT * FROM queued [RANGE 5 MINUTES]",
+    "SELECT RSTREAM(*) FROM queued EVERY 1 SECOND",
+    "SELECT * FROM queued, ticks",
+    "SELECT * FROM queued, entered",
+    "SELECT * FROM LATE(sites)",
+    "SELECT * FROM LATE(per_segment)",
+    "SELECT * FROM LATE(tcks)",
+    "SELECT * FROM LATE(ticks, v)",
+    "SELECT * FROM LATE()",
+    "SELECT _late FROM LATE(ticks)",
+    "CREATE VIEW w AS SELECT v FROM LATE(ticks); DROP STREAM ticks",
+    "DROP SKEW FROM pos_speed TO fleet",
+    "DISORDER OF fleet SOURCE 'a' 5; DROP DISORDER OF fleet",
+    "DROP TIMEOUT",
+    "DROP HEARTBEAT OF fleet",
+    "DROP ENVIRONMENT sensors OF fleet",
+    "DROP ENVIRONMENT sensor OF fleet",
+    "DISORDER OF fleet 5; DROP DISORDER OF fleet 5",
+    "DROP DISODER OF fleet",
+    "DROP LATENCY OF entered",
+    "DISORDER OF ticks (WITHIN 5), (AFTER 1000000000000 TUPLES WITHIN 0)",
+    "SKEW FROM pos_speed TO fleet (AFTER 400 DAYS WITHIN 0)",
+    "GROUPS OF fleet 1000000000",
+]
+
+
+def complaint(mistake: str) -> str:
+    catalog = Catalog()
+    define(STREAMS + TIMED if mistake in MISTAKES_ABOUT_TIME else STREAMS, catalog)
+    try:
+        define(mistake, catalog)
+    except UserError as error:
+        return error.render()
+    return "no error"
+
+
+RUNNING: dict[str, Callable[[Engine], object]] = {
+    "a row with a column that is not there": lambda engine: engine.push("ticks", [(1, {"kk": 1})]),
+    "a row without its timestamp": lambda engine: engine.push("ticks", [("a", 1)]),
+    "a change that is none": lambda engine: engine.push("changing", [(1, ("a",), "?")]),
+    "a stream that is not there": lambda engine: engine.push("tick", []),
+    "a query that is not there": lambda engine: engine.query("top"),
+    "files without a path": lambda engine: engine.execute("CREATE STREAM f (a INT) TIMESTAMP BY a FROM csv"),
+    "a path that is not there": lambda engine: (
+        engine.execute("CREATE STREAM g (a INT) TIMESTAMP BY a FROM csv OPTIONS ('path' = 'no/such/folder')"),
+        engine.poll(),
+    ),
+    "a function Spark does not have": lambda engine: engine.execute("SELECT frobnicate(v) FROM ticks"),
+    "types that do not go together": lambda engine: engine.execute("SELECT v + ARRAY(1) AS x FROM ticks"),
+    "a value that cannot be cast": lambda engine: (
+        engine.execute("CREATE QUERY cast_it AS SELECT CAST(k AS INT) AS i FROM ticks [NOW]"),
+        engine.push("ticks", [(1, ("not a number", 1))]),
+        engine.advance(1),
+    ),
+    "a folder that another query writes to": lambda engine: [
+        (
+            engine.execute(
+                f"CREATE QUERY {one} AS SELECT v FROM ticks INTO parquet OPTIONS ('path' = '{engine._directory}/out')"
+            ),
+            engine.push("ticks", [(1, ("a", 1))]),
+            engine.advance(1),
+        )
+        for one in ("mine", "yours")
+    ],
+    "a database without a driver": lambda engine: engine.execute(
+        "CREATE QUERY q AS SELECT v FROM ticks INTO jdbc OPTIONS ('url' = 'jdbc:mysql://localhost/db', 'dbtable' = 't')"
+    ),
+    "a connector that is not there": lambda engine: engine.execute(
+        "CREATE QUERY q AS SELECT v FROM ticks INTO delta OPTIONS ('path' = 'out')"
+    ),
+    "a function that cannot be called": lambda engine: engine.execute(
+        "CREATE QUERY q AS SELECT v FROM ticks INTO callback OPTIONS ('function' = 'json:lods')"
+    ),
+    "a webhook that nobody listens to": lambda engine: WebhookSink(
+        Connector("webhook", {"url": "http://127.0.0.1:1/"}), engine.spark, engine._directory
+    )._post(Delivery("q", 1, 0, 1, 1, (), 0), 0, [], last=True),
+    "a case that is none": lambda engine: read(CASES.parent / "test_errors.py"),
+    "a file of cases that is not there": lambda engine: read(CASES / "none.jsonl"),
+    "epochs that are none": lambda engine: cuts(read(CASES / "cql.jsonl")[0], "often"),
+}
+"""What can go wrong only when something runs."""
+
+
+def complaints_of_running(spark: SparkSession) -> str:
+    texts = []
+    for mistake, make in RUNNING.items():
+        with Engine(spark) as engine:
+            engine.execute("CREATE STREAM ticks (k STRING, v INT); CREATE RELATION changing (k STRING)")
+            try:
+                make(engine)
+            except UserError as error:
+                said = error.render().replace(str(CASES.parent), "tests").replace(str(engine._directory), "directory")
+                said = said.replace(str(Path.cwd()), "/here")
+                texts.append(f"> {mistake}\n{said}\n\n")
+            else:
+                texts.append(f"> {mistake}\nno error\n\n")
+    return "".join(texts)
+
+
+def golden() -> str:
+    return "".join(f"> {mistake}\n{complaint(mistake)}\n\n" for mistake in [*MISTAKES, *MISTAKES_ABOUT_TIME])
+
+
+def test_every_error_reads_as_in_the_golden_file() -> None:
+    assert ERRORS.read_text(encoding="utf-8").partition(WHEN_RUNNING)[0] == golden()
+
+
+@pytest.mark.spark
+def test_every_error_of_running_reads_as_in_the_golden_file(spark: SparkSession) -> None:
+    text = complaints_of_running(spark)
+    assert "no error" not in text
+    assert ERRORS.read_text(encoding="utf-8").partition(WHEN_RUNNING)[2] == text
+
+
+@pytest.mark.parametrize("mistake", [*MISTAKES, *MISTAKES_ABOUT_TIME])
+def test_every_mistake_is_an_error_with_a_place_or_a_hint(mistake: str) -> None:
+    text = complaint(mistake)
+    assert text != "no error"
+    assert "^" in text or "detail:" in text or "hint:" in text
+
+
+def answered(text: str, catalog: Catalog) -> None:
+    """A plan that can be lowered, or an error with a code that says where or why. No other exception, whatever is
+    typed.
+    """
+    try:
+        define(text, catalog)
+        for query in catalog.queries.values():
+            lower(query.plan)
+    except UserError as error:
+        assert error.code
+        assert error.place is not None or error.detail, f"{text}\n{error.render()}"
+        assert error.render()
+
+
+def known() -> Catalog:
+    catalog = Catalog()
+    define(STREAMS, catalog)
+    return catalog
+
+
+@settings(max_examples=200)
+@given(random_words)
+def test_any_words_are_answered_by_a_plan_or_an_error(text: str) -> None:
+    answered(text, known())
+
+
+@settings(max_examples=250)
+@given(statements())
+def test_any_sentence_is_answered_by_a_plan_or_an_error(text: str) -> None:
+    answered(text, known())
+
+
+@settings(max_examples=250)
+@given(mutated())
+def test_any_change_of_a_real_query_is_answered_by_a_plan_or_an_error(changed: tuple[Case, str]) -> None:
+    case, text = changed
+    catalog = Catalog()
+    try:
+        define(script(replace(case, query="")).rpartition(";\n")[0], catalog)
+    except NotYet:
+        return
+    answered(text, catalog)
+
+
+if __name__ == "__main__":
+    from headgate.spark.session import started
+
+    ERRORS.write_text(golden() + WHEN_RUNNING + complaints_of_running(started()), encoding="utf-8")

@@ -1,0 +1,318 @@
+"""Compiled programs run in DuckDB instead of Spark: the same SQL, transpiled, epoch after epoch. No JVM, no log, no
+clock.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.entries import Function, Relation, Stream, View
+from headgate.cql.binder import bind
+from headgate.cql.dialect import parse
+from headgate.delta.exact import BEYOND
+from headgate.delta.lower import lower
+from headgate.delta.program import Input, Program
+from headgate.plan.fragments import all_parts, cut
+from headgate.plan.nodes import Node, is_part
+from headgate.plan.properties import opens
+from headgate.plan.rewrites.driver import rewritten
+from headgate.sql import Column
+from headgate.testing.cases import FUNCTIONS, Case, Change, sql_type
+from headgate.testing.reference import table_of
+from headgate.testing.runner import script
+from headgate.ticks import TimeDomain
+
+
+def compiled(case: Case) -> tuple[Program, ...]:
+    """The program that would run, of the plan as rewritten, and the one for epochs of a few rows."""
+    return _lowered(script(case), case)
+
+
+_programs: dict[str, tuple[Program, ...]] = {}
+
+
+def _lowered(text: str, case: Case) -> tuple[Program, ...]:
+    """Hypothesis draws a query with many inputs."""
+    if text not in _programs:
+        if len(_programs) > 500:
+            _programs.clear()
+        plan = rewritten(bound(case)).plan
+        _programs[text] = (lower(plan), lower(plan, few=True))
+    return _programs[text]
+
+
+def bound(case: Case) -> Node:
+    """The plan as the case's query says it."""
+    catalog = Catalog()
+    catalog.set("dialect", "stream" if case.dialect == "stream" else "cql")
+    catalog.set("range", case.range)
+    catalog.set("empty_aggregate", case.empty_aggregate)
+    catalog.set("time_unit", f"{case.unit_seconds} seconds")
+    for name, (parameter, body) in FUNCTIONS.items():
+        catalog.add_function(Function(name, (parameter,), body))
+    for name, schema in case.streams.items():
+        columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
+        catalog.add(Stream(name, columns, TimeDomain.INTEGER))
+    for name, schema in case.relations.items():
+        columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
+        catalog.add(Relation(name, columns, TimeDomain.INTEGER, key=case.keys.get(name, ())))
+    for view in case.views:
+        catalog.add(View(view.name, bind(parse(view.query)[0], view.query, catalog, columns=view.columns).plan))
+    return bind(parse(case.query)[0], case.query, catalog).plan
+
+
+@cache
+def shared() -> duckdb.DuckDBPyConnection:
+    """One database for all: starting one takes longer than most programs. Each program has temporary tables of its
+    own.
+    """
+    database = duckdb.connect(":memory:")
+    database.execute("SET threads = 1; CREATE MACRO pmod(a, b) AS ((a % b) + b) % b")
+    database.execute(
+        "CREATE MACRO raise_error(said) AS error(said); CREATE MACRO timestamp_micros(x) AS make_timestamp(x)"
+    )
+    return database
+
+
+@lru_cache(maxsize=20_000)
+def transpiled(sql: str) -> str:
+    return sqlglot.parse_one(sql, read="spark").transform(_in_duckdb).sql("duckdb")
+
+
+UNCUT = (exp.Literal, exp.Null, exp.Anonymous)
+"""Casts of these to whole numbers are left alone: DuckDB takes the TRUNC of an error for null."""
+
+
+def _in_duckdb(node: exp.Expression) -> exp.Expression:
+    """What sqlglot does not translate: Spark's MAX_BY may give null, and its lists are empty rather than null."""
+    match node:
+        case exp.ArgMax() | exp.ArgMin():
+            name = "ARG_MAX_NULL" if isinstance(node, exp.ArgMax) else "ARG_MIN_NULL"
+            return exp.Anonymous(this=name, expressions=[node.this, node.expression])
+        case exp.Cast(to=exp.DataType(this=exp.DType.BIGINT)) if not isinstance(node.this, UNCUT):
+            node.set("this", exp.Anonymous(this="TRUNC", expressions=[node.this]))  # Spark cuts off, DuckDB rounds
+            return node
+        case exp.Cast(to=exp.DataType(this=exp.DType.DECIMAL) as kind) if [one.name for one in kind.expressions] == [
+            "38",
+            "0",
+        ]:
+            node.set("to", exp.DataType.build("HUGEINT", dialect="duckdb"))  # DuckDB divides decimals as doubles
+            return node
+        case exp.Filter(this=exp.ArrayAgg() | exp.ArrayUniqueAgg() as call):
+            return _list(call, node.expression.this)
+        case exp.ArrayAgg() | exp.ArrayUniqueAgg():
+            return _list(node, exp.true())
+        case _:
+            return node
+
+
+def _list(call: exp.Expression, condition: exp.Expression) -> exp.Expression:
+    value = call.this
+    present = exp.not_(exp.Is(this=value.copy(), expression=exp.null()))
+    given = exp.Distinct(expressions=[value]) if isinstance(call, exp.ArrayUniqueAgg) else value
+    rows = exp.Filter(
+        this=exp.Anonymous(this="LIST", expressions=[given]),
+        expression=exp.Where(this=exp.and_(condition.copy(), present)),
+    )
+    return exp.Coalesce(this=rows, expressions=[exp.Array(expressions=[])])
+
+
+class Fragments:
+    """Executes a query in fragments, each with cuts of its own; one gets no further than those it reads."""
+
+    def __init__(self, case: Case, plan: Node) -> None:
+        self.case = case
+        self.parts = all_parts(cut(plan, "operator"))
+        self.logs: dict[str, pa.Table] = {}
+
+    def run(self, cuttings: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> list[Change]:
+        changes: list[Change] = []
+        for part, (cuts, moves) in zip(self.parts, itertools.cycle(cuttings)):
+            programs = [lower(part.plan, few, piped=part.log is not None) for few in (False, True)]
+            duck = Duck(self.case, programs, self.logs, opens(part.plan))
+            changes = duck.run(cuts, moves)
+            if part.log is not None:
+                self.logs[part.log] = pa.concat_tables(duck.elements)
+        return changes
+
+
+class Duck:
+    """Executes a query; `moves` says after which epochs the state is moved forward.
+
+    The programs of the query take turns, epoch by epoch: they work on the same synopses. What the output and the
+    synopses share is computed once an epoch, as a table; everything else is part of the statement that needs it."""
+
+    def __init__(
+        self, case: Case, programs: Sequence[Program], logs: Mapping[str, pa.Table] | None = None, opens: bool = True
+    ) -> None:
+        self.case = case
+        self.skips = logs is not None
+        """Whether epochs are left out in which nothing can happen."""
+        self.opens = opens
+        self.logs = logs or {}
+        self.elements: list[pa.Table] = []
+        self.programs = programs
+        assert len({tuple(synopsis.name for synopsis in program.synopses) for program in programs}) == 1
+        self.database = shared().cursor()
+        self.database.execute("PRAGMA disable_optimizer")  # planning takes longer than running
+        self.computed: set[str] = set()
+        self.laid: set[str] = set()
+        self.turn(0)
+
+    def turn(self, epoch: int) -> None:
+        self.program = self.programs[epoch % len(self.programs)]
+        self.tables = _tables(self.program)
+
+    def run(self, cuts: Iterable[int], moves: Iterable[bool]) -> list[Change]:
+        since = after = self.program.domain.origin - 1
+        changes: list[Change] = []
+        first = True
+        for epoch, (until, move) in enumerate(zip(cuts, moves, strict=True)):
+            self.turn(epoch)
+            last = until == max(cuts) and first  # so that there is a result to read
+            if (
+                self.skips
+                and not last
+                and not (first and self.opens)
+                and not self.programs[0].happens(after, until, self.has_rows)
+            ):
+                after = until
+                since = since if self.program.synopses else until
+                continue
+            first = False
+            try:
+                found = self.epoch(since, after, until, move)
+            except duckdb.Error as error:
+                if BEYOND not in str(error):
+                    raise
+                self.programs = [program.beyond() if program.beyond else program for program in self.programs]
+                self.turn(epoch)
+                found = self.epoch(since, after, until, move)
+            changes += found
+            since = until if move else since
+            after = until
+        self.database.close()
+        return changes
+
+    def epoch(self, since: int, after: int, until: int, move: bool) -> list[Change]:
+        changes: list[Change] = []
+        self.lay_inputs(since, until)
+        self.lay_synopses(since, until)
+        self.compute(self.program.result, since, until)
+        output = self.database.sql(f"FROM {self.program.result} WHERE _t > {after}")
+        elements = [output.to_arrow_table()] if self.program.kind == "elements" else []
+        for *values, ts, count in output.fetchall() if self.program.kind != "elements" else ():
+            assert after < ts <= until, f"an epoch ({after}, {until}] put out something at {ts}"
+            changes.append((ts, "+" if count > 0 else "-", tuple(values)))
+        if move:
+            self.move(since, until)
+        self.elements += elements
+        return changes
+
+    def compute(self, target: str, since: int, until: int) -> None:
+        """The tables that the target needs and that this epoch has not computed yet, in order."""
+        needed = self.program.needed(target) - self.computed
+        inline: dict[str, str] = {}
+        for name, step in self.program.steps.items():
+            if name in needed:
+                inline[name] = transpiled(step.sql).replace("$since", f"({since})").replace("$until", f"({until})")
+                if name in self.tables:
+                    self.create(name, self.statement(name, inline))
+                    self.computed.add(name)
+
+    def statement(self, name: str, inline: dict[str, str]) -> str:
+        reached = _reached(self.program, name, self.tables)
+        steps = ", ".join(f"{step} AS ({sql})" for step, sql in inline.items() if step in reached)
+        return f"WITH {steps} {inline[name]}" if steps else inline[name]
+
+    def create(self, name: str, sql: str) -> None:
+        self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
+
+    def lay_inputs(self, since: int, until: int) -> None:
+        self.computed.clear()
+        for source in self.program.inputs:
+            self.lay(source, *source.range(since, until))
+
+    def lay(self, source: Input, low: int | None, high: int | None) -> None:
+        if is_part(source.stream):
+            self.lay_part(source, low, high)
+            return
+        schema = {**self.case.streams, **self.case.relations}[source.stream]
+        columns = [
+            *((name, sql_type(kind)) for name, kind in schema.items()),
+            *((name, "BIGINT") for name in ("_t", "_s", "_n")),
+        ]
+        rows = [
+            (*row, ts, position, 1 if sign == "+" else -1)
+            for position, (ts, row, sign) in enumerate(self.case.input.get(source.stream, []))
+            if (low is None or ts > low) and (high is None or ts <= high)
+        ]
+        self.create(source.name, table_of(columns, rows))
+
+    def has_rows(self, stream: str, low: int | None, high: int) -> bool:
+        stamps = (
+            self.logs[stream]["_t"].to_pylist()
+            if is_part(stream)
+            else [ts for ts, *_ in self.case.input.get(stream, [])]
+        )
+        return any((low is None or low < ts) and ts <= high for ts in stamps)
+
+    def lay_part(self, source: Input, low: int | None, high: int | None) -> None:
+        """What another fragment put out: the columns, `_t`, `_x` and `_n`."""
+        self.database.register("elements", self.logs[source.stream])
+        within = [f"_t > {low}" if low is not None else "", f"_t <= {high}" if high is not None else ""]
+        self.create(source.name, f"FROM elements WHERE {' AND '.join(filter(None, within)) or 'TRUE'}")
+
+    def lay_synopses(self, since: int, until: int) -> None:
+        """Before the first epoch they are empty: what is computed to know their columns is what the first epoch
+        computes.
+        """
+        for synopsis in self.program.synopses:
+            if synopsis.name not in self.laid:
+                self.compute(synopsis.shape, since, until)
+                self.create(synopsis.name, f"FROM {synopsis.shape} WHERE FALSE")
+                self.laid.add(synopsis.name)
+
+    def move(self, since: int, until: int) -> None:
+        for synopsis in self.program.synopses:
+            self.compute(synopsis.contents, since, until)
+        for synopsis in self.program.synopses:
+            self.create(synopsis.name, f"FROM {synopsis.contents}")
+
+
+def _tables(program: Program) -> set[str]:
+    """The output, the contents and shapes of synopses, and every step that some of them need but not all of its
+    readers.
+    """
+    targets = {program.result, *(name for synopsis in program.synopses for name in (synopsis.contents, synopsis.shape))}
+    needing: dict[str, set[str]] = {name: set() for name in program.steps}
+    for target in targets:
+        for name in program.needed(target) & needing.keys():
+            needing[name].add(target)
+    border = {
+        read
+        for name, step in program.steps.items()
+        for read in step.reads
+        if needing.get(read, needing[name]) != needing[name]
+    }
+    return targets | border
+
+
+def _reached(program: Program, target: str, tables: set[str]) -> set[str]:
+    """The steps that the statement of a table holds: what it reads, up to other tables."""
+    found: set[str] = set()
+    waiting = list(program.steps[target].reads)
+    while waiting:
+        name = waiting.pop()
+        if name in program.steps and name not in tables and name not in found:
+            found.add(name)
+            waiting.extend(program.steps[name].reads)
+    return found
