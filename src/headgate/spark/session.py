@@ -122,7 +122,7 @@ def started(
     if _on_loopback(chosen):  # beyond it, workers must be able to call the driver back
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     log = "error" if debugging() else "off"
-    quiet = resources.files("headgate.runtime").joinpath("log4j2.properties")
+    quiet = resources.files("headgate.spark").joinpath("log4j2.properties")
     ours = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
