@@ -9,7 +9,7 @@ Numbers in, numbers out: every method that needs the time of the engine's clock 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from itertools import compress
@@ -176,10 +176,16 @@ class Heartbeats:
         for cohort in self.generator.cohorts.values():
             cohort.maxima.horizon_us = longest_us
         senders = _Senders(self)
+        alike: dict[Hashable, int] = {}
         for timeline in self.timelines.values():
             for number in timeline.cohorts.values():
                 self.generator.towards[number], self.generator.guessed[number] = {}, {}
-                self._bind_one(timeline, number, senders.of(timeline, number))
+                same = alike.setdefault(senders.received(timeline, number), number)
+                if same == number or number in self.estimators:
+                    self._bind_one(timeline, number, senders.of(timeline, number))
+                else:
+                    self._bind_one(timeline, number, ())
+                    self.generator.towards[number] = dict(self.generator.towards[same])
         for number, cohort in self.generator.cohorts.items():
             estimator = self.estimators.get(number)
             cohort.prune(self.generator.towards[number], estimator.delays_us if estimator is not None else ())
@@ -928,6 +934,12 @@ class _Senders:
                     self.of_party.setdefault(level, []).append(number)
                 self.sensors += [number] if kind.sensor is not None else []
                 self.counters += [number] if kind.counter is not None else []
+
+    def received(self, timeline: Timeline, number: int) -> Hashable:
+        """Cohorts for which this is equal are told the same by the same others: sources that no SKEW to them names are alike."""
+        kind = timeline.kind(number)
+        parties = tuple(dict.fromkeys(party if party in self.to_party else Party(party.stream) for party in kind.parties))
+        return parties, kind.sensor, kind.counter, self.heartbeats.generator.cohorts[number].latency_us
 
     def of(self, timeline: Timeline, number: int) -> Iterable[int]:
         """The cohorts from which there may be a bound to this one."""
