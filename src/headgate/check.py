@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector, Query, Relation, Stream
-from headgate.cql import dialect
+from headgate.cql import script
 from headgate.cql.definitions import Altered, Definition, Explanation, defined
 from headgate.cql.readers import FILES, SOURCES
 from headgate.delta.lower import lower
@@ -42,7 +42,7 @@ def problems(
     catalog.permissions = permissions(allow)
     catalog.closed = session is None or not _functions(session)
     try:
-        statements = dialect.spans(text, origin)
+        statements = script.spans(text, origin)
     except UserError as error:
         yield error
         return

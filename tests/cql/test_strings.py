@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
-from headgate.cql.dialect import parse
+from headgate.cql.script import parse
 from headgate.engine import Engine
 from headgate.plan.nodes import Project
 from headgate.testing.cases import Case

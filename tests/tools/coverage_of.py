@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from headgate.cql.dialect import parse
+from headgate.cql.script import parse
 from headgate.cql.syntax import StreamOf
 from headgate.plan.nodes import Aggregate, Join, Node, Range, Rows, Rstream, Window, children
 from headgate.plan.properties import endless

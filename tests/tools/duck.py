@@ -16,7 +16,7 @@ from sqlglot import exp
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Function, Relation, Stream, View
 from headgate.cql.binder import bind
-from headgate.cql.dialect import parse
+from headgate.cql.script import parse
 from headgate.delta.exact import BEYOND
 from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
@@ -26,7 +26,7 @@ from headgate.plan.properties import opens
 from headgate.plan.rewrites.driver import rewritten
 from headgate.sql import Column
 from headgate.testing.cases import FUNCTIONS, Case, Change, sql_type
-from headgate.testing.reference import table_of
+from headgate.testing.reference_sql import table_of
 from headgate.testing.runner import script
 from headgate.ticks import TimeDomain
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 from headgate import settings
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Function, Query, Relation, Stamped, Stream, View, late_name
-from headgate.cql import calls, dialect, into, readers, syntax, time
+from headgate.cql import calls, into, readers, script, syntax, time
 from headgate.cql.binder import bind
 from headgate.delta.lower import lower
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
@@ -124,17 +124,17 @@ def defined(
 ) -> Iterator[tuple[str, Definition]]:
     """The same one by one, with the statement, so that each can be put to work before the next: a mistake takes back
     nothing before it. What is registered already, by the same words, is not defined again."""
-    for tree in dialect.parse(text, origin):
+    for tree in script.parse(text, origin):
         statement = _span(tree, text)
         yield statement, registered(statement) or _defined(tree, text, catalog, origin)
 
 
 def _defined(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
-    with dialect.deep_texts():
+    with script.deep_texts():
         try:
             return _define(tree, text, catalog, origin)
         except RecursionError:
-            raise dialect.too_deep(Place(text, tree.meta["start"], tree.meta["end"], origin)) from None
+            raise script.too_deep(Place(text, tree.meta["start"], tree.meta["end"], origin)) from None
 
 
 def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:

@@ -53,6 +53,7 @@ from headgate.plan.nodes import (
 
 if TYPE_CHECKING:
     from headgate.cql.binder import _Binder
+    from headgate.cql.names import Resolver
 
 ELEMENT_TIME = "element_time"
 """The timestamp of a stream's tuple, as a column; not among those that * stands for."""
@@ -438,7 +439,7 @@ def joined(nodes: list[Relation], waiting: list[exp.Expression], scope: Scope) -
     return filtered(node, waiting)
 
 
-def check_conditions(binder: _Binder, conditions: list[exp.Expression]) -> None:
+def check_conditions(binder: Resolver, conditions: list[exp.Expression]) -> None:
     for condition in conditions:
         if condition.find(exp.Window):
             raise UserError(

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector
-from headgate.cql import dialect
+from headgate.cql import script
 from headgate.cql.syntax import CreateRelation, CreateStream
 from headgate.errors import Place, UserError, nearest, quoted
 
@@ -76,7 +76,7 @@ def formats(text: str, origin: str = "") -> set[str]:
     Of the databases behind JDBC only PostgreSQL is known to us; the driver of another one is the user's affair.
     """
     found: set[str] = set()
-    for tree in dialect.parse(text, origin):
+    for tree in script.parse(text, origin):
         given = [tree.args.get(which) for which in ("format", "payload")]
         named = {one.name.lower() for one in given if isinstance(one, exp.Identifier)}
         if "jdbc" not in named or options(tree, "options").get("url", "").startswith("jdbc:postgresql:"):
@@ -104,7 +104,7 @@ class Files:
 def files_read(text: str, origin: str = "") -> tuple[list[Files], bool]:
     """The files of this machine that a script names, patterns aside; and whether it reads nothing else."""
     found, alone = [], True
-    for tree in dialect.parse(text, origin):
+    for tree in script.parse(text, origin):
         given = tree.args.get("format")
         if not isinstance(tree, CreateStream | CreateRelation) or given is None:
             continue

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query, Relation, Stream, View
 from headgate.catalog.sinks import SINKS
-from headgate.cql.dialect import LISTED, STATEMENTS, UNITS
 from headgate.cql.readers import SOURCES
+from headgate.cql.statement_grammar import LISTED, STATEMENTS
+from headgate.cql.time_grammar import UNITS
 from headgate.settings import TABLE, settable
 from headgate.shell.commands import COMMANDS, named
 from headgate.shell.entries import split

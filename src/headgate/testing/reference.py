@@ -9,72 +9,27 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from fractions import Fraction
-from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from sqlglot import exp
 
-from headgate.cql.dialect import parse
+from headgate.cql.script import parse
 from headgate.cql.syntax import StreamOf, StreamWindow, WindowedQuery
 from headgate.errors import NotYet, UserError
-from headgate.testing import numbers
-from headgate.testing.cases import FUNCTIONS, Case, Change, Row, sql_type
-
-ORDERED = (
-    exp.First,
-    exp.Last,
-    exp.FirstValue,
-    exp.LastValue,
-    exp.AnyValue,
-    exp.ArrayAgg,
-    exp.ArrayUniqueAgg,
-    exp.ArgMax,
-    exp.ArgMin,
+from headgate.testing.cases import Case, Change, Row, sql_type
+from headgate.testing.reference_sql import (
+    ORDERED,
+    exact_aggregates,
+    has_aggregate,
+    in_duckdb,
+    is_current_time,
+    is_element_time,
+    literal,
+    shared_database,
+    table_of,
+    with_stamps,
 )
-"""Aggregates whose value depends on the order of the rows, or would if ties were left open."""
-
-SECONDS: dict[str, Fraction] = {
-    "NANOSECOND": Fraction(1, 10**9),
-    "MICROSECOND": Fraction(1, 10**6),
-    "MILLISECOND": Fraction(1, 1000),
-    "SECOND": Fraction(1),
-    "MINUTE": Fraction(60),
-    "HOUR": Fraction(3600),
-    "DAY": Fraction(86400),
-    "WEEK": Fraction(604800),
-}
-
-
-Possible: TypeAlias = dict[str, dict[Any, int]]
-"""Columns that follow from time, by name in lower case: the last instant at which each value can occur. ELEMENT_TIME is
-one.
-"""
-
-FURTHEST = 20
-"""How far beyond the horizon time is looked at for that."""
-
-
-@dataclass(frozen=True)
-class TupleStream:
-    """All tuples up to the horizon, ordered by timestamp, ties in the order of arrival."""
-
-    columns: list[tuple[str, str]]
-    tuples: list[tuple[int, Row]]
-    possible: Possible = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class VaryingRelation:
-    """The bag of rows at each instant from 0 to the horizon; of a window, also the timestamp and place in the stream of
-    each.
-    """
-
-    columns: list[tuple[str, str]]
-    bags: list[list[Row]]
-    stamps: list[list[tuple[int, int]]] | None = None
-    possible: Possible = field(default_factory=dict)
+from headgate.testing.reference_windows import Possible, TupleStream, VaryingRelation, Windows, slides_in_time
 
 
 def evaluate(case: Case) -> tuple[Literal["stream", "relation"], list[Change]]:
@@ -96,7 +51,9 @@ def evaluate(case: Case) -> tuple[Literal["stream", "relation"], list[Change]]:
     return "relation", changes
 
 
-class _Reference:
+class _Reference(Windows):
+    """Evaluates the queries of one case: streams to tuples, relations to a bag of rows for every instant."""
+
     def __init__(self, case: Case) -> None:
         try:
             import duckdb
@@ -104,8 +61,8 @@ class _Reference:
             raise UserError(
                 "no-duckdb", "the reference evaluator needs DuckDB", hint="pip install 'headgate[testing]'"
             ) from None
-        self.case = case
-        self.database = _shared(duckdb).cursor()  # its own temporary tables
+        super().__init__(case)
+        self.database = shared_database(duckdb).cursor()  # its own temporary tables
         self.database.execute(
             "SET integer_division = true; SET error_on_division_by_zero = false; PRAGMA disable_optimizer"
         )  # planning takes longer than running
@@ -223,7 +180,7 @@ class _Reference:
     def slides(self, tree: exp.Expression) -> set[int]:
         """By how much the time windows of a query slide, those of its views included, but not those below a stream."""
         windows = [tree.args.get("window"), _alias_window(tree)]
-        found = {self.slide(window) for window in windows if window is not None and _slides_in_time(window)}
+        found = {self.slide(window) for window in windows if window is not None and slides_in_time(window)}
         if any(windows) or _gives_stream(tree):
             return found
         if isinstance(tree, exp.Table):
@@ -245,82 +202,6 @@ class _Reference:
             before = now
         return TupleStream(relation.columns, tuples)
 
-    # windows
-
-    def unbounded(self, stream: TupleStream) -> VaryingRelation:
-        return self.held(stream, lambda instant: self.until(stream, instant))
-
-    def held(self, stream: TupleStream, places: Callable[[int], list[int]], slide: int = 1) -> VaryingRelation:
-        """The tuples at the places that a window holds at each instant, or held at the last multiple of its slide."""
-        chosen = [places(instant // slide * slide) for instant in range(self.case.horizon + 1)]
-        bags = [[stream.tuples[place][1] for place in some] for some in chosen]
-        stamps = [[(stream.tuples[place][0], place) for place in some] for some in chosen]
-        return VaryingRelation(stream.columns, bags, stamps, self.occurring(stream))
-
-    def until(self, stream: TupleStream, instant: int) -> list[int]:
-        return [place for place, (ts, _) in enumerate(stream.tuples) if ts <= instant]
-
-    def window(self, stream: TupleStream, window: StreamWindow) -> VaryingRelation:
-        given = window.args
-        match given["kind"]:
-            case "NOW":
-                return self.held(stream, lambda instant: self.last(stream, instant, instant))
-            case "UNBOUNDED":
-                return self.unbounded(stream)
-            case "RANGE" if given.get("on") is not None:
-                (attribute,) = _places(stream, [given["on"]])
-                below = Fraction(given["amount"])
-                return self.held(stream, lambda instant: self.largest(stream, instant, attribute, below))
-            case "RANGE":
-                length = self.units(given["amount"], given.get("unit"))
-                first = self.first_of
-                return self.held(stream, lambda now: self.last(stream, first(now, length), now), self.slide(window))
-            case _:
-                count, by = int(given["amount"]), _places(stream, given.get("partition") or [])
-                lasting = self.units(given["range"], given.get("range_unit")) if given.get("range") else None
-                if given.get("slide") is None or _slides_in_time(window):
-                    return self.held(stream, lambda now: self.tail(stream, now, count, by, lasting), self.slide(window))
-                step = int(given["slide"])
-                return self.held(stream, lambda now: self.tail(stream, now, count, by, lasting, step))
-
-    def slide(self, window: StreamWindow) -> int:
-        return self.units(window.args["slide"], window.args.get("slide_unit")) if _slides_in_time(window) else 1
-
-    def last(self, stream: TupleStream, first: int, instant: int) -> list[int]:
-        return [place for place in self.until(stream, instant) if first <= stream.tuples[place][0]]
-
-    def largest(self, stream: TupleStream, instant: int, attribute: int, length: Fraction) -> list[int]:
-        """The tuples whose attribute is not further than a length below the largest there has been."""
-        values = {place: stream.tuples[place][1][attribute] for place in self.until(stream, instant)}
-        known = {place: value for place, value in values.items() if value is not None}
-        lowest = max(known.values()) - length if known else 0
-        closed = self.case.range == "closed"
-        return [place for place, value in known.items() if value > lowest or (closed and value == lowest)]
-
-    def tail(
-        self, stream: TupleStream, instant: int, count: int, by: list[int], lasting: int | None = None, step: int = 1
-    ) -> list[int]:
-        """The last tuples of each partition, as of the last of its tuples whose number is a multiple of the step."""
-        partitions: dict[Row, list[int]] = {}
-        for place in self.until(stream, instant):
-            partitions.setdefault(tuple(stream.tuples[place][1][column] for column in by), []).append(place)
-        seen = [places[: len(places) // step * step] for places in partitions.values()]
-        last = [place for places in seen for place in (places[-count:] if count else [])]
-        return [
-            place for place in last if lasting is None or self.first_of(instant, lasting) <= stream.tuples[place][0]
-        ]
-
-    def first_of(self, instant: int, length: int) -> int:
-        return max(instant - length, 0) if self.case.range == "closed" else instant - length + 1
-
-    def units(self, amount: str, unit: str | None) -> int:
-        length = Fraction(amount)
-        if unit is not None and unit != "TICK":
-            length = length * SECONDS[unit] / self.case.unit_seconds
-        if length.denominator != 1:
-            raise UserError("not-whole-ticks", f"{amount} {unit} is not a whole number of time units")
-        return int(length)
-
     # relational SQL
 
     def relational(self, tree: exp.Expression) -> VaryingRelation:
@@ -334,15 +215,15 @@ class _Reference:
             call.replace(exp.Count(this=exp.If(this=call.this.copy(), true=exp.Literal.number(1))))
         inputs: dict[str, VaryingRelation] = {}
         copy = self.detached(copy, inputs)
-        if copy.find(*ORDERED) or any(map(_is_element_time, copy.find_all(exp.Column))):
-            copy = _stamped(copy, inputs)
+        if copy.find(*ORDERED) or any(map(is_element_time, copy.find_all(exp.Column))):
+            copy = with_stamps(copy, inputs)
         if self.doubles:
             columns_of = [column for relation in inputs.values() for column in relation.columns]
             others = {name.lower() for name, kind in columns_of if kind not in ("DOUBLE", "FLOAT")}
-            copy = copy.transform(_exactly, others)
-        clocks = [node for node in copy.find_all(exp.CurrentTime, exp.Column) if _is_current_time(node)]
+            copy = copy.transform(exact_aggregates, others)
+        clocks = [node for node in copy.find_all(exp.CurrentTime, exp.Column) if is_current_time(node)]
         clocks = [node.replace(exp.Literal.number(0)) for node in clocks]
-        sql = copy.transform(_in_duckdb, copy=True).sql("duckdb")
+        sql = copy.transform(in_duckdb, copy=True).sql("duckdb")
         bags: list[list[Row]] = []
         columns: list[tuple[str, str]] = []
         seen: tuple[list[Row], ...] | None = None
@@ -351,7 +232,7 @@ class _Reference:
             for clock in clocks:
                 clock.set("this", str(instant))
             if clocks:
-                sql = copy.transform(_in_duckdb, copy=True).sql("duckdb")
+                sql = copy.transform(in_duckdb, copy=True).sql("duckdb")
             if contents == seen and not clocks:
                 bags.append(bags[-1])
                 continue
@@ -367,7 +248,7 @@ class _Reference:
         self, tree: exp.Expression, rows: list[Row], contents: tuple[list[Row], ...]
     ) -> list[Row]:
         if self.case.empty_aggregate == "no-row" and isinstance(tree, exp.Select) and not tree.args.get("group"):
-            if any(map(_is_aggregate, tree.expressions)) and not all(contents):
+            if any(map(has_aggregate, tree.expressions)) and not all(contents):
                 return []
         return rows
 
@@ -452,7 +333,7 @@ class _Reference:
         if (kind, frame) not in (("ISTREAM", "UNBOUNDED"), ("RSTREAM", "NOW")) or shape:
             return None
         if any(
-            _is_aggregate(item) or item.find(exp.Select, exp.Window)
+            has_aggregate(item) or item.find(exp.Select, exp.Window)
             for item in [*tree.expressions, tree.args.get("where")]
             if item
         ):
@@ -486,12 +367,6 @@ class _Reference:
         return TupleStream(found[:-1], [(stream.tuples[row[-1]][0], row[:-1]) for row in ordered], possible)
 
     # EMIT FINAL
-
-    def occurring(self, stream: TupleStream) -> Possible:
-        return {
-            **stream.possible,
-            "element_time": {instant: instant for instant in range(self.case.horizon + FURTHEST)},
-        }
 
     def final(self, tree: exp.Select) -> TupleStream:
         """Each row of the relation at the first instant at which all its inputs are beyond one of the values that close
@@ -566,7 +441,7 @@ class _Reference:
             new = exp.column("v")
             copy = new if column is copy else copy
             column.replace(new)
-        listed = ", ".join(f"({_literal(value)}, {last})" for value, last in known.items())
+        listed = ", ".join(f"({literal(value)}, {last})" for value, last in known.items())
         sql = f"SELECT {copy.sql('duckdb')}, MAX(last) FROM (VALUES {listed}) AS known(v, last) GROUP BY 1"
         return alias, dict(self.database.execute(sql).fetchall()) if known else {}
 
@@ -623,44 +498,8 @@ class _Reference:
         return True
 
 
-@cache
-def _shared(duckdb: Any) -> Any:
-    """One database for all evaluations: starting one takes longer than most of them."""
-    database = duckdb.connect(":memory:")
-    database.execute("SET threads = 1")
-    for name, (parameter, body) in FUNCTIONS.items():
-        database.execute(f"CREATE MACRO {name}({parameter}) AS {body}")
-    for name, function in numbers.AGGREGATES.items():
-        lists = ["DOUBLE[]"] * (2 if name in numbers.OF_PAIRS else 1)
-        database.create_function(f"exact_{name}", function, lists, "VARCHAR", null_handling="special")
-    return database
-
-
 def _columns(schema: dict[str, str]) -> list[tuple[str, str]]:
     return [(name, sql_type(kind)) for name, kind in schema.items()]
-
-
-def table_of(columns: list[tuple[str, str]], rows: list[Row]) -> str:
-    """A query that gives the rows."""
-    names = [f'"{name}"' for name, _ in columns]
-    typed = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, (_, kind) in zip(names, columns, strict=True))
-    lines = rows or [tuple(None for _ in columns)]
-    listed = ", ".join(f"({', '.join(map(_literal, row))})" for row in lines)
-    return f"SELECT {typed} FROM (VALUES {listed}) AS given({', '.join(names)}){'' if rows else ' WHERE FALSE'}"
-
-
-def _literal(value: Any) -> str:
-    match value:
-        case None:
-            return "NULL"
-        case bool() | int():
-            return str(value)
-        case float():
-            return f"CAST('{value!r}' AS DOUBLE)"
-        case list() | tuple():
-            return f"[{', '.join(map(_literal, value))}]"
-        case _:
-            return "'" + str(value).replace("'", "''") + "'"
 
 
 def _unique(columns: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -772,151 +611,3 @@ def _not_beyond(known: dict[Any, int], value: Any) -> list[int]:
     by_time = sorted(known, key=lambda entry: known[entry])
     falling = bool(known) and by_time[-1] < by_time[0]
     return [last for one, last in known.items() if (one >= value if falling else one <= value)]
-
-
-def _places(stream: TupleStream, columns: list[exp.Expression]) -> list[int]:
-    names = [name.lower() for name, _ in stream.columns]
-    return [names.index(column.name.lower()) for column in columns]
-
-
-def _slides_in_time(window: StreamWindow) -> bool:
-    """A slide is a length of time behind RANGE or with a unit, and a number of rows behind ROWS alone."""
-    given = window.args
-    by_time = given["kind"] == "RANGE" or given.get("range") is not None or given.get("slide_unit") is not None
-    return given.get("slide") is not None and by_time
-
-
-def _in_duckdb(node: exp.Expression) -> exp.Expression:
-    """What DuckDB calls otherwise."""
-    match node:
-        case exp.Anonymous(expressions=[value]) if node.name.lower() in ("every", "some"):
-            return exp.Anonymous(this="BOOL_AND" if node.name.lower() == "every" else "BOOL_OR", expressions=[value])
-        case _:
-            return node
-
-
-def _exactly(node: exp.Expression, others: set[str]) -> exp.Expression:
-    """Aggregates of doubles as functions of the list of all values. Of these columns it is known that they are
-    something else.
-    """
-    condition = node.expression.this if isinstance(node, exp.Filter) else None
-    call = node.this if isinstance(node, exp.Filter) else node
-    name = numbers.NAMES.get(type(call))
-    if name is None or isinstance(node.parent, exp.Window):
-        return node
-    if all(column.name.lower() in others for column in call.find_all(exp.Column)):
-        return node
-    arguments = [call.this, call.expression] if name in numbers.OF_PAIRS else [call.this]
-    found = exp.Anonymous(this=f"exact_{name}", expressions=[_values_of(argument, condition) for argument in arguments])
-    return exp.cast(found, "DOUBLE")
-
-
-def _values_of(argument: exp.Expression, condition: exp.Expression | None) -> exp.Expression:
-    distinct = isinstance(argument, exp.Distinct)
-    value = exp.cast((argument.expressions[0] if distinct else argument).copy(), "DOUBLE")
-    values: exp.Expression = exp.Anonymous(
-        this="LIST", expressions=[exp.Distinct(expressions=[value]) if distinct else value]
-    )
-    return values if condition is None else exp.Filter(this=values, expression=exp.Where(this=condition.copy()))
-
-
-# what depends on the timestamps and the order of a window's tuples
-
-
-def _is_current_time(tree: exp.Expression) -> bool:
-    return isinstance(tree, exp.CurrentTime) or (isinstance(tree, exp.Column) and tree.name.lower() == "current_time")
-
-
-def _is_element_time(tree: exp.Expression) -> bool:
-    return isinstance(tree, exp.Column) and tree.name.lower() == "element_time"
-
-
-def _stamped(tree: exp.Expression, inputs: dict[str, VaryingRelation]) -> exp.Expression:
-    """The tree over tables with two more columns where they are windows: the timestamp and the place in the stream."""
-    for name, relation in inputs.items():
-        if relation.stamps is not None:
-            columns = [*relation.columns, (f"time_of_{name}", "BIGINT"), (f"place_of_{name}", "BIGINT")]
-            pairs = zip(relation.bags, relation.stamps, strict=True)
-            bags = [[(*row, *stamp) for row, stamp in zip(bag, stamps, strict=True)] for bag, stamps in pairs]
-            inputs[name] = VaryingRelation(columns, bags, relation.stamps)
-    selects = list(tree.find_all(exp.Select))
-    windows = {id(select): _windows_of(select, inputs) for select in selects}
-    for select in selects:
-        for item in select.expressions:
-            star = item.this if isinstance(item, exp.Column) else item
-            if isinstance(star, exp.Star):
-                own = [name for alias, name in windows[id(select)] if star is item or alias == item.table]
-                hidden = [exp.to_identifier(f"{what}_of_{name}") for name in own for what in ("time", "place")]
-                star.set("except_", hidden or None)
-    for column in [column for column in tree.find_all(exp.Column) if _is_element_time(column)]:
-        around: exp.Expression | None = column
-        found: list[tuple[str, str]] = []
-        while around is not None and not found:
-            around = around.parent
-            found = [entry for entry in windows.get(id(around), []) if not column.table or column.table == entry[0]]
-        if len(found) != 1:
-            raise UserError("no-such-column", "ELEMENT_TIME belongs to one windowed stream in FROM")
-        column.replace(exp.column(f"time_of_{found[0][1]}", table=found[0][0]))
-    for call in [call for call in tree.find_all(*ORDERED) if not _is_analytic(call)]:
-        select = call.find_ancestor(exp.Select)
-        alone = len(windows[id(select)]) == 1 and not select.args.get("joins") and not select.args.get("laterals")
-        place = exp.column(f"place_of_{windows[id(select)][0][1]}", table=windows[id(select)][0][0]) if alone else None
-        _in_order(call, place)
-    return tree
-
-
-def _windows_of(select: exp.Select, inputs: dict[str, VaryingRelation]) -> list[tuple[str, str]]:
-    """The windows in a FROM: the name each goes by, and its table."""
-    from_ = select.args.get("from_")
-    tables = [from_.this] if from_ is not None else []
-    tables += [join.this for join in select.args.get("joins") or () if join.args.get("kind") not in ("SEMI", "ANTI")]
-    named = [(table.alias, table.name) for table in tables if isinstance(table, exp.Table)]
-    return [(alias, name) for alias, name in named if name in inputs and inputs[name].stamps is not None]
-
-
-def _is_analytic(call: exp.Expression) -> bool:
-    parent = call.parent
-    while isinstance(parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
-        parent = parent.parent
-    return isinstance(parent, exp.Window)
-
-
-def _in_order(call: exp.Expression, place: exp.Expression | None) -> None:
-    """An aggregate that looks at the order of its rows, in DuckDB's words: by place in the stream, else by value."""
-    value, whole = call.this, call
-    conditions = []
-    while isinstance(whole.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
-        whole = whole.parent
-        if isinstance(whole, exp.IgnoreNulls):
-            conditions.append(exp.Not(this=exp.Is(this=value.copy(), expression=exp.null())))
-        if isinstance(whole, exp.Filter):
-            conditions.append(whole.expression.this.copy())
-    rising = [exp.Ordered(this=(place or value).copy(), nulls_first=True)]
-    given: exp.Expression = value.copy()
-    name = "LAST" if isinstance(call, exp.Last | exp.LastValue) else "FIRST"
-    match call:
-        case exp.ArrayAgg() | exp.ArrayUniqueAgg():
-            name = "LIST"
-            argument = value.expressions[0] if isinstance(value, exp.Distinct) else value
-            conditions.append(exp.Not(this=exp.Is(this=argument.copy(), expression=exp.null())))
-            if isinstance(call, exp.ArrayUniqueAgg) or isinstance(value, exp.Distinct):
-                given = exp.Distinct(expressions=[argument.copy()])
-                rising = [exp.Ordered(this=argument.copy(), nulls_first=True)]
-        case exp.ArgMax() | exp.ArgMin():
-            falling = isinstance(call, exp.ArgMax)
-            keys = (call.expression, value)
-            rising = [exp.Ordered(this=key.copy(), desc=falling, nulls_first=not falling) for key in keys]
-            conditions.append(exp.Not(this=exp.Is(this=call.expression.copy(), expression=exp.null())))
-    result: exp.Expression = exp.Anonymous(this=name, expressions=[exp.Order(this=given, expressions=rising)])
-    if conditions:
-        result = exp.Filter(this=result, expression=exp.Where(this=exp.and_(*conditions)))
-    whole.replace(exp.Coalesce(this=result, expressions=[exp.Array(expressions=[])]) if name == "LIST" else result)
-
-
-def _is_aggregate(tree: exp.Expression | None) -> bool:
-    """Whether an aggregate of the query itself stands in the expression, not one of a query inside it."""
-    if tree is None or isinstance(tree, exp.Subquery | exp.Window):
-        return False
-    if isinstance(tree, exp.AggFunc | exp.Filter | exp.WithinGroup):
-        return True
-    return any(_is_aggregate(child) for child in tree.iter_expressions())

@@ -10,8 +10,8 @@ from sqlglot import exp
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query, Stream, View
 from headgate.cql.definitions import define
-from headgate.cql.dialect import parse
 from headgate.cql.functions import AGGREGATES
+from headgate.cql.script import parse
 from headgate.delta.lower import lower
 from headgate.sql import Column
 from headgate.testing.cases import Case

@@ -1,0 +1,233 @@
+"""Reads a CQL script: text comes in, a list of statements goes out, each a syntax tree with its place in the text.
+
+Whatever sqlglot says of a text that it cannot parse becomes an error with its place and a hint here.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from headgate.cql import foreign
+from headgate.cql.dialect import Cql, CqlParser
+from headgate.cql.statement_grammar import FOREIGN, STATEMENTS
+from headgate.cql.strings import with_strings
+from headgate.cql.trees import balanced, depth
+from headgate.errors import Place, UserError, nearest
+
+TYPOGRAPHIC = re.compile(r"`[^`'\n]*'")
+
+MOST_NESTED = 200
+"""How deep parentheses and operators may be nested. Spark's own parser overflows its stack at about twice as many."""
+
+MOST_NESTED_TYPES = 12
+
+ROOM = 20_000
+"""How many calls deep Python may go while a text is read and bound. A level of nesting takes some dozens."""
+
+
+@contextmanager
+def deep_texts() -> Iterator[None]:
+    """Let texts be nested as deep as they are allowed to be, whatever limit the program around has set."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, ROOM))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def too_deep(place: Place, most: int = MOST_NESTED) -> UserError:
+    return UserError(
+        "too-deep",
+        f"this is nested more than {most} deep",
+        place=place,
+        detail="Parentheses count, and each operator of a chain such as a + b + c; AND, OR and || count once, "
+        "however many.",
+        hint="Cut it into views, or write IN (...) or a list: AGGREGATE(ARRAY(a, b, c), 0, (sum, x) -> sum + x).",
+    )
+
+
+def parse(text: str, origin: str = "") -> list[exp.Expression]:
+    """The statements of a script, each with its span of the text in `meta`."""
+    dialect = Cql()
+    with deep_texts():
+        return [_parsed(chunk, dialect, text, origin) for chunk in _chunks(text, origin)]
+
+
+def spans(text: str, origin: str = "") -> list[Place]:
+    """Where the statements of a script stand, whatever they say."""
+    return [Place(text, chunk[0].start, chunk[-1].end + 1, origin) for chunk in _chunks(text, origin)]
+
+
+def _chunks(text: str, origin: str) -> list[list[Token]]:
+    try:
+        return _statements(with_strings(Cql().tokenize(text), text))
+    except TokenError:
+        start = _open_quote(text)
+        if text[start] == "`" and "'" in text[start:]:
+            raise _typographic(text, start, origin) from None
+        raise UserError(
+            "syntax", "a quote or comment is not closed", place=Place(text, start, start + 1, origin)
+        ) from None
+
+
+def _parsed(chunk: list[Token], dialect: Cql, text: str, origin: str) -> exp.Expression:
+    _refuse_nested(chunk, text, origin)
+    _refuse_window_clause(chunk, text, origin)
+    place = Place(text, chunk[0].start, chunk[-1].end + 1, origin)
+    parser = dialect.parser(error_level=None)
+    try:
+        (tree,) = parser._parse(CqlParser._parse_cql_statement, chunk, text)
+        tree = balanced(tree)
+    except ParseError as error:
+        raise _syntax_error(parser.in_window or error, text, chunk, origin) from None
+    except RecursionError:
+        raise too_deep(place) from None
+    except (SqlglotError, AttributeError, TypeError, IndexError, KeyError, ValueError):
+        raise UserError("syntax", "this statement cannot be parsed", place=place) from None
+    if depth(tree) > MOST_NESTED:
+        raise too_deep(place)
+    tree.meta.update(start=chunk[0].start, end=chunk[-1].end + 1)
+    return tree
+
+
+def _refuse_nested(chunk: list[Token], text: str, origin: str) -> None:
+    """Refuse what is nested too deep before anything walks down into it. `ARRAY<` opens, too: sqlglot tries types many
+    times.
+    """
+    opened = types = 0
+    for token, following in zip(chunk, [*chunk[1:], None], strict=True):
+        match token.token_type:
+            case TokenType.L_PAREN | TokenType.L_BRACKET | TokenType.L_BRACE | TokenType.CASE:
+                opened += 1
+            case TokenType.R_PAREN | TokenType.R_BRACKET | TokenType.R_BRACE | TokenType.END:
+                opened -= 1
+            case TokenType.ARRAY | TokenType.MAP | TokenType.STRUCT if (
+                following and following.token_type == TokenType.LT
+            ):
+                types += 1
+            case TokenType.GT:
+                types = max(types - 1, 0)
+        if opened > MOST_NESTED or types > MOST_NESTED_TYPES:
+            most = MOST_NESTED if opened > MOST_NESTED else MOST_NESTED_TYPES
+            raise too_deep(Place(text, token.start, token.end + 1, origin), most)
+
+
+def _refuse_window_clause(chunk: list[Token], text: str, origin: str) -> None:
+    """`GROUP BY WINDOW(at, ...)` and `WINDOW TUMBLING (SIZE ...)`: sqlglot would take both for named windows."""
+    for token, following, third in zip(chunk, chunk[1:], chunk[2:], strict=False):
+        if token.token_type != TokenType.WINDOW:
+            continue
+        named = following.text.upper() if third.token_type == TokenType.L_PAREN else ""
+        if following.token_type == TokenType.L_PAREN or named in foreign.FUNCTIONS:
+            what, hint = foreign.FUNCTIONS[named or "WINDOW"]
+            raise UserError("foreign-construct", what, place=Place(text, token.start, token.end + 1, origin), hint=hint)
+
+
+def _typographic(text: str, start: int, origin: str) -> UserError:
+    place = Place(text, start, text.index("'", start) + 1, origin)
+    return UserError(
+        "foreign-construct", "typographic quotes", place=place, hint="Write 'text' between straight quotes."
+    )
+
+
+def _open_quote(text: str) -> int:
+    """Where the quote or comment begins that has no end."""
+    start, closing = 0, ""
+    position = 0
+    while position < len(text):
+        if closing:
+            if text.startswith("\\", position) and closing in "'\"":
+                position += 1
+            elif text.startswith(closing, position):
+                position += len(closing) - 1
+                closing = ""
+        else:
+            opened = next((mark for mark in ("/*", "--", "'", '"', "`") if text.startswith(mark, position)), "")
+            if opened:
+                start, closing = position, {"/*": "*/", "--": "\n"}.get(opened, opened)
+                position += len(opened) - 1
+        position += 1
+    return start
+
+
+def _statements(tokens: list[Token]) -> list[list[Token]]:
+    chunks: list[list[Token]] = [[]]
+    for token in _count_distinct(tokens):
+        if token.token_type == TokenType.SEMICOLON:
+            chunks.append([])
+        else:
+            chunks[-1].append(token)
+    return [chunk for chunk in chunks if chunk]
+
+
+def _count_distinct(tokens: list[Token]) -> list[Token]:
+    """`COUNT DISTINCT (x)`, as the Linear Road queries write it, as `COUNT(DISTINCT x)`."""
+    result = list(tokens)
+    for position in range(len(result) - 2):
+        word, distinct, opening = result[position : position + 3]
+        if (
+            word.text.upper() == "COUNT"
+            and distinct.token_type == TokenType.DISTINCT
+            and opening.token_type == TokenType.L_PAREN
+        ):
+            result[position + 1 : position + 3] = [opening, distinct]
+    return result
+
+
+def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str) -> UserError:
+    first = error.errors[0]
+    typographic = TYPOGRAPHIC.search(text, chunk[0].start, chunk[-1].end + 1)
+    if typographic is not None:
+        return _typographic(text, typographic.start(), origin)
+    message = str(first["description"] or "syntax error")
+    if not message.split(" ")[0].isupper():
+        message = message[0].lower() + message[1:]
+    if message.startswith(FOREIGN):
+        message, _, instead = message.partition(". ")
+        message = message.removeprefix(FOREIGN)
+        start = max(0, _offset(text, first) - len(str(first["highlight"] or "")))
+        place = Place(text, start, max(_offset(text, first), start + 1), origin)
+        return UserError("foreign-construct", message, place=place, hint=instead)
+    message, _, hint = message.partition(". Did you")
+    word = str(first["highlight"] or "")
+    if message.startswith("invalid expression"):
+        message = f'unexpected "{word}"'
+    end = _offset(text, first)
+    start = max(end - (first["col"] or 0), end - len(word))
+    said_all = message.startswith(("EVERY ", "EMIT ", "expected STREAM")) or message.endswith("stands twice")
+    if not hint and word.isalpha() and not said_all:
+        known = (
+            *STATEMENTS,
+            "FROM",
+            "WHERE",
+            "GROUP",
+            "HAVING",
+            "RANGE",
+            "ROWS",
+            "SLIDE",
+            "UNBOUNDED",
+            "STREAM",
+            "QUERY",
+        )
+        close = nearest(word, known)
+        hint = close.removeprefix("Did you") if close and word.upper() not in known else ""
+    before = next((token.text for token in reversed(chunk) if token.end < start), "")
+    if not hint and before.isalpha() and not said_all:  # the word before may be the one that is misspelt
+        close = nearest(before, ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "UNION"))
+        hint = close.removeprefix("Did you") if close and before.upper() not in close else ""
+    place = Place(text, start, max(end, start + 1), origin)
+    return UserError("syntax", message, place=place, hint=f"Did you{hint}" if hint else "")
+
+
+def _offset(text: str, error: dict[str, Any]) -> int:
+    """Where in the text the place ends that sqlglot gives by line and column."""
+    return sum(len(part) + 1 for part in text.split("\n")[: (error["line"] or 1) - 1]) + (error["col"] or 0)

@@ -1,0 +1,344 @@
+"""The grammar of statements: CREATE, REGISTER, DROP, ALTER, SHOW, SET, EXPLAIN, WHY, and labels before a query.
+
+`dialect` builds on it and adds the grammar of queries, which a statement reaches through `_parse_query`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from headgate.cql import foreign
+from headgate.cql.syntax import (
+    Alter,
+    CreateFunction,
+    CreateQuery,
+    CreateRelation,
+    CreateStream,
+    CreateView,
+    Drop,
+    Explain,
+    NamePendingView,
+    PendingView,
+    SetOption,
+    Show,
+    TakeBack,
+    Why,
+)
+from headgate.cql.time_grammar import TIME_STATEMENTS, UNITS, TimeParser
+from headgate.errors import nearest
+
+FOREIGN = "foreign construct: "
+STATEMENTS = (
+    "CREATE",
+    "DROP",
+    "SHOW",
+    "DESCRIBE",
+    "SELECT",
+    "SET",
+    *TIME_STATEMENTS,
+    "EXPLAIN",
+    "WHY",
+    "REGISTER",
+    "ISTREAM",
+    "DSTREAM",
+    "RSTREAM",
+    "WITH",
+)
+KINDS = ("STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION")
+LISTED = ("STREAMS", "RELATIONS", "VIEWS", "QUERIES", "FUNCTIONS", "SETTINGS", "BOUNDS")
+REGISTERED = {exp.DataType.Type.TINYINT: "STRING", exp.DataType.Type.CHAR: "STRING", exp.DataType.Type.FLOAT: "DOUBLE"}
+
+
+class StatementParser(TimeParser):
+    """Parses one statement of CQL; the queries inside it are left to `CqlParser`."""
+
+    def _foreign(self, what: str, hint: str) -> None:
+        """A construct of another dialect: said so in one line, with what to write instead."""
+        self.raise_error(f"{FOREIGN}{what}. {hint}")
+
+    def _parse_cql_statement(self) -> Any:
+        if self._match_text_seq("CREATE"):
+            return self._parse_definition()
+        if self._match_text_seq("REGISTER"):
+            return self._parse_register()
+        if self._match_text_seq("DROP"):
+            return self._parse_drop_statement()
+        if self._match_text_seq("ALTER"):
+            return self._parse_alter_statement()
+        if self._match_text_seq("SHOW"):
+            return self._parse_show_statement()
+        if self._match_texts(("DESCRIBE", "DESC")):
+            return self.expression(Show(this=self._parse_name()))
+        if self._match_text_seq("SET"):
+            return self._parse_set_option()
+        if self._match_text_seq("EXPLAIN"):
+            return self.expression(Explain(this=self._parse_query()))
+        if self._at_statement("WHY"):
+            self._advance()
+            return self.expression(Why(this=self._parse_name()))
+        if self._at_statement(*TIME_STATEMENTS):
+            return self._parse_time_statement()
+        labelled = self._parse_label()
+        if labelled is not None:
+            return labelled
+        if self._curr and self._curr.text.upper() not in STATEMENTS and not self._at(TokenType.L_PAREN):
+            following = self._next.token_type if self._next else None
+            if following not in self.SET_OPERATIONS:
+                if self._curr.text.upper() in foreign.STATEMENTS:
+                    self._foreign(*foreign.STATEMENTS[self._curr.text.upper()])
+                self.raise_error(f'unknown statement "{self._curr.text}"')
+        return self._parse_query()
+
+    def _parse_definition(self) -> Any:
+        for word, parse in (
+            ("STREAM", self._parse_create_stream),
+            ("RELATION", self._parse_create_relation),
+            ("VIEW", self._parse_create_view),
+            ("QUERY", self._parse_create_query),
+            ("FUNCTION", self._parse_create_function),
+        ):
+            if self._match_text_seq(word):
+                return parse()
+        if self._curr and self._curr.text.upper() in foreign.CREATED:
+            self._foreign(*foreign.CREATED[self._curr.text.upper()])
+        self.raise_error("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after CREATE")
+        raise AssertionError
+
+    def _parse_register(self) -> Any:
+        """`register stream S (A integer, C byte)`, as Stanford's prototype has it: a byte is one character there."""
+        for word, parse in (("STREAM", self._parse_create_stream), ("RELATION", self._parse_create_relation)):
+            if self._match_text_seq(word):
+                node = parse()
+                for column in node.args.get("columns") or ():
+                    kind = column.args["kind"] if isinstance(column, exp.ColumnDef) else None
+                    if kind is not None and kind.this in REGISTERED:
+                        column.set("kind", exp.DataType.build(REGISTERED[kind.this]))
+                return node
+        self.raise_error("expected STREAM or RELATION after REGISTER")
+        raise AssertionError
+
+    def _parse_label(self) -> Any:
+        """`Name: query` and `Name(a, b): query`; `table :`, `query :`, `vquery :` and `vtable :` of the prototype's
+        scripts.
+        """
+        start = self._index
+        name = self._parse_id_var(any_token=False) if self._curr and self._next else None
+        columns = None
+        if name is not None and self._at(TokenType.L_PAREN):
+            columns = self._try_parse(self._parse_wrapped_id_vars)
+        if name is None or not self._match(TokenType.COLON):
+            self._retreat(start)
+            return None
+        match name.name.lower():
+            case "table" | "query" if columns is None:
+                return self._parse_cql_statement()
+            case "vquery" if columns is None:
+                return self.expression(PendingView(query=self._parse_query()))
+            case "vtable" if columns is None:
+                if not self._match_text_seq("REGISTER"):
+                    self.raise_error("expected REGISTER behind vtable :")
+                registered = self._parse_register()
+                if any(column.args.get("order") for column in registered.args["columns"]):
+                    self.raise_error(
+                        "the order of a query's columns follows from the query: leave INCREASING and DECREASING out"
+                    )
+                kind = "STREAM" if isinstance(registered, CreateStream) else "RELATION"
+                return self.expression(
+                    NamePendingView(this=registered.this, columns=registered.args["columns"], kind=kind)
+                )
+            case "source" | "dest" if columns is None:
+                self._foreign("a file of the prototype's scripts", "Say FROM format OPTIONS (...), or INTO.")
+        return self.expression(CreateView(this=name, columns=columns, query=self._parse_query()))
+
+    def _parse_drop_statement(self) -> Drop | TakeBack:
+        if self._curr and self._curr.text.upper() in TIME_STATEMENTS:
+            return self._parse_take_back()
+        for kind in KINDS:
+            if self._match_text_seq(kind):
+                if_exists = bool(self._match_text_seq("IF", "EXISTS"))
+                return self.expression(Drop(this=self._parse_name(), kind=kind, if_exists=if_exists))
+        known = (*KINDS, *TIME_STATEMENTS)
+        self._misspelt(
+            "expected STREAM, RELATION, VIEW, QUERY, FUNCTION or a declaration such as DISORDER OF after DROP", known
+        )
+        raise AssertionError
+
+    def _parse_alter_statement(self) -> Alter:
+        if self._match_text_seq("QUERY"):
+            return self.expression(Alter(this=self._parse_create_query()))
+        if self._match_text_seq("VIEW"):
+            return self.expression(Alter(this=self._parse_create_view()))
+        if self._match_text_seq("STREAM"):
+            name = self._parse_name()
+            if not self._match_text_seq("ADD", "COLUMN"):
+                self.raise_error("expected ADD COLUMN and the column's name and type")
+            return self.expression(Alter(this=name, column=self._parse_ordered_column()))
+        self.raise_error("expected QUERY, VIEW or STREAM after ALTER")
+        raise AssertionError
+
+    def _parse_show_statement(self) -> Show:
+        for kind in LISTED:
+            if self._match_text_seq(kind):
+                return self.expression(Show(kind=kind))
+        self._misspelt(f"expected {', '.join(LISTED[:-1])} or {LISTED[-1]} after SHOW", LISTED)
+        raise AssertionError
+
+    def _parse_create_stream(self) -> Any:
+        name = self._parse_name()
+        if self._match_text_seq("AS"):
+            return self.expression(CreateView(this=name, query=self._parse_query(), kind="STREAM"))
+        columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_ordered_column))
+        node = self.expression(CreateStream(this=name, columns=columns))
+        while self._curr:
+            if self._match_text_seq("FROM"):
+                self._parse_connector(node)
+            elif not self._parse_payload(node) and not self._parse_time_clause(node):
+                self._refuse_with()
+                self.raise_error(
+                    "expected TIMESTAMP, SOURCE BY, HEARTBEAT, DISORDER, LATENCY, LATE, FUTURE, FROM or VALUE AS"
+                )
+        return node
+
+    def _parse_create_relation(self) -> Any:
+        name = self._parse_name()
+        if self._match_text_seq("AS"):
+            return self.expression(CreateView(this=name, query=self._parse_query(), kind="RELATION"))
+        columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_ordered_column))
+        node = self.expression(CreateRelation(this=name, columns=columns))
+        while self._curr:
+            if self._match_text_seq("TIMESTAMP", "BY"):
+                node.set("timestamp", self._parse_name())
+            elif self._match_text_seq("CHANGE", "BY"):
+                node.set("change", self._parse_name())
+            elif self._match_text_seq("KEY"):
+                node.set("key", self._parse_wrapped_id_vars() if self._at(TokenType.L_PAREN) else [self._parse_name()])
+            elif self._match_text_seq("FROM"):
+                self._parse_connector(node)
+            elif not self._parse_payload(node):
+                self._refuse_with()
+                self.raise_error("expected KEY, TIMESTAMP BY, CHANGE BY, FROM or VALUE AS")
+        return node
+
+    def _refuse_with(self) -> None:
+        if self._at_word("WITH"):
+            self._foreign(
+                "WITH ('connector' = ...)",
+                "Write FROM kafka OPTIONS ('subscribe' = 'topic', ...), or another connector.",
+            )
+        if self._at_word("PARTITIONED", "USING", "STORED"):
+            self._foreign(f"{self._curr.text.upper()} of a table", "Write FROM parquet OPTIONS ('path' = 'folder').")
+
+    def _refuse_constraints(self) -> None:
+        """What other systems write among the columns of a table."""
+        if self._at_word("WATERMARK") and self._next.text.upper() == "FOR":
+            tokens = self._tokens[self._index :]
+            column = tokens[2].text if len(tokens) > 2 else "at"
+            behind = [token for token in tokens[3:12] if token.token_type in (TokenType.STRING, TokenType.NUMBER)]
+            units = [token.text for token in tokens[3:14] if token.text.upper().removesuffix("S") in UNITS]
+            length = f"{behind[0].text} {units[0].upper().removesuffix('S')}S" if behind and units else "0 SECONDS"
+            self._foreign("WATERMARK FOR", foreign.DISORDERED.format(column=column, length=length))
+        if self._at(TokenType.PRIMARY_KEY):
+            self._foreign(
+                "PRIMARY KEY", "CREATE RELATION r (...) KEY (k): a row that is pushed replaces the one with its key."
+            )
+
+    def _parse_column_definition(self) -> exp.ColumnDef:
+        self._refuse_constraints()
+        name = self._parse_id_var()
+        if name is None:
+            self.raise_error("expected a column name")
+        token = self._curr
+        kind = self._parse_types(allow_identifiers=False)
+        if kind is None:
+            known = sorted({word for word in self.dialect.tokenizer_class.KEYWORDS if word.isalpha()})
+            hint = nearest(token.text, known) if token and token.text.upper() not in known else ""
+            self.raise_error(f'unknown type "{token.text if token else ""}" of column "{name.name}". {hint}'.strip())
+        kind.meta.update(start=token.start, end=self._prev.end + 1)
+        return self.expression(exp.ColumnDef(this=name, kind=kind))
+
+    def _parse_ordered_column(self) -> exp.ColumnDef:
+        column = self._parse_column_definition()
+        if self._match_texts(("INCREASING", "DECREASING")):
+            column.set("order", self._prev.text.lower())
+            column.meta["order"] = (self._prev.start, self._prev.end + 1)
+        return column
+
+    def _parse_create_view(self) -> CreateView:
+        name = self._parse_name()
+        wrapped = self._at(TokenType.L_PAREN)
+        columns = self._parse_wrapped(lambda: self._parse_csv(self._parse_view_column)) if wrapped else None
+        if not self._match_text_seq("AS"):
+            self.raise_error("expected AS")
+        return self.expression(CreateView(this=name, columns=columns, query=self._parse_query()))
+
+    def _parse_view_column(self) -> exp.Expression:
+        """A name, or a name and a type: `(a INTEGER, b)`."""
+        behind = self._next.token_type if self._next else None
+        return self._parse_name() if behind in (TokenType.COMMA, TokenType.R_PAREN) else self._parse_column_definition()
+
+    def _parse_create_query(self) -> CreateQuery:
+        name = self._parse_name()
+        from_beginning = self._match_text_seq("FROM", "BEGINNING")
+        if not self._match_text_seq("AS"):
+            self.raise_error("expected AS")
+        node = self.expression(CreateQuery(this=name, from_beginning=from_beginning, query=self._parse_query()))
+        if self._match_text_seq("INTO"):
+            self._parse_connector(node)
+        return node
+
+    def _parse_create_function(self) -> CreateFunction:
+        name = self._parse_name()
+        parameters = self._parse_wrapped(lambda: self._parse_csv(self._parse_column_definition))
+        if self._match_text_seq("RETURNS") and self._parse_types(allow_identifiers=False) is None:
+            self.raise_error("expected a type after RETURNS")
+        if not self._match_text_seq("RETURN"):
+            self.raise_error("expected RETURN and an expression")
+        return self.expression(CreateFunction(this=name, parameters=parameters, body=self._parse_expression()))
+
+    def _parse_into(self) -> None:
+        """INTO belongs to CREATE QUERY, not to the select inside."""
+
+    def _parse_connector(self, node: exp.Expression) -> None:
+        node.set("format", self._parse_name())
+        if self._match_text_seq("OPTIONS"):
+            node.set("options", self._parse_wrapped(lambda: self._parse_csv(self._parse_option)))
+
+    def _parse_payload(self, node: exp.Expression) -> bool:
+        """`VALUE AS json OPTIONS (...)`; whether it stands here."""
+        if not self._match_text_seq("VALUE"):
+            return False
+        self._expect("AS")
+        node.set("payload", self._parse_name())
+        if self._match_text_seq("OPTIONS"):
+            node.set("payload_options", self._parse_wrapped(lambda: self._parse_csv(self._parse_option)))
+        return True
+
+    def _parse_option(self) -> exp.Tuple:
+        if not self._match_set((TokenType.STRING, TokenType.VAR)):
+            self.raise_error("expected 'option' = 'value'")
+        key = _placed(self._prev)
+        if not self._match(TokenType.EQ):
+            self.raise_error("expected = after the option's name")
+        if not self._curr or self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
+            self.raise_error(f'option "{key.name}" has no value')
+        self._advance()
+        return exp.Tuple(expressions=[key, _placed(self._prev)])
+
+    def _parse_set_option(self) -> SetOption:
+        name = self._parse_name()
+        if not self._match(TokenType.EQ):
+            self.raise_error("expected = after the setting's name")
+        if not self._curr:
+            self.raise_error("expected a value")
+        self._advance()
+        return self.expression(SetOption(this=name, value=self._prev.text))
+
+
+def _placed(token: Token) -> exp.Literal:
+    """An option's name or value that knows where it stands."""
+    literal = exp.Literal.string(token.text)
+    literal.meta.update(start=token.start, end=token.end + 1)
+    return literal

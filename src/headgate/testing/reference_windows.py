@@ -1,0 +1,154 @@
+"""The windows of the reference: which tuples of a stream each window holds at every instant, by their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from sqlglot import exp
+
+from headgate.cql.syntax import StreamWindow
+from headgate.errors import UserError
+from headgate.testing.cases import Case, Row
+
+SECONDS: dict[str, Fraction] = {
+    "NANOSECOND": Fraction(1, 10**9),
+    "MICROSECOND": Fraction(1, 10**6),
+    "MILLISECOND": Fraction(1, 1000),
+    "SECOND": Fraction(1),
+    "MINUTE": Fraction(60),
+    "HOUR": Fraction(3600),
+    "DAY": Fraction(86400),
+    "WEEK": Fraction(604800),
+}
+
+
+Possible: TypeAlias = dict[str, dict[Any, int]]
+"""Columns that follow from time, by name in lower case: the last instant at which each value can occur. ELEMENT_TIME is
+one.
+"""
+
+FURTHEST = 20
+"""How far beyond the horizon time is looked at for that."""
+
+
+@dataclass(frozen=True)
+class TupleStream:
+    """All tuples up to the horizon, ordered by timestamp, ties in the order of arrival."""
+
+    columns: list[tuple[str, str]]
+    tuples: list[tuple[int, Row]]
+    possible: Possible = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class VaryingRelation:
+    """The bag of rows at each instant from 0 to the horizon; of a window, also the timestamp and place in the stream of
+    each.
+    """
+
+    columns: list[tuple[str, str]]
+    bags: list[list[Row]]
+    stamps: list[list[tuple[int, int]]] | None = None
+    possible: Possible = field(default_factory=dict)
+
+
+class Windows:
+    """Turns the streams of one case into relations: a bag of tuples for every instant up to the horizon."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+
+    def unbounded(self, stream: TupleStream) -> VaryingRelation:
+        return self.held(stream, lambda instant: self.until(stream, instant))
+
+    def held(self, stream: TupleStream, places: Callable[[int], list[int]], slide: int = 1) -> VaryingRelation:
+        """The tuples at the places that a window holds at each instant, or held at the last multiple of its slide."""
+        chosen = [places(instant // slide * slide) for instant in range(self.case.horizon + 1)]
+        bags = [[stream.tuples[place][1] for place in some] for some in chosen]
+        stamps = [[(stream.tuples[place][0], place) for place in some] for some in chosen]
+        return VaryingRelation(stream.columns, bags, stamps, self.occurring(stream))
+
+    def until(self, stream: TupleStream, instant: int) -> list[int]:
+        return [place for place, (ts, _) in enumerate(stream.tuples) if ts <= instant]
+
+    def window(self, stream: TupleStream, window: StreamWindow) -> VaryingRelation:
+        given = window.args
+        match given["kind"]:
+            case "NOW":
+                return self.held(stream, lambda instant: self.last(stream, instant, instant))
+            case "UNBOUNDED":
+                return self.unbounded(stream)
+            case "RANGE" if given.get("on") is not None:
+                (attribute,) = _places(stream, [given["on"]])
+                below = Fraction(given["amount"])
+                return self.held(stream, lambda instant: self.largest(stream, instant, attribute, below))
+            case "RANGE":
+                length = self.units(given["amount"], given.get("unit"))
+                first = self.first_of
+                return self.held(stream, lambda now: self.last(stream, first(now, length), now), self.slide(window))
+            case _:
+                count, by = int(given["amount"]), _places(stream, given.get("partition") or [])
+                lasting = self.units(given["range"], given.get("range_unit")) if given.get("range") else None
+                if given.get("slide") is None or slides_in_time(window):
+                    return self.held(stream, lambda now: self.tail(stream, now, count, by, lasting), self.slide(window))
+                step = int(given["slide"])
+                return self.held(stream, lambda now: self.tail(stream, now, count, by, lasting, step))
+
+    def slide(self, window: StreamWindow) -> int:
+        return self.units(window.args["slide"], window.args.get("slide_unit")) if slides_in_time(window) else 1
+
+    def last(self, stream: TupleStream, first: int, instant: int) -> list[int]:
+        return [place for place in self.until(stream, instant) if first <= stream.tuples[place][0]]
+
+    def largest(self, stream: TupleStream, instant: int, attribute: int, length: Fraction) -> list[int]:
+        """The tuples whose attribute is not further than a length below the largest there has been."""
+        values = {place: stream.tuples[place][1][attribute] for place in self.until(stream, instant)}
+        known = {place: value for place, value in values.items() if value is not None}
+        lowest = max(known.values()) - length if known else 0
+        closed = self.case.range == "closed"
+        return [place for place, value in known.items() if value > lowest or (closed and value == lowest)]
+
+    def tail(
+        self, stream: TupleStream, instant: int, count: int, by: list[int], lasting: int | None = None, step: int = 1
+    ) -> list[int]:
+        """The last tuples of each partition, as of the last of its tuples whose number is a multiple of the step."""
+        partitions: dict[Row, list[int]] = {}
+        for place in self.until(stream, instant):
+            partitions.setdefault(tuple(stream.tuples[place][1][column] for column in by), []).append(place)
+        seen = [places[: len(places) // step * step] for places in partitions.values()]
+        last = [place for places in seen for place in (places[-count:] if count else [])]
+        return [
+            place for place in last if lasting is None or self.first_of(instant, lasting) <= stream.tuples[place][0]
+        ]
+
+    def first_of(self, instant: int, length: int) -> int:
+        return max(instant - length, 0) if self.case.range == "closed" else instant - length + 1
+
+    def units(self, amount: str, unit: str | None) -> int:
+        length = Fraction(amount)
+        if unit is not None and unit != "TICK":
+            length = length * SECONDS[unit] / self.case.unit_seconds
+        if length.denominator != 1:
+            raise UserError("not-whole-ticks", f"{amount} {unit} is not a whole number of time units")
+        return int(length)
+
+    def occurring(self, stream: TupleStream) -> Possible:
+        return {
+            **stream.possible,
+            "element_time": {instant: instant for instant in range(self.case.horizon + FURTHEST)},
+        }
+
+
+def _places(stream: TupleStream, columns: list[exp.Expression]) -> list[int]:
+    names = [name.lower() for name, _ in stream.columns]
+    return [names.index(column.name.lower()) for column in columns]
+
+
+def slides_in_time(window: StreamWindow) -> bool:
+    """A slide is a length of time behind RANGE or with a unit, and a number of rows behind ROWS alone."""
+    given = window.args
+    by_time = given["kind"] == "RANGE" or given.get("range") is not None or given.get("slide_unit") is not None
+    return given.get("slide") is not None and by_time
