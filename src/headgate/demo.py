@@ -1,9 +1,10 @@
-"""`headgate demo`: three simulated feeds on local Spark, three continuous queries, answers shown as they come.
+"""`headgate demo`: three simulated feeds on local Spark, three continuous queries, results shown as they come.
 
-`arrivals` says beforehand what each feed delivers and when; `turns` hands it over when that time has come, lets the
-engine take a step and gives a turn: what is to be seen after it. A screen or plain lines show the turns, and `summary`
-says what was seen, only what was counted. The feeds keep to the disorder they declare; late comes what one of them held
-back while it was silent. How fast headgate is, this does not say: see `headgate bench`."""
+`arrivals` computes beforehand what each feed delivers and when. `turns` pushes it at that time, lets the engine take a
+step, and yields a turn: what can be seen after the step. A screen or plain lines show the turns, and `summary` counts
+what was seen. The feeds keep to the disorder they declare; late tuples come from one feed that was silent for a while.
+The demo does not measure speed: `headgate bench` does.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ QUICK = timedelta(seconds=0.6)
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """How a feed behaves: each tuple is underway for up to its disorder, so that later ones overtake it."""
+    """How a feed behaves: each tuple travels for a random time up to `disorder_s`, so that later ones overtake it."""
 
     per_second: int
     disorder_s: float
@@ -84,6 +85,8 @@ GATES = {"north": (42.0, 1.0), "middle": (38.0, 2.0), "south": (35.0, 6.0)}
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
+    """One tuple of a feed, and when it arrives."""
+
     comes: datetime
     feed: str
     gate: str
@@ -94,6 +97,8 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """One result of a query, and when it came."""
+
     came: datetime
     query: str
     result: Result
@@ -101,6 +106,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
+    """What is known of a stream after a step: counts, last timestamp, heartbeat (watermark), whether it is silent."""
+
     taken: int
     late: int
     last: datetime | None
@@ -110,7 +117,7 @@ class StreamState:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is to be seen after a step of the engine."""
+    """What can be seen after a step of the engine."""
 
     now: datetime
     streams: dict[str, StreamState]
@@ -123,7 +130,7 @@ class Turn:
 
 
 def play(console: Console, seconds: int = 24) -> None:
-    """Show it all; the feeds speak for so many seconds."""
+    """Runs the whole demo; the feeds deliver for `seconds` seconds."""
     console.print(SCRIPT, markup=False)
     console.print("starting Spark ...")
     spark = started(java=SHORT_LIVED)
@@ -144,7 +151,7 @@ def play(console: Console, seconds: int = 24) -> None:
 
 
 def arrivals(start: datetime, seconds: int) -> list[Arrival]:
-    """What comes in and when, in the order of arrival: the same on every run but for the time of day."""
+    """All tuples of the feeds in the order of arrival; apart from the time of day, every run has the same ones."""
     random = Random(2004)
     made = [
         made_by(random, feed, number, start) for feed in FEEDS for number in range(seconds * FEEDS[feed].per_second)
@@ -154,7 +161,7 @@ def arrivals(start: datetime, seconds: int) -> list[Arrival]:
 
 
 def made_by(random: Random, feed: str, number: int, start: datetime) -> Arrival:
-    """The tuple of that number: made in order, on its way for up to the feed's disorder."""
+    """Makes one tuple of a feed: stamped in order, and delayed by up to the feed's disorder."""
     character = FEEDS[feed]
     made = start + timedelta(seconds=(number + random.random()) / character.per_second)
     at = made - timedelta(seconds=character.clock_behind_s)
@@ -169,7 +176,7 @@ def made_by(random: Random, feed: str, number: int, start: datetime) -> Arrival:
 
 
 def through_outage(made: Iterable[Arrival], gone: datetime, back: datetime) -> Iterator[Arrival]:
-    """The same, but nothing comes from the silent feed between the two; the first few of then come when it is back."""
+    """Removes the tuples of the silent feed between `gone` and `back`, but delivers its first few at `back`."""
     kept = 0
     for arrival in made:
         if arrival.feed != SILENT or not gone <= arrival.comes < back:
@@ -180,6 +187,7 @@ def through_outage(made: Iterable[Arrival], gone: datetime, back: datetime) -> I
 
 
 def due(arrival: Arrival) -> datetime:
+    """When a tuple arrives."""
     return arrival.comes
 
 
@@ -187,13 +195,12 @@ def due(arrival: Arrival) -> datetime:
 
 
 def now() -> datetime:
+    """The current time."""
     return datetime.now(UTC)
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Spark's first epochs take seconds each: run the same queries over other tuples until a step is quick, or time is
-    up.
-    """
+    """Runs the queries over other tuples until a step is quick or `WARM_UP` is over: the first epochs are slow."""
     with Engine(spark) as engine:
         engine.execute(SCRIPT)
         start = now()
@@ -206,6 +213,7 @@ def warm_up(spark: SparkSession) -> None:
 
 
 def push(engine: Engine, arrived: Sequence[Arrival]) -> None:
+    """Pushes tuples into the streams of their feeds."""
     for feed in FEEDS:
         rows = [(arrival.gate, arrival.value, arrival.at) for arrival in arrived if arrival.feed == feed]
         if rows:
@@ -213,9 +221,7 @@ def push(engine: Engine, arrived: Sequence[Arrival]) -> None:
 
 
 def turns(engine: Engine, coming: Sequence[Arrival]) -> Iterator[Turn]:
-    """Twice a second, or as often as the engine can: hand over what is due and take a step, until all of it is
-    answered.
-    """
+    """Pushes what has arrived and takes a step, every `TURN_S` seconds, until all tuples are answered."""
     answers: list[Answer] = []
     for query in engine.queries():
         query.on_change(
@@ -239,6 +245,7 @@ def turns(engine: Engine, coming: Sequence[Arrival]) -> Iterator[Turn]:
 
 
 def state(engine: Engine, feed: str, arrived: Sequence[Arrival], silent: bool) -> StreamState:
+    """The state of a stream after a step."""
     counts = engine.counts(feed)
     last = max((arrival.at for arrival in arrived if arrival.feed == feed), default=None)
     return StreamState(counts["taken"], counts.get("late", 0), last, engine.heartbeat(feed), silent)
@@ -266,9 +273,7 @@ def events(before: Turn, after: Turn) -> list[str]:
 
 
 def in_lines(console: Console, course: Iterable[Turn]) -> list[Turn]:
-    """A line for each query that answered, with its latest answer, for each event, and every two seconds for the
-    streams.
-    """
+    """Prints plain lines: one for each event and each query that answered, and one for the streams every 2 seconds."""
     past: list[Turn] = []
     stated = datetime.min.replace(tzinfo=UTC)
     for turn in course:
@@ -291,7 +296,7 @@ def in_lines(console: Console, course: Iterable[Turn]) -> list[Turn]:
 
 
 def on_screen(console: Console, course: Iterable[Turn]) -> list[Turn]:
-    """The same as one picture that changes in place."""
+    """Shows the turns as one picture that is redrawn in place."""
     past: list[Turn] = []
     with Live(console=console, auto_refresh=False) as live:
         for turn in course:
@@ -301,6 +306,7 @@ def on_screen(console: Console, course: Iterable[Turn]) -> list[Turn]:
 
 
 def picture(past: Sequence[Turn], answers_shown: int) -> RenderableType:
+    """The picture after the last turn: a table of the streams, the latest answers of each query, the latest events."""
     turn = past[-1]
     streams = Table(title=f"streams at {clock(turn.now)}", title_justify="left", expand=True)
     for heading in ("", "tuples taken", "last timestamp", "heartbeat", "state", "late"):
@@ -312,6 +318,7 @@ def picture(past: Sequence[Turn], answers_shown: int) -> RenderableType:
 
 
 def answers_of(query: str, past: Sequence[Turn], shown: int) -> RenderableType:
+    """The latest answers of a query, as a table."""
     given = [answer for turn in past for answer in turn.answers if answer.query == query]
     lines = [told(answer.result) for answer in given[-shown:]]
     table = Table.grid(padding=(0, 1))
@@ -323,12 +330,14 @@ def answers_of(query: str, past: Sequence[Turn], shown: int) -> RenderableType:
 
 
 def latest_events(past: Sequence[Turn]) -> Iterator[Text]:
+    """The last four events."""
     lines = [(after.now, event) for before, after in pairwise(past) for event in events(before, after)]
     for at, event in lines[-4:]:
         yield Text(f"{clock(at)} {event}", "yellow", no_wrap=True, overflow="ellipsis")
 
 
 def progress(turn: Turn, query: str) -> str:
+    """How far a query is complete, and how far behind the clock that is."""
     complete = turn.complete[query]
     if complete is None:
         return "nothing complete yet"
@@ -336,6 +345,7 @@ def progress(turn: Turn, query: str) -> str:
 
 
 def brief(feed: str, seen: StreamState) -> str:
+    """The state of a stream in a few words."""
     late = f", {seen.late} late" if seen.late else ""
     return (
         f"{feed} {'SILENT' if seen.silent else 'speaks'}: {seen.taken} taken{late}, heartbeat {clock(seen.heartbeat)}"
@@ -343,14 +353,17 @@ def brief(feed: str, seen: StreamState) -> str:
 
 
 def told(result: Result) -> str:
+    """A result in one line."""
     return f"{clock(result.at)} " + " ".join(f"{name}={short(value)}" for name, value in result.row.items())
 
 
 def short(value: Any) -> str:
+    """A value as text; times as `clock` shows them."""
     return clock(value) if isinstance(value, datetime) else str(value)
 
 
 def clock(at: datetime | None) -> str:
+    """The time of day, to a tenth of a second."""
     return "-" if at is None else f"{at:%H:%M:%S}.{at.microsecond // 100_000}"
 
 
@@ -358,7 +371,7 @@ def clock(at: datetime | None) -> str:
 
 
 def summary(past: Sequence[Turn], coming: Sequence[Arrival], late: dict[str, list[float]]) -> list[str]:
-    """One sentence for each query and one on late tuples, `late` being by how many seconds, for each feed."""
+    """One sentence for each query, and one on late tuples; `late` has the lateness of each late tuple, by feed."""
     by_query: dict[str, list[Answer]] = {query: [] for query in past[-1].complete}
     meanwhile = dict.fromkeys(by_query, 0)
     for turn in past:
@@ -381,7 +394,7 @@ def summary(past: Sequence[Turn], coming: Sequence[Arrival], late: dict[str, lis
 
 
 def made_of(answer: Answer, coming: Iterable[Arrival]) -> list[Arrival]:
-    """The tuples that an answer reflects."""
+    """The tuples that went into an answer."""
     at, row = answer.result.at, answer.result.row
     match answer.query:
         case "averages":
@@ -397,7 +410,7 @@ def made_of(answer: Answer, coming: Iterable[Arrival]) -> list[Arrival]:
 
 
 def in_order(merged: Sequence[Answer], coming: Sequence[Arrival]) -> str:
-    """Whether the merge kept the order of timestamps, and how far from it the tuples had come."""
+    """A sentence on whether the merged stream is in the order of timestamps, and how disordered the input was."""
     ordered = all(before.result.at <= after.result.at for before, after in pairwise(merged))
     behind = sum(before.at > after.at for before, after in pairwise(coming))
     kept = (
@@ -412,6 +425,7 @@ def in_order(merged: Sequence[Answer], coming: Sequence[Arrival]) -> str:
 
 
 def lateness(streams: dict[str, StreamState], pushed: int, late: dict[str, list[float]]) -> str:
+    """A sentence that counts the tuples that were taken, late and lost."""
     taken = sum(seen.taken for seen in streams.values())
     kept = sum(map(len, late.values()))
     by_feed = [

@@ -1,9 +1,9 @@
-"""What it costs to forget nothing, and how long it takes to go on after a crash.
+"""Measures what durability costs, and how long recovery after a crash takes.
 
-The same load runs in two engines of one process, turn by turn: one that remembers in a directory (every batch and every
-epoch is made durable, checkpoints are written in the background) and one that forgets. Small turns are rows pushed from
-Python and one epoch; large ones are files. Then the first engine is abandoned as a crash would leave it, and another
-goes on with its directory.
+One load runs in two engines of one process, turn by turn: one with a directory (every batch and every epoch is made
+durable, checkpoints are written in the background) and one without. Small turns are rows pushed from Python and one
+epoch; large turns are files. Then the first engine is abandoned as a crash would leave it, and a new engine recovers
+from its directory.
 
 Not measured: disks that sync slower than this one; the start of the JVM, which a restart after a crash adds.
 """
@@ -42,6 +42,8 @@ CREATE QUERY large AS SELECT k, SUM(v) AS total FROM filed [RANGE 60 SLIDE 10] G
 
 @dataclass(frozen=True, slots=True)
 class Durability:
+    """What was measured: seconds of each turn with and without a directory, checkpoints, and recovery."""
+
     small: dict[str, list[float]] = field(default_factory=lambda: {"remembers": [], "forgets": []})
     large: dict[str, list[float]] = field(default_factory=lambda: {"remembers": [], "forgets": []})
     checkpoints: list[float] = field(default_factory=list)
@@ -57,6 +59,7 @@ class Durability:
 
 
 def durability(spark: SparkSession, folder: Path, done: Callable[[], None]) -> Durability:
+    """Runs the load in both engines, then recovers; `done` is called after each turn."""
     folder.mkdir(parents=True)
     files = folder / "files"
     files.mkdir()
@@ -138,6 +141,6 @@ def _timed_checkpoints(engine: Engine, seconds: list[float]) -> None:
 
 
 def cost(seconds: dict[str, list[float]]) -> float:
-    """How much longer a turn of the engine that remembers takes: the median over turns that follow each other."""
+    """How much longer a turn takes with a directory: the median over pairs of turns that follow each other, minus 1."""
     pairs = zip(seconds["remembers"], seconds["forgets"], strict=True)
     return median(remembers / forgets for remembers, forgets in pairs) - 1

@@ -99,7 +99,7 @@ INSTANTS: dict[Way, str] = {"headgate": "_time", "native": "at"}
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A question in CQL and in Spark SQL; the latter serves both the batch query and Structured Streaming."""
+    """One question in CQL and in Spark SQL; the SQL serves both the batch query and Structured Streaming."""
 
     name: str
     cql: str
@@ -109,6 +109,7 @@ class Workload:
 
 
 def windows(name: str, length: str, slide: str) -> Workload:
+    """A workload that counts and averages in windows of this length and slide."""
     return Workload(
         name,
         "SET range = 'half-open'; CREATE QUERY q AS SELECT ISTREAM(k, COUNT(*) AS n, AVG(v) AS m) "
@@ -132,6 +133,8 @@ WORKLOADS = (TUMBLING, SLIDING, LAST_MINUTE)
 
 @dataclass(frozen=True, slots=True)
 class SmallEpochs:
+    """Seconds of small epochs and of Spark's micro-batches, and Spark jobs per epoch."""
+
     epochs: list[float]
     """Seconds of each of ours."""
 
@@ -144,7 +147,7 @@ class SmallEpochs:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How many results of a way equal the batch query's: key, instant, count, and average up to rounding."""
+    """How many results equal the batch query's in key, instant, count, and average up to rounding."""
 
     alike: int
     repeated: int
@@ -159,12 +162,13 @@ class Agreement:
 
     @property
     def complete(self) -> bool:
+        """Whether every closed result of the batch query was found."""
         return self.alike + self.repeated == self.closed
 
 
 @dataclass(frozen=True, slots=True)
 class Managed:
-    """Seconds that the time manager takes for an arriving batch, by how bounds are known, and the Spark job for it."""
+    """Seconds that the time manager takes for an arriving batch, by kind of bound, and those of its Spark job."""
 
     sources: int
     rows: int
@@ -174,7 +178,7 @@ class Managed:
 
 
 def report(console: Console, rows: int = 1_000_000, epochs: int = 40, parts: Iterable[Part] = PARTS) -> None:
-    """Measure, and print a table and a line or two of each part."""
+    """Runs the chosen measurements, and prints a table and a line or two for each."""
     parts = list(parts)
     if "start" in parts:
         with tempfile.TemporaryDirectory(prefix="headgate-bench-") as directory:
@@ -207,7 +211,7 @@ def report(console: Console, rows: int = 1_000_000, epochs: int = 40, parts: Ite
 
 
 def show_starts(console: Console, starts: list[list[Step]]) -> None:
-    """The steps of the start that had its first answer soonest."""
+    """Prints the steps of the fastest start."""
     best = min(starts, key=lambda steps: next(step.clock_s for step in steps if step.name == FIRST))
     table = Table("from the command to", "seconds", "of processor time", title=f"Start, the best of {len(starts)}")
     for step in best:
@@ -219,9 +223,7 @@ def show_starts(console: Console, starts: list[list[Step]]) -> None:
 
 
 def tuples(rows: int, keys: int, first_us: int, span_us: int) -> pa.Table:
-    """Random tuples in order of time. Their timestamps are odd, so that none falls on the border between two
-    windows.
-    """
+    """Random tuples in order of time; timestamps are odd, so that none falls on the border of two windows."""
     chance = np.random.default_rng(first_us)
     instants = START_US + first_us + 2 * np.sort(chance.integers(0, span_us // 2, rows)) + 1
     names = [f"k{key}" for key in chance.integers(0, keys, rows)]
@@ -231,7 +233,7 @@ def tuples(rows: int, keys: int, first_us: int, span_us: int) -> pa.Table:
 def streaming(
     session: SparkSession, workload: Workload, source: Path, batch_files: int, output: Path
 ) -> DataStreamWriter:
-    """The workload as a native streaming query that takes so many files a micro-batch."""
+    """The workload as a native streaming query that reads this many files per micro-batch."""
     arriving = session.readStream.schema(COLUMNS).option("maxFilesPerTrigger", batch_files).parquet(str(source))
     arriving.withWatermark("at", "0 seconds").createOrReplaceTempView("s")
     writer = session.sql(workload.sql).writeStream.outputMode("append").format("parquet")
@@ -239,9 +241,7 @@ def streaming(
 
 
 def small_epochs(spark: SparkSession, folder: Path, epochs: int, done: Callable[[], None]) -> SmallEpochs:
-    """An epoch of ours, a micro-batch of theirs, and so on in turn, with the same tuples; both are warm when it
-    counts.
-    """
+    """Runs an epoch of headgate and a micro-batch of Spark in turn over the same tuples, after a warm-up."""
     arriving, staged = folder / "arriving", folder / "staged"
     arriving.mkdir(parents=True)
     session = own(spark)
@@ -275,7 +275,7 @@ def small_epochs(spark: SparkSession, folder: Path, epochs: int, done: Callable[
 
 
 def replays(spark: SparkSession, folder: Path, rows: int, done: Callable[[], None]) -> dict[Workload, Seconds]:
-    """The best seconds of each workload and way; a way that cannot express the workload is left out."""
+    """The best seconds of each workload and engine; an engine that cannot express the workload is left out."""
     source = folder / "in"
     source.mkdir(parents=True)
     history = tuples(rows, REPLAY_KEYS, 0, REPLAY_US)
@@ -295,6 +295,7 @@ def replays(spark: SparkSession, folder: Path, rows: int, done: Callable[[], Non
 
 
 def by_headgate(spark: SparkSession, workload: Workload, source: Path, output: Path) -> Seconds:
+    """Seconds of a replay by headgate: from the CQL text to the last result, and of the epoch alone."""
     with Engine(spark) as engine:
         begun = perf_counter()
         engine.execute(
@@ -309,6 +310,7 @@ def by_headgate(spark: SparkSession, workload: Workload, source: Path, output: P
 
 
 def by_batch(spark: SparkSession, workload: Workload, source: Path, output: Path) -> Seconds:
+    """Seconds of a replay by a batch query of Spark."""
     session = own(spark)
     begun = perf_counter()
     session.read.schema(COLUMNS).parquet(str(source)).createOrReplaceTempView("s")
@@ -317,6 +319,7 @@ def by_batch(spark: SparkSession, workload: Workload, source: Path, output: Path
 
 
 def by_native(spark: SparkSession, workload: Workload, source: Path, output: Path) -> Seconds:
+    """Seconds of a replay by Structured Streaming; none if it cannot express the workload."""
     if not workload.streamable:
         return {}
     session = own(spark)
@@ -328,8 +331,9 @@ def by_native(spark: SparkSession, workload: Workload, source: Path, output: Pat
 
 
 def agreements(spark: SparkSession, folder: Path, workload: Workload, ways: Iterable[Way]) -> dict[Way, Agreement]:
-    """The results of the last round beside those of the batch query; that one has a row for each of several equal
-    tuples.
+    """Compares the results of the last round with those of the batch query.
+
+    The batch query has a row for each of several equal tuples; they count once.
     """
     session, output = own(spark), folder / workload.name
     session.read.parquet(str(folder / "in")).createOrReplaceTempView("s")
@@ -354,7 +358,7 @@ def agreements(spark: SparkSession, folder: Path, workload: Workload, ways: Iter
 
 
 def managed(spark: SparkSession, folder: Path, done: Callable[[], None]) -> list[Managed]:
-    """Batches as Spark summarises them; and single tuples of two sources, as they are pushed from Python."""
+    """Measures the time manager: for batches that Spark summarises, and for single tuples pushed from Python."""
     found = [Managed(2, 1, managing(2, 1), None)]
     done()
     for sources in MANAGED_SOURCES:
@@ -366,9 +370,7 @@ def managed(spark: SparkSession, folder: Path, done: Callable[[], None]) -> list
 
 
 def managing(sources: int, rows: int) -> dict[str, float]:
-    """Seconds from a batch's numbers to the heartbeat after it, by how bounds are known. The sources are known
-    before.
-    """
+    """Seconds from a batch's summary to the heartbeat after it, by kind of bound; the sources are known before."""
     names = [f"device {number}" for number in range(sources)]
     times = {way: (heartbeats, list[float]()) for way, heartbeats in managers(names).items()}
     for turn in range(BATCHES if rows > 1 else 100 * BATCHES):
@@ -382,6 +384,7 @@ def managing(sources: int, rows: int) -> dict[str, float]:
 
 
 def managers(names: list[str]) -> dict[str, Heartbeats]:
+    """A time manager for each kind of bound: declared or learnt, each also with sources in groups if there are many."""
     s = Party("s")
     bounds = (Bound(2 * SECOND_US), Bound(0, after_us=3 * SECOND_US))
     declared = Declarations(skews={(s, s): bounds}, disorders={s: bounds}, latencies_us={s: SECOND_US // 2})
@@ -396,8 +399,9 @@ def managers(names: list[str]) -> dict[str, Heartbeats]:
 
 
 def arriving(names: list[str], rows: int, turn: int) -> Arrivals:
-    """Tuples of all sources in turn, out of order by up to half a second; of more than one only the summary is
-    known.
+    """A batch with tuples of all sources in turn, out of order by up to half a second.
+
+    Of more than one tuple only the summary is known, as Spark computes it.
     """
     chance = np.random.default_rng(turn)
     ticks = START_US + turn * SECOND_US + chance.integers(0, SECOND_US // 2, rows)
@@ -407,7 +411,7 @@ def arriving(names: list[str], rows: int, turn: int) -> Arrivals:
 
 
 def carrying(spark: SparkSession, folder: Path, sources: int) -> float:
-    """Seconds of the job that takes in a staged batch."""
+    """Seconds of the Spark job that takes in a staged batch."""
     folder.mkdir(parents=True)
     session = own(spark)
     seconds = []
@@ -427,6 +431,7 @@ def carrying(spark: SparkSession, folder: Path, sources: int) -> float:
 
 
 def ruled(title: str, *headings: str) -> Table:
+    """An empty table in the style of the report."""
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for position, heading in enumerate(headings):
         table.add_column(heading, justify="right" if position else "left", no_wrap=True)
@@ -434,6 +439,7 @@ def ruled(title: str, *headings: str) -> Table:
 
 
 def show_small_epochs(console: Console, timed: SmallEpochs) -> None:
+    """Prints the seconds of small epochs beside those of micro-batches."""
     table = ruled(
         f"Small epochs: {EPOCH_ROWS} new tuples, {EPOCH_KEYS} keys, the last 60 s", "", "median", "p90", "Spark jobs"
     )
@@ -446,6 +452,7 @@ def show_small_epochs(console: Console, timed: SmallEpochs) -> None:
 
 
 def show_replays(console: Console, rows: int, best: dict[Workload, Seconds]) -> None:
+    """Prints the seconds of the replays, and their ratios to the batch query."""
     title = (
         f"Replay of {rows:,} tuples, {REPLAY_KEYS:,} keys, {REPLAY_US // SECOND_US} s: tuples a second, best of "
         f"{ROUNDS}"
@@ -467,6 +474,7 @@ def show_replays(console: Console, rows: int, best: dict[Workload, Seconds]) -> 
 
 
 def show_agreements(console: Console, workload: Workload, compared: dict[Way, Agreement]) -> None:
+    """Prints how many results agree with the batch query's."""
     for way, results in compared.items():
         said = [f"{results.alike:,} of {results.closed:,} results as in batch"]
         if results.repeated:
@@ -479,6 +487,7 @@ def show_agreements(console: Console, workload: Workload, compared: dict[Way, Ag
 
 
 def show_managed(console: Console, found: list[Managed]) -> None:
+    """Prints the seconds of the time manager beside those of the Spark job."""
     ways = max((one.seconds for one in found), key=len)
     title = (
         "Time: microseconds a tuple, from a batch's numbers to the heartbeat;\n"
@@ -493,6 +502,7 @@ def show_managed(console: Console, found: list[Managed]) -> None:
 
 
 def show_durability(console: Console, found: Durability) -> None:
+    """Prints the cost of durability, checkpoints and recovery."""
     table = ruled("Durability: an engine with a directory beside one that forgets", "", "remembers", "forgets", "costs")
     turns = (
         (f"{SMALL_ROWS} rows pushed, one epoch", found.small),

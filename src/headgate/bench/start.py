@@ -1,8 +1,8 @@
-"""How long it takes from the command to the first answer: five queries over two small folders of files, in a process of
-its own.
+"""Measures the time from the command to the first result: five queries over two small folders of files.
 
-The process says when it was through with each step; `started_at` is when it was asked for. Processor time is that of
-Python and the JVM together: on a machine that does other things as well it says more than the clock."""
+Each start is a process of its own, which reports when each step was finished; `started_at` is when the process was
+requested. Processor time is that of Python and the JVM together: on a busy machine it says more than the clock.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CREATE QUERY minutely AS SELECT DATE_TRUNC('minute', at) AS minute, COUNT(*) AS 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Seconds since the process was asked for, and of processor time since it began, when a step was through."""
+    """A finished step of a start: seconds since the process was requested, and seconds of processor time."""
 
     name: str
     clock_s: float
@@ -45,7 +45,7 @@ class Step:
 
 
 def first_answers(folder: Path, rounds: int) -> list[list[Step]]:
-    """The steps of so many starts, one after another."""
+    """The steps of several starts, one after another."""
     write(folder)
     found = []
     for _ in range(rounds):
@@ -56,7 +56,7 @@ def first_answers(folder: Path, rounds: int) -> list[list[Step]]:
 
 
 def write(folder: Path) -> None:
-    """The files and the script."""
+    """Writes the input files and the script."""
     chance, start = Random(1), datetime(2026, 1, 1, tzinfo=UTC)
     rows = [(f"s{n % 7}", (start + timedelta(seconds=n / 4)).isoformat()) for n in range(ROWS)]
     for name in ("temperature", "pressure"):
@@ -69,7 +69,7 @@ def write(folder: Path) -> None:
 
 
 def main(folder: Path, started_at: float) -> None:
-    """One start; prints its steps as JSON."""
+    """Runs one start, and prints its steps as JSON."""
     steps: list[tuple[str, float, float]] = []
     jvm: Any = None
 

@@ -1,1 +1,1 @@
-"""Life of a query, first step: text -> what it means."""
+"""Compiler front end: turns CQL text into statements, and queries into bound plans."""

@@ -20,7 +20,7 @@ SAME = {"mean": exp.Avg, "std": exp.Stddev, "every": exp.Min, "some": exp.Max}
 
 
 def canonical(tree: exp.Expression, order: Sequence[str]) -> exp.Expression:
-    """The tree with its aggregates so written; `order` are the columns that hold the order of the stream."""
+    """Rewrites every aggregate of an expression to its canonical form; `order` names the columns with stream order."""
 
     def replaced(node: exp.Expression) -> exp.Expression | None:
         if isinstance(node, exp.Window | exp.Subquery | exp.Select):
@@ -115,7 +115,7 @@ def _listed(tree: exp.Expression, order: Sequence[str], condition: exp.Expressio
 
 
 def ordered(tree: exp.Expression) -> bool:
-    """Whether an aggregate of the query depends on the order of its rows."""
+    """Whether an aggregate of the query depends on the order of its rows, as FIRST or COLLECT_LIST do."""
     found = (exp.First, exp.FirstValue, exp.AnyValue, exp.Last, exp.LastValue, exp.ArrayAgg, exp.GroupConcat)
     return any(
         isinstance(call, found)

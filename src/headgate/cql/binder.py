@@ -1,7 +1,8 @@
-"""From a query's syntax tree to its plan: names looked up, types inferred, defaults taken, everything checked.
+"""Binds a query: turns its syntax tree into a plan, with names looked up, types inferred and defaults filled in.
 
-The catalog and a tree come in; a plan node and the query's text with all defaults written out go out. Whatever headgate
-cannot answer is refused here, with the place, so that nothing behind this module meets a construct it does not know.
+The catalog and a tree come in; a plan node and the query's text with all defaults written out go out. Everything that
+headgate cannot answer is refused here, with its place in the text, so that no later module meets a construct it does
+not know.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ from headgate.ticks import TimeDomain
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound query: its plan and its text with the defaults written out."""
+    """A bound query: its plan, and its text with all defaults written out."""
 
     plan: Node
     resolved: str
@@ -78,7 +79,10 @@ def bind(
     columns: Sequence[str] = (),
     types: Sequence[str | None] = (),
 ) -> Bound:
-    """Bind a whole query; `columns` are other names for what it puts out, `types` what they are to be cast to."""
+    """Binds a whole query.
+
+    `columns` are names that replace those of the result; `types` are the types to which its columns are cast.
+    """
     binder = _Binder(text, catalog, origin)
     binder.whole = Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin)
     plan = binder.outermost(tree)
@@ -111,9 +115,11 @@ class _Binder(Resolver):
     # defaults
 
     def default(self, offset: int, text: str) -> None:
+        """Remembers a default that the user left out, to be inserted into the query's text at this offset."""
         self.insertions.append((offset, text))
 
     def resolved(self, tree: exp.Expression) -> str:
+        """The text of the query with all defaults inserted."""
         start, end = tree.meta.get("start", 0), tree.meta.get("end", len(self.text))
         result = self.text[start:end]
         # At one place what was taken later goes around what was taken before: ahead of it on the left, behind it on the
@@ -127,7 +133,7 @@ class _Binder(Resolver):
     # queries
 
     def outermost(self, tree: exp.Expression) -> Node:
-        """A whole query: Istream where the user wrote no operator and the result only grows."""
+        """Binds a whole query; without an operator, a result that only grows becomes a stream by ISTREAM."""
         plan = self.query(tree)
         if is_stream(plan) or not monotonic(plan):
             return plan
@@ -137,6 +143,7 @@ class _Binder(Resolver):
     def renamed(
         self, plan: Node, columns: Sequence[str], tree: exp.Expression, cast_to: Sequence[str | None] = ()
     ) -> Node:
+        """Renames the columns of a plan, and casts them where types are given."""
         if len(columns) != len(plan.columns):
             raise UserError(
                 "columns-differ",
@@ -153,11 +160,13 @@ class _Binder(Resolver):
         )
 
     def wrap(self, tree: exp.Expression, operator: str) -> None:
+        """Writes an operator such as ISTREAM around a query in the text that shows all defaults."""
         if "start" in tree.meta:
             self.default(tree.meta["start"], f"{operator}(")
             self.default(tree.meta["end"], ")")
 
     def query(self, tree: exp.Expression) -> Node:
+        """Binds a query of any form: a select, a set operation, a windowed query, or an operator around one."""
         match tree:
             case StreamOf() if tree.args.get("query") is not None:
                 return self.operator(tree, self.relation(tree.args["query"]), tree)
@@ -177,12 +186,12 @@ class _Binder(Resolver):
                 raise NotYet(f"a query of the form {type(tree).__name__.upper()}", place=self.place(tree))
 
     def relation(self, tree: exp.Expression) -> Relation:
-        """A query where a relation is needed: a stream gets the default window."""
+        """Binds a query where a relation is needed: a stream gets the default window, [RANGE UNBOUNDED]."""
         plan = self.query(tree)
         return Window(plan, Unbounded()) if is_stream(plan) else as_relation(plan)
 
     def as_stream(self, tree: exp.Expression) -> Stream:
-        """A query with a window behind it: Istream by default, if the result only grows."""
+        """Binds a query that has a window behind it, which needs a stream: a result that only grows gets ISTREAM."""
         plan = self.query(tree)
         if is_stream(plan):
             return plan
@@ -197,6 +206,10 @@ class _Binder(Resolver):
         )
 
     def operator(self, written: StreamOf, child: Relation, tree: exp.Expression) -> Stream:
+        """Puts ISTREAM, DSTREAM or RSTREAM above a relation.
+
+        RSTREAM is refused where it would repeat the whole relation at every microsecond.
+        """
         kind, interval = written.args["kind"], every(self, written, child, tree)
         if kind == "RSTREAM" and not interval and domain(child) is TimeDomain.TIMESTAMP and not instantaneous(child):
             raise UserError(
@@ -215,6 +228,7 @@ class _Binder(Resolver):
                 return Rstream(child, interval)
 
     def set_operation(self, tree: exp.SetOperation) -> Relation:
+        """Binds UNION, EXCEPT or INTERSECT, with the ORDER BY and LIMIT behind it."""
         if tree.args.get("by_name"):
             raise NotYet("BY NAME on a set operation", place=self.place(tree))
         outside = self.local
@@ -244,12 +258,12 @@ class _Binder(Resolver):
         return first_rows(self, result, order, tree.args.get("limit"), tree.args.get("offset"), tuple(outputs))
 
     def of_bare_names(self, tree: exp.SetOperation) -> bool:
-        """`A UNION B` on names: bags in Stanford's prototype, sets in SQL."""
+        """Whether both sides are plain names, `A UNION B`: Stanford's prototype means bags there, SQL means sets."""
         bare = tree.this.meta.get("bare") and tree.expression.meta.get("bare")
         return bool(bare) and self.catalog.settings.dialect == "stream"
 
     def define_locally(self, with_: exp.Expression | None) -> None:
-        """Common table expressions: views that only this query sees."""
+        """Binds the common table expressions of WITH: views that only this query sees."""
         if with_ is None:
             return
         if with_.args.get("recursive"):
@@ -261,6 +275,7 @@ class _Binder(Resolver):
             self.local = {**self.local, cte.alias.lower(): View(cte.alias, plan)}
 
     def select(self, tree: exp.Select) -> Node:
+        """Binds a SELECT together with its WITH clause."""
         outside = self.local
         self.define_locally(tree.args.get("with_"))
         result = self.select_body(tree)
@@ -268,6 +283,7 @@ class _Binder(Resolver):
         return result
 
     def select_body(self, tree: exp.Select) -> Node:
+        """Binds the clauses of a SELECT: FROM, WHERE, GROUP BY, HAVING, QUALIFY, the select list, DISTINCT, LIMIT."""
         self.refuse(tree)
         for call in tree.find_all(exp.Anonymous):
             if call.name.lower() in self.catalog.aggregates:
@@ -325,6 +341,7 @@ class _Binder(Resolver):
     def shown_when_final(
         self, tree: exp.Select, source: From, conditions: list[exp.Expression], projections: list[exp.Expression]
     ) -> From:
+        """For EMIT FINAL: the FROM clause in which each tuple is held back until its group or join is complete."""
         group, key_names = tree.args.get("group"), named_keys(tree.args.get("group"), source.scope)
         projected = [with_keys_named(item, key_names) for item in self.expand(projections, source.scope)]
         if group is None and not any(aggregates(item) for item in projected):
@@ -332,7 +349,7 @@ class _Binder(Resolver):
         return final.shown(self, tree, source, conditions, common_keys(self, group, projected, source.scope))
 
     def hidden_keys(self, tree: exp.Select, projected: list[exp.Expression], distinct: bool) -> list[exp.Expression]:
-        """Expressions of ORDER BY that are not in the select list: computed beside it, where LIMIT needs them."""
+        """Expressions of ORDER BY that are not in the select list; LIMIT needs them, so they are computed beside it."""
         if tree.args.get("order") is None or not (tree.args.get("limit") or tree.args.get("offset")):
             return []
         known = {self.output_name(item).lower() for item in projected} | {
@@ -352,7 +369,7 @@ class _Binder(Resolver):
     def without_from(
         self, tree: exp.Select, projections: list[exp.Expression]
     ) -> tuple[Relation, Scope, list[exp.Expression]]:
-        """Arithmetic over scalar queries: the first of them is the row to which the others are joined."""
+        """Binds arithmetic over scalar queries, which has no FROM: the others are joined to the first one's row."""
         first = next((found for item in projections for found in item.find_all(exp.Subquery)), None)
         if first is None:
             raise UserError("no-from", "a continuous query needs FROM", place=self.place(tree))
@@ -361,7 +378,7 @@ class _Binder(Resolver):
         return node, Scope([], types_of(node), self.enclosing), projections
 
     def with_names_read(self, condition: exp.Expression) -> exp.Expression:
-        """`x IN (Rel)` with the name of a relation for a query that selects all of it."""
+        """Replaces `x IN (rel)`, with the name of a relation, by `x IN (SELECT * FROM rel)`."""
 
         def replaced(tree: exp.Expression) -> exp.Expression | None:
             if isinstance(tree, exp.In) and len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Column):
@@ -376,7 +393,7 @@ class _Binder(Resolver):
     def sort_keys(
         self, order: exp.Expression | None, outputs: list[str], expanded: list[exp.Expression]
     ) -> list[exp.Expression]:
-        """ORDER BY over the columns of the result, hidden ones included."""
+        """The keys of ORDER BY, as columns of the result, with the hidden ones."""
         texts = [unaliased(item).sql("spark") for item in expanded]
         visible = [self.output_name(item).lower() for item in expanded]
         keys = []
@@ -407,7 +424,7 @@ class _Binder(Resolver):
         return keys
 
     def refuse(self, tree: exp.Select) -> None:
-        """Everything a SELECT can carry that has no rule yet."""
+        """Refuses the clauses of a SELECT that headgate does not support, such as PIVOT and TABLESAMPLE."""
         for part, what in (
             ("cluster", "CLUSTER BY"),
             ("distribute", "DISTRIBUTE BY"),
@@ -426,6 +443,7 @@ class _Binder(Resolver):
             raise UserError("syntax", "the select list is empty", place=self.place(tree))
 
     def select_list(self, tree: exp.Select) -> tuple[StreamOf | None, list[exp.Expression], bool]:
+        """The select list, the relation-to-stream operator around it if there is one, and whether DISTINCT is asked."""
         projections, distinct = tree.expressions, tree.args.get("distinct") is not None
         if distinct and tree.args["distinct"].args.get("on"):
             raise NotYet("DISTINCT ON", place=self.place(tree))
@@ -444,7 +462,7 @@ class _Binder(Resolver):
         return inner, inner.expressions, distinct or bool(inner.args.get("distinct"))
 
     def within(self, scope: Scope, bound: Callable[[], T]) -> T:
-        """Bind something inside the query of that scope, so that it sees its names."""
+        """Calls `bound` with the scope as the enclosing query, so that a subquery sees its names."""
         before, self.enclosing = self.enclosing, scope
         try:
             return bound()

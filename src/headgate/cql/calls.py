@@ -48,7 +48,7 @@ TODAY = frozenset(("now", "today", "tomorrow", "yesterday"))
 
 
 def check(plan: Node, catalog: Catalog, place: Place) -> None:
-    """Refuse a plan that calls what it may not; `place` is that of the query."""
+    """Refuses a plan that calls a forbidden or unknown function; `place` is the place of the query."""
     if catalog.permissions is None:  # said before a restart, and allowed then
         return
     texts = tuple(texts_in(plan))
@@ -72,7 +72,7 @@ def check(plan: Node, catalog: Catalog, place: Place) -> None:
 
 
 def refuse(name: str, place: Place) -> None:
-    """Refuse a function that no text may call."""
+    """Refuses a function that no query may call, such as one that gives another value each time."""
     refused = refused_function(name)
     if refused is not None:
         message, hint = refused
@@ -87,7 +87,7 @@ def refuse(name: str, place: Place) -> None:
 
 
 def where(name: str, place: Place, literal: bool = False) -> Place:
-    """The first word of that name in the user's text, or the first literal; if there is none, the whole."""
+    """The place of a word, or of a literal, in the user's text; the whole query if it does not occur."""
     names = (name,) if literal else (name, *SPELLED.get(name, ()))
     written = place.text[place.start : place.end]
     try:
@@ -101,8 +101,9 @@ def where(name: str, place: Place, literal: bool = False) -> Place:
 
 
 def called(sql: str) -> Iterator[str]:
-    """The functions that a text of Spark SQL calls, in lower case: a name with a parenthesis behind, or one that needs
-    none.
+    """The functions that a text of Spark SQL calls, in lower case.
+
+    A call is a name before a parenthesis, or a name such as CURRENT_DATE that needs none.
     """
     tokens = Spark().tokenize(sql)
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
@@ -115,7 +116,7 @@ def called(sql: str) -> Iterator[str]:
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Every piece of SQL in a plan."""
+    """Every piece of SQL text in a plan."""
     seen: set[int] = set()
     waiting: list[object] = [value]
     while waiting:
@@ -177,7 +178,7 @@ def _check_encryption(sql: str, place: Place) -> None:
 
 
 def temporal_columns(plan: Node) -> frozenset[str]:
-    """The names of columns that hold times anywhere in the plan."""
+    """The names of all columns in the plan that hold a TIMESTAMP or a DATE."""
     found, waiting = set(), [plan]
     while waiting:
         node = waiting.pop()
@@ -187,9 +188,7 @@ def temporal_columns(plan: Node) -> frozenset[str]:
 
 
 def _check_instants(sql: str, times: frozenset[str], place: Place) -> None:
-    """Spark takes 'now' and 'today' for instants where a time is wanted: in a cast, a comparison or a function of
-    time.
-    """
+    """Refuse texts such as 'now' where a time is wanted, because Spark takes them for instants of its own clock."""
     tree = parse_one(sql, dialect="spark")
     for literal in tree.find_all(exp.Literal):
         first = literal.name.strip().split(" ")[0].lower()

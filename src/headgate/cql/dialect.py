@@ -26,6 +26,8 @@ STREAM_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
 
 
 class CqlParser(StatementParser):
+    """Parses CQL: windows in brackets, relation-to-stream operators and EMIT, on top of Spark SQL."""
+
     in_window: ParseError | None = None
     """What was wrong in the brackets behind a stream, if anything was."""
 
@@ -323,9 +325,11 @@ class CqlParser(StatementParser):
 
 
 class Cql(Spark):
-    """Registered with sqlglot under the name `cql`."""
+    """The dialect that sqlglot knows under the name `cql`."""
 
     class Tokenizer(Spark.Tokenizer):
+        """Splits CQL into tokens as Spark SQL does."""
+
         # What sqlglot leaves unparsed as a command is a statement of ours.
         KEYWORDS = {**Spark.Tokenizer.KEYWORDS, "EXPLAIN": TokenType.VAR, "SHOW": TokenType.VAR}
 

@@ -2,7 +2,8 @@
 
 Groups are closed by a key that is a function of a timestamp, or of a column that was declared INCREASING or DECREASING;
 joins by the equality of two functions of timestamps. At that instant all rows of a group, or all partners of a row, are
-there, and only then: what the query says of them is final, and RSTREAM puts it out once."""
+there, and only then: what the query says of them is final, and RSTREAM puts it out once.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +33,17 @@ HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A value as each stream of FROM has it, and the clocks by which it is closed; none where only the tuples tell."""
+    """One way to close groups or joins: a value as each stream of FROM has it, and the clocks that say when it is past.
+
+    There are no clocks where only the tuples themselves tell.
+    """
 
     values: tuple[Chain, ...]
     closers: frozenset[Closer]
 
 
 def where_written(binder: _Binder, tree: exp.Select) -> Place:
+    """The place of EMIT FINAL in the user's text."""
     start, end = tree.meta["final"]
     return Place(binder.text, start, end, binder.origin)
 
@@ -46,8 +51,9 @@ def where_written(binder: _Binder, tree: exp.Select) -> Place:
 def shown(
     binder: _Binder, tree: exp.Select, source: From, where: list[exp.Expression], keys: list[exp.Expression] | None
 ) -> From:
-    """What stands behind FROM, shown when it is final: by the keys of GROUP BY, or without them by what a join
-    equates.
+    """The FROM clause with every tuple held back until its value cannot occur any more.
+
+    The value is a key of GROUP BY; without GROUP BY it is what a join equates.
     """
     place = where_written(binder, tree)
     reading = [position for position, entry in enumerate(source.entries) if windows(entry.node)]

@@ -44,9 +44,9 @@ def grouped(
     group: exp.Expression | None,
     having: exp.Expression | None,
 ) -> tuple[Relation, list[exp.Expression]]:
-    """The groups, and the select list over them; behind it, if there is one, the condition of HAVING.
+    """Groups a relation: the aggregate node, and the select list (then HAVING, if there is one) over its columns.
 
-    Subqueries in either stay as they are, for `Scope`s of the groups (`of_groups`) to be bound in.
+    Subqueries in either stay as they are; they are bound in the scope that `of_groups` gives.
     """
     written, sets = _grouping(binder, group)
     key_trees = [binder.resolve(tree, scope) for tree in _keys(binder, written, group, projections, scope)]
@@ -102,7 +102,7 @@ def grouped(
 
 
 def of_groups(scope: Scope, node: Relation) -> Scope:
-    """What names mean above the groups: only what is grouped by still has a meaning."""
+    """The scope above the groups: only columns that are grouped by still have a meaning there."""
     own = {name.lower(): name for name in names(node)}
     items = [
         Item(
@@ -116,7 +116,7 @@ def of_groups(scope: Scope, node: Relation) -> Scope:
 
 
 def named_keys(group: exp.Expression | None, scope: Scope) -> dict[str, exp.Expression]:
-    """`GROUP BY time / 60 AS tb`: what the names stand for, where no column has them."""
+    """The names that `GROUP BY time / 60 AS tb` gives to its keys, where no column has that name already."""
     visible = {name for item in scope.items for name in item.inner}
     keys = group.expressions if group is not None else []
     return {
@@ -125,7 +125,7 @@ def named_keys(group: exp.Expression | None, scope: Scope) -> dict[str, exp.Expr
 
 
 def with_keys_named(tree: exp.Expression, keys: dict[str, exp.Expression]) -> exp.Expression:
-    """The tree with the names that GROUP BY gave replaced by what they stand for."""
+    """Replaces the names that GROUP BY gave to its keys by the keys."""
 
     def replaced(node: exp.Expression) -> exp.Expression | None:
         known = isinstance(node, exp.Column) and not node.table and node.name.lower() in keys
@@ -139,7 +139,7 @@ def with_keys_named(tree: exp.Expression, keys: dict[str, exp.Expression]) -> ex
 def common_keys(
     binder: _Binder, group: exp.Expression | None, projections: list[exp.Expression], scope: Scope
 ) -> list[exp.Expression]:
-    """The keys that every set of GROUP BY has."""
+    """The keys that every grouping set has."""
     written, sets = _grouping(binder, group)
     keys = [binder.resolve(tree, scope) for tree in _keys(binder, written, group, projections, scope)]
     return [key for position, key in enumerate(keys) if all(position in some for some in sets)]
@@ -245,7 +245,7 @@ def _keys(
 
 
 def with_aliases(tree: exp.Expression, projections: list[exp.Expression], scope: Scope) -> exp.Expression:
-    """Names of the select list stand for their expressions where no column has that name."""
+    """Replaces aliases of the select list by their expressions, where no column has that name."""
     aliases = {item.alias.lower(): item.this for item in projections if isinstance(item, exp.Alias)}
     visible = {name for item in scope.items for name in item.inner}
 

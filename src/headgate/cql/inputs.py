@@ -2,7 +2,8 @@
 
 Every column of FROM gets a name of its own for the plan. Inner joins and WHERE are one set of conditions, from which
 joins are made in an order in which each has an equality; outer, semi- and anti-joins apply to everything before them,
-lateral views to all of it."""
+lateral views to all of it.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ CURRENT_TIME = "current_time"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What one entry of FROM is called, outside and inside."""
+    """One entry of FROM: its alias, and for each of its columns the name that the plan uses."""
 
     alias: str
     inner: dict[str, str]
@@ -94,13 +95,14 @@ class Scope:
     """Columns of the query around it that this one carries for the queries inside it: name there -> name here."""
 
     def inner_names(self) -> set[str]:
+        """All column names that plans use in this query and in those around it, in lower case."""
         own = {name.lower() for name in (*self.types, *self.copies.values())}
         return own | (self.outer.inner_names() if self.outer is not None else set())
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """An entry of FROM with how it is tied to those before it: the conditions of an inner join are not here."""
+    """An entry of FROM with its kind of join to the entries before it; conditions of inner joins are kept apart."""
 
     node: Relation
     kind: str = "INNER"
@@ -109,6 +111,8 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Lateral:
+    """A LATERAL VIEW: a function that makes several rows of one, and the names of its columns."""
+
     generator: exp.Expression
     outer: bool
     columns: tuple[str, ...]
@@ -116,6 +120,8 @@ class Lateral:
 
 @dataclass(frozen=True, slots=True)
 class From:
+    """The FROM clause, bound: its scope, its entries in order, its lateral views and the conditions of inner joins."""
+
     scope: Scope
     entries: list[Joined]
     laterals: list[Lateral]
@@ -124,6 +130,7 @@ class From:
 
 
 def from_clause(binder: _Binder, tree: exp.Select) -> From:
+    """Binds the FROM clause of a SELECT, with its joins and lateral views."""
     joins: list[exp.Expression | None] = [None]
     tables = [tree.args["from_"].this]
     lateral_trees = list(tree.args.get("laterals") or [])
@@ -197,7 +204,7 @@ def _stays(joins: Sequence[exp.Expression | None], position: int) -> bool:
 
 
 def scoped(binder: _Binder, bound: Sequence[tuple[str, Relation, tuple[str, ...]]]) -> tuple[Scope, list[Relation]]:
-    """Give every column of FROM a name of its own: its own where it is unique, else alias_name."""
+    """The scope of some relations, with a name of its own for every column: `name`, or `alias_name` if two clash."""
     counts: dict[str, int] = {}
     for _, node, _ in bound:
         for column in names(node):
@@ -297,6 +304,7 @@ def _lateral(binder: _Binder, source: From, tree: exp.Expression) -> None:
 
 
 def table(binder: _Binder, tree: exp.Expression) -> tuple[str, Relation]:
+    """Binds one entry of FROM: its alias and its relation."""
     alias = tree.args.get("alias")
     window = tree.args.get("window") or (alias.args.get("window") if alias is not None else None)
     name = alias.name if alias is not None and alias.this is not None else ""
@@ -347,6 +355,7 @@ def _refuse_form(binder: _Binder, tree: exp.Table) -> None:
 
 
 def named(binder: _Binder, written: exp.Table, window: StreamWindow | None) -> Relation:
+    """Binds a stream, relation or view that stands in FROM by its name, with its window."""
     identifier, catalog = written.this, binder.catalog
     found: BaseStream | BaseRelation | View
     if written.args.get("late"):
@@ -376,6 +385,7 @@ def named(binder: _Binder, written: exp.Table, window: StreamWindow | None) -> R
 
 
 def windowed(binder: _Binder, child: Stream, window: StreamWindow) -> Window:
+    """The window over a stream that brackets ask for."""
     return Window(child, frame(binder, child, window))
 
 
@@ -383,7 +393,7 @@ def windowed(binder: _Binder, child: Stream, window: StreamWindow) -> Window:
 
 
 def in_order(source: From, inner: list[exp.Expression], where: list[exp.Expression]) -> Relation:
-    """Joins as they were written where one of them is not an inner one; WHERE comes after all of them."""
+    """Joins the entries of FROM as they are written, which outer, semi- and anti-joins need; WHERE comes last."""
     scope = source.scope
     nodes: list[Relation] = []
     for entry in source.entries:
@@ -418,7 +428,7 @@ def _tied(left: Relation, entry: Joined, scope: Scope) -> Relation:
 
 
 def joined(nodes: list[Relation], waiting: list[exp.Expression], scope: Scope) -> Relation:
-    """Filters on their own input, then joins in an order in which each has an equality, if there is one."""
+    """Joins relations by inner joins: filters first, then joins in an order in which each has an equality if it can."""
     inputs = []
     for one in nodes:
         own = {name.lower() for name in names(one)}
@@ -440,6 +450,7 @@ def joined(nodes: list[Relation], waiting: list[exp.Expression], scope: Scope) -
 
 
 def check_conditions(binder: Resolver, conditions: list[exp.Expression]) -> None:
+    """Refuses aggregates and analytic functions in WHERE and ON."""
     for condition in conditions:
         if condition.find(exp.Window):
             raise UserError(

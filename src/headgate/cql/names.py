@@ -33,7 +33,7 @@ class Resolver:
         self.whole = Place(text, 0, len(text), origin)
 
     def place(self, tree: exp.Expression | None) -> Place:
-        """The span of the words below `tree` that know where they stood; the whole query if none does."""
+        """The place of a tree in the user's text; the whole query if none of its words has a place."""
         if tree is None:
             return self.whole
         if "start" in tree.meta and isinstance(
@@ -55,6 +55,7 @@ class Resolver:
         return self.whole
 
     def conditions(self, conditions: list[exp.Expression], scope: Scope) -> list[exp.Expression]:
+        """Resolves the names in conditions, and refuses what is not a condition."""
         check_conditions(self, conditions)
         resolved = [self.resolve(condition, scope) for condition in conditions]
         for written, condition in zip(conditions, resolved, strict=True):
@@ -62,7 +63,7 @@ class Resolver:
         return resolved
 
     def refuse_value(self, written: exp.Expression, condition: exp.Expression, types: dict[str, str]) -> None:
-        """Refuse a value of a type that is not BOOLEAN where a condition is needed."""
+        """Refuses a value of a type that is not BOOLEAN where a condition is needed."""
         if isinstance(condition.unnest(), exp.Predicate | exp.Connector | exp.Not):
             return
         kind = type_of(annotated(condition, types))
@@ -77,7 +78,7 @@ class Resolver:
             )
 
     def resolve(self, tree: exp.Expression, scope: Scope, nested: bool = False) -> exp.Expression:
-        """The expression over the inner names of the scope; with `nested`, subqueries in it stay as they are."""
+        """Rewrites an expression to the plan's column names; with `nested`, subqueries in it are left for later."""
         self.check_expression(tree, nested)
         expanded = replaced_by(tree.copy(), self.called)
 
@@ -87,7 +88,7 @@ class Resolver:
         return divided(replaced_by(expanded, replaced), scope.types)
 
     def called(self, node: exp.Expression) -> exp.Expression | None:
-        """The body of a function that was defined in SQL, with its arguments in place."""
+        """Expands a call of a function defined in SQL to its body, with the arguments in place."""
         if not isinstance(node, exp.Anonymous) or node.name.lower() not in self.catalog.functions:
             return None
         function = self.catalog.functions[node.name.lower()]
@@ -111,6 +112,7 @@ class Resolver:
         return exp.paren(replaced_by(body, filled), copy=False)
 
     def check_expression(self, tree: exp.Expression, nested: bool = False) -> None:
+        """Refuses a subquery, a parameter or a relation-to-stream operator inside an expression."""
         if not nested and has_subquery(tree):
             raise NotYet("a subquery in an expression", place=self.place(tree))
         for parameter in tree.find_all(exp.Placeholder, exp.Parameter):
@@ -123,6 +125,7 @@ class Resolver:
             )
 
     def column(self, node: exp.Expression, scope: Scope) -> exp.Expression | None:
+        """Finds the column that a name means, in this query or in one around it; None if the node is no column."""
         if not isinstance(node, exp.Column) or node.meta.get("resolved"):
             return None
         if isinstance(node.this, exp.Star):
@@ -169,8 +172,10 @@ class Resolver:
         raise self.no_such_column(node, where, [name for item in candidates for name in item.visible])
 
     def current_time(self, node: exp.Expression, scope: Scope) -> exp.Expression:
-        """The instant of the answer, where a tuple tells it; everywhere else the answer would change at every
-        instant.
+        """The column that CURRENT_TIME means: the instant of the answer.
+
+        Only a row that lives for one instant has one value for it, as beside a stream [NOW]; elsewhere the answer would
+        change at every instant, and CURRENT_TIME is refused.
         """
         if scope.current is not None:
             return column_named(scope.current, node)
@@ -184,13 +189,14 @@ class Resolver:
         )
 
     def known(self, node: exp.Column, scope: Scope) -> bool:
-        """Whether an enclosing query has the column."""
+        """Whether a query, or one around it, has the column."""
         name, table = node.name.lower(), node.table.lower()
         if any(name in item.inner and (not table or item.alias.lower() == table) for item in scope.items):
             return True
         return scope.outer is not None and self.known(node, scope.outer)
 
     def no_such_column(self, column: exp.Expression, where: str, known: Iterable[str]) -> UserError:
+        """The error for a column that does not exist, with the columns that do and the nearest name."""
         columns = list(known)
         start = column.this.meta.get("start")
         dashed = next((found for found in DASHED.finditer(self.text) if found.start() == start), None)
@@ -249,6 +255,7 @@ class Resolver:
         return result
 
     def output_name(self, item: exp.Expression) -> str:
+        """The name of a column of the result: its alias, its column, its function, or `value`."""
         if isinstance(item, exp.Alias):
             return item.alias
         if isinstance(item, exp.Column):

@@ -2,7 +2,8 @@
 
 Each function is computed with the instant as one more partitioning column. Its result must be the same whenever it is
 computed, so where ties would leave it open (row_number, lag, frames of rows, ...) all columns are put behind the order
-that was given."""
+that was given.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ OPEN_ON_TIES = (
 
 
 def with_windows_named(binder: _Binder, tree: exp.Select) -> None:
-    """Write out what `OVER w` means where WINDOW says what w is."""
+    """Writes the definition that WINDOW gives to a name into every `OVER name` of a select."""
     known = {window.this.name.lower(): window for window in tree.args.get("windows") or ()}
     for window in list(tree.find_all(exp.Window)):
         alias = window.args.get("alias")
@@ -51,7 +52,7 @@ def with_windows_named(binder: _Binder, tree: exp.Select) -> None:
 
 
 def ranked(binder: _Binder, node: Relation, trees: list[exp.Expression]) -> tuple[Relation, list[exp.Expression]]:
-    """The node with a column for each analytic function in the trees, and the trees reading those columns."""
+    """Computes the analytic functions of some expressions: adds a column for each, and lets the expressions read it."""
     found: dict[str, tuple[str, exp.Window]] = {}
     taken = {name.lower() for name in names(node)}
 
@@ -106,7 +107,7 @@ def first_rows(
     offset: exp.Expression | None,
     columns: tuple[str, ...],
 ) -> Relation:
-    """Only the first rows in the given order; ties are ordered by all columns."""
+    """Keeps the first rows by ORDER BY, LIMIT and OFFSET; ties are broken by all columns."""
     place = fresh("place", {name.lower() for name in names(node)})
     order = exp.Order(expressions=[*(key.copy() for key in keys), *_all_columns(node)])
     number = exp.Window(this=exp.RowNumber(), partition_by=[exp.column(INSTANT)], order=order)

@@ -35,7 +35,7 @@ ROOM = 20_000
 
 @contextmanager
 def deep_texts() -> Iterator[None]:
-    """Let texts be nested as deep as they are allowed to be, whatever limit the program around has set."""
+    """Raises Python's recursion limit, so that a query may be nested as deep as `MOST_NESTED` allows."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, ROOM))
     try:
@@ -45,6 +45,7 @@ def deep_texts() -> Iterator[None]:
 
 
 def too_deep(place: Place, most: int = MOST_NESTED) -> UserError:
+    """The error for a text that is nested too deep."""
     return UserError(
         "too-deep",
         f"this is nested more than {most} deep",
@@ -56,14 +57,14 @@ def too_deep(place: Place, most: int = MOST_NESTED) -> UserError:
 
 
 def parse(text: str, origin: str = "") -> list[exp.Expression]:
-    """The statements of a script, each with its span of the text in `meta`."""
+    """Parses a script into its statements; each tree has its start and end in the text in `meta`."""
     dialect = Cql()
     with deep_texts():
         return [_parsed(chunk, dialect, text, origin) for chunk in _chunks(text, origin)]
 
 
 def spans(text: str, origin: str = "") -> list[Place]:
-    """Where the statements of a script stand, whatever they say."""
+    """The places of the statements of a script, whether or not they can be parsed."""
     return [Place(text, chunk[0].start, chunk[-1].end + 1, origin) for chunk in _chunks(text, origin)]
 
 
@@ -100,9 +101,7 @@ def _parsed(chunk: list[Token], dialect: Cql, text: str, origin: str) -> exp.Exp
 
 
 def _refuse_nested(chunk: list[Token], text: str, origin: str) -> None:
-    """Refuse what is nested too deep before anything walks down into it. `ARRAY<` opens, too: sqlglot tries types many
-    times.
-    """
+    """Refuse what is nested too deep before the parser recurses into it; `ARRAY<` counts as nesting, too."""
     opened = types = 0
     for token, following in zip(chunk, [*chunk[1:], None], strict=True):
         match token.token_type:

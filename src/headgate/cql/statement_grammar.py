@@ -121,9 +121,7 @@ class StatementParser(TimeParser):
         raise AssertionError
 
     def _parse_label(self) -> Any:
-        """`Name: query` and `Name(a, b): query`; `table :`, `query :`, `vquery :` and `vtable :` of the prototype's
-        scripts.
-        """
+        """`Name: query` and `Name(a, b): query`, and labels of Stanford's scripts: `table :`, `vquery :`."""
         start = self._index
         name = self._parse_id_var(any_token=False) if self._curr and self._next else None
         columns = None

@@ -21,7 +21,7 @@ SINGLE = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%
 
 
 def with_strings(tokens: list[Token], text: str) -> list[Token]:
-    """The tokens of a text, each string literal as one token that holds its value."""
+    """Decodes the string literals among tokens: each becomes one token that holds its value."""
     result: list[Token] = []
     for token in tokens:
         token.comments = []  # they would be written into the SQL that Spark gets
@@ -46,7 +46,7 @@ def _continues(before: Token, token: Token, text: str) -> bool:
 
 
 def value(literal: str) -> str:
-    """What a literal says: without its quotes, and with what its escapes stand for."""
+    """The value of a string literal: without its quotes, with its escapes decoded."""
     if literal[0] in "rR":
         return literal[2:-1]
     said = ESCAPES[literal[0]].sub(_meant, literal[1:-1])

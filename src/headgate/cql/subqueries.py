@@ -8,7 +8,8 @@ A correlated scalar is grouped by the distinct values of those columns, and valu
 give over nothing. Where a predicate does not stand alone under WHERE it becomes a column of truth values first.
 
 A subquery that is grouped or distinct, or that holds queries which read columns from further out, carries the distinct
-values of the outer columns with its own rows (`Carried`), and is tied to the outer query by them alone."""
+values of the outer columns with its own rows (`Carried`), and is tied to the outer query by them alone.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ COUNTS = frozenset({"count", "count_if", "approx_distinct", "approx_count_distin
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """A subquery without its select list: its rows, and the conditions that tie it to the outer query."""
+    """The rows of a subquery, without its select list, and the conditions that tie it to the outer query."""
 
     node: Relation
     scope: Scope
@@ -58,7 +59,7 @@ class Inner:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The distinct values of outer columns, and what they are called there and here."""
+    """The distinct values of outer columns that a subquery carries with its rows; `copies`: outer name -> own name."""
 
     relation: Relation
     copies: dict[str, str]
@@ -74,7 +75,7 @@ class _FurtherOut(Exception):
 
 
 def inputs(binder: _Binder, source: From, where: list[exp.Expression]) -> Relation:
-    """The entries of FROM, joined and filtered. Conditions with subqueries come last."""
+    """Joins and filters the entries of FROM; conditions with subqueries come last."""
     tied = [condition for condition in source.conditions if has_subquery(condition)]
     if tied and any(entry.kind in ("RIGHT", "FULL") for entry in source.entries):
         raise NotYet("a subquery in ON beside a right or full join", place=binder.place(tied[0]))
@@ -87,7 +88,7 @@ def inputs(binder: _Binder, source: From, where: list[exp.Expression]) -> Relati
 
 
 def filter_by(binder: _Binder, node: Relation, scope: Scope, condition: exp.Expression) -> Relation:
-    """The rows of the node for which a condition with subqueries is true."""
+    """Keeps the rows for which a condition with subqueries is true."""
     predicate, negated = condition.unnest(), False
     while isinstance(predicate, exp.Not):
         predicate, negated = predicate.this.unnest(), not negated
@@ -98,7 +99,7 @@ def filter_by(binder: _Binder, node: Relation, scope: Scope, condition: exp.Expr
 
 
 def has_subquery_beside(predicate: exp.Expression) -> bool:
-    """Whether the outer side of a predicate has a subquery of its own."""
+    """Whether the outer side of a predicate, such as the left side of IN, has a subquery of its own."""
     outer = predicate.this if not isinstance(predicate, exp.Exists) else None
     return outer is not None and has_subquery(outer)
 
@@ -163,8 +164,9 @@ def _compared(
 def bind_inner(
     binder: _Binder, query: exp.Expression, scope: Scope, node: Relation
 ) -> tuple[Inner, list[exp.Expression]]:
-    """A subquery's rows, its ties to the query around it (whose rows are `node`), and its select list over those
-    rows.
+    """Binds a subquery in an expression: its rows with its ties to the outer query, and its select list.
+
+    `node` holds the rows of the outer query.
     """
     if isinstance(query, exp.Select) and not _shaped(query):
         inner = rows_of(binder, query, scope, node)
@@ -217,6 +219,7 @@ def _carried(binder: _Binder, query: exp.Select, scope: Scope, node: Relation) -
 
 
 def carry(scope: Scope, node: Relation, outer: list[str]) -> Carried:
+    """The distinct values of some columns of the outer query, renamed so that a subquery can carry them."""
     taken = scope.inner_names() | {name.lower() for name in names(node)}
     copies = {name: fresh(f"of_{name}", taken) for name in outer}
     values = Project(node, tuple(Named(copy, column(node, name)) for name, copy in copies.items()))
@@ -234,7 +237,7 @@ def _inside(node: exp.Expression, item: exp.Expression) -> bool:
 
 
 def rows_of(binder: _Binder, query: exp.Select, scope: Scope, around: Relation) -> Inner:
-    """FROM and WHERE of a subquery; conditions that read columns of the query around it are left as ties."""
+    """Binds FROM and WHERE of a subquery; conditions that read outer columns are left as ties."""
     binder.refuse(query)
 
     def bound() -> Inner:
@@ -279,7 +282,7 @@ def rows_of(binder: _Binder, query: exp.Select, scope: Scope, around: Relation) 
 def lift(
     binder: _Binder, node: Relation, scope: Scope, trees: list[exp.Expression]
 ) -> tuple[Relation, list[exp.Expression]]:
-    """The node with a column for each subquery in the trees, and the trees reading those columns."""
+    """Replaces the subqueries in expressions by columns that hold their values."""
     current = node
 
     def replaced(tree: exp.Expression) -> exp.Expression | None:
@@ -350,7 +353,7 @@ def _scalar(binder: _Binder, node: Relation, scope: Scope, query: exp.Expression
 
 
 def scalar(binder: _Binder, query: exp.Expression, name: str = "scalar1") -> tuple[Relation, str]:
-    """The one row that a query for a value has at every instant: null where the query has none."""
+    """The one row that a query for a single value has at every instant; null where the query has no row."""
     value = binder.relation(query)
     if len(value.columns) != 1:
         raise UserError(

@@ -1,5 +1,6 @@
-"""What CQL adds to SQL's syntax trees: windows, relation-to-stream operators, definitions. Nodes for sqlglot, nothing
-else.
+"""The syntax trees that CQL adds to SQL: windows, relation-to-stream operators, and statements.
+
+These are plain nodes for sqlglot.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from sqlglot import exp
 
 
 class StreamWindow(exp.Expression):
-    """`[...]` behind a stream: kind is NOW, RANGE, ROWS or UNBOUNDED."""
+    """`[...]` behind a stream; `kind` is NOW, RANGE, ROWS or UNBOUNDED."""
 
     arg_types = {
         "kind": True,
@@ -24,10 +25,11 @@ class StreamWindow(exp.Expression):
 
 
 class StreamOf(exp.Expression):
-    """`ISTREAM(list)` inside a select list, or `ISTREAM(query)` around a query (then `query` is set).
+    """ISTREAM, DSTREAM or RSTREAM: around a select list, or around a query, which is then in `query`.
 
-    `every` (with its unit) and `at_slide` say at which instants RSTREAM speaks: `... EVERY 1 SECOND`, `... EMIT AT
-    SLIDE`."""
+    `every` (with its unit) and `at_slide` say at which instants RSTREAM puts out the relation: `... EVERY 1 SECOND`,
+    `... EMIT AT SLIDE`.
+    """
 
     arg_types = {
         "kind": True,
@@ -47,7 +49,7 @@ class WindowedQuery(exp.Expression):
 
 
 class CreateStream(exp.Expression):
-    """`timestamp` is the name of a column, or the word `internal` or `latent`."""
+    """CREATE STREAM; `timestamp` is the name of a column, or the word `internal` or `latent`."""
 
     arg_types = {
         "this": True,
@@ -68,6 +70,8 @@ class CreateStream(exp.Expression):
 
 
 class CreateRelation(exp.Expression):
+    """CREATE RELATION: a stored table that changes over time, with its key and its connector."""
+
     arg_types = {
         "this": True,
         "columns": True,
@@ -82,60 +86,68 @@ class CreateRelation(exp.Expression):
 
 
 class CreateView(exp.Expression):
-    """A query by name; `kind` is STREAM or RELATION where the user said which it must be."""
+    """CREATE VIEW; `kind` is STREAM or RELATION where the user said which of the two it must be."""
 
     arg_types = {"this": True, "columns": False, "query": True, "kind": False}
 
 
 class PendingView(exp.Expression):
-    """`vquery : query`, whose name comes with the next `vtable : register ...`."""
+    """`vquery : query`; the view gets its name by the `vtable : register ...` that follows."""
 
     arg_types = {"query": True}
 
 
 class NamePendingView(exp.Expression):
+    """`vtable : register ...`, which names the view before it."""
+
     arg_types = {"this": True, "columns": True, "kind": True}
 
 
 class Drop(exp.Expression):
+    """DROP of a stream, relation, view, query or function."""
+
     arg_types = {"this": True, "kind": True, "if_exists": False}
 
 
 class Alter(exp.Expression):
-    """`this` is the definition that takes the place of the one of that name, or a stream's name, which gets one more
-    `column`.
-    """
+    """ALTER: `this` is a new definition that replaces the old one, or a stream that gets one more `column`."""
 
     arg_types = {"this": True, "column": False}
 
 
 class Show(exp.Expression):
-    """`SHOW STREAMS` and the like; `DESCRIBE name` has `this`."""
+    """`SHOW STREAMS` and the like, or `DESCRIBE name`, which has the name in `this`."""
 
     arg_types = {"this": False, "kind": False}
 
 
 class CreateQuery(exp.Expression):
-    """`from_beginning`: it reads all that its streams still keep."""
+    """CREATE QUERY; with `from_beginning`, it reads everything that its streams still keep."""
 
     arg_types = {"this": True, "query": True, "from_beginning": False, "format": False, "options": False}
 
 
 class CreateFunction(exp.Expression):
-    """A scalar function given by an expression over its parameters."""
+    """CREATE FUNCTION: a scalar function that is an expression over its parameters."""
 
     arg_types = {"this": True, "parameters": False, "body": True}
 
 
 class SetOption(exp.Expression):
+    """`SET name = value`."""
+
     arg_types = {"this": True, "value": True}
 
 
 class Explain(exp.Expression):
+    """EXPLAIN and a query."""
+
     arg_types = {"this": True}
 
 
 class Why(exp.Expression):
+    """`WHY query`: asks why a query is complete up to where it is, and no further."""
+
     arg_types = {"this": True}
 
 
@@ -143,7 +155,7 @@ class Why(exp.Expression):
 
 
 class Length(exp.Expression):
-    """A number as it was written, its sign included, with a unit of time, TUPLE, or none; or only UNLIMITED."""
+    """A length: a number as it was written, with its sign and its unit (of time, TUPLE or none), or UNLIMITED."""
 
     arg_types = {"amount": False, "unit": False}
 
@@ -155,68 +167,85 @@ class Party(exp.Expression):
 
 
 class Promise(exp.Expression):
-    """`(AFTER 2 SECONDS WITHIN 5 SECONDS)`."""
+    """A bound on delay: `(AFTER 2 SECONDS WITHIN 5 SECONDS)`."""
 
     arg_types = {"after": False, "within": True}
 
 
 class Parameter(exp.Expression):
-    """`NAME`, `NAME value`, `NAME least TO most`, `NAME value PER unit`."""
+    """A parameter of a declaration: `NAME`, `NAME value`, `NAME least TO most` or `NAME value PER unit`."""
 
     arg_types = {"this": True, "value": False, "to": False, "per": False}
 
 
 class TimeStatement(exp.Expression):
-    """What is declared about clocks and delays: the name of the class is that of the setting."""
+    """A declaration about clocks, delays or heartbeats."""
 
 
 class Skew(TimeStatement):
+    """SKEW: how far the clocks of two streams, or of a stream and the engine, may be apart."""
+
     arg_types = {"this": True, "to": True, "promises": True}
 
 
 class Disorder(TimeStatement):
-    """`promises` are a set of them, or one `Length`."""
+    """DISORDER: how far out of order the tuples of a stream may come; `promises`, or one `Length`."""
 
     arg_types = {"this": True, "promises": True}
 
 
 class Latency(TimeStatement):
+    """LATENCY: how long a tuple may be on its way."""
+
     arg_types = {"this": True, "length": True}
 
 
 class Environment(TimeStatement):
+    """ENVIRONMENT: what is known about clocks and network, from which bounds are computed."""
+
     arg_types = {"this": True, "parameters": True, "members": False}
 
 
 class Estimate(TimeStatement):
+    """ESTIMATE: how bounds are estimated from the tuples that arrive."""
+
     arg_types = {"this": True, "parameters": False}
 
 
 class Groups(TimeStatement):
-    """`count` of them, or the sets of sources that they are."""
+    """GROUPS: sources of a stream that share one heartbeat; a `count` of groups, or the groups themselves."""
 
     arg_types = {"this": True, "count": False, "sets": False}
 
 
 class Late(TimeStatement):
+    """LATE: what happens to late tuples of a stream (KEEP, DROP or FAIL)."""
+
     arg_types = {"this": True, "policy": True}
 
 
 class Future(TimeStatement):
+    """FUTURE: how far ahead of the clock a timestamp may lie."""
+
     arg_types = {"this": True, "length": True}
 
 
 class Heartbeat(TimeStatement):
-    """`how` is ON DEMAND, EVERY a length, or NONE; without a stream, of all that have none of their own."""
+    """HEARTBEAT: how heartbeats (watermarks) are made: ON DEMAND, EVERY a length, or NONE.
+
+    Without a stream, it is for all streams that have no declaration of their own.
+    """
 
     arg_types = {"this": False, "how": True, "every": False, "within": False}
 
 
 class Timeout(TimeStatement):
+    """TIMEOUT: how long a stream may be silent before it no longer holds the others back."""
+
     arg_types = {"length": True}
 
 
 class TakeBack(exp.Expression):
-    """`DROP DISORDER OF a`: `this` is the statement that declared it, without its numbers."""
+    """`DROP DISORDER OF a` and the like: takes a declaration back; `this` is the declaration without its numbers."""
 
     arg_types = {"this": True, "if_exists": False}

@@ -1,5 +1,6 @@
-"""Syntax trees of expressions: looking into them, replacing parts, inferring types, turning them into the plan's
-expressions.
+"""Works on the syntax trees of expressions: looks into them, replaces parts, infers types.
+
+It also turns them into the plan's expressions.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from headgate.plan.nodes import Dstream, Equality, Filter, Istream, Node, Relati
 
 
 def as_relation(node: Node) -> Relation:
+    """The node as a relation, for the type checker; a stream here would be a defect."""
     assert not isinstance(node, Source | Istream | Dstream | Rstream)
     return node
 
 
 def unaliased(item: exp.Expression) -> exp.Expression:
+    """The expression without its AS."""
     return item.this if isinstance(item, exp.Alias) else item
 
 
 def conjuncts(tree: exp.Expression) -> list[exp.Expression]:
+    """The conditions that AND ties together in a condition."""
     tree = tree.unnest()
     if not isinstance(tree, exp.And):
         return [tree]
@@ -32,18 +36,19 @@ def conjuncts(tree: exp.Expression) -> list[exp.Expression]:
 
 
 def conjunction(conditions: Sequence[exp.Expression]) -> exp.Expression:
-    """All of the conditions, as one."""
+    """One condition that ties all of these together by AND."""
     return tied(exp.And, [exp.paren(one) if isinstance(one, exp.Connector) else one.copy() for one in conditions])
 
 
 def is_aggregate(tree: exp.Expression) -> bool:
+    """Whether the node is a call of an aggregate: one of SQL, of Spark, or registered by the user."""
     if isinstance(tree, exp.Anonymous):
         return tree.name.lower() in AGGREGATES or bool(tree.meta.get("aggregate"))
     return isinstance(tree, exp.AggFunc)
 
 
 def column_named(name: str, written: exp.Expression | None = None) -> exp.Column:
-    """A column of the plan, remembering where and how the user wrote it."""
+    """A column of the plan by its name, with the place and the spelling of the user's column it stands for."""
     identifier = exp.to_identifier(name, quoted=not is_plain(name))
     column = exp.Column(this=identifier)
     if isinstance(written, exp.Column):
@@ -53,7 +58,7 @@ def column_named(name: str, written: exp.Expression | None = None) -> exp.Column
 
 
 def replaced_by(tree: exp.Expression, replacement: object) -> exp.Expression:
-    """The tree with every outermost node for which `replacement` gives another one replaced by it."""
+    """Replaces every outermost node for which `replacement` gives another one."""
     assert callable(replacement)
     new = replacement(tree)
     if new is not None:
@@ -70,7 +75,7 @@ CHAINED = (exp.And, exp.Or, exp.DPipe)
 
 
 def operands(tree: exp.Expression) -> list[exp.Expression]:
-    """What a chain of one operator ties together, in order."""
+    """The operands of a chain of one operator, in order: a, b, c of `a AND b AND c`."""
     found: list[exp.Expression] = []
     waiting = [tree]
     while waiting:
@@ -83,7 +88,7 @@ def operands(tree: exp.Expression) -> list[exp.Expression]:
 
 
 def tied(operator: type[exp.Expression], parts: Sequence[exp.Expression]) -> exp.Expression:
-    """The parts under one operator, as a tree that is as flat as can be."""
+    """Chains operands by an operator, as a tree that is as flat as possible."""
     level = list(parts)
     while len(level) > 1:
         pairs = [operator(this=one, expression=two) for one, two in zip(level[::2], level[1::2], strict=False)]
@@ -92,9 +97,7 @@ def tied(operator: type[exp.Expression], parts: Sequence[exp.Expression]) -> exp
 
 
 def balanced(tree: exp.Expression) -> exp.Expression:
-    """The tree with its long chains of AND, OR and || made flat: what walks through it need not go as deep as they are
-    long.
-    """
+    """Flattens long chains of AND, OR and concatenation, so that recursion is not as deep as the chains are long."""
     chains = [node for node in tree.walk() if isinstance(node, CHAINED) and type(node.parent) is not type(node)]
     for chain in chains:
         parts = operands(chain)
@@ -107,7 +110,7 @@ def balanced(tree: exp.Expression) -> exp.Expression:
 
 
 def depth(tree: exp.Expression) -> int:
-    """How many nodes lie above one another at most."""
+    """The depth of a tree, in nodes."""
     deepest, waiting = 0, [(tree, 1)]
     while waiting:
         node, level = waiting.pop()
@@ -117,11 +120,12 @@ def depth(tree: exp.Expression) -> int:
 
 
 def read_columns(tree: exp.Expression) -> set[str]:
+    """The columns that an expression reads, in lower case."""
     return {column.name.lower() for column in tree.find_all(exp.Column)}
 
 
 def ready(column: exp.Expression) -> exp.Expression:
-    """A column that has its name in the plan already: it is not looked up again."""
+    """Marks a column as resolved already: its name is the plan's, and it is not looked up again."""
     column.meta["resolved"] = True
     return column
 
@@ -129,9 +133,7 @@ def ready(column: exp.Expression) -> exp.Expression:
 def equalities(
     left: Relation, right: Relation, waiting: Iterable[exp.Expression]
 ) -> tuple[list[Equality], list[exp.Expression]]:
-    """The conditions that say that a value of one side equals one of the other, as the plan holds them and as they
-    were.
-    """
+    """The conditions that equate a value of the left side with one of the right, for the plan and as written."""
     first, second = types_of(left), types_of(right)
     mine, theirs = {name.lower() for name in first}, {name.lower() for name in second}
     pairs, used = [], []
@@ -149,6 +151,7 @@ def equalities(
 
 
 def types_of(node: Node) -> dict[str, str]:
+    """The types of a node's columns, by name."""
     return {column.name: column.type for column in node.columns}
 
 
@@ -166,6 +169,7 @@ def annotated(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
 
 
 def type_of(tree: exp.Expression) -> str:
+    """The type of an annotated tree, as Spark writes it."""
     kind = tree.type
     return "UNKNOWN" if kind is None or kind.this == exp.DataType.Type.UNKNOWN else kind.sql("spark")
 
@@ -184,10 +188,10 @@ def _is_zero(divisor: exp.Expression) -> bool:
 
 
 def divided(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
-    """The tree with `/` between integers written as the integer division it means, and null where a divisor is zero:
-    of /, %, DIV, MOD and PMOD.
+    """Gives division the meaning of CQL: / of integers is an integer, and a divisor of zero gives null.
 
-    A query that goes on for months must not end with the one instant at which a count is zero.
+    This holds for /, %, DIV, MOD and PMOD. A query that runs for months must not fail at the one instant at which a
+    count is zero.
     """
     for node in [tree, *tree.find_all(exp.Mod, exp.IntDiv, exp.Anonymous)]:
         if isinstance(node, exp.Mod | exp.IntDiv) and _is_zero(node.expression):
@@ -209,6 +213,7 @@ def divided(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
 
 
 def as_expression(tree: exp.Expression, types: dict[str, str]) -> Expression:
+    """The plan's expression for a resolved tree: its SQL, its type and the columns it reads."""
     column = tree.name if isinstance(tree, exp.Column) else None
     kind = type_of(annotated(tree, types))
     if kind == "UNKNOWN" and column is not None:
@@ -219,12 +224,14 @@ def as_expression(tree: exp.Expression, types: dict[str, str]) -> Expression:
 
 
 def filtered(node: Relation, conditions: list[exp.Expression]) -> Relation:
+    """The node under a filter by these conditions; the node itself if there are none."""
     if not conditions:
         return node
     return Filter(node, as_expression(conjunction(conditions), types_of(node)))
 
 
 def call_name(node: exp.Expression) -> str:
+    """The name of the column that holds the result of a call."""
     inner = node
     while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
         inner = inner.this
@@ -234,7 +241,7 @@ def call_name(node: exp.Expression) -> str:
 
 
 def unique(wanted: Iterable[str], others: Iterable[str] = ()) -> list[str]:
-    """The names with a number behind those that came before or are others'; a leading underscore is taken off."""
+    """Makes names unique by numbers behind them, also against those in use; strips leading underscores."""
     taken: set[str] = set(others)
     return [fresh(name.lstrip("_") or "value", taken) for name in wanted]
 
@@ -255,10 +262,12 @@ def aggregates(tree: exp.Expression) -> list[exp.Expression]:
 
 
 def has_subquery(tree: exp.Expression) -> bool:
+    """Whether an expression contains a subquery."""
     return tree.find(exp.Subquery, exp.Select, exp.Exists, exp.SetOperation) is not None
 
 
 def is_predicate(tree: exp.Expression) -> bool:
+    """Whether the node is a predicate over a subquery: EXISTS, IN, or a comparison with ANY or ALL."""
     match tree:
         case exp.Exists():
             return True
@@ -273,7 +282,7 @@ def is_predicate(tree: exp.Expression) -> bool:
 def without_inside(
     tree: exp.Expression, replaced: Callable[[exp.Expression], exp.Expression | None]
 ) -> exp.Expression | None:
-    """A subquery as it is, with only the outer side of its predicate replaced; None if the tree is none."""
+    """Replaces only the outer side of a predicate over a subquery, not the subquery; None for any other node."""
     if isinstance(tree, exp.Subquery | exp.Select | exp.SetOperation):
         return tree
     if not is_predicate(tree):

@@ -1,6 +1,4 @@
-"""What stands in the brackets behind a stream, and at which instants RSTREAM speaks: lengths of time in ticks,
-checked.
-"""
+"""Windows in brackets, and the instants at which RSTREAM puts out its relation: lengths of time in ticks, checked."""
 
 from __future__ import annotations
 
@@ -38,6 +36,7 @@ MOST_ROWS = 2**31 - 1
 
 
 def frame(binder: _Binder, child: Stream, window: StreamWindow) -> Frame:
+    """The frame of a window in brackets: what NOW, RANGE, ROWS, PARTITION BY and SLIDE ask for, checked."""
     arguments, place = window.args, binder.place(window)
     closed = binder.catalog.settings.range == "closed"
     match arguments["kind"]:
@@ -114,7 +113,7 @@ def _column_of(binder: _Binder, child: Stream, column: exp.Expression) -> str:
 
 
 def every(binder: _Binder, written: StreamOf, child: Relation, tree: exp.Expression) -> Tick | None:
-    """Of which length of time RSTREAM speaks at the multiples, if it does not speak at every instant."""
+    """The interval at whose multiples RSTREAM puts out the relation (EVERY, EMIT AT SLIDE); None for every instant."""
     if written.args.get("at_slide"):
         slides = sorted(set(_slides(child)))
         if len(slides) == 1:

@@ -1,6 +1,7 @@
-"""The commands of the shell: what is not CQL. A line comes in, a command goes out, or an error with its place.
+r"""Parses the commands of the shell, which begin with a backslash and are not CQL.
 
-A command may be cut short as long as one only begins that way: `\\q` is `\\quit`.
+A line comes in, a command goes out, or an error with its place. A command may be abbreviated as long as no other begins
+that way: `\q` is `\quit`.
 """
 
 from __future__ import annotations
@@ -33,11 +34,15 @@ PUSH = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Explain:
+    r"""`\explain query`: show a running query's plan."""
+
     query: str
 
 
 @dataclass(frozen=True, slots=True)
 class Push:
+    r"""`\push stream instant row`: give a stream or relation one row."""
+
     stream: str
     instant: int | None
     sign: str
@@ -46,6 +51,8 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
+    r"""`\advance instant`: declare the input complete up to an instant."""
+
     to: int | datetime
 
 
@@ -54,7 +61,7 @@ Command: TypeAlias = Plain | Explain | Push | Advance
 
 
 def command(line: str, place: Place) -> Command:
-    """What a line that begins with a backslash asks for; `place` is where it stands."""
+    """Parses a line that begins with a backslash; `place` is where the line stands."""
     word = re.split(r"\s", line, maxsplit=1)[0]
     given = line[len(word) :].strip()
     match named(word[1:]):
@@ -76,12 +83,13 @@ def command(line: str, place: Place) -> Command:
 
 
 def named(word: str) -> str | None:
-    """The command that is spelled so, or the only one that begins so."""
+    """The command with this name, or the only one that begins with it; None if there is no such command."""
     starting = [name for name in COMMANDS if word and name.startswith(word.lower())]
     return word.lower() if word.lower() in COMMANDS else starting[0] if len(starting) == 1 else None
 
 
 def push(line: str, given: str, place: Place) -> Push:
+    r"""Parses what stands behind `\push`: a stream, an instant if it needs one, a sign and a row in JSON."""
     found = PUSH.fullmatch(given)
     if found is None:
         raise UserError(
@@ -102,6 +110,7 @@ def push(line: str, given: str, place: Place) -> Push:
 
 
 def instant(line: str, given: str, place: Place) -> int | datetime:
+    """Parses an instant: an integer or a timestamp."""
     if re.fullmatch(r"[+-]?\d+", given):
         return int(given)
     try:
@@ -116,12 +125,13 @@ def instant(line: str, given: str, place: Place) -> int | datetime:
 
 
 def within(place: Place, line: str, part: str) -> Place:
-    """Where the part of the line stands."""
+    """The place of a part of the line."""
     start = place.start + line.index(part)
     return Place(place.text, start, start + len(part), place.origin)
 
 
 def summary() -> str:
+    """The help text: all commands with their arguments."""
     lines = ["CQL statements end with ; and may take several lines. Queries run until you leave; Tab completes.", ""]
     lines += [f"  \\{f'{name} {takes}':<28} {does}" for name, (takes, does) in COMMANDS.items()]
     return "\n".join(lines)

@@ -1,8 +1,8 @@
-"""What can stand at the cursor: words of CQL, names the catalog knows, columns of the streams that the statement
-mentions.
+"""Completes what is typed: keywords of CQL, names of the catalog, columns of the streams that a statement mentions.
 
-Text and a catalog come in, candidates go out; no terminal and no Spark. It reads words, not grammar: the statement is
-not whole yet. Columns of subqueries and of WITH are not known here."""
+Text and a catalog come in, candidates go out; no terminal and no Spark. It reads words, not grammar, because the
+statement is not finished yet. Columns of subqueries and of WITH are not known here.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ SPANS = [f"{unit}S" for unit in UNITS]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
+    """One completion, with what it is."""
+
     text: str
     kind: str
     """keyword, command, type, function, value, column with its type, or the kind of thing the catalog has under that
@@ -42,6 +44,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Completions:
+    """The candidates at the cursor, and the beginning of a word that they replace."""
+
     typed: str
     """The beginning that is already there, for a candidate to take its place."""
 
@@ -49,7 +53,7 @@ class Completions:
 
 
 def completions(before: str, catalog: Catalog, after: str = "") -> Completions:
-    """What can be typed between the two texts, in the order in which it is offered."""
+    """The candidates between the text before the cursor and the text after it, in the order they are offered."""
     line = before[before.rfind("\n") + 1 :].lstrip()
     entries, rest = split(before)
     if not rest and entries and entries[-1].is_command and line.startswith("\\"):
@@ -65,7 +69,7 @@ def completions(before: str, catalog: Catalog, after: str = "") -> Completions:
 
 
 def fitting(typed: str, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Those that begin as typed, each once; keywords in small letters for who types small letters."""
+    """The candidates that begin with what is typed, each once; keywords in lower case for a user of lower case."""
     chosen: dict[str, Candidate] = {}
     for candidate in candidates:
         if candidate.text.lstrip("`").lower().startswith(typed.lower()):
@@ -76,6 +80,7 @@ def fitting(typed: str, candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def in_command(line: str, catalog: Catalog) -> Completions:
+    """Candidates inside a command that begins with a backslash."""
     word, _, given = line.partition(" ")
     if " " not in line:
         return Completions(word, fitting(word, (Candidate(f"\\{name}", "command") for name in COMMANDS)))
@@ -89,6 +94,7 @@ def in_command(line: str, catalog: Catalog) -> Completions:
 
 
 def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> list[Candidate]:
+    """Candidates inside a CQL statement, by its first words."""
     if not past:
         return keywords(STATEMENTS)
     bracket = open_bracket(past)
@@ -129,6 +135,7 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
 
 
 def in_query(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> list[Candidate]:
+    """Candidates inside a query: sources behind FROM, otherwise columns, aliases, functions and keywords."""
     last = past[-1].upper
     if last == "INTO":
         return [Candidate(name, "value") for name in SINKS]
@@ -143,7 +150,7 @@ def in_query(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> 
 
 
 def in_window(inside: Sequence[Word], columns: Sequence[Column]) -> list[Candidate]:
-    """After `[`: the kinds of windows, then what each takes."""
+    """Candidates inside the brackets of a window: the kinds of windows, then what each of them takes."""
     said = [word.upper for word in inside]
     offered = [Candidate(quoted(column.name), f"column {column.type}") for column in columns]
     match said:
@@ -174,7 +181,7 @@ def in_window(inside: Sequence[Word], columns: Sequence[Column]) -> list[Candida
 
 
 def in_definition(past: Sequence[Word], kind: str) -> list[Candidate]:
-    """After CREATE STREAM: types between the parentheses, then how it is stamped and where it is read from."""
+    """Candidates inside CREATE STREAM or CREATE RELATION: types in parentheses, then the clauses behind them."""
     if not any(word.text == "(" for word in past):
         return []
     if sum({"(": 1, ")": -1}.get(word.text, 0) for word in past) > 0:
@@ -226,6 +233,7 @@ NAMING = ("FROM", "CLOCK", "TO", "OF", "SOURCE", "SENSORS", "GLOBAL_COUNTER")
 
 
 def in_taken_back(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Candidate]:
+    """Candidates behind DROP of a declaration about time, such as DROP DISORDER OF."""
     known = {*keywords(NAMING)}
     found = in_time(past, statement, catalog)
     return [one for one in found if one.kind != "keyword" or one in known] + (
@@ -234,6 +242,7 @@ def in_taken_back(past: Sequence[Word], statement: str, catalog: Catalog) -> lis
 
 
 def in_time(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Candidate]:
+    """Candidates inside a declaration about time, such as SKEW or DISORDER."""
     if past[-1].kind == "number":
         return keywords([*SPANS, "TUPLES"] if statement in ("SKEW", "DISORDER", "ESTIMATE") else SPANS)
     if (past[-1].upper in ("OF", "FROM", "TO") and statement != "ENVIRONMENT") or past[-1].upper == "OF":
@@ -244,6 +253,7 @@ def in_time(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Cand
 
 
 def in_setting(past: Sequence[Word]) -> list[Candidate]:
+    """Candidates inside SET: the settings, then the values of the one that is named."""
     if len(past) == 1:
         return [Candidate(name, "value") for name in settable()]
     if past[-1].text == "=":
@@ -257,7 +267,7 @@ def in_setting(past: Sequence[Word]) -> list[Candidate]:
 
 
 def open_bracket(past: Sequence[Word]) -> int | None:
-    """Where the innermost `[` stands that is not closed."""
+    """The position of the innermost `[` that is not closed yet."""
     open_ones: list[int] = []
     for position, word in enumerate(past):
         if word.text == "[":
@@ -268,7 +278,7 @@ def open_bracket(past: Sequence[Word]) -> int | None:
 
 
 def source_before(past: Sequence[Word], bracket: int, catalog: Catalog) -> Sequence[Column]:
-    """The columns of the stream whose window begins there: its name stands before the bracket, or its alias does."""
+    """The columns of the stream before a window's bracket, found by its name or alias."""
     known = sources(catalog)
     for word in reversed(past[max(0, bracket - 3) : bracket]):
         if word.name in known:
@@ -277,7 +287,7 @@ def source_before(past: Sequence[Word], bracket: int, catalog: Catalog) -> Seque
 
 
 def clause(past: Sequence[Word]) -> str:
-    """The clause in which the text ends; parentheses that are closed are no part of it."""
+    """The keyword of the clause in which the text ends; closed parentheses are skipped."""
     depth = 0
     for word in reversed(past):
         depth += {")": 1, "]": 1, "(": -1, "[": -1}.get(word.text, 0)
@@ -289,7 +299,7 @@ def clause(past: Sequence[Word]) -> str:
 
 
 def mentioned(statement: Sequence[Word], catalog: Catalog) -> dict[str, Sequence[Column]]:
-    """The sources a statement reads, by alias if they have one, by name otherwise, in the order of the text."""
+    """The columns of the sources that a statement reads, by alias if they have one, else by name."""
     known = sources(catalog)
     found: dict[str, Sequence[Column]] = {}
     for position, word in enumerate(statement):
@@ -299,7 +309,7 @@ def mentioned(statement: Sequence[Word], catalog: Catalog) -> dict[str, Sequence
 
 
 def alias(behind: Sequence[Word]) -> str | None:
-    """The alias at the beginning of what stands behind a source, with or without a window and AS before it."""
+    """The alias at the beginning of the words behind a source, after its window and AS; None if there is none."""
     position = 0
     if behind and behind[0].text == "[":
         position = next((i + 1 for i, word in enumerate(behind) if word.text == "]"), len(behind))
@@ -318,25 +328,29 @@ def alias(behind: Sequence[Word]) -> str | None:
 
 
 def keywords(spelled: Iterable[str]) -> list[Candidate]:
+    """Candidates for keywords."""
     return [Candidate(word, "keyword") for word in spelled]
 
 
 def things(kind: str, known: Iterable[Stream | Relation | View | Query]) -> list[Candidate]:
+    """Candidates for things of the catalog, all of one kind."""
     return [Candidate(quoted(thing.name), kind) for thing in list(known)]
 
 
 def columns_of(names: Iterable[str], seen: Mapping[str, Sequence[Column]]) -> list[Candidate]:
+    """Candidates for the columns of these sources."""
     return [Candidate(quoted(column.name), f"column {column.type}") for name in names for column in seen.get(name, ())]
 
 
 def sources(catalog: Catalog) -> dict[str, Sequence[Column]]:
-    """The columns of every stream, relation and view."""
+    """The columns of every stream, relation and view, by name."""
     bases: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
     views = {name: view.plan.columns for name, view in list(catalog.views.items())}
     return {**{base.name.lower(): base.columns for base in bases}, **views}
 
 
 def sources_named(catalog: Catalog) -> list[Candidate]:
+    """Candidates for all streams, relations and views."""
     return [
         *things("stream", catalog.streams.values()),
         *things("relation", catalog.relations.values()),
@@ -345,14 +359,17 @@ def sources_named(catalog: Catalog) -> list[Candidate]:
 
 
 def dropped(kind: str, catalog: Catalog) -> list[Candidate]:
+    """Candidates for the things of one kind, behind DROP."""
     return [candidate for candidate in everything(catalog) if candidate.kind == kind.lower()]
 
 
 def everything(catalog: Catalog) -> list[Candidate]:
+    """Candidates for everything that the catalog has under a name."""
     return [*sources_named(catalog), *things("query", catalog.queries.values())]
 
 
 def quoted(name: str) -> str:
+    """A name in backquotes where CQL needs them."""
     return (
         name if re.fullmatch(r"[A-Za-z_]\w*", name) and name.upper() not in KEYWORDS else f"`{name.replace('`', '``')}`"
     )

@@ -1,5 +1,4 @@
-"""What was typed, cut into entries: CQL statements, ended by `;`, and commands, each on a line that begins with a
-backslash.
+"""Splits what was typed into entries: CQL statements, which end with `;`, and commands, which begin with a backslash.
 
 CREATE STREAM bids (item STRING, price INT);     -- a statement; it may take several lines
 \\push bids 1 {"item": "vase", "price": 20}       -- a command; it ends with its line
@@ -15,6 +14,8 @@ from headgate.shell.words import words
 
 @dataclass(frozen=True, slots=True)
 class Entry:
+    """A statement or a command as it was typed, with its line and the script it comes from."""
+
     text: str
     line: int = 0
     """How many lines stand before it in the script it comes from."""
@@ -23,15 +24,16 @@ class Entry:
 
     @property
     def is_command(self) -> bool:
+        """Whether it is a command of the shell, not CQL."""
         return self.text.startswith("\\")
 
     def in_place(self) -> str:
-        """Its text on the line where it stands, so that errors name the line of the script."""
+        """The text, with as many empty lines before it as in the script, so that errors name the right line."""
         return "\n" * self.line + self.text
 
 
 def split(text: str) -> tuple[list[Entry], str]:
-    """The entries that are complete, and what has been begun behind them: empty if that is only blanks and comments."""
+    """Splits a text into its complete entries and the unfinished rest, which is empty if only blanks remain."""
     entries: list[Entry] = []
     first: int | None = None
     position = 0
@@ -51,7 +53,7 @@ def split(text: str) -> tuple[list[Entry], str]:
 
 
 def read(lines: Iterable[str], origin: str = "") -> Iterator[Entry]:
-    """The entries of a script, each as soon as its last line is there; the last one needs no `;`."""
+    """Reads the entries of a script, each as soon as its last line is there; the last one needs no `;`."""
     pending, before = "", 0
     for line in lines:
         pending += line

@@ -1,7 +1,8 @@
-"""Carries out what was typed, one entry after another, on an engine, and tells what came of it.
+"""Executes what was typed, entry by entry, on an engine, and prints what happened.
 
-One thread at a time: whoever calls `carry_out` and `turn` owns the engine. Nothing the user types raises an exception
-here."""
+Only one thread may use it at a time: the one that calls `carry_out` and `turn`, which owns the engine. Nothing that the
+user types raises an exception here.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +37,8 @@ HELD = 1_000
 
 
 class Interpreter:
+    """Executes statements and commands on one engine, and shows results and errors."""
+
     def __init__(
         self, engine: Engine, say: Callable[[str], object], complain: Callable[[str], object], *, debug: bool = False
     ) -> None:
@@ -51,6 +54,7 @@ class Interpreter:
         self.not_held = 0
 
     def carry_out(self, entry: Entry) -> None:
+        """Executes one statement or command; errors are printed, not raised."""
         with self.complaining(set()):
             if entry.is_command:
                 text = entry.in_place()
@@ -60,7 +64,7 @@ class Interpreter:
                     self.announce(definition)
 
     def turn(self) -> bool:
-        """Read what is new and take the queries as far as they can go; whether anything happened."""
+        """Reads new input and runs every query as far as it can go; says whether anything happened."""
         arrived, epochs = 0, []
         with self.complaining(self.told):
             arrived = self.engine.poll()
@@ -71,13 +75,13 @@ class Interpreter:
         return arrived > 0 or len(epochs) > 0
 
     def finish(self) -> None:
-        """No more input: everything that came is complete."""
+        """Ends the input: everything that arrived counts as complete, and queries run to their end."""
         with self.complaining(self.told):
             self.engine.run_once()
 
     @contextmanager
     def complaining(self, told: set[str]) -> Iterator[None]:
-        """Errors are told as the command line tells them, unless they have been told already."""
+        """Prints the errors that are raised inside, unless they are in `told` already."""
         try:
             yield
         except UserError as error:
@@ -95,6 +99,7 @@ class Interpreter:
     # statements
 
     def announce(self, definition: Definition | Why) -> None:
+        """Prints what a statement did."""
         match definition:
             case Query():
                 query = self.engine.query(definition.name)
@@ -126,6 +131,7 @@ class Interpreter:
     # results
 
     def show_results(self, query: str, results: Sequence[Result]) -> None:
+        """Prints new results of a query, or keeps them while the shell is paused."""
         lines = [f"{query} {result}" for result in results[:SHOWN]]
         if len(results) > SHOWN:
             lines.append(f"{query} ... and {len(results) - SHOWN} more")
@@ -136,11 +142,13 @@ class Interpreter:
             self.held.extend(lines)
 
     def pause(self) -> None:
+        """Holds results back until `resume`."""
         if self.held is None:
             self.held = deque(maxlen=HELD)
         self.say(r"results are held back; \resume shows them")
 
     def resume(self) -> None:
+        """Prints the results that were held back, and all later ones at once."""
         held, self.held = self.held, None
         if self.not_held:
             self.say(f"... {self.not_held} earlier lines were not kept")
@@ -151,6 +159,7 @@ class Interpreter:
     # commands
 
     def obey(self, asked: Command) -> None:
+        """Executes a command."""
         match asked:
             case "help":
                 self.say(summary())
@@ -170,6 +179,7 @@ class Interpreter:
                 self.push(asked)
 
     def advance(self, to: int | datetime) -> None:
+        """Declares the input complete up to an instant, and runs the queries up to it."""
         domains = {query.domain for query in self.engine.queries()}
         if not domains:
             raise UserError("no-query", "no query is running that could advance")
@@ -186,6 +196,7 @@ class Interpreter:
         self.say(f"complete up to {to}")
 
     def push(self, asked: Push) -> None:
+        """Pushes one row into a stream or relation, and says whether it was taken."""
         catalog = self.engine.catalog
         target = catalog.relations.get(asked.stream.lower()) or catalog.stream(asked.stream)
         before = self.engine.counts(target.name)
@@ -199,6 +210,7 @@ class Interpreter:
             self.say(f"{target.name}: not taken, {reason}; the row is in the dead letters")
 
     def overview(self) -> Iterable[str]:
+        """One line for each stream, relation, view and query."""
         catalog = self.engine.catalog
         for stream in catalog.streams.values():
             counts = ", ".join(f"{count} {what}" for what, count in self.engine.counts(stream.name).items())
@@ -212,7 +224,7 @@ class Interpreter:
 
 
 def stamped(asked: Push, target: Stream | Relation) -> object:
-    """The row as the engine takes it, with the instant beside it where no column has it."""
+    """The row in the form in which `Engine.push` takes it, with its instant beside it if no column holds it."""
     row = beyond_json(asked.row, target.columns)
     if target.timestamp is not None:
         if asked.instant is not None:
@@ -234,7 +246,7 @@ def stamped(asked: Push, target: Stream | Relation) -> object:
 
 
 def beyond_json(row: Any, columns: Iterable[Column]) -> Any:
-    """The row with what JSON has no type for: dates and decimals. What is neither is left for the engine to refuse."""
+    """Converts values for which JSON has no type, dates and decimals; other wrong values are left for the engine."""
     types = {column.name.lower(): column.type for column in columns}
 
     def converted(name: str, value: Any) -> Any:
@@ -251,13 +263,15 @@ def beyond_json(row: Any, columns: Iterable[Column]) -> Any:
 
 
 def described(thing: Stream | Relation | View | Query) -> str:
-    """Kind, name and columns."""
+    """A thing of the catalog in one line: kind, name and columns."""
     return f"{type(thing).__name__.lower()} {thing.name} ({listed(columns(thing))})"
 
 
 def columns(thing: Stream | Relation | View | Query) -> Sequence[Column]:
+    """The columns of a stream, relation, view or query."""
     return thing.columns if isinstance(thing, Stream | Relation) else thing.plan.columns
 
 
 def listed(known: Iterable[Column]) -> str:
+    """Columns with their types, in one line."""
     return ", ".join(f"{column.name} {column.type}" for column in known)

@@ -1,6 +1,6 @@
-"""The prompt: reads entries from a terminal and hands them to the worker.
+"""The prompt: reads entries from a terminal and gives them to the worker.
 
-What comes of them, and the results of queries, is printed above the line being typed.
+Results and messages are printed above the line that is being typed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ STYLE = Style.from_dict(
 
 
 def history(directory: Path) -> History:
-    """The history on disk, or one for this session where nothing can be written."""
+    """The history of typed lines: on disk, or for this session only where nothing can be written."""
     file = directory / "history"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -54,9 +54,9 @@ def history(directory: Path) -> History:
 
 
 def converse(worker: Worker, kept: History) -> None:
-    """Read and hand over until the user leaves; then everything handed over has been carried out.
+    """Reads entries and gives them to the worker until the user leaves; returns when all of them are executed.
 
-    One event loop for all prompts: what is printed between two of them has somewhere to go.
+    There is one event loop for all prompts, so that output between two of them can be printed.
     """
     with patch_stdout():
         asyncio.run(read_on(session(worker, kept), worker.hand))
@@ -66,6 +66,8 @@ def converse(worker: Worker, kept: History) -> None:
 
 
 async def read_on(prompts: PromptSession[str], hand: Callable[[Entry], None]) -> None:
+    """Reads entries from the prompt until the user leaves."""
+
     def leave() -> None:
         if prompts.app.is_running:
             prompts.app.exit(exception=EOFError())
@@ -87,10 +89,12 @@ async def read_on(prompts: PromptSession[str], hand: Callable[[Entry], None]) ->
 
 
 def is_quit(entry: Entry) -> bool:
+    r"""Whether an entry is the command `\quit`."""
     return entry.is_command and named(entry.text[1:]) == "quit"
 
 
 def session(worker: Worker, kept: History) -> PromptSession[str]:
+    """The prompt with its keys, history, completion, colours and status line."""
     return PromptSession(
         [("class:prompt", PROMPT)],
         multiline=True,
@@ -108,7 +112,7 @@ def session(worker: Worker, kept: History) -> PromptSession[str]:
 
 
 def keys() -> KeyBindings:
-    """Enter hands over what is whole; within a statement it begins a new line."""
+    """Key bindings: Enter submits a complete entry, and begins a new line inside a statement."""
     bindings = KeyBindings()
 
     @bindings.add("enter")
@@ -126,10 +130,13 @@ def keys() -> KeyBindings:
 
 
 class CqlCompleter(Completer):
+    """Connects `completion` to the prompt."""
+
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """The completions at the cursor."""
         from headgate.shell.completion import completions
 
         found = completions(document.text_before_cursor, self.worker.catalog(), document.text_after_cursor)
@@ -138,9 +145,10 @@ class CqlCompleter(Completer):
 
 
 class CqlLexer(Lexer):
-    """Colours for what the words are; lines are cut out of the whole text, for a string may span several."""
+    """Colours the text; it reads the whole text before it cuts it into lines, because a string may span several."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+        """A function that gives the coloured parts of a line."""
         lines: list[StyleAndTextTuples] = [[]]
         for word in words(document.text):
             style = colour(word.kind, word.upper)
@@ -152,6 +160,7 @@ class CqlLexer(Lexer):
 
 
 def colour(kind: str, spelled: str) -> str:
+    """The style for a word of this kind."""
     match kind:
         case "word":
             return "class:keyword" if spelled in KEYWORDS else ""

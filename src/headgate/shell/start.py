@@ -1,4 +1,4 @@
-"""Starts the shell: at a terminal with a prompt, otherwise over a script on standard input, statement by statement."""
+"""Starts the shell: with a prompt at a terminal, otherwise over a script on standard input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 
 def interact(script: Iterable[Entry], master: str | None, debug: bool) -> int:
-    """A prompt, after the script; the exit code."""
+    """Runs a script, then a prompt; returns the exit code."""
     from headgate.shell.prompt import converse, history
     from headgate.shell.worker import Worker
 
@@ -40,7 +40,7 @@ def interact(script: Iterable[Entry], master: str | None, debug: bool) -> int:
 
 
 def run_through(script: Iterable[Entry], master: str | None, debug: bool) -> int:
-    """The script and then standard input, to their end; the exit code."""
+    """Runs a script and then standard input to their end; returns the exit code."""
     from headgate.shell.interpreter import Interpreter
     from headgate.shell.prompt import is_quit
 
@@ -60,15 +60,13 @@ def run_through(script: Iterable[Entry], master: str | None, debug: bool) -> int
 
 
 def state_directory() -> Path:
-    """Where the shell keeps its history and Spark's log: $XDG_STATE_HOME/headgate, by default
-    ~/.local/state/headgate.
-    """
+    """The directory of history and Spark's log: $XDG_STATE_HOME/headgate or ~/.local/state/headgate."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "headgate"
 
 
 @contextmanager
 def running(master: str | None, directory: Path) -> Iterator[Engine]:
-    """An engine on a Spark that is stopped afterwards. What Spark itself prints goes to a log in the directory."""
+    """An engine on a new Spark session, both closed at the end; Spark's own output goes to a log in the directory."""
     from headgate.engine import Engine
     from headgate.spark.session import started
 
@@ -83,9 +81,10 @@ def running(master: str | None, directory: Path) -> Iterator[Engine]:
 
 @contextmanager
 def errors_to(log: Path) -> Iterator[None]:
-    """What is started within writes its standard error to the log for as long as it runs.
+    """Redirects the standard error of processes started inside to a log, for as long as they run.
 
-    Spark's would be written over the prompt, and has a stack trace for every mistake that headgate explains in a line.
+    Otherwise Spark would write over the prompt, with a stack trace for every mistake that headgate explains in one
+    line.
     """
     ours = os.dup(2)
     try:

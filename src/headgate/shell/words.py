@@ -1,6 +1,6 @@
-"""The words of a text that is still being typed: what is a keyword, a string, a comment, and what is not closed yet.
+"""Splits a text that is still being typed into words: keywords, strings, comments, and what is not closed yet.
 
-The parser's own tokens do not serve here: it refuses a text with an open quote, and loading it would delay the prompt.
+The parser's own tokens are of no use here: it refuses a text with an open quote, and loading it would delay the prompt.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ TOKEN = re.compile(
 
 
 class Word(NamedTuple):
+    """One word of the text, with its kind and its position."""
+
     kind: str
     """space, comment, string, quoted (a name in backticks), open (a quote or comment that is not closed), number, word,
     mark.
@@ -43,19 +45,21 @@ class Word(NamedTuple):
 
     @property
     def upper(self) -> str:
+        """The word in upper case."""
         return self.text.upper()
 
     @property
     def blank(self) -> bool:
+        """Whether it is white space or a comment."""
         return self.kind in ("space", "comment")
 
     @property
     def name(self) -> str:
-        """The name it spells, as the catalog keeps it."""
+        """The name in lower case and without backquotes, as the catalog keeps it."""
         return self.text[1:-1].replace("``", "`").lower() if self.kind == "quoted" else self.text.lower()
 
 
 def words(text: str, start: int = 0) -> Iterator[Word]:
-    """All of the text from `start` on, cut into words; together they are the text again."""
+    """Splits the text from `start` on into words, white space included; joined, they are the text again."""
     for found in TOKEN.finditer(text, start):
         yield Word(str(found.lastgroup), found.group(), found.start())

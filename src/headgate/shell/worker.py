@@ -1,8 +1,8 @@
-"""The thread that owns the engine: starts Spark, carries out what is handed to it in order, and lets the queries run in
-between.
+"""The thread that owns the engine: it starts Spark, executes entries in order, and runs the queries in between.
 
-The prompt never waits for it and never touches the engine, so neither needs a lock. Only the catalog is read from
-outside, for completion: what it knows by name is only ever put in or replaced whole."""
+The prompt never waits for it and never touches the engine, so that no lock is needed. Only the catalog is read from
+outside, for completion: its entries are added or replaced as a whole.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ LONG_SECONDS = 1.0
 
 
 class Worker(Thread):
+    """Executes the entries of the shell in a thread of its own."""
+
     def __init__(
         self, opened: Callable[[], AbstractContextManager[Engine]], say: Callable[[str], object], *, debug: bool = False
     ) -> None:
@@ -41,23 +43,25 @@ class Worker(Thread):
         self.busy = True
 
     def hand(self, entry: Entry) -> None:
+        """Queues an entry; if Spark did not start, prints why instead."""
         if self.failure:
             self.say(self.failure)
         else:
             self.entries.put(entry)
 
     def finish(self) -> None:
-        """Carry out what was handed in, then end. If nothing was and Spark is still starting, it is not waited for."""
+        """Executes what is queued, then ends; it does not wait for Spark to start if nothing is queued."""
         self.entries.put(None)
         if self.interpreter is None and self.entries.qsize() == 1:
             return
         self.join()
 
     def catalog(self) -> Catalog:
+        """The catalog for completion; it is empty until Spark has started."""
         return Catalog() if self.interpreter is None else self.interpreter.engine.catalog
 
     def status(self) -> str:
-        """What the worker is at, in a few words."""
+        """The status line: what the worker is doing, in a few words."""
         if self.failure:
             return "Spark did not start"
         seconds = time.monotonic() - self.began
@@ -75,6 +79,7 @@ class Worker(Thread):
     # in the thread
 
     def run(self) -> None:
+        """Starts Spark and works until `finish`."""
         try:
             with self.opened() as engine:
                 self.work(engine)
@@ -89,10 +94,12 @@ class Worker(Thread):
             )
 
     def give_up(self, failure: str) -> None:
+        """Reports that Spark did not start; every later entry gets this answer."""
         self.failure = failure
         self.say(failure)
 
     def work(self, engine: Engine) -> None:
+        """Executes entries as they come, and lets the queries run when there are none."""
         from headgate.shell.interpreter import Interpreter
 
         interpreter = Interpreter(engine, self.say, self.say, debug=self.debug)

@@ -6,7 +6,8 @@
 A relation may have a "key", a list of columns: then a "+" row replaces the row with the same key and a "-" row removes
 it. Further keys: range ("closed" or "half-open"), unit_seconds, empty_aggregate ("no-row"), views, relations, note.
 Timestamps are integers and not part of the row. Results are compared instant by instant, as bags, values by position,
-floats to 1e-4."""
+floats to 1e-4.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +46,8 @@ FUNCTIONS = {"DolToEuro": ("x", "0.5 * x")}
 
 @dataclass(frozen=True, slots=True)
 class NamedQuery:
+    """A view of a case."""
+
     name: str
     query: str
     columns: tuple[str, ...] = ()
@@ -52,6 +55,8 @@ class NamedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Case:
+    """A test case: definitions, input, a query, and its expected output up to a horizon."""
+
     id: str
     query: str
     streams: dict[str, dict[str, str]]
@@ -69,14 +74,14 @@ class Case:
     """Of relations in which a row put in replaces the one with the same key."""
 
     def instants(self) -> list[int]:
-        """The instants at which something arrives, and the horizon."""
+        """The instants at which tuples arrive, and the horizon."""
         given = {ts for rows in self.input.values() for ts, _, _ in rows if ts <= self.horizon}
         return sorted(given | {self.horizon})
 
 
 @dataclass(slots=True)
 class Difference:
-    """The first instant at which an answer is not the expected one."""
+    """The first instant at which the output differs from the expected one."""
 
     instant: int
     expected: list[tuple[str, Row]] = field(default_factory=list)
@@ -91,6 +96,7 @@ def _shown(changes: list[tuple[str, Row]]) -> str:
 
 
 def sql_type(name: str) -> str:
+    """The Spark SQL type for a type name in a case."""
     lower = name.lower()
     if lower in TYPES:
         return TYPES[lower]
@@ -98,6 +104,7 @@ def sql_type(name: str) -> str:
 
 
 def read(path: Path) -> list[Case]:
+    """Reads the cases of a file."""
     if not path.exists():
         raise UserError("no-such-file", f'file "{path}" does not exist')
     cases = []
@@ -113,6 +120,7 @@ def read(path: Path) -> list[Case]:
 
 
 def from_json(given: dict[str, Any]) -> Case:
+    """A case from its JSON object."""
     schemas = {
         kind: {name: thing["schema"] for name, thing in (given.get(kind) or {}).items()}
         for kind in ("streams", "relations")
@@ -145,7 +153,7 @@ def from_json(given: dict[str, Any]) -> Case:
 
 
 def to_json(case: Case) -> dict[str, Any]:
-    """The case as `from_json` takes it; columns of the expected output are numbered."""
+    """The JSON object of a case, which `from_json` reads back; columns of the expected output are numbered."""
     schemas = {**case.streams, **case.relations}
     relations = {name: {"schema": schema} for name, schema in case.relations.items()}
     for name, key in case.keys.items():
@@ -170,7 +178,7 @@ def to_json(case: Case) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as it is compared: numbers by value, floats to 1e-4 of their size."""
+    """A value in the form in which it is compared: numbers by value, floats rounded to 1e-4."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, list | tuple):
@@ -188,7 +196,7 @@ def plain(value: Any) -> Any:
 
 
 def by_instant(changes: Iterable[Change], horizon: int) -> dict[int, Counter[Row]]:
-    """The changes as bags, + and - of equal rows at one instant set off against each other."""
+    """The net changes at each instant as bags: + and - of equal rows cancel out."""
     result: dict[int, Counter[Row]] = {}
     for ts, sign, row in changes:
         if ts <= horizon:
@@ -198,6 +206,7 @@ def by_instant(changes: Iterable[Change], horizon: int) -> dict[int, Counter[Row
 
 
 def difference(expected: Iterable[Change], found: Iterable[Change], horizon: int) -> Difference | None:
+    """The first difference between expected and found changes, or None."""
     wanted, given = by_instant(expected, horizon), by_instant(found, horizon)
     for instant in sorted(wanted.keys() | given.keys()):
         here, there = wanted.get(instant, Counter()), given.get(instant, Counter())

@@ -1,7 +1,8 @@
-"""What an aggregate of doubles is: computed in fractions from all values, and rounded once.
+"""Exact aggregates of doubles: computed with fractions from all values, and rounded once.
 
-Infinities and what is not a number are added as IEEE says; a spread over any of them is not a number. Finite doubles
-whose sum is beyond all doubles give an infinity."""
+Infinities and NaN are added as IEEE 754 says; a variance over any of them is NaN. A sum of finite doubles that is too
+large for a double gives an infinity.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ Values = list[float | None] | None
 
 
 def total(values: Values) -> float | None:
+    """The sum; None without values."""
     given = _given(values)
     if not given:
         return None
@@ -23,11 +25,13 @@ def total(values: Values) -> float | None:
 
 
 def mean(values: Values) -> float | None:
+    """The average; None without values."""
     found = total(values)
     return None if found is None else found / len(_given(values))
 
 
 def covariance(ones: Values, twos: Values, less: int) -> float | None:
+    """The covariance; `less` is 1 for a sample and 0 for a population."""
     pairs = _pairs(ones, twos)
     if len(pairs) <= less:
         return None
@@ -36,15 +40,18 @@ def covariance(ones: Values, twos: Values, less: int) -> float | None:
 
 
 def variance(values: Values, less: int) -> float | None:
+    """The variance; `less` is 1 for a sample and 0 for a population."""
     return covariance(values, values, less)
 
 
 def deviation(values: Values, less: int) -> float | None:
+    """The standard deviation; `less` is 1 for a sample and 0 for a population."""
     found = variance(values, less)
     return None if found is None else math.sqrt(found)
 
 
 def correlation(ones: Values, twos: Values) -> float | None:
+    """Pearson's correlation; None for fewer than two pairs or when a side does not vary."""
     pairs = _pairs(ones, twos)
     if len(pairs) < 2:
         return None
@@ -59,11 +66,12 @@ def correlation(ones: Values, twos: Values) -> float | None:
 
 
 def text(value: float | None) -> str | None:
-    """A number as DuckDB takes it from a function: NaN, given back as a number, would be null."""
+    """The number as text for DuckDB, which would turn a NaN returned by a function into null."""
     return None if value is None else repr(value)
 
 
 def rounded(value: Fraction) -> float:
+    """The nearest double; an infinity for a fraction beyond all doubles."""
     try:
         return float(value)
     except OverflowError:

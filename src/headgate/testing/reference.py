@@ -1,8 +1,9 @@
 """CQL's meaning, written from its formal definition: the relation at every instant, recomputed from all tuples.
 
 Slow, plain, and independent of the compiler: of the rest of headgate it uses only the syntax. For each instant from 0
-to the horizon the bags behind FROM are worked out from the tuples, relational SQL over them is evaluated by DuckDB, and
-Istream, Dstream and Rstream compare consecutive instants as bags. Time is integer."""
+to the horizon the bags behind FROM are worked out from the tuples, DuckDB evaluates relational SQL over them, and
+ISTREAM, DSTREAM and RSTREAM compare consecutive instants as bags. Time is integer.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from headgate.testing.reference_windows import Possible, TupleStream, VaryingRel
 
 
 def evaluate(case: Case) -> tuple[Literal["stream", "relation"], list[Change]]:
-    """The answer to the case's query: of a stream its tuples, of a relation its changes."""
+    """Evaluates the case's query: the tuples of a stream, or the changes of a relation."""
     reference = _Reference(case)
     tree = parse(case.query)[0]
     answer = reference.query(tree)
@@ -99,8 +100,9 @@ class _Reference(Windows):
     def changelog(
         self, columns: list[tuple[str, str]], entries: list[tuple[int, Row, str]], key: tuple[str, ...]
     ) -> VaryingRelation:
-        """Rows put in and taken out. By a key, a row put in replaces the one there, and one taken out need only have
-        the key.
+        """A stored relation from its inserted and deleted rows.
+
+        With a key, an inserted row replaces the row with its key, and a deleted row needs only the key.
         """
         places = [[name for name, _ in columns].index(column) for column in key]
         bags, held = [], Counter[Row]()
@@ -119,6 +121,7 @@ class _Reference(Windows):
     # queries
 
     def query(self, tree: exp.Expression) -> TupleStream | VaryingRelation:
+        """Evaluates a query of any form."""
         match tree:
             case StreamOf() if tree.args.get("query") is not None:
                 return self.operator(tree, tree.args["query"])
@@ -139,11 +142,12 @@ class _Reference(Windows):
                 raise NotYet(f"a query of the form {type(tree).__name__}")
 
     def relation(self, tree: exp.Expression) -> VaryingRelation:
+        """Evaluates a query as a relation; a stream gets the window [RANGE UNBOUNDED]."""
         found = self.query(tree)
         return self.unbounded(found) if isinstance(found, TupleStream) else found
 
     def stream(self, tree: exp.Expression) -> TupleStream:
-        """A query behind which a window stands."""
+        """Evaluates a query that has a window behind it, as a stream."""
         found = self.query(tree)
         if isinstance(found, TupleStream):
             return found
@@ -152,6 +156,7 @@ class _Reference(Windows):
         raise UserError("window-over-relation", "a window needs a stream")
 
     def operator(self, written: StreamOf, tree: exp.Expression) -> TupleStream:
+        """Evaluates ISTREAM, DSTREAM or RSTREAM of a query."""
         kind = written.args["kind"]
         in_order = self.in_order_of_arrival(kind, tree)
         if in_order is not None:
@@ -169,7 +174,7 @@ class _Reference(Windows):
                 return self.streamed(relation, lambda before, now: now, self.every(written, tree))
 
     def every(self, written: StreamOf, tree: exp.Expression) -> int:
-        """Rstream speaks at the multiples of this."""
+        """The interval at whose multiples RSTREAM puts out its relation."""
         if written.args.get("at_slide"):
             slides = self.slides(tree)
             if len(slides) != 1:
@@ -178,7 +183,7 @@ class _Reference(Windows):
         return self.units(written.args["every"], written.args.get("every_unit")) if written.args.get("every") else 1
 
     def slides(self, tree: exp.Expression) -> set[int]:
-        """By how much the time windows of a query slide, those of its views included, but not those below a stream."""
+        """The slides of the time windows in a query and its views, without those below a stream."""
         windows = [tree.args.get("window"), _alias_window(tree)]
         found = {self.slide(window) for window in windows if window is not None and slides_in_time(window)}
         if any(windows) or _gives_stream(tree):
@@ -188,12 +193,14 @@ class _Reference(Windows):
         return found.union(*(self.slides(child) for child in tree.iter_expressions()))
 
     def istream(self, relation: VaryingRelation) -> TupleStream:
+        """The tuples of ISTREAM: rows that are new at each instant."""
         found = self.streamed(relation, lambda before, now: now - before)
         return TupleStream(found.columns, found.tuples, relation.possible)
 
     def streamed(
         self, relation: VaryingRelation, chosen: Callable[[Counter[Row], Counter[Row]], Counter[Row]], every: int = 1
     ) -> TupleStream:
+        """The stream of the rows that `chosen` picks from the bags before and at each instant."""
         tuples, before = [], Counter[Row]()
         for instant, bag in enumerate(relation.bags):
             now = Counter(bag)
@@ -205,7 +212,7 @@ class _Reference(Windows):
     # relational SQL
 
     def relational(self, tree: exp.Expression) -> VaryingRelation:
-        """Work out what stands behind FROM, then let DuckDB evaluate the SQL once for each instant."""
+        """Evaluates SQL: works out the inputs behind FROM, then lets DuckDB run the query at every instant."""
         copy = tree.copy()
         if self.case.dialect == "stream":
             for operation in copy.find_all(exp.SetOperation):  # on bare names, Stanford's prototype means bags
@@ -247,15 +254,14 @@ class _Reference(Windows):
     def without_empty_aggregate(
         self, tree: exp.Expression, rows: list[Row], contents: tuple[list[Row], ...]
     ) -> list[Row]:
+        """Drops the row of an aggregate over nothing, where the case says that there is none."""
         if self.case.empty_aggregate == "no-row" and isinstance(tree, exp.Select) and not tree.args.get("group"):
             if any(map(has_aggregate, tree.expressions)) and not all(contents):
                 return []
         return rows
 
     def detached(self, tree: exp.Expression, inputs: dict[str, VaryingRelation]) -> exp.Expression:
-        """The tree with every stream, windowed query, view and common table expression replaced by a table of its
-        rows.
-        """
+        """Replaces every stream, windowed query, view and common table expression by a table of its rows."""
         if tree.args.get("with_"):
             outside, with_ = self.named, tree.args["with_"].pop()
             for cte in with_.expressions:
@@ -299,6 +305,7 @@ class _Reference(Windows):
         inputs: dict[str, VaryingRelation],
         joins: Any = None,
     ) -> exp.Expression:
+        """A table for a relation, which is added to `inputs`, with its alias."""
         self.tables += 1
         name = f"input_{self.tables}"
         inputs[name] = relation
@@ -311,15 +318,20 @@ class _Reference(Windows):
         return table
 
     def fill(self, name: str, columns: list[tuple[str, str]], rows: list[Row]) -> None:
+        """Fills a temporary table of DuckDB."""
         self.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {table_of(columns, rows)}")
 
     def run(self, sql: str) -> tuple[list[tuple[str, str]], list[Row]]:
+        """Runs SQL in DuckDB: the columns and the rows."""
         cursor = self.database.execute(sql)
         columns = [(entry[0], str(entry[1])) for entry in cursor.description]
         return _unique(columns), [tuple(map(_hashable, row)) for row in cursor.fetchall()]
 
     def in_order_of_arrival(self, kind: str, tree: exp.Expression) -> TupleStream | None:
-        """A query that only selects and projects from one stream keeps its order among equal timestamps."""
+        """Evaluates a query that only selects and projects from one stream, in order of arrival; None for any other.
+
+        Tuples with equal timestamps then keep their order.
+        """
         while isinstance(tree, exp.Subquery) and not tree.args.get("window"):
             tree = tree.this
         if not isinstance(tree, exp.Select) or tree.args.get("joins") or tree.args.get("distinct"):
@@ -369,9 +381,7 @@ class _Reference(Windows):
     # EMIT FINAL
 
     def final(self, tree: exp.Select) -> TupleStream:
-        """Each row of the relation at the first instant at which all its inputs are beyond one of the values that close
-        it.
-        """
+        """EMIT FINAL: each row at the first instant at which a value that closes it cannot occur in any input."""
         operator, plain = _without_operator(tree)
         plain = plain.copy()
         plain.set("final", None)
@@ -409,7 +419,7 @@ class _Reference(Windows):
         return TupleStream(relation.columns[:width], tuples, possible)
 
     def entries(self, tree: exp.Select) -> list[tuple[str, Possible]]:
-        """What stands behind FROM, by its name there, and what of it follows from time."""
+        """The entries of FROM by alias, with the columns of each whose values are bound to time."""
         tables = [tree.args["from_"].this] if tree.args.get("from_") is not None else []
         result = []
         for table in [*tables, *(join.this for join in tree.args.get("joins") or ())]:
@@ -423,9 +433,7 @@ class _Reference(Windows):
         return result
 
     def values(self, tree: exp.Expression, entries: dict[str, Possible]) -> tuple[str, dict[Any, int]] | None:
-        """Of an expression over one column that follows from time: whose it is, and the last instant of each of its
-        values.
-        """
+        """For an expression over one column bound to time: the entry of FROM, and the last instant of each value."""
         read = {(column.table, column.name.lower()) for column in tree.find_all(exp.Column)}
         owners = [
             (alias, possible[name])
@@ -446,7 +454,7 @@ class _Reference(Windows):
         return alias, dict(self.database.execute(sql).fetchall()) if known else {}
 
     def projected(self, tree: exp.Expression, names: list[str]) -> Possible:
-        """What of a selection, a projection or a union of such follows from time."""
+        """The columns bound to time in the result of a selection, a projection or a union of them."""
         if tree.args.get("with_"):
             return {}
         if isinstance(tree, exp.Subquery):
@@ -474,7 +482,7 @@ class _Reference(Windows):
         return {name.lower(): values[1] for name, values in found if values is not None}
 
     def monotonic(self, tree: exp.Expression) -> bool:
-        """Rows never go away, by the look of it."""
+        """Whether the rows of a query never go away, judged by its syntax."""
         if tree.find(exp.Except, exp.Intersect, exp.Group, exp.Having, exp.Limit, exp.Window, exp.AggFunc):
             return False
         if any(
@@ -545,7 +553,7 @@ def _alias_window(tree: exp.Expression) -> StreamWindow | None:
 
 
 def _renamed(found: TupleStream | VaryingRelation, alias: exp.TableAlias) -> TupleStream | VaryingRelation:
-    """The same under other names of columns, if there are any."""
+    """The stream or relation with the column names of an alias, if it has any."""
     names = [column.name for column in alias.args.get("columns") or ()] or [name for name, _ in found.columns]
     columns = [(name, kind) for name, (_, kind) in zip(names, found.columns, strict=True)]
     if isinstance(found, TupleStream):
@@ -571,9 +579,7 @@ def _outer(tree: exp.Select) -> bool:
 
 
 def _closing(tree: exp.Select) -> list[list[exp.Expression]]:
-    """The values that may close a row, each as the entries of FROM have it: keys of GROUP BY, or what a join
-    equates.
-    """
+    """The values that may close a row, as each entry of FROM has them: keys of GROUP BY, or what a join equates."""
     conditions = [join.args["on"] for join in tree.args.get("joins") or () if join.args.get("on")]
     conditions += [tree.args["where"].this] if tree.args.get("where") else []
     parts = [

@@ -32,7 +32,7 @@ ORDERED = (
 
 @cache
 def shared_database(duckdb: Any) -> Any:
-    """One database for all evaluations: starting one takes longer than most of them."""
+    """One database for all evaluations, because starting one takes longer than most of them."""
     database = duckdb.connect(":memory:")
     database.execute("SET threads = 1")
     for name, (parameter, body) in FUNCTIONS.items():
@@ -44,7 +44,7 @@ def shared_database(duckdb: Any) -> Any:
 
 
 def table_of(columns: list[tuple[str, str]], rows: list[Row]) -> str:
-    """A query that gives the rows."""
+    """A query that yields these rows."""
     names = [f'"{name}"' for name, _ in columns]
     typed = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, (_, kind) in zip(names, columns, strict=True))
     lines = rows or [tuple(None for _ in columns)]
@@ -53,6 +53,7 @@ def table_of(columns: list[tuple[str, str]], rows: list[Row]) -> str:
 
 
 def literal(value: Any) -> str:
+    """A value as a literal of DuckDB."""
     match value:
         case None:
             return "NULL"
@@ -67,7 +68,7 @@ def literal(value: Any) -> str:
 
 
 def in_duckdb(node: exp.Expression) -> exp.Expression:
-    """What DuckDB calls otherwise."""
+    """Replaces functions that have another name in DuckDB."""
     match node:
         case exp.Anonymous(expressions=[value]) if node.name.lower() in ("every", "some"):
             return exp.Anonymous(this="BOOL_AND" if node.name.lower() == "every" else "BOOL_OR", expressions=[value])
@@ -76,9 +77,7 @@ def in_duckdb(node: exp.Expression) -> exp.Expression:
 
 
 def exact_aggregates(node: exp.Expression, others: set[str]) -> exp.Expression:
-    """Aggregates of doubles as functions of the list of all values. Of these columns it is known that they are
-    something else.
-    """
+    """Replaces aggregates of doubles by exact ones over the list of all values; `others` are not doubles."""
     condition = node.expression.this if isinstance(node, exp.Filter) else None
     call = node.this if isinstance(node, exp.Filter) else node
     name = numbers.NAMES.get(type(call))
@@ -104,15 +103,17 @@ def _values_of(argument: exp.Expression, condition: exp.Expression | None) -> ex
 
 
 def is_current_time(tree: exp.Expression) -> bool:
+    """Whether the node is CURRENT_TIME."""
     return isinstance(tree, exp.CurrentTime) or (isinstance(tree, exp.Column) and tree.name.lower() == "current_time")
 
 
 def is_element_time(tree: exp.Expression) -> bool:
+    """Whether the node is ELEMENT_TIME."""
     return isinstance(tree, exp.Column) and tree.name.lower() == "element_time"
 
 
 def with_stamps(tree: exp.Expression, inputs: dict[str, VaryingRelation]) -> exp.Expression:
-    """The tree over tables with two more columns where they are windows: the timestamp and the place in the stream."""
+    """Adds the timestamp and place in the stream to windows, for ELEMENT_TIME and aggregates that need an order."""
     for name, relation in inputs.items():
         if relation.stamps is not None:
             columns = [*relation.columns, (f"time_of_{name}", "BIGINT"), (f"place_of_{name}", "BIGINT")]
@@ -194,7 +195,7 @@ def _in_order(call: exp.Expression, place: exp.Expression | None) -> None:
 
 
 def has_aggregate(tree: exp.Expression | None) -> bool:
-    """Whether an aggregate of the query itself stands in the expression, not one of a query inside it."""
+    """Whether the expression has an aggregate of the query itself, not only of a query inside it."""
     if tree is None or isinstance(tree, exp.Subquery | exp.Window):
         return False
     if isinstance(tree, exp.AggFunc | exp.Filter | exp.WithinGroup):

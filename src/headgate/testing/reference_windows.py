@@ -26,9 +26,7 @@ SECONDS: dict[str, Fraction] = {
 
 
 Possible: TypeAlias = dict[str, dict[Any, int]]
-"""Columns that follow from time, by name in lower case: the last instant at which each value can occur. ELEMENT_TIME is
-one.
-"""
+"""Columns bound to time, such as ELEMENT_TIME: for each value the last instant at which it can occur, by lower name."""
 
 FURTHEST = 20
 """How far beyond the horizon time is looked at for that."""
@@ -36,7 +34,7 @@ FURTHEST = 20
 
 @dataclass(frozen=True)
 class TupleStream:
-    """All tuples up to the horizon, ordered by timestamp, ties in the order of arrival."""
+    """A stream: all tuples up to the horizon, ordered by timestamp; ties are in the order of arrival."""
 
     columns: list[tuple[str, str]]
     tuples: list[tuple[int, Row]]
@@ -45,8 +43,9 @@ class TupleStream:
 
 @dataclass(frozen=True)
 class VaryingRelation:
-    """The bag of rows at each instant from 0 to the horizon; of a window, also the timestamp and place in the stream of
-    each.
+    """A relation: the bag of rows at each instant from 0 to the horizon.
+
+    The rows of a window also have their timestamp and their place in the stream, in `stamps`.
     """
 
     columns: list[tuple[str, str]]
@@ -62,19 +61,22 @@ class Windows:
         self.case = case
 
     def unbounded(self, stream: TupleStream) -> VaryingRelation:
+        """The window [RANGE UNBOUNDED]: all tuples so far."""
         return self.held(stream, lambda instant: self.until(stream, instant))
 
     def held(self, stream: TupleStream, places: Callable[[int], list[int]], slide: int = 1) -> VaryingRelation:
-        """The tuples at the places that a window holds at each instant, or held at the last multiple of its slide."""
+        """The relation that holds the tuples at `places` of the stream, as of each multiple of the slide."""
         chosen = [places(instant // slide * slide) for instant in range(self.case.horizon + 1)]
         bags = [[stream.tuples[place][1] for place in some] for some in chosen]
         stamps = [[(stream.tuples[place][0], place) for place in some] for some in chosen]
         return VaryingRelation(stream.columns, bags, stamps, self.occurring(stream))
 
     def until(self, stream: TupleStream, instant: int) -> list[int]:
+        """The places of the tuples up to an instant."""
         return [place for place, (ts, _) in enumerate(stream.tuples) if ts <= instant]
 
     def window(self, stream: TupleStream, window: StreamWindow) -> VaryingRelation:
+        """The relation that a window holds, whatever its kind."""
         given = window.args
         match given["kind"]:
             case "NOW":
@@ -98,13 +100,15 @@ class Windows:
                 return self.held(stream, lambda now: self.tail(stream, now, count, by, lasting, step))
 
     def slide(self, window: StreamWindow) -> int:
+        """The slide of a window in time units; 1 if it slides with every instant."""
         return self.units(window.args["slide"], window.args.get("slide_unit")) if slides_in_time(window) else 1
 
     def last(self, stream: TupleStream, first: int, instant: int) -> list[int]:
+        """The places of the tuples between two instants."""
         return [place for place in self.until(stream, instant) if first <= stream.tuples[place][0]]
 
     def largest(self, stream: TupleStream, instant: int, attribute: int, length: Fraction) -> list[int]:
-        """The tuples whose attribute is not further than a length below the largest there has been."""
+        """For RANGE ON a column: the places of the tuples within a length below the largest value so far."""
         values = {place: stream.tuples[place][1][attribute] for place in self.until(stream, instant)}
         known = {place: value for place, value in values.items() if value is not None}
         lowest = max(known.values()) - length if known else 0
@@ -114,7 +118,7 @@ class Windows:
     def tail(
         self, stream: TupleStream, instant: int, count: int, by: list[int], lasting: int | None = None, step: int = 1
     ) -> list[int]:
-        """The last tuples of each partition, as of the last of its tuples whose number is a multiple of the step."""
+        """The last tuples of each partition; with a step, as of the last multiple of that many tuples."""
         partitions: dict[Row, list[int]] = {}
         for place in self.until(stream, instant):
             partitions.setdefault(tuple(stream.tuples[place][1][column] for column in by), []).append(place)
@@ -125,9 +129,11 @@ class Windows:
         ]
 
     def first_of(self, instant: int, length: int) -> int:
+        """The first instant that a window of this length includes."""
         return max(instant - length, 0) if self.case.range == "closed" else instant - length + 1
 
     def units(self, amount: str, unit: str | None) -> int:
+        """A length of time in the time units of the case."""
         length = Fraction(amount)
         if unit is not None and unit != "TICK":
             length = length * SECONDS[unit] / self.case.unit_seconds
@@ -136,6 +142,7 @@ class Windows:
         return int(length)
 
     def occurring(self, stream: TupleStream) -> Possible:
+        """The columns bound to time in a window over a stream, ELEMENT_TIME among them."""
         return {
             **stream.possible,
             "element_time": {instant: instant for instant in range(self.case.horizon + FURTHEST)},
@@ -148,7 +155,7 @@ def _places(stream: TupleStream, columns: list[exp.Expression]) -> list[int]:
 
 
 def slides_in_time(window: StreamWindow) -> bool:
-    """A slide is a length of time behind RANGE or with a unit, and a number of rows behind ROWS alone."""
+    """Whether a window slides by a length of time: behind RANGE, or with a unit; otherwise it slides by rows."""
     given = window.args
     by_time = given["kind"] == "RANGE" or given.get("range") is not None or given.get("slide_unit") is not None
     return given.get("slide") is not None and by_time

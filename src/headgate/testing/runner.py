@@ -1,4 +1,4 @@
-"""Runs cases on Spark or by the reference, with the input cut into epochs as one likes, and compares."""
+"""Runs test cases on Spark or by the reference evaluator, with the input split into epochs, and compares."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a case: passed if there is no complaint."""
+    """The outcome of a case; it passed if there is no complaint."""
 
     case: Case
     complaint: str = ""
 
     @property
     def passed(self) -> bool:
+        """Whether the output was the expected one."""
         return not self.complaint
 
 
 def cuts(case: Case, epochs: str) -> list[int]:
-    """The ends of the epochs: all in one, one at each instant at which something arrives, or at random ones."""
+    """The ends of the epochs: all input in one, an epoch for each arrival, or at random instants."""
     if epochs == "one":
         return [case.horizon]
     if epochs == "each":
@@ -42,7 +43,7 @@ def cuts(case: Case, epochs: str) -> list[int]:
 
 
 def script(case: Case) -> str:
-    """The case's definitions and its query, named `answer`, as CQL."""
+    """The definitions of a case and its query, which is named `answer`, as CQL."""
     lines = [
         f"SET dialect = '{'stream' if case.dialect == 'stream' else 'cql'}'",
         f"SET range = '{case.range}'",
@@ -72,7 +73,10 @@ def on_spark(
     partitions: int | None = None,
     heartbeats: str = "query",
 ) -> list[Change]:
-    """What Spark gives; `epochs` says how time is cut, or where, and `heartbeats` where the plan is."""
+    """Runs a case on Spark.
+
+    `epochs` says how time is split into epochs, or where; `heartbeats` is the setting of that name.
+    """
     from headgate.engine import Engine
 
     with Engine(spark, partitions=partitions) as engine:
@@ -88,13 +92,14 @@ def on_spark(
 
 
 def by_reference(case: Case) -> list[Change]:
+    """Runs a case by the reference evaluator."""
     from headgate.testing.reference import evaluate
 
     return evaluate(case)[1]
 
 
 def outcomes(cases: list[Case], engine: Literal["spark", "reference"], epochs: str) -> Iterator[Outcome]:
-    """Run the cases that have an expected output, one after the other."""
+    """Runs the cases that have an expected output, one after the other."""
     spark = None
     if engine == "spark":
         from headgate.spark.session import started

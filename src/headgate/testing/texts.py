@@ -1,4 +1,4 @@
-"""Query texts without an expected output: bound and compiled, with what they leave undefined assumed and named."""
+"""Compiles query texts that have no expected output, with assumptions for what they leave undefined."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from headgate.ticks import TimeDomain
 
 
 def explained(case: Case) -> list[str]:
-    """Bind and compile the case without running it; returns what had to be assumed, because the case does not say it.
+    """Compiles a case without running it; returns the assumptions that it needed.
 
-    Published texts name streams, columns and aggregates that they do not define: each is taken as it is used.
+    Published texts name streams, columns and aggregates that they do not define: each is assumed as it is used.
     """
     text = case.query
     for schema in (*case.streams.values(), *case.relations.values()):

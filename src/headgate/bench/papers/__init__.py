@@ -1,3 +1,1 @@
-"""The papers' own experiments, for `headgate bench papers`: each in a module of its own, on shared arrivals, drive and
-charts.
-"""
+"""The papers' own experiments, for `headgate bench papers`: one module each, with shared arrivals and charts."""

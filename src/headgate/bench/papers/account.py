@@ -1,9 +1,9 @@
-"""Latency, idle-waiting and queue length from three lists of instants: what arrived, what was answered, when something
-ran.
+"""Computes latency, idle-waiting and queue length from the instants of arrivals, answers and running.
 
-The same account is drawn up of a simulated run and of a live one. A tuple waits from its arrival until its answer is
-out. Time is spent *idle-waiting* while at least one tuple waits and nothing runs (paper 004: the union is blocked, its
-other input empty)."""
+Simulated and live runs use it alike. A tuple waits from its arrival until its answer is out. Time is spent
+*idle-waiting* while at least one tuple waits and nothing runs (paper 004: the union is blocked because its other input
+is empty).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Account:
+    """Latency, idle-waiting and queue length of one run."""
+
     mean_latency: float
     """From arrival to answer, of those that were answered; NaN if none was. In the unit of the instants given."""
 
@@ -34,9 +36,10 @@ class Account:
 def account(
     arrived: Sequence[float], answered: Sequence[float], running: Sequence[Span], since: float, until: float
 ) -> Account:
-    """Of the tuples that came between `since` and `until`; `answered` is infinite where there was no answer.
+    """The account of the tuples that came between `since` and `until`.
 
-    Idle-waiting and the peak also count tuples that came before and still wait.
+    `answered` is infinite for a tuple without an answer. Idle-waiting and the peak also count tuples that came before
+    and still wait.
     """
     came, out = np.asarray(arrived, float), np.minimum(np.asarray(answered, float), inf)
     meant = (came >= since) & (came <= until)
@@ -49,7 +52,7 @@ def account(
 
 
 def waiting(came: NDArray[np.float64], out: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The instants at which the number of waiting tuples changes, and the number from there on."""
+    """The instants at which the number of waiting tuples changes, and that number from each of them on."""
     events = np.concatenate([came, out[np.isfinite(out)]])
     steps = np.concatenate([np.ones(len(came), np.int64), -np.ones(len(events) - len(came), np.int64)])
     instants, where = np.unique(events, return_inverse=True)
@@ -59,7 +62,7 @@ def waiting(came: NDArray[np.float64], out: NDArray[np.float64]) -> tuple[NDArra
 def idle_waiting(
     instants: NDArray[np.float64], queue: NDArray[np.int64], running: Sequence[Span], since: float, until: float
 ) -> float:
-    """How long, between `since` and `until`, something waited while nothing ran. Spans of running do not overlap."""
+    """How long something waited while nothing ran, between `since` and `until`; spans of running do not overlap."""
     borders = [instant for span in running for instant in span]
     cuts = np.unique(np.clip(np.concatenate([instants, np.asarray(borders, float), [since, until]]), since, until))
     begins, lengths = cuts[:-1], np.diff(cuts)

@@ -1,4 +1,4 @@
-"""What arrives when: Poisson arrivals from a seed, and rows at even intervals. Pure numbers: no engine, no clock."""
+"""Arrivals by number and time: Poisson arrivals from a seed, and rows at even intervals. No engine, no clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Rows that come in on a stream at one instant of the engine's clock."""
+    """Rows that arrive on a stream at one instant of the engine's clock."""
 
     at_us: int
     stream: str
@@ -23,12 +23,12 @@ class Arrival:
 
 
 def poisson(rate: float, seconds: float, seed: int) -> NDArray[np.int64]:
-    """Instants in microseconds, in order: so many a second on average, each independent of the others."""
+    """Poisson arrivals at a mean rate per second, as instants in microseconds, in order."""
     chance = np.random.default_rng(seed)
     count = chance.poisson(rate * seconds)
     return np.sort(chance.uniform(0, seconds * SECOND_US, count)).astype(np.int64)
 
 
 def in_order(*streams: Iterable[Arrival]) -> Iterator[Arrival]:
-    """Several streams' arrivals, each in order, as one."""
+    """Merges the arrivals of several streams by time; each stream's are in order already."""
     return merge(*streams, key=lambda arrival: arrival.at_us)

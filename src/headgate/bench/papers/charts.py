@@ -32,7 +32,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What is drawn along one side, and from where to where."""
+    """One axis of a chart: its label, its scale and its ticks."""
 
     label: str
     log: bool = False
@@ -41,7 +41,7 @@ class Axis:
 
 
 def shown(value: float) -> str:
-    """A number as short as it can be read: 0.05, 7.5, 120, 12,000, 3M."""
+    """A number in as few characters as it can be read: 0.05, 7.5, 120, 12,000, 3M."""
     size = abs(value)
     if size >= 1_000_000:
         return f"{value / 1_000_000:g}M"
@@ -51,7 +51,7 @@ def shown(value: float) -> str:
 
 
 def line_chart(title: str, across: Axis, up: Axis, series: Mapping[str, Sequence[Point]]) -> str:
-    """One line a name. Points whose value is not a number, or nothing on a logarithmic axis, are left out."""
+    """A chart with a line for each name; NaN, and zero on a logarithmic axis, are left out."""
     with matplotlib.rc_context(STYLE):
         figure, axes = _begun(title, up)
         for number, (name, points) in enumerate(series.items()):
@@ -66,8 +66,9 @@ def line_chart(title: str, across: Axis, up: Axis, series: Mapping[str, Sequence
 
 
 def bar_chart(title: str, up: Axis, groups: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
-    """For each group, whose name may have two lines, one bar a name, with its value above; "none" where there is no
-    number.
+    """A chart with a bar for each name in each group, with its value above, or "none".
+
+    The name of a group may have two lines.
     """
     with matplotlib.rc_context(STYLE):
         figure, axes = _begun(title, up)

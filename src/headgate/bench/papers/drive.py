@@ -1,9 +1,8 @@
-"""Drives an engine through arrivals: on a clock moved by hand, by what each step of the engine really took, or live.
+"""Drives an engine through arrivals: on a simulated clock that advances by measured times, or live.
 
 Simulated: nothing happens between two events, so the clock jumps from one to the next; a step of the engine takes as
-long on that clock as it took in fact. What arrives while the engine runs is stamped with its own instant and pushed
-when the step has ended, as if another thread had done so; a push takes time only when it finds the engine idle, which
-then has to wait for it.
+long on that clock as it really took. Rows that arrive while the engine runs are stamped with their own instant and
+pushed when the step has ended, as if another thread had pushed them; a push takes time only when the engine is idle.
 
 Live: the engine runs in a thread of its own, and rows are pushed when their instant has come.
 """
@@ -27,7 +26,7 @@ NUMBER = "n"
 
 
 class Answers:
-    """When each tuple arrived and when its answer was out; a tuple is known by its number."""
+    """When each tuple arrived and when its answer was out; tuples are known by number."""
 
     def __init__(self) -> None:
         self.arrived: dict[int, float] = {}
@@ -37,10 +36,11 @@ class Answers:
         """Answered by the step that runs."""
 
     def heard(self, results: Sequence[Result]) -> None:
+        """Notes results of the step that is running."""
         self.out.extend(result.row[NUMBER] for result in results)
 
     def ran(self, begun: float, ended: float, epochs: Sequence[Epoch]) -> None:
-        """A step that found nothing to do is no running: what waits goes on waiting."""
+        """Notes that a step has ended; a step without an epoch does not count as running."""
         if epochs:
             self.running.append((begun, ended))
         for number in self.out:
@@ -48,13 +48,14 @@ class Answers:
         self.out.clear()
 
     def account(self, since: float, until: float) -> Account:
+        """The account of the run between two instants."""
         numbers = list(self.arrived)
         answered = [self.answered.get(number, inf) for number in numbers]
         return account([self.arrived[number] for number in numbers], answered, self.running, since, until)
 
 
 class Simulated:
-    """An engine on a clock moved by hand. It can be driven in several turns, so that others get theirs in between."""
+    """An engine on a simulated clock; it can be driven in turns, so that several engines alternate."""
 
     def __init__(
         self,
@@ -64,9 +65,7 @@ class Simulated:
         wanted: Callable[[Arrival], Sequence[int]] = lambda arrival: (),
         look: Callable[[], None] = lambda: None,
     ) -> None:
-        """`wanted`: the numbers of the tuples that will be answered. `look` is called before every step, when most is
-        waiting.
-        """
+        """`wanted` gives the numbers of the tuples that will be answered; `look` is called before every step."""
         self.engine, self.clock = engine, clock
         self.start_us = clock.now_us()
         self.wanted = wanted
@@ -81,10 +80,11 @@ class Simulated:
 
     @property
     def now_us(self) -> int:
+        """Microseconds since the start."""
         return self.clock.now_us() - self.start_us
 
     def drive(self, until_us: int) -> None:
-        """Go on until the clock shows `until_us` after the start, or a step has passed that."""
+        """Drives the engine until the clock is at `until_us` after the start, or a step has passed it."""
         while self.now_us < until_us:
             if self.idle:
                 event_us = self.next_event()
@@ -98,7 +98,7 @@ class Simulated:
             self.step()
 
     def next_event(self) -> int | None:
-        """When something arrives, or the engine wants to look again although nothing has."""
+        """When the next rows arrive or the engine's timer fires, whichever comes first."""
         timer_us, arrival_us = self.engine._asking.next_us, None if self.next is None else self.next.at_us
         timer_us = None if timer_us is None else timer_us - self.start_us
         if timer_us is not None and timer_us <= self.looked_us:  # it has looked, in vain
@@ -106,7 +106,7 @@ class Simulated:
         return min((instant for instant in (timer_us, arrival_us) if instant is not None), default=None)
 
     def push_due(self) -> int:
-        """Everything that has come by now, each at its own instant; how many pushes that were."""
+        """Pushes everything that has arrived by now, each at its own instant; returns the number of pushes."""
         count = 0
         while self.next is not None and self.next.at_us <= self.now_us:
             self.push(self.next)
@@ -115,12 +115,13 @@ class Simulated:
         return count
 
     def push(self, arrival: Arrival) -> None:
+        """Pushes one arrival."""
         for number in self.wanted(arrival):
             self.answers.arrived[number] = arrival.at_us
         self.engine.push(arrival.stream, arrival.rows)
 
     def step(self) -> None:
-        """One step of the engine; then what arrived meanwhile."""
+        """Runs one step of the engine, then pushes what arrived meanwhile."""
         self.look()
         begun_us, begun = self.now_us, perf_counter()
         self.looked_us = begun_us
@@ -135,6 +136,7 @@ class Simulated:
         self.idle = not epochs and not came
 
     def move_to(self, instant_us: int) -> None:
+        """Moves the clock forward to an instant."""
         self.clock.move_by(max(0, instant_us - self.now_us))
 
 
@@ -145,7 +147,7 @@ def live(
     wanted: Callable[[Arrival], Sequence[int]],
     done: Callable[[], None] = lambda: None,
 ) -> Answers:
-    """Push what arrives when it does, while the engine runs; instants are microseconds since the beginning."""
+    """Pushes rows at their instants, in microseconds since the beginning, while the engine runs in a thread."""
     answers = Answers()
     start = perf_counter()
 

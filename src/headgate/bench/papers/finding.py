@@ -1,6 +1,4 @@
-"""What an experiment found: tables and sentences, printed and written into docs/papers.md between markers, and
-charts.
-"""
+"""The findings of an experiment: tables, sentences and charts, printed and written into docs/papers.md."""
 
 from __future__ import annotations
 
@@ -18,13 +16,14 @@ PAGE = "papers.md"
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table; the first column names the rows."""
+    """A table; its first column names the rows."""
 
     title: str
     headings: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
 
     def printed(self) -> Table:
+        """The table for the console."""
         table = Table(title=self.title, box=SIMPLE_HEAD, title_justify="left")
         for number, heading in enumerate(self.headings):
             table.add_column(heading, justify="right" if number else "left")
@@ -33,12 +32,15 @@ class Grid:
         return table
 
     def markdown(self) -> str:
+        """The table in Markdown."""
         lines = [f"**{self.title}**", "", _row(self.headings), _row(["---", *("---:" for _ in self.headings[1:])])]
         return "\n".join([*lines, *map(_row, self.rows)])
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """What an experiment found, as tables, charts and remarks."""
+
     name: str
     """Its section in docs/papers.md."""
 
@@ -49,6 +51,7 @@ class Finding:
     remarks: list[str] = field(default_factory=list)
 
     def show(self, console: Console) -> None:
+        """Prints the tables and remarks."""
         for grid in self.grids:
             console.print(grid.printed())
         for remark in self.remarks:
@@ -56,7 +59,7 @@ class Finding:
         console.print()
 
     def write(self, docs: Path) -> None:
-        """Its charts to docs/images, its tables and sentences to their place in docs/papers.md."""
+        """Writes the charts to docs/images, and the tables and remarks between their markers in docs/papers.md."""
         (docs / "images").mkdir(exist_ok=True)
         for name, svg in self.charts.items():
             (docs / "images" / f"papers-{name}.svg").write_text(svg, encoding="utf-8")
@@ -64,11 +67,12 @@ class Finding:
         page.write_text(replaced(page.read_text(encoding="utf-8"), self.name, self.markdown()), encoding="utf-8")
 
     def markdown(self) -> str:
+        """The tables and remarks in Markdown."""
         return "\n\n".join([*(grid.markdown() for grid in self.grids), *self.remarks])
 
 
 def replaced(page: str, name: str, text: str) -> str:
-    """The page with the text between the markers of that name."""
+    """The page with a new text between the markers of that name."""
     begin, end = f"<!-- figures: {name} -->", f"<!-- end of figures: {name} -->"
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
     if not pattern.search(page):

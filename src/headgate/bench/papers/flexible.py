@@ -1,12 +1,12 @@
-"""Figure 5 of flexible time (paper 000, section 7): O1 joins S1 and S2, O2 joins the result with S3, which lags far
-behind.
+"""Figure 5 of flexible time (paper 000, section 7): O1 joins S1 and S2, O2 joins the result with S3, which lags.
 
 Query-level heartbeats let O1 wait for S3, so that both joins are still to do when S3 has caught up. Operator-level ones
 let O1 run ahead and keep its results, which are many if it is proliferative. Memory-aware ones let it run ahead only if
 it is selective.
 
 In each round S1 and S2 speak for a while and what is held is counted; then S3 catches up, and the seconds until the
-results are out are measured. All strategies take turns, each in an engine of its own, with the same tuples."""
+results are out are measured. All strategies take turns, each in an engine of its own, with the same tuples.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ CREATE QUERY o2 AS SELECT ISTREAM(o1.k, o1.x, o1.y, s3.v AS z)
 
 @dataclass(slots=True)
 class Found:
+    """What one strategy needed: seconds of each round, the most it held, and its number of results."""
+
     seconds: list[float] = field(default_factory=list)
     """From the moment at which S3 has caught up until the results are out."""
 
@@ -57,10 +59,12 @@ class Found:
 
 
 def turns(rounds: int) -> int:
+    """How many steps the progress bar has."""
     return len(KEYS) * (WARM_UP_ROUNDS + rounds)
 
 
 def measure(spark: SparkSession, rounds: int, done: Callable[[], None]) -> Finding:
+    """Runs the experiment for both kinds of O1."""
     found = {kind: by_strategy(spark, kind, rounds, done) for kind in KEYS}
     rows = [
         (
@@ -92,6 +96,7 @@ def measure(spark: SparkSession, rounds: int, done: Callable[[], None]) -> Findi
 
 
 def by_strategy(spark: SparkSession, kind: str, rounds: int, done: Callable[[], None]) -> dict[str, Found]:
+    """Runs all strategies in turn on the same tuples."""
     found = {strategy: Found() for strategy in STRATEGIES}
     chance = np.random.default_rng(5)
     with ExitStack() as stack:
@@ -116,13 +121,15 @@ def by_strategy(spark: SparkSession, kind: str, rounds: int, done: Callable[[], 
 
 
 def stamped(chance: np.random.Generator, keys: int, count: int, first: int) -> list[tuple[int, int, int]]:
+    """Random tuples of one round: key, number, timestamp."""
     at = np.sort(chance.integers(first + 1, first + SPAN, count)).tolist()
     return list(zip(chance.integers(0, keys, count).tolist(), range(count), at, strict=True))
 
 
 def one_round(engine: Engine, tuples: dict[str, list[tuple[int, int, int]]], end: int) -> tuple[Held, float]:
-    """S1 and S2 speak and what can run does; then S3 catches up. What was held before that, and the seconds from
-    there.
+    """Runs one round: S1 and S2 deliver, then S3 catches up.
+
+    Returns what was held before S3 caught up, and the seconds from then to the results.
     """
     for stream in ("s1", "s2"):
         engine.push(stream, tuples[stream])
@@ -139,6 +146,7 @@ def one_round(engine: Engine, tuples: dict[str, list[tuple[int, int, int]]], end
 
 
 def compared(kind: str, found: dict[str, Found]) -> str:
+    """A sentence that compares the strategies with query-level heartbeats."""
     query = found["query"]
     said = []
     for strategy in STRATEGIES[1:]:

@@ -1,5 +1,4 @@
-"""Gigascope's sections 7.1 to 7.3 (paper 001): flows in buckets of ten seconds over two busy interfaces and a nearly
-silent one.
+"""Gigascope's sections 7.1 to 7.3 (paper 001): flows in buckets of ten seconds, one of three interfaces nearly silent.
 
 7.1 and 7.2: the most that a merge, and a merge with a full outer join, hold back, against the interval between
 heartbeats and with timestamps on demand. 7.3: what heartbeats every second cost where they are not needed, with two
@@ -53,9 +52,7 @@ TIME_BUCKET = "UNIX_SECONDS(ELEMENT_TIME) DIV 10 AS tb"
 
 
 def flows(*interfaces: str) -> str:
-    """How many packets of each flow there were in each bucket, on all these interfaces together; put out when it is
-    closed.
-    """
+    """The query: packets of each flow in each bucket over some interfaces, put out when the bucket is closed."""
     merged = " UNION ALL ".join(f"SELECT {TIME_BUCKET}, {FLOW} FROM {interface}" for interface in interfaces)
     return f"SELECT tb, {FLOW}, COUNT(*) AS cnt FROM ({merged}) GROUP BY tb, {FLOW} EMIT FINAL"
 
@@ -73,11 +70,12 @@ PAPER = {"merge": {30: "420 MB"}, "merge and full outer join": {60: "520 MB"}}
 
 
 def turns() -> int:
+    """How many steps the progress bar has."""
     return 2 * (len(INTERVALS_S) + 1) + WARM_UP_TURNS + TURNS
 
 
 def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Finding:
-    """`seconds`: the least that each interval is run for; more where two intervals and a bucket take longer."""
+    """Runs the experiments; each interval runs for `seconds`, or longer if two intervals and a bucket need it."""
     peaks = {
         "merge": memory(spark, MERGE, seconds, done),
         "merge and full outer join": memory(spark, JOIN, seconds, done),
@@ -97,25 +95,27 @@ def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Fi
 
 
 def packets(stream: str, seconds: float, seed: int) -> Iterator[Arrival]:
-    """Of a busy interface, a few times a second those of the time since."""
+    """The packets of a busy interface, which arrive a few times a second."""
     chance = np.random.default_rng(seed)
     for push in range(1, int(seconds * PUSHES) + 1):
         yield Arrival(push * SECOND_US // PUSHES, stream, packet_rows(chance, RATE // PUSHES))
 
 
 def packet_rows(chance: np.random.Generator, count: int) -> list[tuple[int, ...]]:
+    """Random packets of the flows."""
     chosen = chance.integers(0, FLOWS, count).tolist()
     return [(6 if flow % 3 else 17, flow // 8, flow % 8, 1024 + flow, 443) for flow in chosen]
 
 
 def declared(engine: Engine, heartbeat: str, query: str) -> Engine:
+    """Defines the streams, the heartbeats and the query on an engine."""
     streams = "".join(f"CREATE STREAM {name} ({COLUMNS}) TIMESTAMP INTERNAL;" for name in (*BUSY, SILENT))
     engine.execute(f"{streams} {heartbeat}; {query}")
     return engine
 
 
 def memory(spark: SparkSession, query: str, seconds: float, done: Callable[[], None]) -> dict[int | None, Held]:
-    """The most held back, by the interval in seconds; None: on demand."""
+    """The most that was held back, by the interval between heartbeats in seconds; None stands for on demand."""
     found: dict[int | None, Held] = {}
     for interval in (None, *INTERVALS_S):
         heartbeat = "HEARTBEAT ON DEMAND" if interval is None else f"HEARTBEAT EVERY {interval} SECONDS"
@@ -134,8 +134,7 @@ def memory(spark: SparkSession, query: str, seconds: float, done: Callable[[], N
 
 
 def overhead(spark: SparkSession, done: Callable[[], None]) -> dict[str, list[float]]:
-    """Seconds of each turn, in which the same packets are taken in and answered, by how heartbeats are given; and of
-    these the seconds in which heartbeats were thought about."""
+    """Seconds of each turn by how heartbeats are made, and the part of them that went into heartbeats."""
     spent: dict[str, list[float]] = {"EVERY 1 SECOND": [], "NONE": [], "thinking": []}
     ways = ("EVERY 1 SECOND", "NONE")
     with ExitStack() as stack:
@@ -187,6 +186,7 @@ def _watched(engine: Engine) -> list[float]:
 
 
 def grid(peaks: dict[str, dict[int | None, Held]]) -> Grid:
+    """The table of what was held back."""
     headings = [
         "heartbeats",
         *(f"{name}: {what}" for name in ("merge", "with join") for what in ("rows", "bytes", "paper")),
@@ -202,7 +202,7 @@ def grid(peaks: dict[str, dict[int | None, Held]]) -> Grid:
 
 
 def linear(name: str, found: dict[int | None, Held]) -> str:
-    """How well a straight line fits, and where on demand lies."""
+    """A sentence on how well a straight line fits, and where on demand lies."""
     rows = [found[interval].rows for interval in INTERVALS_S]
     slope, level = np.polyfit(INTERVALS_S, rows, 1)
     fit = np.corrcoef(INTERVALS_S, rows)[0, 1] ** 2
@@ -215,6 +215,7 @@ def linear(name: str, found: dict[int | None, Held]) -> str:
 
 
 def costs(spent: dict[str, list[float]]) -> str:
+    """A sentence on what heartbeats cost."""
     with_, without = spent["EVERY 1 SECOND"], spent["NONE"]
     ratios = [one / other for one, other in zip(with_, without, strict=True)]
     low, _, high = quantiles(ratios, n=4)
@@ -230,6 +231,7 @@ def costs(spent: dict[str, list[float]]) -> str:
 
 
 def chart(name: str, found: dict[int | None, Held]) -> str:
+    """The chart of what was held back against the interval."""
     periodic = [(float(interval), found[interval].rows / 1_000) for interval in INTERVALS_S]
     level = [(float(interval), found[None].rows / 1_000) for interval in (INTERVALS_S[0], INTERVALS_S[-1])]
     ticks = tuple(float(interval) for interval in (0, 10, 20, 30, 40, 50, 60))

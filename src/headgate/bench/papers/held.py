@@ -1,6 +1,4 @@
-"""How much an engine holds back: rows and bytes in logs that no epoch has taken yet, and what queries keep between
-epochs.
-"""
+"""How much an engine holds back: rows and bytes in logs that no epoch has taken yet, and in synopses."""
 
 from __future__ import annotations
 
@@ -11,6 +9,8 @@ from headgate.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class Held:
+    """Rows and bytes that are held back."""
+
     rows: int = 0
     bytes: int = 0
     """As they are on disk: compressed Parquet."""
@@ -19,15 +19,17 @@ class Held:
         return Held(self.rows + other.rows, self.bytes + other.bytes)
 
     def larger(self, other: Held) -> Held:
+        """The larger number of rows and the larger number of bytes of two."""
         return Held(max(self.rows, other.rows), max(self.bytes, other.bytes))
 
 
 def held(engine: Engine, slide: int = 1) -> Held:
-    """The tuples that no result tells of yet, what fragments have put out and nobody has taken, and what they keep in
-    synopses.
+    """What an engine holds back now.
 
-    Results come out at the multiples of `slide`: a stream's tuples behind the last one that was reached still wait. Not
-    counted: tuples that are only kept because a window looks back at them, and results that are out."""
+    These are tuples that no result reflects yet, rows between fragments, and synopses. Results come out at the
+    multiples of `slide`: tuples behind the last one still wait. Not counted: tuples that are kept only because a window
+    looks back at them, and results that are out.
+    """
     total = Held()
     for query in engine.queries():
         for executor in query.executors:
@@ -43,7 +45,7 @@ def held(engine: Engine, slide: int = 1) -> Held:
 
 
 class Peak:
-    """The most that an engine ever held, looked at again and again."""
+    """The most that an engine ever held back, over all looks."""
 
     def __init__(self, engine: Engine, slide: int = 1) -> None:
         self.engine = engine
@@ -51,4 +53,5 @@ class Peak:
         self.most = Held()
 
     def look(self) -> None:
+        """Compares the peak with what is held back now."""
         self.most = self.most.larger(held(self.engine, self.slide))

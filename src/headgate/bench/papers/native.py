@@ -1,13 +1,14 @@
-"""Live, beside Structured Streaming: one stream speaks 50 times a second, the other is silent for long and then sends
-old tuples.
+"""Live, beside Structured Streaming: a busy stream, and one that is silent for long and then sends old tuples.
 
+The busy stream has 50 tuples a second.
 A union, and a count of both in windows of a second. All read the same files, which are written while they run. A native
 watermark is the smallest of the streams' (policy `min`), which stands still while one is silent, or the largest
 (`max`), which drops what the silent one then sends; or there is one watermark for both. headgate asks the clock on
 behalf of the silent stream, or has a timeout.
 
 Latency: of the union from the moment a tuple's file is there, of the count from the end of the window, until the result
-is out."""
+is out.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ QUIET_FIRST = 1_000_000
 
 @dataclass(slots=True)
 class Run:
-    """What was sent, and what came out when; seconds since 1970."""
+    """What was sent and what came out, with times in seconds since 1970."""
 
     sent: dict[int, tuple[float, float]] = field(default_factory=dict)
     """By number: the timestamp, and when its file was there."""
@@ -63,6 +64,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Way:
+    """One engine with its settings, and how to start it."""
+
     name: str
     counts: bool
     """The windows of a second; else the union."""
@@ -71,6 +74,7 @@ class Way:
 
 
 def measure(spark: SparkSession, folder: Path, seconds: float, done: Callable[[], None]) -> Finding:
+    """Runs every way in turn, and compares."""
     runs = {}
     for number, way in enumerate((WAYS[0], *WAYS[-2:])):
         fed(spark, folder / f"warm-up-{number}", way, 0)
@@ -89,7 +93,7 @@ def measure(spark: SparkSession, folder: Path, seconds: float, done: Callable[[]
 
 
 def fed(spark: SparkSession, folder: Path, way: Way, seconds: float) -> Run:
-    """Let a way run while files are written: a few at first so that it is warm, and then for so many seconds."""
+    """Runs a way while files are written: some to warm up, then for this many seconds."""
     run = Run()
     for stream in ("busy", "quiet"):
         (folder / stream).mkdir(parents=True)
@@ -102,6 +106,7 @@ def fed(spark: SparkSession, folder: Path, way: Way, seconds: float) -> Run:
 
 
 def feed(folder: Path, run: Run, seconds: float) -> None:
+    """Writes the files of both streams at their times."""
     chance = np.random.default_rng(3)
     begun, spoken = time(), False
     run.began = begun + WARM_UP_S
@@ -121,6 +126,7 @@ def feed(folder: Path, run: Run, seconds: float) -> None:
 
 
 def write(folder: Path, stream: str, run: Run, tuples: Sequence[tuple[int, float]]) -> None:
+    """Writes one file of a stream, and notes when it is there."""
     if not tuples:
         return
     lines = [json.dumps({"n": number, "at": datetime.fromtimestamp(at, UTC).isoformat()}) for number, at in tuples]
@@ -134,7 +140,7 @@ def write(folder: Path, stream: str, run: Run, tuples: Sequence[tuple[int, float
 
 
 def native(name: str, counts: bool, policy: str, watermarks: dict[str, str]) -> Way:
-    """A streaming query of Spark's own; `watermarks`: those of the streams, or one of both together."""
+    """A way by Structured Streaming; `watermarks` are the delays of the streams, or of both together."""
 
     @contextmanager
     def begin(spark: SparkSession, folder: Path, run: Run) -> Iterator[None]:
@@ -170,6 +176,8 @@ def native(name: str, counts: bool, policy: str, watermarks: dict[str, str]) -> 
 
 
 def headgate(name: str, counts: bool, timestamp: str, time_statements: str) -> Way:
+    """A way by headgate, with these timestamps and declarations about time."""
+
     @contextmanager
     def begin(spark: SparkSession, folder: Path, run: Run) -> Iterator[None]:
         streams = "".join(
@@ -200,7 +208,7 @@ def headgate(name: str, counts: bool, timestamp: str, time_statements: str) -> W
 
 
 def out(run: Run, rows: Sequence[tuple[int, ...]], counts: bool) -> None:
-    """These results are out now."""
+    """Notes that these results are out now."""
     now = time()
     for row in rows:
         if counts:
@@ -242,6 +250,7 @@ WAYS = (
 
 
 def union_grid(runs: dict[Way, Run]) -> Grid:
+    """The table of the union's latencies."""
     rows = []
     for way, run in runs.items():
         meant = {number: there for number, (_, there) in run.sent.items() if run.began <= there}
@@ -251,8 +260,9 @@ def union_grid(runs: dict[Way, Run]) -> Grid:
 
 
 def window_latency(run: Run) -> tuple[float, int, int]:
-    """The mean over the windows that ended in the run, up to its end for one that is not out; how many are out; of how
-    many.
+    """The mean latency of the windows that ended in the run, how many are out, and how many there were.
+
+    A window that is not out counts up to the end of the run.
     """
     ends = [float(end) for end in range(int(run.began) + 1, int(run.ended))]
     out_at = {end: at for end, (at, _, _) in run.windows.items() if at <= run.ended}
@@ -260,6 +270,7 @@ def window_latency(run: Run) -> tuple[float, int, int]:
 
 
 def count_grid(runs: dict[Way, Run]) -> Grid:
+    """The table of the windows' latencies."""
     rows = []
     for way, run in runs.items():
         latency, known, of = window_latency(run)

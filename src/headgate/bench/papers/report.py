@@ -1,6 +1,4 @@
-"""Runs the papers' experiments one after the other in one process, shows what they found, and writes it to the
-documentation.
-"""
+"""Runs the papers' experiments one after the other, prints what they found, and writes it to the documentation."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ SECONDS = 36.0
 def report(
     console: Console, chosen: Iterable[Experiment] = EXPERIMENTS, seconds: float = SECONDS, docs: Path | None = None
 ) -> None:
-    """Run the experiments, print what each found, and write it to the folder of documentation if there is one."""
+    """Runs the experiments, prints what each found, and writes it to the folder `docs` if it is given."""
     err = Console(stderr=True)
     spark = started()
     with (
@@ -58,6 +56,7 @@ def report(
 
 
 def run(name: Experiment, spark: SparkSession, folder: Path, seconds: float, done: Callable[[], None]) -> Finding:
+    """Runs one experiment."""
     match name:
         case "stream-mill":
             return stream_mill.measure(spark, seconds, done)
@@ -83,12 +82,15 @@ def turns(name: Experiment, seconds: float) -> int:
 
 
 def least(seconds: float) -> float:
+    """How long Gigascope's experiments run at least."""
     return max(10.0, seconds * 0.8)
 
 
 def rounds(seconds: float) -> int:
+    """How many rounds the experiment on flexible time has."""
     return max(3, round(seconds / 6))
 
 
 def native_seconds(seconds: float) -> float:
+    """How long each way beside Structured Streaming runs."""
     return max(8.0, seconds * 0.3)

@@ -1,10 +1,10 @@
-"""Stream Mill's Figures 7 and 8 (paper 004): the union of a stream of 50 tuples a second with one of 0.05, Poisson
-arrivals, each behind a selection that 95 % pass. How long until a tuple is out, how much of the time the union idly
-waits, how many tuples wait.
+"""Stream Mill's Figures 7 and 8 (paper 004): latency, idle-waiting and queue of a union of a busy and a sparse stream.
 
-A: no heartbeats but what the tuples say. B: periodic ones. C: on demand. D: latent timestamps, which need none. On a
-clock moved by hand, by the measured time of every step of the engine; all take turns, so that noise hits all alike.
-Then once more live."""
+The busy stream has 50 tuples a second, the sparse one 0.05, both with Poisson arrivals and behind a selection that 95 %
+pass. A: no heartbeats but those that the tuples give. B: periodic heartbeats. C: on demand. D: latent timestamps, which
+need none. All run on a simulated clock that advances by the measured time of every step, in turns, so that noise hits
+all alike; then once more live.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +53,8 @@ CREATE QUERY merged AS SELECT n FROM busy WHERE v < {PASSING} UNION ALL SELECT n
 
 @dataclass(frozen=True, slots=True)
 class Way:
+    """One way to make heartbeats, with the numbers that the paper gives for it."""
+
     letter: str
     name: str
     timestamp: str
@@ -64,6 +66,7 @@ class Way:
 
 
 def periodic(times: int, idle: str = "") -> Way:
+    """Way B: this many periodic heartbeats a second."""
     every_ms = 1_000 // times
     return Way("B", f"B: periodic, {times} /s", "INTERNAL", f"HEARTBEAT EVERY {every_ms} MILLISECONDS;", idle)
 
@@ -82,6 +85,7 @@ def turns(seconds: float) -> int:
 
 
 def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Finding:
+    """Runs all ways, simulated and live."""
     simulated, ratios, blocks = by_hand(spark, seconds, done)
     lively = by_the_clock(spark, max(6.0, seconds * LIVE_SHARE), done)
     return Finding(
@@ -96,7 +100,7 @@ def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Fi
 
 
 def arrivals(seconds: float) -> Iterator[Arrival]:
-    """Numbered, and with a value that says whether the selection passes them."""
+    """The arrivals of both streams; each tuple has a number, and a value that says whether the selection passes it."""
 
     def of(stream: str, seed: int, first: int) -> Iterator[Arrival]:
         instants = poisson(RATES[stream], seconds, seed)
@@ -108,18 +112,19 @@ def arrivals(seconds: float) -> Iterator[Arrival]:
 
 
 def passing(arrival: Arrival) -> list[int]:
-    """Those that will be answered; the others never come to the union."""
+    """The numbers of the tuples that pass the selection; the others never reach the union."""
     return [number for number, value in arrival.rows if value < PASSING]
 
 
 def prepared(engine: Engine, way: Way) -> Engine:
+    """Defines the streams, the heartbeats and the query on an engine."""
     streams = "".join(f"CREATE STREAM {name} (n BIGINT, v DOUBLE) TIMESTAMP {way.timestamp};" for name in RATES)
     engine.execute(streams + way.heartbeat + QUERY)
     return engine
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Let the JVM compile what small epochs run, in engines that nothing is measured of."""
+    """Lets the JVM compile what small epochs run, in engines that are not measured."""
     for way in (LATENT, ON_DEMAND):
         clock = ManualClock(SECOND_US)
         with Engine(spark, clock=clock) as engine:
@@ -133,7 +138,7 @@ def warm_up(spark: SparkSession) -> None:
 def by_hand(
     spark: SparkSession, seconds: float, done: Callable[[], None]
 ) -> tuple[dict[Way, Account], list[float], dict[str, list[float]]]:
-    """What each way came to; the ratio of C to D in each turn; and the mean latency of both in each turn."""
+    """The simulated account of each way, the ratio of C to D in each turn, and both latencies in each turn."""
     alone = ALONE * seconds + WARM_UP_SECONDS
     drives: dict[Way, Simulated] = {}
     warm_up(spark)
@@ -164,6 +169,7 @@ def by_hand(
 
 
 def by_the_clock(spark: SparkSession, seconds: float, done: Callable[[], None]) -> dict[Way, Account]:
+    """The live account of each way."""
     found = {}
     for way in WAYS:
         with Engine(spark) as engine:
@@ -179,6 +185,7 @@ def by_the_clock(spark: SparkSession, seconds: float, done: Callable[[], None]) 
 
 
 def grid(title: str, found: dict[Way, Account]) -> Grid:
+    """The table of all ways."""
     headings = ("", "mean latency", "idle-waiting", "paper", "peak queue", "paper", "answered")
     rows = [
         (
@@ -196,6 +203,7 @@ def grid(title: str, found: dict[Way, Account]) -> Grid:
 
 
 def remarks(found: dict[Way, Account], ratios: list[float], lively: dict[Way, Account]) -> list[str]:
+    """Sentences that compare the ways."""
     c, d, a = found[ON_DEMAND], found[LATENT], found[NONE]
     low, _, high = quantiles(ratios, n=4) if len(ratios) > 1 else (ratios[0],) * 3
     return [
@@ -210,6 +218,7 @@ def remarks(found: dict[Way, Account], ratios: list[float], lively: dict[Way, Ac
 
 
 def charts(found: dict[Way, Account], blocks: dict[str, list[float]]) -> dict[str, str]:
+    """The charts, by name."""
     rates = tuple(float(times) for times in PERIODIC)
     across = Axis("heartbeats a second (B)", log=True, ticks=rates)
 
