@@ -223,11 +223,11 @@ def shell(
 ) -> None:
     """A prompt for CQL: queries run while you type, and show their results. Without a terminal: reads a script."""
     from headgate.shell.entries import read
-    from headgate.shell.start import interact, run_through
+    from headgate.shell.start import interact, run_script
 
     begin = list(read(read_script(script).splitlines(keepends=True), str(script))) if script is not None else []
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    raise typer.Exit((interact if at_terminal else run_through)(begin, master, debug))
+    raise typer.Exit((interact if at_terminal else run_script)(begin, master, debug))
 
 
 @app.command()
@@ -352,7 +352,7 @@ def test(
     """Run continuous-query cases and print each that differs, with the first differing instant."""
     from headgate.testing.cases import read
     from headgate.testing.runner import outcomes
-    from headgate.testing.texts import explained
+    from headgate.testing.texts import assumptions_of
 
     chosen = [case for case in read(cases) if only is None or case.id.startswith(only)]
     with_output = [case for case in chosen if case.expected is not None]
@@ -373,7 +373,7 @@ def test(
     refused = foreign = 0
     for case in texts:
         try:
-            assumed = explained(case)
+            assumed = assumptions_of(case)
         except UserError as error:
             foreign, refused = (
                 foreign + (error.code == "foreign-construct"),

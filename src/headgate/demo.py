@@ -154,13 +154,15 @@ def arrivals(start: datetime, seconds: int) -> list[Arrival]:
     """All tuples of the feeds in the order of arrival; apart from the time of day, every run has the same ones."""
     random = Random(2004)
     made = [
-        made_by(random, feed, number, start) for feed in FEEDS for number in range(seconds * FEEDS[feed].per_second)
+        simulated_tuple(random, feed, number, start)
+        for feed in FEEDS
+        for number in range(seconds * FEEDS[feed].per_second)
     ]
     gone, back = (start + timedelta(seconds=seconds * part) for part in OUTAGE)
-    return sorted(through_outage(sorted(made, key=due), gone, back), key=due)
+    return sorted(with_outage(sorted(made, key=arrival_time), gone, back), key=arrival_time)
 
 
-def made_by(random: Random, feed: str, number: int, start: datetime) -> Arrival:
+def simulated_tuple(random: Random, feed: str, number: int, start: datetime) -> Arrival:
     """Makes one tuple of a feed: stamped in order, and delayed by up to the feed's disorder."""
     character = FEEDS[feed]
     made = start + timedelta(seconds=(number + random.random()) / character.per_second)
@@ -175,7 +177,7 @@ def made_by(random: Random, feed: str, number: int, start: datetime) -> Arrival:
     return Arrival(made + timedelta(seconds=random.uniform(0, character.disorder_s)), feed, gate, round(value, 1), at)
 
 
-def through_outage(made: Iterable[Arrival], gone: datetime, back: datetime) -> Iterator[Arrival]:
+def with_outage(made: Iterable[Arrival], gone: datetime, back: datetime) -> Iterator[Arrival]:
     """Removes the tuples of the silent feed between `gone` and `back`, but delivers its first few at `back`."""
     kept = 0
     for arrival in made:
@@ -186,7 +188,7 @@ def through_outage(made: Iterable[Arrival], gone: datetime, back: datetime) -> I
             yield replace(arrival, comes=back)
 
 
-def due(arrival: Arrival) -> datetime:
+def arrival_time(arrival: Arrival) -> datetime:
     """When a tuple arrives."""
     return arrival.comes
 
@@ -282,12 +284,13 @@ def in_lines(console: Console, course: Iterable[Turn]) -> list[Turn]:
         if turn.now - stated >= timedelta(seconds=2):
             stated = turn.now
             console.print(
-                f"{clock(turn.now)} -- " + " | ".join(brief(*stream) for stream in turn.streams.items()), markup=False
+                f"{clock(turn.now)} -- " + " | ".join(state_line(*stream) for stream in turn.streams.items()),
+                markup=False,
             )
         for query in turn.complete:
             given = [answer for answer in turn.answers if answer.query == query]
             if given:
-                latest = told(given[-1].result)
+                latest = result_line(given[-1].result)
                 console.print(
                     f"{clock(turn.now)} {query} +{len(given)}, {progress(turn, query)}: {latest}", markup=False
                 )
@@ -320,7 +323,7 @@ def picture(past: Sequence[Turn], answers_shown: int) -> RenderableType:
 def answers_of(query: str, past: Sequence[Turn], shown: int) -> RenderableType:
     """The latest answers of a query, as a table."""
     given = [answer for turn in past for answer in turn.answers if answer.query == query]
-    lines = [told(answer.result) for answer in given[-shown:]]
+    lines = [result_line(answer.result) for answer in given[-shown:]]
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, overflow="ellipsis")
     table.add_row(Text(f"{query}, {progress(past[-1], query)}, {len(given)} answers", "bold"))
@@ -344,7 +347,7 @@ def progress(turn: Turn, query: str) -> str:
     return f"complete up to {clock(complete)}, {(turn.now - complete).total_seconds():.1f} s behind"
 
 
-def brief(feed: str, seen: StreamState) -> str:
+def state_line(feed: str, seen: StreamState) -> str:
     """The state of a stream in a few words."""
     late = f", {seen.late} late" if seen.late else ""
     return (
@@ -352,12 +355,12 @@ def brief(feed: str, seen: StreamState) -> str:
     )
 
 
-def told(result: Result) -> str:
+def result_line(result: Result) -> str:
     """A result in one line."""
-    return f"{clock(result.at)} " + " ".join(f"{name}={short(value)}" for name, value in result.row.items())
+    return f"{clock(result.at)} " + " ".join(f"{name}={value_text(value)}" for name, value in result.row.items())
 
 
-def short(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value as text; times as `clock` shows them."""
     return clock(value) if isinstance(value, datetime) else str(value)
 
@@ -381,19 +384,19 @@ def summary(past: Sequence[Turn], coming: Sequence[Arrival], late: dict[str, lis
     sentences = []
     for query, given in by_query.items():
         delays = [
-            (answer.came - max(map(due, parts))).total_seconds()
+            (answer.came - max(map(arrival_time, parts))).total_seconds()
             for answer in given
-            if (parts := made_of(answer, coming))
+            if (parts := tuples_behind(answer, coming))
         ]
         mean = f", on average {fmean(delays):.1f} s after the last tuple it is made of had come" if delays else ""
-        order = in_order(given, coming) if query == "merged" else ""
+        order = order_sentence(given, coming) if query == "merged" else ""
         sentences.append(
             f"{query}: {len(given)} answers, {meanwhile[query]} of them while {SILENT} was silent{mean}{order}."
         )
-    return [*sentences, lateness(past[-1].streams, len(coming), late)]
+    return [*sentences, lateness_sentence(past[-1].streams, len(coming), late)]
 
 
-def made_of(answer: Answer, coming: Iterable[Arrival]) -> list[Arrival]:
+def tuples_behind(answer: Answer, coming: Iterable[Arrival]) -> list[Arrival]:
     """The tuples that went into an answer."""
     at, row = answer.result.at, answer.result.row
     match answer.query:
@@ -409,7 +412,7 @@ def made_of(answer: Answer, coming: Iterable[Arrival]) -> list[Arrival]:
             return [one for one in coming if (one.feed, one.at) == (row["feed"], at)]
 
 
-def in_order(merged: Sequence[Answer], coming: Sequence[Arrival]) -> str:
+def order_sentence(merged: Sequence[Answer], coming: Sequence[Arrival]) -> str:
     """A sentence on whether the merged stream is in the order of timestamps, and how disordered the input was."""
     ordered = all(before.result.at <= after.result.at for before, after in pairwise(merged))
     behind = sum(before.at > after.at for before, after in pairwise(coming))
@@ -424,7 +427,7 @@ def in_order(merged: Sequence[Answer], coming: Sequence[Arrival]) -> str:
     )
 
 
-def lateness(streams: dict[str, StreamState], pushed: int, late: dict[str, list[float]]) -> str:
+def lateness_sentence(streams: dict[str, StreamState], pushed: int, late: dict[str, list[float]]) -> str:
     """A sentence that counts the tuples that were taken, late and lost."""
     taken = sum(seen.taken for seen in streams.values())
     kept = sum(map(len, late.values()))

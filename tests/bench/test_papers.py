@@ -18,9 +18,9 @@ from tools.places import DOCS
 from headgate.bench.papers import drive
 from headgate.bench.papers.account import account
 from headgate.bench.papers.arrivals import SECOND_US, Arrival, in_order, poisson
-from headgate.bench.papers.charts import Axis, bar_chart, line_chart, shown
+from headgate.bench.papers.charts import Axis, bar_chart, line_chart, short_number
 from headgate.bench.papers.drive import Answers, Simulated
-from headgate.bench.papers.finding import Finding, Grid, replaced
+from headgate.bench.papers.finding import Finding, Grid, with_section
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.delta.lower import lower
@@ -193,7 +193,7 @@ def test_the_engine_looks_when_it_wants_to_although_nothing_came(monkeypatch: py
 
 
 def test_numbers_are_short() -> None:
-    assert [shown(value) for value in (0, 0.05, 7.5, 120, 12_000, 3_000_000)] == [
+    assert [short_number(value) for value in (0, 0.05, 7.5, 120, 12_000, 3_000_000)] == [
         "0",
         "0.05",
         "7.5",
@@ -244,7 +244,7 @@ def test_figures_are_written_between_their_markers(tmp_path: Path) -> None:
 
 def test_a_page_without_the_place_is_refused() -> None:
     with pytest.raises(ValueError, match="no place"):
-        replaced("nothing", "one", "text")
+        with_section("nothing", "one", "text")
 
 
 def test_every_query_of_the_page_compiles() -> None:

@@ -24,7 +24,7 @@ from headgate.delta.lower import lower
 from headgate.engine import Engine
 from headgate.errors import NotYet, UserError
 from headgate.testing.cases import Case, read
-from headgate.testing.runner import cuts, script
+from headgate.testing.runner import epoch_ends, script
 
 ERRORS = GOLDEN / "errors.txt"
 WHEN_RUNNING = "==== when something runs\n\n"
@@ -384,7 +384,7 @@ RUNNING: dict[str, Callable[[Engine], object]] = {
     )._post(Delivery("q", 1, 0, 1, 1, (), 0), 0, [], last=True),
     "a case that is none": lambda engine: read(CASES.parent / "test_errors.py"),
     "a file of cases that is not there": lambda engine: read(CASES / "none.jsonl"),
-    "epochs that are none": lambda engine: cuts(read(CASES / "cql.jsonl")[0], "often"),
+    "epochs that are none": lambda engine: epoch_ends(read(CASES / "cql.jsonl")[0], "often"),
 }
 """What can go wrong only when something runs."""
 

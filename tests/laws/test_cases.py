@@ -15,8 +15,8 @@ from tools.places import CASES
 from headgate.errors import NotYet
 from headgate.testing.cases import Case, difference, read
 from headgate.testing.reference import evaluate
-from headgate.testing.runner import cuts, on_spark
-from headgate.testing.texts import explained
+from headgate.testing.runner import epoch_ends, on_spark
+from headgate.testing.texts import assumptions_of
 
 EVERY = read(CASES / "cql.jsonl")
 FOUND = read(CASES / "found.jsonl")
@@ -28,7 +28,7 @@ WITH_OUTPUT = [case for case in EVERY if case.expected is not None]
 
 def answerable(case: Case) -> bool:
     try:
-        explained(case)
+        assumptions_of(case)
     except NotYet:
         return False
     return True
@@ -59,7 +59,7 @@ def test_reference_gives_the_expected_output(case: Case) -> None:
 @pytest.mark.parametrize("epochs", ["one", "each", "random:1"])
 @pytest.mark.parametrize("case", ANSWERED, ids=named)
 def test_program_gives_the_expected_output(case: Case, epochs: str) -> None:
-    ends = cuts(case, epochs)
+    ends = epoch_ends(case, epochs)
     found = Duck(case, compiled(case)).run(ends, [True] * len(ends))
     assert case.expected is not None
     assert difference(case.expected, found, case.horizon) is None

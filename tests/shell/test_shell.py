@@ -24,12 +24,12 @@ from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.deliver.sinks.sink import Result
 from headgate.errors import Place
-from headgate.shell.commands import COMMANDS, Advance, Command, Explain, Push, command
+from headgate.shell.commands import COMMANDS, Advance, Command, Explain, Push, parsed_command
 from headgate.shell.completion import completions
 from headgate.shell.entries import Entry, read, split
 from headgate.shell.interpreter import HELD, Interpreter
-from headgate.shell.prompt import CqlCompleter, CqlLexer, history, read_on, session
-from headgate.shell.start import errors_to, state_directory
+from headgate.shell.prompt import CqlCompleter, CqlLexer, history, read_entries, session
+from headgate.shell.start import state_directory, stderr_to
 from headgate.shell.words import words
 from headgate.shell.worker import Worker
 
@@ -98,7 +98,7 @@ def test_a_statement_is_read_as_soon_as_it_ends() -> None:
 
 
 def asked(line: str) -> Command:
-    return command(line, Place(line, 0, len(line)))
+    return parsed_command(line, Place(line, 0, len(line)))
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_history_is_kept_where_the_user_keeps_such_things(tmp_path: Path, monkey
 
 def test_what_is_started_writes_its_errors_to_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "new" / "spark.log"
-    with errors_to(log):
+    with stderr_to(log):
         subprocess.run([sys.executable, "-c", "import os; os.write(2, b'stack trace')"], check=True)
     os.write(2, b"ours")
     assert (log.read_text(), capfd.readouterr().err) == ("stack trace", "ours")
@@ -316,7 +316,9 @@ def typed(keys: str, worker: Worker) -> list[str]:
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         pipe.send_text(keys)
         asyncio.run(
-            asyncio.wait_for(read_on(session(worker, InMemoryHistory()), lambda entry: handed.append(entry.text)), 30)
+            asyncio.wait_for(
+                read_entries(session(worker, InMemoryHistory()), lambda entry: handed.append(entry.text)), 30
+            )
         )
     return handed
 
@@ -338,7 +340,7 @@ def test_without_spark_the_shell_says_so_and_goes_on() -> None:
     worker = Worker(none, said.append)
     worker.start()
     worker.join(30)
-    worker.hand(Entry("SELECT 1;"))
+    worker.submit(Entry("SELECT 1;"))
     worker.finish()
     assert said == ["no-java: there is none"] * 2
     assert worker.status() == "Spark did not start"
@@ -352,9 +354,9 @@ def said() -> list[str]:
     return []
 
 
-def carry_out(interpreter: Interpreter, script: str) -> None:
+def execute(interpreter: Interpreter, script: str) -> None:
     for entry in read(script.splitlines(keepends=True)):
-        interpreter.carry_out(entry)
+        interpreter.execute(entry)
         interpreter.turn()
 
 
@@ -373,7 +375,7 @@ SELECT pric FROM bids;
     worker.start()
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         pipe.send_text(keys.replace("\n", "\r"))
-        asyncio.run(asyncio.wait_for(read_on(session(worker, InMemoryHistory()), worker.hand), 60))
+        asyncio.run(asyncio.wait_for(read_entries(session(worker, InMemoryHistory()), worker.submit), 60))
     worker.finish()
     assert not worker.is_alive()
     assert said[0].startswith("Spark 4")
@@ -411,7 +413,7 @@ def test_the_transcript_of_the_documentation_is_true(spark: SparkSession, said: 
             lines = shown.splitlines()
             typed = 1 + sum(line.startswith("       . ") for line in lines)
             said.clear()
-            carry_out(shell, "\n".join(line.removeprefix("       . ") for line in lines[:typed]))
+            execute(shell, "\n".join(line.removeprefix("       . ") for line in lines[:typed]))
             assert "\n".join(said).splitlines() == lines[typed:], lines[0]
 
 
@@ -422,12 +424,12 @@ def test_commands_and_mistakes(spark: SparkSession, said: list[str]) -> None:
 
         def answers(script: str) -> str:
             said.clear()
-            carry_out(shell, script)
+            execute(shell, script)
             return "\n".join(said)
 
         assert answers("\\show") == "nothing is defined yet"
         assert answers("\\advance 1") == "! no-query: no query is running that could advance"
-        carry_out(
+        execute(
             shell,
             "CREATE STREAM s (v INT); CREATE RELATION r (v INT); CREATE STREAM t (d DATE, m DECIMAL(5, 2), at DATE) TIMESTAMP BY at;",
         )
@@ -446,7 +448,7 @@ def test_commands_and_mistakes(spark: SparkSession, said: list[str]) -> None:
         )
         assert answers("\\advance 2026-01-31").startswith("! bad-instant: 2026-01-31 00:00:00 is a timestamp")
         assert answers('\\push r 1 {"v": 7}') == "r: taken"
-        carry_out(shell, '\\pause\n\\push s 2 {"v": 7}\n\\push r 3 - {"v": 7}\n\\push s 9 {"v": 0}')
+        execute(shell, '\\pause\n\\push s 2 {"v": 7}\n\\push r 3 - {"v": 7}\n\\push s 9 {"v": 0}')
         assert answers("\\advance 9") == "complete up to 9"
         assert answers("\\resume") == "q 2 + v=7\nq 3 - v=7"
         assert answers("\\explain q").startswith("query q (relation)\n\n-- with all defaults\n")
@@ -468,12 +470,12 @@ def test_commands_and_mistakes(spark: SparkSession, said: list[str]) -> None:
 def test_a_query_that_fails_is_told_once_and_holds_up_no_other(spark: SparkSession, said: list[str]) -> None:
     with Engine(spark) as engine:
         shell = Interpreter(engine, said.append, said.append)
-        carry_out(
+        execute(
             shell,
             "CREATE STREAM s (v INT); CREATE QUERY bad AS SELECT CAST(IF(v = 0, 'none', '1') AS INT) AS x FROM s;"
             "CREATE QUERY good AS SELECT v FROM s;",
         )
-        carry_out(shell, '\\push s 1 {"v": 0}\n\\push s 2 {"v": 0}\n\\push s 3 {"v": 1}\n\\push s 4 {"v": 1}')
+        execute(shell, '\\push s 1 {"v": 0}\n\\push s 2 {"v": 0}\n\\push s 3 {"v": 1}\n\\push s 4 {"v": 1}')
         shell.turn()
         assert len([text for text in said if text.startswith('query-failed: query "bad"')]) == 1
         assert [text for text in said if text.startswith("good")] == [
@@ -487,10 +489,10 @@ def test_a_stream_that_cannot_be_set_up_leaves_its_name_free(
 ) -> None:
     with Engine(spark) as engine:
         shell = Interpreter(engine, said.append, said.append)
-        carry_out(shell, "CREATE STREAM s (v INT) TIMESTAMP BY v FROM csv;")
-        carry_out(shell, f"CREATE STREAM s (v INT) TIMESTAMP BY v FROM csv OPTIONS ('path' = '{tmp_path}/none');")
+        execute(shell, "CREATE STREAM s (v INT) TIMESTAMP BY v FROM csv;")
+        execute(shell, f"CREATE STREAM s (v INT) TIMESTAMP BY v FROM csv OPTIONS ('path' = '{tmp_path}/none');")
         shell.turn()
-        carry_out(shell, "CREATE STREAM s (v INT);")
+        execute(shell, "CREATE STREAM s (v INT);")
         assert [text.split(":")[0] for text in said] == ["no-path", "stream s (v INT)", "no-such-file", "name-taken"]
 
 

@@ -167,7 +167,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Managed:
+class ManagerCost:
     """Seconds that the time manager takes for an arriving batch, by kind of bound, and those of its Spark job."""
 
     sources: int
@@ -204,7 +204,7 @@ def report(console: Console, rows: int = 1_000_000, epochs: int = 40, parts: Ite
                 show_agreements(console, workload, agreements(spark, history, workload, seconds))
         if "time" in parts:
             task = bar.add_task("time", total=1 + len(MANAGED_SOURCES))
-            show_managed(console, managed(spark, Path(directory, "time"), lambda: bar.advance(task)))
+            show_managed(console, manager_costs(spark, Path(directory, "time"), lambda: bar.advance(task)))
         if "durability" in parts:
             task = bar.add_task("durability", total=WARM_UP + SMALL_TURNS + 2 + LARGE_TURNS)
             show_durability(console, durability(spark, Path(directory, "durability"), lambda: bar.advance(task)))
@@ -357,24 +357,29 @@ def agreements(spark: SparkSession, folder: Path, workload: Workload, ways: Iter
     return compared
 
 
-def managed(spark: SparkSession, folder: Path, done: Callable[[], None]) -> list[Managed]:
+def manager_costs(spark: SparkSession, folder: Path, done: Callable[[], None]) -> list[ManagerCost]:
     """Measures the time manager: for batches that Spark summarises, and for single tuples pushed from Python."""
-    found = [Managed(2, 1, managing(2, 1), None)]
+    found = [ManagerCost(2, 1, manager_seconds(2, 1), None)]
     done()
     for sources in MANAGED_SOURCES:
         found.append(
-            Managed(sources, BATCH_ROWS, managing(sources, BATCH_ROWS), carrying(spark, folder / str(sources), sources))
+            ManagerCost(
+                sources,
+                BATCH_ROWS,
+                manager_seconds(sources, BATCH_ROWS),
+                ingest_seconds(spark, folder / str(sources), sources),
+            )
         )
         done()
     return found
 
 
-def managing(sources: int, rows: int) -> dict[str, float]:
+def manager_seconds(sources: int, rows: int) -> dict[str, float]:
     """Seconds from a batch's summary to the heartbeat after it, by kind of bound; the sources are known before."""
     names = [f"device {number}" for number in range(sources)]
     times = {way: (heartbeats, list[float]()) for way, heartbeats in managers(names).items()}
     for turn in range(BATCHES if rows > 1 else 100 * BATCHES):
-        batch = arriving(names, rows, turn)
+        batch = arriving_batch(names, rows, turn)
         for heartbeats, seconds in times.values():
             begun = perf_counter()
             heartbeats.arrived("s", batch, turn * SECOND_US)
@@ -398,7 +403,7 @@ def managers(names: list[str]) -> dict[str, Heartbeats]:
     return found
 
 
-def arriving(names: list[str], rows: int, turn: int) -> Arrivals:
+def arriving_batch(names: list[str], rows: int, turn: int) -> Arrivals:
     """A batch with tuples of all sources in turn, out of order by up to half a second.
 
     Of more than one tuple only the summary is known, as Spark computes it.
@@ -410,7 +415,7 @@ def arriving(names: list[str], rows: int, turn: int) -> Arrivals:
     return replace(of_rows(names, np.arange(rows) % len(names), ticks), rows=None)
 
 
-def carrying(spark: SparkSession, folder: Path, sources: int) -> float:
+def ingest_seconds(spark: SparkSession, folder: Path, sources: int) -> float:
     """Seconds of the Spark job that takes in a staged batch."""
     folder.mkdir(parents=True)
     session = own(spark)
@@ -430,7 +435,7 @@ def carrying(spark: SparkSession, folder: Path, sources: int) -> float:
 # saying it
 
 
-def ruled(title: str, *headings: str) -> Table:
+def empty_table(title: str, *headings: str) -> Table:
     """An empty table in the style of the report."""
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for position, heading in enumerate(headings):
@@ -440,7 +445,7 @@ def ruled(title: str, *headings: str) -> Table:
 
 def show_small_epochs(console: Console, timed: SmallEpochs) -> None:
     """Prints the seconds of small epochs beside those of micro-batches."""
-    table = ruled(
+    table = empty_table(
         f"Small epochs: {EPOCH_ROWS} new tuples, {EPOCH_KEYS} keys, the last 60 s", "", "median", "p90", "Spark jobs"
     )
     jobs = f"{median(timed.jobs):.0f}, at most {max(timed.jobs)}"
@@ -458,7 +463,7 @@ def show_replays(console: Console, rows: int, best: dict[Workload, Seconds]) -> 
         f"{ROUNDS}"
     )
     headings: dict[Way, str] = {"batch": "batch", "headgate": "headgate", "epoch": "epoch alone", "native": "native"}
-    table = ruled(title, "", *headings.values())
+    table = empty_table(title, "", *headings.values())
     for workload, seconds in best.items():
         speeds = (f"{rows / seconds[way]:,.0f}" if way in seconds else "not expressible" for way in headings)
         table.add_row(workload.name, *speeds)
@@ -486,14 +491,14 @@ def show_agreements(console: Console, workload: Workload, compared: dict[Way, Ag
         console.print(f"{workload.name}: {way} {'agrees' if results.complete else 'DIFFERS'}: {', '.join(said)}")
 
 
-def show_managed(console: Console, found: list[Managed]) -> None:
+def show_managed(console: Console, found: list[ManagerCost]) -> None:
     """Prints the seconds of the time manager beside those of the Spark job."""
     ways = max((one.seconds for one in found), key=len)
     title = (
         "Time: microseconds a tuple, from a batch's numbers to the heartbeat;\n"
         f"in {GROUPS} groups; the Spark job that carries the batch, and the largest ratio to it"
     )
-    table = ruled(title, "sources", "tuples", *(way.replace(", ", ",\n") for way in ways), "job", "ratio")
+    table = empty_table(title, "sources", "tuples", *(way.replace(", ", ",\n") for way in ways), "job", "ratio")
     for one in found:
         costs = (f"{one.seconds[way] / one.rows * 1e6:,.3f}" if way in one.seconds else "" for way in ways)
         job = ("", "") if one.job is None else (f"{one.job:.2f} s", f"{max(one.seconds.values()) / one.job:.3f}")
@@ -503,7 +508,9 @@ def show_managed(console: Console, found: list[Managed]) -> None:
 
 def show_durability(console: Console, found: Durability) -> None:
     """Prints the cost of durability, checkpoints and recovery."""
-    table = ruled("Durability: an engine with a directory beside one that forgets", "", "remembers", "forgets", "costs")
+    table = empty_table(
+        "Durability: an engine with a directory beside one that forgets", "", "remembers", "forgets", "costs"
+    )
     turns = (
         (f"{SMALL_ROWS} rows pushed, one epoch", found.small),
         (f"{LARGE_ROWS:,} rows from a file, one epoch", found.large),

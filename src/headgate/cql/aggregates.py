@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from headgate.cql.trees import aggregates, column_named, replaced_by
+from headgate.cql.trees import aggregate_calls, column_named, replaced_by
 
 SAME = {"mean": exp.Avg, "std": exp.Stddev, "every": exp.Min, "some": exp.Max}
 
@@ -25,7 +25,7 @@ def canonical(tree: exp.Expression, order: Sequence[str]) -> exp.Expression:
     def replaced(node: exp.Expression) -> exp.Expression | None:
         if isinstance(node, exp.Window | exp.Subquery | exp.Select):
             return node
-        if aggregates(node) == [node]:
+        if aggregate_calls(node) == [node]:
             return _canonical(node, order)
         return None
 
@@ -114,7 +114,7 @@ def _listed(tree: exp.Expression, order: Sequence[str], condition: exp.Expressio
     )
 
 
-def ordered(tree: exp.Expression) -> bool:
+def depends_on_order(tree: exp.Expression) -> bool:
     """Whether an aggregate of the query depends on the order of its rows, as FIRST or COLLECT_LIST do."""
     found = (exp.First, exp.FirstValue, exp.AnyValue, exp.Last, exp.LastValue, exp.ArrayAgg, exp.GroupConcat)
     return any(

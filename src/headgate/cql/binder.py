@@ -16,26 +16,26 @@ from sqlglot import exp
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import View
 from headgate.cql import calls, final
-from headgate.cql.grouping import common_keys, grouped, named_keys, of_groups, with_aliases, with_keys_named
+from headgate.cql.grouping import common_keys, grouped, named_keys, scope_of_groups, with_aliases, with_keys_named
 from headgate.cql.inputs import CURRENT_TIME, From, Scope, from_clause, windowed
 from headgate.cql.names import Resolver
-from headgate.cql.ranking import first_rows, ranked, with_windows_named
-from headgate.cql.subqueries import inputs, lift, scalar
+from headgate.cql.ranking import expand_named_windows, first_rows, ranked
+from headgate.cql.subqueries import joined_and_filtered, lift_subqueries, scalar_row
 from headgate.cql.syntax import StreamOf, WindowedQuery
 from headgate.cql.trees import (
-    aggregates,
+    aggregate_calls,
     as_expression,
     as_relation,
     column_named,
     conjuncts,
     filtered,
-    ready,
+    marked_resolved,
     replaced_by,
     types_of,
     unaliased,
     unique,
 )
-from headgate.cql.windows import every
+from headgate.cql.windows import rstream_interval
 from headgate.errors import NotYet, Place, UserError, quoted
 from headgate.plan.derived import intersection, set_difference
 from headgate.plan.expressions import Named
@@ -61,7 +61,7 @@ from headgate.ticks import TimeDomain
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundQuery:
     """A bound query: its plan, and its text with all defaults written out."""
 
     plan: Node
@@ -78,12 +78,12 @@ def bind(
     origin: str = "",
     columns: Sequence[str] = (),
     types: Sequence[str | None] = (),
-) -> Bound:
+) -> BoundQuery:
     """Binds a whole query.
 
     `columns` are names that replace those of the result; `types` are the types to which its columns are cast.
     """
-    binder = _Binder(text, catalog, origin)
+    binder = Binder(text, catalog, origin)
     binder.whole = Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin)
     plan = binder.outermost(tree)
     if columns:
@@ -100,10 +100,10 @@ def bind(
     if not complete(plan):
         raise NotYet("a subquery that reads columns of the query around it in this way", place=binder.place(tree))
     calls.check(plan, catalog, binder.whole)
-    return Bound(plan, binder.resolved(tree))
+    return BoundQuery(plan, binder.resolved(tree))
 
 
-class _Binder(Resolver):
+class Binder(Resolver):
     """Turns the syntax trees of one query into plan nodes, clause by clause."""
 
     def __init__(self, text: str, catalog: Catalog, origin: str) -> None:
@@ -114,7 +114,7 @@ class _Binder(Resolver):
 
     # defaults
 
-    def default(self, offset: int, text: str) -> None:
+    def insert_default(self, offset: int, text: str) -> None:
         """Remembers a default that the user left out, to be inserted into the query's text at this offset."""
         self.insertions.append((offset, text))
 
@@ -162,8 +162,8 @@ class _Binder(Resolver):
     def wrap(self, tree: exp.Expression, operator: str) -> None:
         """Writes an operator such as ISTREAM around a query in the text that shows all defaults."""
         if "start" in tree.meta:
-            self.default(tree.meta["start"], f"{operator}(")
-            self.default(tree.meta["end"], ")")
+            self.insert_default(tree.meta["start"], f"{operator}(")
+            self.insert_default(tree.meta["end"], ")")
 
     def query(self, tree: exp.Expression) -> Node:
         """Binds a query of any form: a select, a set operation, a windowed query, or an operator around one."""
@@ -210,7 +210,7 @@ class _Binder(Resolver):
 
         RSTREAM is refused where it would repeat the whole relation at every microsecond.
         """
-        kind, interval = written.args["kind"], every(self, written, child, tree)
+        kind, interval = written.args["kind"], rstream_interval(self, written, child, tree)
         if kind == "RSTREAM" and not interval and domain(child) is TimeDomain.TIMESTAMP and not instantaneous(child):
             raise UserError(
                 "rstream-every-instant",
@@ -284,25 +284,25 @@ class _Binder(Resolver):
 
     def select_body(self, tree: exp.Select) -> Node:
         """Binds the clauses of a SELECT: FROM, WHERE, GROUP BY, HAVING, QUALIFY, the select list, DISTINCT, LIMIT."""
-        self.refuse(tree)
+        self.refuse_unsupported(tree)
         for call in tree.find_all(exp.Anonymous):
             if call.name.lower() in self.catalog.aggregates:
                 call.meta["aggregate"] = True
         for call in list(tree.find_all(exp.CurrentTime)):
             call.replace(exp.Column(this=exp.to_identifier(CURRENT_TIME)))
         operator, projections, distinct = self.select_list(tree)
-        with_windows_named(self, tree)
+        expand_named_windows(self, tree)
         if tree.args.get("from_") is None:
             if tree.args.get("final"):
-                raise UserError("nothing-final", "EMIT FINAL needs FROM", place=final.where_written(self, tree))
+                raise UserError("nothing-final", "EMIT FINAL needs FROM", place=final.place_of_final(self, tree))
             node, scope, projections = self.without_from(tree, projections)
         else:
             source = from_clause(self, tree)
             scope, where = source.scope, tree.args.get("where")
-            conditions = [self.with_names_read(part) for part in conjuncts(where.this)] if where else []
+            conditions = [self.with_relation_names_expanded(part) for part in conjuncts(where.this)] if where else []
             if tree.args.get("final"):
-                source = self.shown_when_final(tree, source, conditions, projections)
-            node = inputs(self, source, conditions)
+                source = self.from_when_final(tree, source, conditions, projections)
+            node = joined_and_filtered(self, source, conditions)
         key_names = named_keys(tree.args.get("group"), scope)
         projected = [with_keys_named(item, key_names) for item in self.expand(projections, scope)]
         keys = self.hidden_keys(tree, projected, distinct)
@@ -311,13 +311,13 @@ class _Binder(Resolver):
         chosen = [*projected, *keys, *qualify]
         group, having = tree.args.get("group"), tree.args.get("having")
         having = with_keys_named(having, key_names) if having else None
-        if group or having or any(aggregates(item) for item in chosen):
+        if group or having or any(aggregate_calls(item) for item in chosen):
             node, trees = grouped(self, node, scope, chosen, group, having)
-            node, trees = lift(self, node, of_groups(scope, node), trees)
+            node, trees = lift_subqueries(self, node, scope_of_groups(scope, node), trees)
             if having:
                 node = filtered(node, [trees.pop()])
         else:
-            node, chosen = lift(self, node, scope, chosen)
+            node, chosen = lift_subqueries(self, node, scope, chosen)
             trees = [self.resolve(unaliased(item), scope) for item in chosen]
         node, trees = ranked(self, node, trees)
         if qualify:
@@ -338,15 +338,15 @@ class _Binder(Resolver):
             operator = operator or StreamOf(kind="RSTREAM")
         return self.operator(operator, result, tree) if operator is not None else result
 
-    def shown_when_final(
+    def from_when_final(
         self, tree: exp.Select, source: From, conditions: list[exp.Expression], projections: list[exp.Expression]
     ) -> From:
         """For EMIT FINAL: the FROM clause in which each tuple is held back until its group or join is complete."""
         group, key_names = tree.args.get("group"), named_keys(tree.args.get("group"), source.scope)
         projected = [with_keys_named(item, key_names) for item in self.expand(projections, source.scope)]
-        if group is None and not any(aggregates(item) for item in projected):
-            return final.shown(self, tree, source, conditions, None)
-        return final.shown(self, tree, source, conditions, common_keys(self, group, projected, source.scope))
+        if group is None and not any(aggregate_calls(item) for item in projected):
+            return final.held_until_final(self, tree, source, conditions, None)
+        return final.held_until_final(self, tree, source, conditions, common_keys(self, group, projected, source.scope))
 
     def hidden_keys(self, tree: exp.Select, projected: list[exp.Expression], distinct: bool) -> list[exp.Expression]:
         """Expressions of ORDER BY that are not in the select list; LIMIT needs them, so they are computed beside it."""
@@ -373,11 +373,11 @@ class _Binder(Resolver):
         first = next((found for item in projections for found in item.find_all(exp.Subquery)), None)
         if first is None:
             raise UserError("no-from", "a continuous query needs FROM", place=self.place(tree))
-        node, name = scalar(self, first.unnest())
-        first.replace(ready(column_named(name)))
+        node, name = scalar_row(self, first.unnest())
+        first.replace(marked_resolved(column_named(name)))
         return node, Scope([], types_of(node), self.enclosing), projections
 
-    def with_names_read(self, condition: exp.Expression) -> exp.Expression:
+    def with_relation_names_expanded(self, condition: exp.Expression) -> exp.Expression:
         """Replaces `x IN (rel)`, with the name of a relation, by `x IN (SELECT * FROM rel)`."""
 
         def replaced(tree: exp.Expression) -> exp.Expression | None:
@@ -423,7 +423,7 @@ class _Binder(Resolver):
             )
         return keys
 
-    def refuse(self, tree: exp.Select) -> None:
+    def refuse_unsupported(self, tree: exp.Select) -> None:
         """Refuses the clauses of a SELECT that headgate does not support, such as PIVOT and TABLESAMPLE."""
         for part, what in (
             ("cluster", "CLUSTER BY"),
@@ -461,7 +461,7 @@ class _Binder(Resolver):
             raise UserError("syntax", "the select list is empty", place=self.place(tree))
         return inner, inner.expressions, distinct or bool(inner.args.get("distinct"))
 
-    def within(self, scope: Scope, bound: Callable[[], T]) -> T:
+    def bind_within(self, scope: Scope, bound: Callable[[], T]) -> T:
         """Calls `bound` with the scope as the enclosing query, so that a subquery sees its names."""
         before, self.enclosing = self.enclosing, scope
         try:

@@ -51,8 +51,8 @@ def check(plan: Node, catalog: Catalog, place: Place) -> None:
     """Refuses a plan that calls a forbidden or unknown function; `place` is the place of the query."""
     if catalog.permissions is None:  # said before a restart, and allowed then
         return
-    texts = tuple(texts_in(plan))
-    names = {name for text in texts for name in called(text)}
+    texts = tuple(sql_texts(plan))
+    names = {name for text in texts for name in called_functions(text)}
     for name in sorted(names):
         refuse(name, place)
     for text in texts:
@@ -68,7 +68,9 @@ def check(plan: Node, catalog: Catalog, place: Place) -> None:
     for name in unknown:
         if catalog.permissions.restricted or catalog.closed:
             hint = nearest(name, sorted(known)) or "engine.register_function makes a function in Python known."
-            raise UserError("no-such-function", f'there is no function "{name}"', place=where(name, place), hint=hint)
+            raise UserError(
+                "no-such-function", f'there is no function "{name}"', place=place_of(name, place), hint=hint
+            )
 
 
 def refuse(name: str, place: Place) -> None:
@@ -80,13 +82,13 @@ def refuse(name: str, place: Place) -> None:
         raise UserError(
             code,
             message,
-            place=where(name, place),
+            place=place_of(name, place),
             detail="An answer must follow from the tuples, and from nothing else.",
             hint=hint,
         )
 
 
-def where(name: str, place: Place, literal: bool = False) -> Place:
+def place_of(name: str, place: Place, literal: bool = False) -> Place:
     """The place of a word, or of a literal, in the user's text; the whole query if it does not occur."""
     names = (name,) if literal else (name, *SPELLED.get(name, ()))
     written = place.text[place.start : place.end]
@@ -100,7 +102,7 @@ def where(name: str, place: Place, literal: bool = False) -> Place:
     return place
 
 
-def called(sql: str) -> Iterator[str]:
+def called_functions(sql: str) -> Iterator[str]:
     """The functions that a text of Spark SQL calls, in lower case.
 
     A call is a name before a parenthesis, or a name such as CURRENT_DATE that needs none.
@@ -115,7 +117,7 @@ def called(sql: str) -> Iterator[str]:
             yield word
 
 
-def texts_in(value: object) -> Iterator[str]:
+def sql_texts(value: object) -> Iterator[str]:
     """Every piece of SQL text in a plan."""
     seen: set[int] = set()
     waiting: list[object] = [value]
@@ -157,7 +159,7 @@ def _check_options(sql: str, place: Place) -> None:
                 raise UserError(
                     "function-refused",
                     f"{name.upper()} may read a file by these options",
-                    place=where(name, place),
+                    place=place_of(name, place),
                     hint="Options stand in MAP('name', 'value'), as literals, without avroSchemaUrl and "
                     "rowValidationXSDPath.",
                 )
@@ -172,7 +174,7 @@ def _check_encryption(sql: str, place: Place) -> None:
             raise UserError(
                 "not-deterministic",
                 "AES_ENCRYPT gives another value each time it is called",
-                place=where("aes_encrypt", place),
+                place=place_of("aes_encrypt", place),
                 hint="Give it a mode, a padding and an initialization vector, which makes five arguments.",
             )
 
@@ -197,7 +199,7 @@ def _check_instants(sql: str, times: frozenset[str], place: Place) -> None:
         raise UserError(
             "not-deterministic",
             f"Spark takes '{literal.name}' for an instant of its own clock",
-            place=where(literal.name.lower(), place, literal=True),
+            place=place_of(literal.name.lower(), place, literal=True),
             detail="An answer must follow from the tuples, and from nothing else.",
             hint="Write the date, or compare with ELEMENT_TIME. As a text: CONCAT('to', 'day') = column.",
         )

@@ -208,7 +208,7 @@ def _check_body(function: Function, catalog: Catalog, whole: Place) -> None:
     """What no query may call, no function may call either."""
     if catalog.permissions is None:
         return
-    for name in sorted(set(calls.called(function.body))):
+    for name in sorted(set(calls.called_functions(function.body))):
         calls.refuse(name, whole)
 
 

@@ -23,7 +23,7 @@ from headgate.plan.nodes import Relation, Unbounded
 from headgate.plan.temporal import attributes, shown_when_final, shown_when_passed, tied, windows
 
 if TYPE_CHECKING:
-    from headgate.cql.binder import _Binder
+    from headgate.cql.binder import Binder
 
 HINT = (
     "Use a function of the timestamp, such as ELEMENT_TIME / 60 or DATE_TRUNC('minute', at), or a column declared "
@@ -32,7 +32,7 @@ HINT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ClosingValue:
     """One way to close groups or joins: a value as each stream of FROM has it, and the clocks that say when it is past.
 
     There are no clocks where only the tuples themselves tell.
@@ -42,20 +42,20 @@ class Way:
     closers: frozenset[Closer]
 
 
-def where_written(binder: _Binder, tree: exp.Select) -> Place:
+def place_of_final(binder: Binder, tree: exp.Select) -> Place:
     """The place of EMIT FINAL in the user's text."""
     start, end = tree.meta["final"]
     return Place(binder.text, start, end, binder.origin)
 
 
-def shown(
-    binder: _Binder, tree: exp.Select, source: From, where: list[exp.Expression], keys: list[exp.Expression] | None
+def held_until_final(
+    binder: Binder, tree: exp.Select, source: From, where: list[exp.Expression], keys: list[exp.Expression] | None
 ) -> From:
     """The FROM clause with every tuple held back until its value cannot occur any more.
 
     The value is a key of GROUP BY; without GROUP BY it is what a join equates.
     """
-    place = where_written(binder, tree)
+    place = place_of_final(binder, tree)
     reading = [position for position, entry in enumerate(source.entries) if windows(entry.node)]
     if any(not isinstance(window.frame, Unbounded) for entry in source.entries for window in windows(entry.node)):
         raise UserError(
@@ -111,7 +111,7 @@ def _padded(source: From) -> set[str]:
     return found
 
 
-def _equal(binder: _Binder, source: From, where: Iterable[exp.Expression]) -> list[tuple[Expression, Expression]]:
+def _equal(binder: Binder, source: From, where: Iterable[exp.Expression]) -> list[tuple[Expression, Expression]]:
     """What the conditions of the query say to be equal."""
     plain = [condition for condition in (*source.conditions, *where) if not has_subquery(condition)]
     conditions = [*binder.conditions(plain, source.scope), *(tree for entry in source.entries for tree in entry.on)]
@@ -127,7 +127,9 @@ def _types(node: Relation) -> dict[str, str]:
     return {column.name: column.type for column in node.columns}
 
 
-def _way(source: From, pairs: list[tuple[Expression, Expression]], reading: list[int], value: Expression) -> Way | None:
+def _way(
+    source: From, pairs: list[tuple[Expression, Expression]], reading: list[int], value: Expression
+) -> ClosingValue | None:
     """The value in all streams that are read, if they all have it and it is closed in each."""
     nodes = [entry.node for entry in source.entries]
     start = chain(value.sql, {name.lower(): kind for node in nodes for name, kind in _types(node).items()})
@@ -140,5 +142,5 @@ def _way(source: From, pairs: list[tuple[Expression, Expression]], reading: list
     if len(values) < len(reading) or None in found or not known:
         return None
     if all(seen.closers for seen in known):
-        return Way(tuple(values), frozenset[Closer]().union(*(seen.closers for seen in known)))
-    return Way(tuple(values), frozenset()) if len(known) == 1 else None
+        return ClosingValue(tuple(values), frozenset[Closer]().union(*(seen.closers for seen in known)))
+    return ClosingValue(tuple(values), frozenset()) if len(known) == 1 else None

@@ -13,19 +13,19 @@ from sqlglot import exp
 from headgate.cql.aggregates import canonical
 from headgate.cql.inputs import Item, Scope
 from headgate.cql.trees import (
-    aggregates,
+    aggregate_calls,
     as_expression,
     call_name,
     column_named,
-    divided,
     has_subquery,
+    marked_resolved,
     read_columns,
-    ready,
     replaced_by,
+    replaced_outside_subquery,
     types_of,
     unaliased,
     unique,
-    without_inside,
+    with_safe_division,
 )
 from headgate.errors import NotYet, UserError
 from headgate.plan.derived import column, constant, fresh, null
@@ -33,11 +33,11 @@ from headgate.plan.expressions import Call, Named
 from headgate.plan.nodes import Aggregate, Project, Relation, Union, names
 
 if TYPE_CHECKING:
-    from headgate.cql.binder import _Binder
+    from headgate.cql.binder import Binder
 
 
 def grouped(
-    binder: _Binder,
+    binder: Binder,
     child: Relation,
     scope: Scope,
     projections: list[exp.Expression],
@@ -46,7 +46,7 @@ def grouped(
 ) -> tuple[Relation, list[exp.Expression]]:
     """Groups a relation: the aggregate node, and the select list (then HAVING, if there is one) over its columns.
 
-    Subqueries in either stay as they are; they are bound in the scope that `of_groups` gives.
+    Subqueries in either stay as they are; they are bound in the scope that `scope_of_groups` gives.
     """
     written, sets = _grouping(binder, group)
     key_trees = [binder.resolve(tree, scope) for tree in _keys(binder, written, group, projections, scope)]
@@ -59,27 +59,27 @@ def grouped(
 
     def replaced(node: exp.Expression) -> exp.Expression | None:
         if has_subquery(node):
-            return without_inside(node, replaced)
+            return replaced_outside_subquery(node, replaced)
         if node.meta.get("resolved") and isinstance(node, exp.Column) and node.name not in scope.copies.values():
             return node
         text = node.sql("spark")
         if text in keys:
-            return ready(column_named(keys[text], node))
+            return marked_resolved(column_named(keys[text], node))
         if isinstance(node, exp.Grouping) and len(node.expressions) == 1 and node.expressions[0].sql("spark") in keys:
             return (
                 column_named(_flag(keys[node.expressions[0].sql("spark")])) if len(sets) > 1 else exp.Literal.number(0)
             )
-        if aggregates(node) == [node] and not (isinstance(node.parent, exp.Window) and node.arg_key == "this"):
+        if aggregate_calls(node) == [node] and not (isinstance(node.parent, exp.Window) and node.arg_key == "this"):
             if text not in calls:
                 for inner in node.iter_expressions():
-                    if aggregates(inner):
+                    if aggregate_calls(inner):
                         if isinstance(node, exp.Filter | exp.WithinGroup) and inner is node.this:
                             continue
                         raise UserError(
                             "nested-aggregate", "an aggregate cannot stand in an aggregate", place=binder.place(inner)
                         )
                 calls[text] = _call(node, scope.types, fresh(call_name(node), taken))
-            return ready(column_named(calls[text].name, node))
+            return marked_resolved(column_named(calls[text].name, node))
         if isinstance(node, exp.Column):
             raise UserError(
                 "not-grouped",
@@ -98,10 +98,10 @@ def grouped(
     named = tuple(Named(name, as_expression(tree, types)) for tree, name in zip(key_trees, key_names, strict=True))
     node = _over_sets(binder, child, named, tuple(calls.values()), sets)
     below = types_of(node)
-    return node, [divided(tree, below) for tree in trees]
+    return node, [with_safe_division(tree, below) for tree in trees]
 
 
-def of_groups(scope: Scope, node: Relation) -> Scope:
+def scope_of_groups(scope: Scope, node: Relation) -> Scope:
     """The scope above the groups: only columns that are grouped by still have a meaning there."""
     own = {name.lower(): name for name in names(node)}
     items = [
@@ -137,7 +137,7 @@ def with_keys_named(tree: exp.Expression, keys: dict[str, exp.Expression]) -> ex
 
 
 def common_keys(
-    binder: _Binder, group: exp.Expression | None, projections: list[exp.Expression], scope: Scope
+    binder: Binder, group: exp.Expression | None, projections: list[exp.Expression], scope: Scope
 ) -> list[exp.Expression]:
     """The keys that every grouping set has."""
     written, sets = _grouping(binder, group)
@@ -145,7 +145,7 @@ def common_keys(
     return [key for position, key in enumerate(keys) if all(position in some for some in sets)]
 
 
-def _grouping(binder: _Binder, group: exp.Expression | None) -> tuple[list[exp.Expression], list[frozenset[int]]]:
+def _grouping(binder: Binder, group: exp.Expression | None) -> tuple[list[exp.Expression], list[frozenset[int]]]:
     """The expressions of GROUP BY, each once, and the sets of them by which is grouped."""
     if group is None:
         return [], [frozenset()]
@@ -193,7 +193,7 @@ def _grouping(binder: _Binder, group: exp.Expression | None) -> tuple[list[exp.E
 
 
 def _over_sets(
-    binder: _Binder, child: Relation, keys: tuple[Named, ...], calls: tuple[Call, ...], sets: list[frozenset[int]]
+    binder: Binder, child: Relation, keys: tuple[Named, ...], calls: tuple[Call, ...], sets: list[frozenset[int]]
 ) -> Relation:
     """One aggregate for each set of keys."""
     always = binder.catalog.settings.empty_aggregate == "row"
@@ -219,7 +219,7 @@ def _flag(key: str) -> str:
 
 
 def _keys(
-    binder: _Binder,
+    binder: Binder,
     written: list[exp.Expression],
     group: exp.Expression | None,
     projections: list[exp.Expression],
@@ -238,7 +238,7 @@ def _keys(
                 )
             tree = unaliased(projections[position - 1])
         tree = with_aliases(tree, projections, scope)
-        if aggregates(tree):
+        if aggregate_calls(tree):
             raise UserError("aggregate-in-group", "an aggregate cannot be grouped by", place=binder.place(tree))
         keys.append(tree)
     return keys

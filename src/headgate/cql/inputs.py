@@ -16,10 +16,10 @@ from sqlglot import exp
 from headgate.catalog.entries import Relation as BaseRelation
 from headgate.catalog.entries import Stream as BaseStream
 from headgate.catalog.entries import View
-from headgate.cql.aggregates import ordered
+from headgate.cql.aggregates import depends_on_order
 from headgate.cql.syntax import StreamWindow
 from headgate.cql.trees import (
-    aggregates,
+    aggregate_calls,
     as_expression,
     as_relation,
     column_named,
@@ -27,8 +27,8 @@ from headgate.cql.trees import (
     conjuncts,
     equalities,
     filtered,
+    marked_resolved,
     read_columns,
-    ready,
     types_of,
     unique,
 )
@@ -53,7 +53,7 @@ from headgate.plan.nodes import (
 )
 
 if TYPE_CHECKING:
-    from headgate.cql.binder import _Binder
+    from headgate.cql.binder import Binder
     from headgate.cql.names import Resolver
 
 ELEMENT_TIME = "element_time"
@@ -129,7 +129,7 @@ class From:
     """Of the inner joins."""
 
 
-def from_clause(binder: _Binder, tree: exp.Select) -> From:
+def from_clause(binder: Binder, tree: exp.Select) -> From:
     """Binds the FROM clause of a SELECT, with its joins and lateral views."""
     joins: list[exp.Expression | None] = [None]
     tables = [tree.args["from_"].this]
@@ -144,13 +144,13 @@ def from_clause(binder: _Binder, tree: exp.Select) -> From:
     living: int | None = None
     bound: list[tuple[str, Relation, tuple[str, ...]]] = []
     for position, written in enumerate(tables):
-        alias, node = table(binder, written)
+        alias, node = from_entry(binder, written)
         if any(alias.lower() == other.lower() for other, _, _ in bound if alias):
             raise UserError(
                 "name-taken", f'"{alias}" stands twice in FROM', place=binder.place(written), hint="Give one an alias."
             )
         visible = names(node)
-        in_order = len(tables) == 1 and ordered(tree)
+        in_order = len(tables) == 1 and depends_on_order(tree)
         if (
             asked_now
             and living is None
@@ -163,7 +163,7 @@ def from_clause(binder: _Binder, tree: exp.Select) -> From:
             stamp = ELEMENT_TIME if ELEMENT_TIME not in map(str.lower, visible) else "stamp"
             node = replace(node, stamp=stamp, arrival="arrival_order" if in_order else None)
         bound.append((alias, node, visible))
-    scope, nodes = scoped(binder, bound)
+    scope, nodes = scope_of(binder, bound)
     if isinstance(bound[0][1], Window) and bound[0][1].arrival is not None:
         scope.order = tuple(scope.items[0].inner[name.lower()] for name in names(bound[0][1])[-2:])
     if living is not None:
@@ -203,7 +203,7 @@ def _stays(joins: Sequence[exp.Expression | None], position: int) -> bool:
     )
 
 
-def scoped(binder: _Binder, bound: Sequence[tuple[str, Relation, tuple[str, ...]]]) -> tuple[Scope, list[Relation]]:
+def scope_of(binder: Binder, bound: Sequence[tuple[str, Relation, tuple[str, ...]]]) -> tuple[Scope, list[Relation]]:
     """The scope of some relations, with a name of its own for every column: `name`, or `alias_name` if two clash."""
     counts: dict[str, int] = {}
     for _, node, _ in bound:
@@ -243,7 +243,7 @@ def _reads_time(tree: exp.Expression, alias: str, columns: tuple[str, ...]) -> b
 # joins as they are written
 
 
-def _join(binder: _Binder, source: From, join: exp.Expression, node: Relation, items: list[Item]) -> None:
+def _join(binder: Binder, source: From, join: exp.Expression, node: Relation, items: list[Item]) -> None:
     """Add one entry to what comes before it; `items` are its own and theirs."""
     method, side, kind = ((join.args.get(part) or "").upper() for part in ("method", "side", "kind"))
     if method not in ("", "NATURAL") or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"):
@@ -261,7 +261,7 @@ def _join(binder: _Binder, source: From, join: exp.Expression, node: Relation, i
     source.entries.append(Joined(node, how, tuple(resolved)))
 
 
-def _using(binder: _Binder, scope: Scope, join: exp.Expression, items: list[Item], how: str) -> list[exp.Expression]:
+def _using(binder: Binder, scope: Scope, join: exp.Expression, items: list[Item], how: str) -> list[exp.Expression]:
     """The equalities of USING or NATURAL; the columns become one."""
     *before, last = items
     given = [identifier.name for identifier in join.args.get("using") or ()]
@@ -273,10 +273,10 @@ def _using(binder: _Binder, scope: Scope, join: exp.Expression, items: list[Item
         left = scope.merged.get(name.lower())
         if left is None:
             written = exp.Column(this=exp.to_identifier(name))
-            left = ready(binder.resolve(written, replace(scope, items=before)))
+            left = marked_resolved(binder.resolve(written, replace(scope, items=before)))
         if name.lower() not in last.inner:
             raise binder.no_such_column(exp.Column(this=exp.to_identifier(name)), f'"{last.alias}"', last.visible)
-        right = ready(column_named(last.inner[name.lower()]))
+        right = marked_resolved(column_named(last.inner[name.lower()]))
         result.append(exp.EQ(this=left.copy(), expression=right.copy()))
         if how == "FULL":
             scope.merged[name.lower()] = exp.Coalesce(this=left.copy(), expressions=[right])
@@ -285,7 +285,7 @@ def _using(binder: _Binder, scope: Scope, join: exp.Expression, items: list[Item
     return result
 
 
-def _lateral(binder: _Binder, source: From, tree: exp.Expression) -> None:
+def _lateral(binder: Binder, source: From, tree: exp.Expression) -> None:
     """LATERAL VIEW: what a generator such as EXPLODE makes of each row."""
     alias = tree.args.get("alias")
     wanted = [column.name for column in (alias.args.get("columns") or ())] if alias is not None else []
@@ -303,7 +303,7 @@ def _lateral(binder: _Binder, source: From, tree: exp.Expression) -> None:
 # tables
 
 
-def table(binder: _Binder, tree: exp.Expression) -> tuple[str, Relation]:
+def from_entry(binder: Binder, tree: exp.Expression) -> tuple[str, Relation]:
     """Binds one entry of FROM: its alias and its relation."""
     alias = tree.args.get("alias")
     window = tree.args.get("window") or (alias.args.get("window") if alias is not None else None)
@@ -311,7 +311,7 @@ def table(binder: _Binder, tree: exp.Expression) -> tuple[str, Relation]:
     match tree:
         case exp.Table() if isinstance(tree.this, exp.Identifier):
             _refuse_form(binder, tree)
-            node: Relation = named(binder, tree, window)
+            node: Relation = named_input(binder, tree, window)
             name = name or ("late" if tree.args.get("late") else tree.name)
         case exp.Subquery():
             node = (
@@ -334,7 +334,7 @@ def table(binder: _Binder, tree: exp.Expression) -> tuple[str, Relation]:
     return name, node
 
 
-def _refuse_form(binder: _Binder, tree: exp.Table) -> None:
+def _refuse_form(binder: Binder, tree: exp.Table) -> None:
     if tree.args.get("db"):
         raise UserError(
             "foreign-construct",
@@ -354,7 +354,7 @@ def _refuse_form(binder: _Binder, tree: exp.Table) -> None:
         raise NotYet("this form of a table", place=binder.place(tree))
 
 
-def named(binder: _Binder, written: exp.Table, window: StreamWindow | None) -> Relation:
+def named_input(binder: Binder, written: exp.Table, window: StreamWindow | None) -> Relation:
     """Binds a stream, relation or view that stands in FROM by its name, with its window."""
     identifier, catalog = written.this, binder.catalog
     found: BaseStream | BaseRelation | View
@@ -372,7 +372,7 @@ def named(binder: _Binder, written: exp.Table, window: StreamWindow | None) -> R
             node = found.plan
     if is_stream(node):
         if window is None and "end" in identifier.meta:
-            binder.default(written.meta.get("end", identifier.meta["end"]) + 1, " [RANGE UNBOUNDED]")
+            binder.insert_default(written.meta.get("end", identifier.meta["end"]) + 1, " [RANGE UNBOUNDED]")
         return windowed(binder, node, window) if window is not None else Window(node, Unbounded())
     if window is not None:
         raise UserError(
@@ -384,7 +384,7 @@ def named(binder: _Binder, written: exp.Table, window: StreamWindow | None) -> R
     return as_relation(node)
 
 
-def windowed(binder: _Binder, child: Stream, window: StreamWindow) -> Window:
+def windowed(binder: Binder, child: Stream, window: StreamWindow) -> Window:
     """The window over a stream that brackets ask for."""
     return Window(child, frame(binder, child, window))
 
@@ -392,7 +392,7 @@ def windowed(binder: _Binder, child: Stream, window: StreamWindow) -> Window:
 # the relation behind FROM and WHERE
 
 
-def in_order(source: From, inner: list[exp.Expression], where: list[exp.Expression]) -> Relation:
+def joins_as_written(source: From, inner: list[exp.Expression], where: list[exp.Expression]) -> Relation:
     """Joins the entries of FROM as they are written, which outer, semi- and anti-joins need; WHERE comes last."""
     scope = source.scope
     nodes: list[Relation] = []
@@ -403,12 +403,12 @@ def in_order(source: From, inner: list[exp.Expression], where: list[exp.Expressi
         here = {name.lower() for node in nodes for name in names(node)}
         now = [tree for tree in inner if read_columns(tree) <= here]
         inner = [tree for tree in inner if tree not in now]
-        nodes = [_tied(joined(nodes, now, scope), entry, scope)]
+        nodes = [_tied(inner_joins(nodes, now, scope), entry, scope)]
     if not source.laterals:
-        return joined(nodes, [*inner, *where], scope)
+        return inner_joins(nodes, [*inner, *where], scope)
     made = {name.lower() for lateral in source.laterals for name in lateral.columns}
     late = [tree for tree in where if read_columns(tree) & made]
-    node = joined(nodes, [*inner, *(tree for tree in where if tree not in late)], scope)
+    node = inner_joins(nodes, [*inner, *(tree for tree in where if tree not in late)], scope)
     for lateral in source.laterals:
         node = Exploded(node, as_expression(lateral.generator, scope.types), lateral.outer, lateral.columns)
     return filtered(node, late)
@@ -427,7 +427,7 @@ def _tied(left: Relation, entry: Joined, scope: Scope) -> Relation:
             return outer_join(side, left, entry.node, tuple(pairs), condition)  # type: ignore[arg-type]
 
 
-def joined(nodes: list[Relation], waiting: list[exp.Expression], scope: Scope) -> Relation:
+def inner_joins(nodes: list[Relation], waiting: list[exp.Expression], scope: Scope) -> Relation:
     """Joins relations by inner joins: filters first, then joins in an order in which each has an equality if it can."""
     inputs = []
     for one in nodes:
@@ -456,7 +456,7 @@ def check_conditions(binder: Resolver, conditions: list[exp.Expression]) -> None
             raise UserError(
                 "analytic-in-where", "an analytic function cannot stand in WHERE", place=binder.place(condition)
             )
-        found = aggregates(condition)
+        found = aggregate_calls(condition)
         if found:
             raise UserError(
                 "aggregate-in-where",

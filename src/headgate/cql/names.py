@@ -15,7 +15,15 @@ from headgate.catalog.catalog import Catalog
 from headgate.cql.dialect import Cql
 from headgate.cql.inputs import CURRENT_TIME, Scope, check_conditions
 from headgate.cql.syntax import StreamOf, StreamWindow
-from headgate.cql.trees import annotated, column_named, divided, has_subquery, replaced_by, type_of, without_inside
+from headgate.cql.trees import (
+    annotated,
+    column_named,
+    has_subquery,
+    replaced_by,
+    replaced_outside_subquery,
+    type_of,
+    with_safe_division,
+)
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.expressions import INTEGRAL
 
@@ -80,14 +88,14 @@ class Resolver:
     def resolve(self, tree: exp.Expression, scope: Scope, nested: bool = False) -> exp.Expression:
         """Rewrites an expression to the plan's column names; with `nested`, subqueries in it are left for later."""
         self.check_expression(tree, nested)
-        expanded = replaced_by(tree.copy(), self.called)
+        expanded = replaced_by(tree.copy(), self.expanded_call)
 
         def replaced(node: exp.Expression) -> exp.Expression | None:
-            return without_inside(node, replaced) or self.column(node, scope)
+            return replaced_outside_subquery(node, replaced) or self.column(node, scope)
 
-        return divided(replaced_by(expanded, replaced), scope.types)
+        return with_safe_division(replaced_by(expanded, replaced), scope.types)
 
-    def called(self, node: exp.Expression) -> exp.Expression | None:
+    def expanded_call(self, node: exp.Expression) -> exp.Expression | None:
         """Expands a call of a function defined in SQL to its body, with the arguments in place."""
         if not isinstance(node, exp.Anonymous) or node.name.lower() not in self.catalog.functions:
             return None
@@ -99,7 +107,7 @@ class Resolver:
                 place=self.place(node),
             )
         arguments = {
-            parameter.lower(): replaced_by(argument.copy(), self.called)
+            parameter.lower(): replaced_by(argument.copy(), self.expanded_call)
             for parameter, argument in zip(function.parameters, node.expressions, strict=True)
         }
 
@@ -149,7 +157,7 @@ class Resolver:
                 detail=f"It is in {quoted(owners)}.",
                 hint=f"Write {owners[0]}.{name}.",
             )
-        if scope.outer is not None and self.known(node, scope.outer):
+        if scope.outer is not None and self.knows(node, scope.outer):
             found_there = self.column(node, scope.outer)
             if isinstance(found_there, exp.Column) and found_there.name in scope.copies:
                 return column_named(scope.copies[found_there.name], node)
@@ -188,12 +196,12 @@ class Resolver:
             hint="FROM s [NOW], ..., or ELEMENT_TIME for the timestamp of a tuple.",
         )
 
-    def known(self, node: exp.Column, scope: Scope) -> bool:
+    def knows(self, node: exp.Column, scope: Scope) -> bool:
         """Whether a query, or one around it, has the column."""
         name, table = node.name.lower(), node.table.lower()
         if any(name in item.inner and (not table or item.alias.lower() == table) for item in scope.items):
             return True
-        return scope.outer is not None and self.known(node, scope.outer)
+        return scope.outer is not None and self.knows(node, scope.outer)
 
     def no_such_column(self, column: exp.Expression, where: str, known: Iterable[str]) -> UserError:
         """The error for a column that does not exist, with the columns that do and the nearest name."""

@@ -18,7 +18,7 @@ from headgate.plan.expressions import Named
 from headgate.plan.nodes import Ranked, Relation, names
 
 if TYPE_CHECKING:
-    from headgate.cql.binder import _Binder
+    from headgate.cql.binder import Binder
 
 INSTANT = "_at"
 OPEN_ON_TIES = (
@@ -34,7 +34,7 @@ OPEN_ON_TIES = (
 )
 
 
-def with_windows_named(binder: _Binder, tree: exp.Select) -> None:
+def expand_named_windows(binder: Binder, tree: exp.Select) -> None:
     """Writes the definition that WINDOW gives to a name into every `OVER name` of a select."""
     known = {window.this.name.lower(): window for window in tree.args.get("windows") or ()}
     for window in list(tree.find_all(exp.Window)):
@@ -51,7 +51,7 @@ def with_windows_named(binder: _Binder, tree: exp.Select) -> None:
         window.set("alias", None)
 
 
-def ranked(binder: _Binder, node: Relation, trees: list[exp.Expression]) -> tuple[Relation, list[exp.Expression]]:
+def ranked(binder: Binder, node: Relation, trees: list[exp.Expression]) -> tuple[Relation, list[exp.Expression]]:
     """Computes the analytic functions of some expressions: adds a column for each, and lets the expressions read it."""
     found: dict[str, tuple[str, exp.Window]] = {}
     taken = {name.lower() for name in names(node)}
@@ -100,7 +100,7 @@ def _common_partition(windows: list[exp.Window]) -> tuple[str, ...]:
 
 
 def first_rows(
-    binder: _Binder,
+    binder: Binder,
     node: Relation,
     keys: list[exp.Expression],
     limit: exp.Expression | None,
@@ -122,7 +122,7 @@ def first_rows(
     return kept(filtered(numbered, bounds), columns)
 
 
-def _count(binder: _Binder, clause: exp.Expression, word: str) -> int:
+def _count(binder: Binder, clause: exp.Expression, word: str) -> int:
     number = clause.expression
     if not isinstance(number, exp.Literal) or not number.name.isdigit():
         raise UserError("bad-limit", f"{word} takes a whole number", place=binder.place(clause))

@@ -35,7 +35,9 @@ def with_strings(tokens: list[Token], text: str) -> list[Token]:
         if before is not None and before.token_type == TokenType.STRING and _continues(before, token, text):
             result.pop()
             start = before.start
-        merged = Token(TokenType.STRING, value(text[start : token.end + 1]), token.line, token.col, start, token.end)
+        merged = Token(
+            TokenType.STRING, string_value(text[start : token.end + 1]), token.line, token.col, start, token.end
+        )
         result.append(merged)
     return result
 
@@ -45,7 +47,7 @@ def _continues(before: Token, token: Token, text: str) -> bool:
     return before.end + 1 == token.start and text[before.start] == text[token.start]
 
 
-def value(literal: str) -> str:
+def string_value(literal: str) -> str:
     """The value of a string literal: without its quotes, with its escapes decoded."""
     if literal[0] in "rR":
         return literal[2:-1]

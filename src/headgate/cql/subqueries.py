@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from headgate.cql.grouping import grouped
-from headgate.cql.inputs import From, Scope, from_clause, in_order, scoped
+from headgate.cql.inputs import From, Scope, from_clause, joins_as_written, scope_of
 from headgate.cql.trees import (
     as_expression,
     column_named,
@@ -30,8 +30,8 @@ from headgate.cql.trees import (
     has_subquery,
     is_aggregate,
     is_predicate,
+    marked_resolved,
     read_columns,
-    ready,
     replaced_by,
     types_of,
     unaliased,
@@ -42,14 +42,14 @@ from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Equality, Join, Project, Relation, Union, names
 
 if TYPE_CHECKING:
-    from headgate.cql.binder import _Binder
+    from headgate.cql.binder import Binder
 
 COUNTS = frozenset({"count", "count_if", "approx_distinct", "approx_count_distinct", "regr_count"})
 """Aggregates that give 0 over nothing; all others give null."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class SubqueryRows:
     """The rows of a subquery, without its select list, and the conditions that tie it to the outer query."""
 
     node: Relation
@@ -74,27 +74,27 @@ class _FurtherOut(Exception):
         self.place = place
 
 
-def inputs(binder: _Binder, source: From, where: list[exp.Expression]) -> Relation:
+def joined_and_filtered(binder: Binder, source: From, where: list[exp.Expression]) -> Relation:
     """Joins and filters the entries of FROM; conditions with subqueries come last."""
     tied = [condition for condition in source.conditions if has_subquery(condition)]
     if tied and any(entry.kind in ("RIGHT", "FULL") for entry in source.entries):
         raise NotYet("a subquery in ON beside a right or full join", place=binder.place(tied[0]))
     inner = binder.conditions([condition for condition in source.conditions if condition not in tied], source.scope)
     plain = binder.conditions([condition for condition in where if not has_subquery(condition)], source.scope)
-    node = in_order(source, inner, plain)
+    node = joins_as_written(source, inner, plain)
     for condition in (*tied, *(condition for condition in where if has_subquery(condition))):
-        node = filter_by(binder, node, source.scope, condition)
+        node = filtered_by_subquery(binder, node, source.scope, condition)
     return node
 
 
-def filter_by(binder: _Binder, node: Relation, scope: Scope, condition: exp.Expression) -> Relation:
+def filtered_by_subquery(binder: Binder, node: Relation, scope: Scope, condition: exp.Expression) -> Relation:
     """Keeps the rows for which a condition with subqueries is true."""
     predicate, negated = condition.unnest(), False
     while isinstance(predicate, exp.Not):
         predicate, negated = predicate.this.unnest(), not negated
     if is_predicate(predicate) and not has_subquery_beside(predicate):
         return _partnered(binder, node, scope, predicate, negated)
-    lifted, (tree,) = lift(binder, node, scope, [condition])
+    lifted, (tree,) = lift_subqueries(binder, node, scope, [condition])
     return filtered(lifted, [binder.resolve(tree, scope)])
 
 
@@ -104,7 +104,7 @@ def has_subquery_beside(predicate: exp.Expression) -> bool:
     return outer is not None and has_subquery(outer)
 
 
-def _partnered(binder: _Binder, node: Relation, scope: Scope, predicate: exp.Expression, negated: bool) -> Relation:
+def _partnered(binder: Binder, node: Relation, scope: Scope, predicate: exp.Expression, negated: bool) -> Relation:
     """The node's rows for which the predicate is true (or its negation is)."""
     query = _query_of(predicate)
     inner, items = bind_inner(binder, query, scope, node)
@@ -143,7 +143,7 @@ def _query_of(predicate: exp.Expression) -> exp.Expression:
 
 
 def _compared(
-    binder: _Binder, predicate: exp.Expression, scope: Scope, items: list[exp.Expression]
+    binder: Binder, predicate: exp.Expression, scope: Scope, items: list[exp.Expression]
 ) -> list[exp.Expression]:
     """The comparison of the outer values with the subquery's, value by value."""
     outer = predicate.this.unnest()
@@ -162,28 +162,28 @@ def _compared(
 
 
 def bind_inner(
-    binder: _Binder, query: exp.Expression, scope: Scope, node: Relation
-) -> tuple[Inner, list[exp.Expression]]:
+    binder: Binder, query: exp.Expression, scope: Scope, node: Relation
+) -> tuple[SubqueryRows, list[exp.Expression]]:
     """Binds a subquery in an expression: its rows with its ties to the outer query, and its select list.
 
     `node` holds the rows of the outer query.
     """
     if isinstance(query, exp.Select) and not _shaped(query):
-        inner = rows_of(binder, query, scope, node)
+        inner = subquery_rows(binder, query, scope, node)
         expanded = binder.expand(query.expressions, inner.scope)
         return inner, [binder.resolve(unaliased(item), inner.scope) for item in expanded]
     carried = _carried(binder, query, scope, node) if isinstance(query, exp.Select) else None
-    relation = binder.within(scope, lambda: binder.relation(query))
-    named, (rows,) = binder.within(scope, lambda: scoped(binder, [("", relation, names(relation))]))
+    relation = binder.bind_within(scope, lambda: binder.relation(query))
+    named, (rows,) = binder.bind_within(scope, lambda: scope_of(binder, [("", relation, names(relation))]))
     columns = list(names(rows))
     if carried is None:
-        return Inner(rows, named, []), [column_named(name) for name in columns]
+        return SubqueryRows(rows, named, []), [column_named(name) for name in columns]
     shown = len(columns) - len(carried.copies)
     ties = [
         exp.NullSafeEQ(this=column_named(copy), expression=column_named(name))
         for copy, name in zip(columns[shown:], carried.copies, strict=True)
     ]
-    return Inner(rows, named, ties), [column_named(name) for name in columns[:shown]]
+    return SubqueryRows(rows, named, ties), [column_named(name) for name in columns[:shown]]
 
 
 def _shaped(query: exp.Select) -> bool:
@@ -196,9 +196,9 @@ def _has_aggregate(query: exp.Select) -> bool:
     return any(is_aggregate(node) for item in query.expressions for node in item.walk() if not _inside(node, item))
 
 
-def _carried(binder: _Binder, query: exp.Select, scope: Scope, node: Relation) -> Carried | None:
+def _carried(binder: Binder, query: exp.Select, scope: Scope, node: Relation) -> Carried | None:
     """Let a grouped or distinct subquery carry the outer columns it reads, if it reads any."""
-    ties = rows_of(binder, query, scope, node).ties
+    ties = subquery_rows(binder, query, scope, node).ties
     read = {name for tie in ties for name in read_columns(tie)}
     outer = [name for name in names(node) if name.lower() in read]
     if not outer:
@@ -209,16 +209,16 @@ def _carried(binder: _Binder, query: exp.Select, scope: Scope, node: Relation) -
         or not (query.args.get("group") or query.args.get("distinct"))
     ):
         raise NotYet("a correlated subquery of this form", place=binder.place(query))
-    carried = carry(scope, node, outer)
+    carried = carried_columns(scope, node, outer)
     query.meta["carried"] = carried
-    copies = [ready(column_named(copy)) for copy in carried.copies.values()]
+    copies = [marked_resolved(column_named(copy)) for copy in carried.copies.values()]
     query.set("expressions", [*query.expressions, *(copy.copy() for copy in copies)])
     if query.args.get("group"):
         query.args["group"].set("expressions", [*query.args["group"].expressions, *(copy.copy() for copy in copies)])
     return carried
 
 
-def carry(scope: Scope, node: Relation, outer: list[str]) -> Carried:
+def carried_columns(scope: Scope, node: Relation, outer: list[str]) -> Carried:
     """The distinct values of some columns of the outer query, renamed so that a subquery can carry them."""
     taken = scope.inner_names() | {name.lower() for name in names(node)}
     copies = {name: fresh(f"of_{name}", taken) for name in outer}
@@ -236,14 +236,17 @@ def _inside(node: exp.Expression, item: exp.Expression) -> bool:
     return False
 
 
-def rows_of(binder: _Binder, query: exp.Select, scope: Scope, around: Relation) -> Inner:
+def subquery_rows(binder: Binder, query: exp.Select, scope: Scope, around: Relation) -> SubqueryRows:
     """Binds FROM and WHERE of a subquery; conditions that read outer columns are left as ties."""
-    binder.refuse(query)
+    binder.refuse_unsupported(query)
 
-    def bound() -> Inner:
+    def bound() -> SubqueryRows:
         source = from_clause(binder, query)
         where = query.args.get("where")
-        every = [*source.conditions, *(map(binder.with_names_read, conjuncts(where.this)) if where else [])]
+        every = [
+            *source.conditions,
+            *(map(binder.with_relation_names_expanded, conjuncts(where.this)) if where else []),
+        ]
         own = {name.lower() for entry in source.entries for name in names(entry.node)}
         own |= {name.lower() for lateral in source.laterals for name in lateral.columns}
         ties: list[exp.Expression] = []
@@ -257,30 +260,30 @@ def rows_of(binder: _Binder, query: exp.Select, scope: Scope, around: Relation) 
         if ties and any(entry.kind in ("RIGHT", "FULL") for entry in source.entries):
             raise NotYet("a correlated subquery with a right or full join", place=binder.place(query))
         source.conditions.clear()
-        node = inputs(binder, source, local)
+        node = joined_and_filtered(binder, source, local)
         tied = [binder.resolve(tie, source.scope) for tie in ties]
         carried = query.meta.get("carried")
         for name, copy in carried.copies.items() if carried is not None else ():
             tied.append(exp.NullSafeEQ(this=column_named(copy), expression=column_named(name)))
-        return Inner(node, source.scope, tied)
+        return SubqueryRows(node, source.scope, tied)
 
     try:
-        return binder.within(scope, bound)
+        return binder.bind_within(scope, bound)
     except _FurtherOut as further:
         outer = [name for name in names(around) if name.lower() in further.columns]
         if {name.lower() for name in outer} != further.columns or query.meta.get("carried") is not None:
             if scope.outer is None:
                 raise NotYet("a subquery that reads these columns from further out", place=further.place) from None
             raise
-        query.meta["carried"] = carry(scope, around, outer)
-        return binder.within(scope, bound)
+        query.meta["carried"] = carried_columns(scope, around, outer)
+        return binder.bind_within(scope, bound)
 
 
 # subqueries as columns
 
 
-def lift(
-    binder: _Binder, node: Relation, scope: Scope, trees: list[exp.Expression]
+def lift_subqueries(
+    binder: Binder, node: Relation, scope: Scope, trees: list[exp.Expression]
 ) -> tuple[Relation, list[exp.Expression]]:
     """Replaces the subqueries in expressions by columns that hold their values."""
     current = node
@@ -292,19 +295,19 @@ def lift(
         if is_predicate(predicate):
             if isinstance(predicate, exp.Exists) or _only_truth_matters(tree):
                 current, name = _marked(binder, current, scope, predicate, negated)
-                return ready(column_named(name))
+                return marked_resolved(column_named(name))
             current, true = _marked(binder, current, scope, predicate, negated)
             current, false = _marked(binder, current, scope, predicate, not negated)
             return exp.Case(
                 ifs=[
-                    exp.If(this=ready(column_named(true)), true=exp.true()),
-                    exp.If(this=ready(column_named(false)), true=exp.false()),
+                    exp.If(this=marked_resolved(column_named(true)), true=exp.true()),
+                    exp.If(this=marked_resolved(column_named(false)), true=exp.false()),
                 ],
                 default=exp.null(),
             )
         if isinstance(tree, exp.Subquery):
             current, name = _scalar(binder, current, scope, tree.unnest())
-            return ready(column_named(name))
+            return marked_resolved(column_named(name))
         return None
 
     lifted = [replaced_by(tree.copy(), replaced) for tree in trees]
@@ -325,7 +328,7 @@ def _fresh_name(node: Relation, hint: str) -> str:
 
 
 def _marked(
-    binder: _Binder, node: Relation, scope: Scope, predicate: exp.Expression, negated: bool
+    binder: Binder, node: Relation, scope: Scope, predicate: exp.Expression, negated: bool
 ) -> tuple[Relation, str]:
     """The node with a column that says whether the predicate is true."""
     name = _fresh_name(node, "holds")
@@ -340,19 +343,19 @@ def _with(node: Relation, name: str, truth: str) -> Relation:
     )
 
 
-def _scalar(binder: _Binder, node: Relation, scope: Scope, query: exp.Expression) -> tuple[Relation, str]:
+def _scalar(binder: Binder, node: Relation, scope: Scope, query: exp.Expression) -> tuple[Relation, str]:
     """The node with a column that holds the value of a scalar subquery."""
     name = _fresh_name(node, "scalar")
     if isinstance(query, exp.Select) and (_is_total(query) or not _shaped(query)):
-        inner = rows_of(binder, query, scope, node)
+        inner = subquery_rows(binder, query, scope, node)
         if inner.ties:
             one = query if _is_total(query) else _of_one_row(query, inner, binder)
             return _correlated_total(binder, node, scope, one, inner, name), name
-    value, _ = binder.within(scope, lambda: scalar(binder, query, name))
+    value, _ = binder.bind_within(scope, lambda: scalar_row(binder, query, name))
     return Join(node, value, (), None), name
 
 
-def scalar(binder: _Binder, query: exp.Expression, name: str = "scalar1") -> tuple[Relation, str]:
+def scalar_row(binder: Binder, query: exp.Expression, name: str = "scalar1") -> tuple[Relation, str]:
     """The one row that a query for a single value has at every instant; null where the query has no row."""
     value = binder.relation(query)
     if len(value.columns) != 1:
@@ -368,7 +371,7 @@ def scalar(binder: _Binder, query: exp.Expression, name: str = "scalar1") -> tup
 MORE_THAN_ONE = "a subquery that stands for a value has more than one row"
 
 
-def _of_one_row(query: exp.Select, inner: Inner, binder: _Binder) -> exp.Select:
+def _of_one_row(query: exp.Select, inner: SubqueryRows, binder: Binder) -> exp.Select:
     """The query as an aggregate over its rows, of which there must be at most one."""
     items = binder.expand(query.expressions, inner.scope)
     if len(items) != 1:
@@ -409,7 +412,7 @@ def _at_most_one(value: Relation) -> Relation:
 
 
 def _correlated_total(
-    binder: _Binder, node: Relation, scope: Scope, query: exp.Select, inner: Inner, name: str
+    binder: Binder, node: Relation, scope: Scope, query: exp.Select, inner: SubqueryRows, name: str
 ) -> Relation:
     """One value for each combination of the outer columns the subquery reads."""
     read = {column for tie in inner.ties for column in read_columns(tie)} - {own.lower() for own in names(inner.node)}
@@ -421,7 +424,9 @@ def _correlated_total(
     rest = [tie for tie in inner.ties if tie not in used]
     types = {**types_of(given), **types_of(inner.node)}
     matched = Join(given, inner.node, tuple(pairs), as_expression(conjunction(rest), types) if rest else None)
-    total, items = binder.within(scope, lambda: grouped(binder, matched, inner.scope, query.expressions, None, None))
+    total, items = binder.bind_within(
+        scope, lambda: grouped(binder, matched, inner.scope, query.expressions, None, None)
+    )
     if not isinstance(total, Aggregate):
         raise NotYet("a subquery in a correlated subquery's select list", place=binder.place(query))
     keys = tuple(Named(own, column(given, own)) for own in outer)

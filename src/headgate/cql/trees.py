@@ -37,7 +37,9 @@ def conjuncts(tree: exp.Expression) -> list[exp.Expression]:
 
 def conjunction(conditions: Sequence[exp.Expression]) -> exp.Expression:
     """One condition that ties all of these together by AND."""
-    return tied(exp.And, [exp.paren(one) if isinstance(one, exp.Connector) else one.copy() for one in conditions])
+    return balanced_chain(
+        exp.And, [exp.paren(one) if isinstance(one, exp.Connector) else one.copy() for one in conditions]
+    )
 
 
 def is_aggregate(tree: exp.Expression) -> bool:
@@ -87,7 +89,7 @@ def operands(tree: exp.Expression) -> list[exp.Expression]:
     return found
 
 
-def tied(operator: type[exp.Expression], parts: Sequence[exp.Expression]) -> exp.Expression:
+def balanced_chain(operator: type[exp.Expression], parts: Sequence[exp.Expression]) -> exp.Expression:
     """Chains operands by an operator, as a tree that is as flat as possible."""
     level = list(parts)
     while len(level) > 1:
@@ -102,7 +104,7 @@ def balanced(tree: exp.Expression) -> exp.Expression:
     for chain in chains:
         parts = operands(chain)
         if len(parts) > 8:
-            flat = tied(type(chain), [part.copy() for part in parts])
+            flat = balanced_chain(type(chain), [part.copy() for part in parts])
             flat.meta.update(chain.meta)
             tree = flat if chain is tree else tree
             chain.replace(flat)
@@ -124,7 +126,7 @@ def read_columns(tree: exp.Expression) -> set[str]:
     return {column.name.lower() for column in tree.find_all(exp.Column)}
 
 
-def ready(column: exp.Expression) -> exp.Expression:
+def marked_resolved(column: exp.Expression) -> exp.Expression:
     """Marks a column as resolved already: its name is the plan's, and it is not looked up again."""
     column.meta["resolved"] = True
     return column
@@ -187,7 +189,7 @@ def _is_zero(divisor: exp.Expression) -> bool:
     ) and not isinstance(number, exp.Nullif)
 
 
-def divided(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
+def with_safe_division(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
     """Gives division the meaning of CQL: / of integers is an integer, and a divisor of zero gives null.
 
     This holds for /, %, DIV, MOD and PMOD. A query that runs for months must not fail at the one instant at which a
@@ -246,16 +248,16 @@ def unique(wanted: Iterable[str], others: Iterable[str] = ()) -> list[str]:
     return [fresh(name.lstrip("_") or "value", taken) for name in wanted]
 
 
-def aggregates(tree: exp.Expression) -> list[exp.Expression]:
+def aggregate_calls(tree: exp.Expression) -> list[exp.Expression]:
     """The outermost aggregate calls of an expression, with their FILTER."""
     if isinstance(tree, exp.Subquery | exp.Select):
         return []
     if isinstance(tree, exp.Window):  # the function itself is none, but its arguments may have some
         parts = [*tree.this.iter_expressions(), *(tree.args.get("partition_by") or []), tree.args.get("order")]
-        return [call for part in parts if part is not None for call in aggregates(part)]
+        return [call for part in parts if part is not None for call in aggregate_calls(part)]
     if isinstance(tree, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or is_aggregate(tree):
         return [tree]
-    return [call for child in tree.iter_expressions() for call in aggregates(child)]
+    return [call for child in tree.iter_expressions() for call in aggregate_calls(child)]
 
 
 # subqueries in expressions
@@ -279,7 +281,7 @@ def is_predicate(tree: exp.Expression) -> bool:
             return False
 
 
-def without_inside(
+def replaced_outside_subquery(
     tree: exp.Expression, replaced: Callable[[exp.Expression], exp.Expression | None]
 ) -> exp.Expression | None:
     """Replaces only the outer side of a predicate over a subquery, not the subquery; None for any other node."""

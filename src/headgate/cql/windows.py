@@ -28,14 +28,14 @@ from headgate.plan.nodes import (
 from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
-    from headgate.cql.binder import _Binder
+    from headgate.cql.binder import Binder
 
 
 MOST_ROWS = 2**31 - 1
 """As many rows as Spark numbers."""
 
 
-def frame(binder: _Binder, child: Stream, window: StreamWindow) -> Frame:
+def frame(binder: Binder, child: Stream, window: StreamWindow) -> Frame:
     """The frame of a window in brackets: what NOW, RANGE, ROWS, PARTITION BY and SLIDE ask for, checked."""
     arguments, place = window.args, binder.place(window)
     closed = binder.catalog.settings.range == "closed"
@@ -64,7 +64,7 @@ def frame(binder: _Binder, child: Stream, window: StreamWindow) -> Frame:
             return Rows(count, by, step=step if step > 1 else None)
 
 
-def _slide(binder: _Binder, child: Stream, window: StreamWindow) -> Tick | None:
+def _slide(binder: Binder, child: Stream, window: StreamWindow) -> Tick | None:
     if window.args.get("slide") is None:
         return None
     place = binder.place(window)
@@ -74,7 +74,7 @@ def _slide(binder: _Binder, child: Stream, window: StreamWindow) -> Tick | None:
     return slide
 
 
-def _value_frame(binder: _Binder, child: Stream, window: StreamWindow) -> Values:
+def _value_frame(binder: Binder, child: Stream, window: StreamWindow) -> Values:
     """`[RANGE c ON column]`: the column as a number, TIMESTAMPs in microseconds."""
     place, given = binder.place(window), window.args
     if given.get("slide") is not None:
@@ -105,14 +105,14 @@ def _whole(amount: str, word: str, what: str, place: Place) -> int:
     return int(amount)
 
 
-def _column_of(binder: _Binder, child: Stream, column: exp.Expression) -> str:
+def _column_of(binder: Binder, child: Stream, column: exp.Expression) -> str:
     known = {name.lower(): name for name in names(child)}
     if column.name.lower() not in known:
         raise binder.no_such_column(column, "the stream", known.values())
     return known[column.name.lower()]
 
 
-def every(binder: _Binder, written: StreamOf, child: Relation, tree: exp.Expression) -> Tick | None:
+def rstream_interval(binder: Binder, written: StreamOf, child: Relation, tree: exp.Expression) -> Tick | None:
     """The interval at whose multiples RSTREAM puts out the relation (EVERY, EMIT AT SLIDE); None for every instant."""
     if written.args.get("at_slide"):
         slides = sorted(set(_slides(child)))

@@ -127,7 +127,7 @@ class Executor:
 
     def refuse_undetermined(self, results: DataFrame) -> None:
         """Functions that the user registered with the session may say of themselves that they are not deterministic."""
-        names = {name for step in self.program.steps.values() for name in calls.called(step.sql)}
+        names = {name for step in self.program.steps.values() for name in calls.called_functions(step.sql)}
         if names <= calls.KNOWN or over_connect(self.session):
             return
         function = refusals.undetermined(results)
@@ -136,7 +136,7 @@ class Executor:
             raise UserError(
                 "not-deterministic",
                 f'function "{function}" gives another value each time it is called',
-                place=calls.where(function.lower(), Place(text, 0, len(text))),
+                place=calls.place_of(function.lower(), Place(text, 0, len(text))),
                 hint="Compute its value from its arguments.",
                 detail="An answer must follow from the tuples, and from nothing else.",
             )

@@ -60,21 +60,21 @@ Plain: TypeAlias = Literal["help", "show", "pause", "resume", "quit"]
 Command: TypeAlias = Plain | Explain | Push | Advance
 
 
-def command(line: str, place: Place) -> Command:
+def parsed_command(line: str, place: Place) -> Command:
     """Parses a line that begins with a backslash; `place` is where the line stands."""
     word = re.split(r"\s", line, maxsplit=1)[0]
     given = line[len(word) :].strip()
-    match named(word[1:]):
+    match command_named(word[1:]):
         case "explain" if given:
             return Explain(given)
         case "push" if given:
-            return push(line, given, place)
+            return parsed_push(line, given, place)
         case "advance" if given:
-            return Advance(instant(line, given, place))
+            return Advance(parsed_instant(line, given, place))
         case ("help" | "show" | "pause" | "resume" | "quit") as plain if not given:
             return plain
         case None:
-            raise unknown("command", word, (f"\\{name}" for name in COMMANDS), within(place, line, word))
+            raise unknown("command", word, (f"\\{name}" for name in COMMANDS), place_within(place, line, word))
         case name:
             takes = COMMANDS[name][0]
             raise UserError(
@@ -82,13 +82,13 @@ def command(line: str, place: Place) -> Command:
             )
 
 
-def named(word: str) -> str | None:
+def command_named(word: str) -> str | None:
     """The command with this name, or the only one that begins with it; None if there is no such command."""
     starting = [name for name in COMMANDS if word and name.startswith(word.lower())]
     return word.lower() if word.lower() in COMMANDS else starting[0] if len(starting) == 1 else None
 
 
-def push(line: str, given: str, place: Place) -> Push:
+def parsed_push(line: str, given: str, place: Place) -> Push:
     r"""Parses what stands behind `\push`: a stream, an instant if it needs one, a sign and a row in JSON."""
     found = PUSH.fullmatch(given)
     if found is None:
@@ -103,13 +103,13 @@ def push(line: str, given: str, place: Place) -> Push:
         row = json.loads(found["row"])
     except ValueError as error:
         raise UserError(
-            "bad-row", "the row is not JSON", place=within(place, line, found["row"]), detail=f"{error}."
+            "bad-row", "the row is not JSON", place=place_within(place, line, found["row"]), detail=f"{error}."
         ) from None
     plain = name[1:-1].replace("``", "`") if name.startswith("`") else name
     return Push(plain, int(found["instant"]) if found["instant"] else None, found["sign"] or "+", row)
 
 
-def instant(line: str, given: str, place: Place) -> int | datetime:
+def parsed_instant(line: str, given: str, place: Place) -> int | datetime:
     """Parses an instant: an integer or a timestamp."""
     if re.fullmatch(r"[+-]?\d+", given):
         return int(given)
@@ -119,12 +119,12 @@ def instant(line: str, given: str, place: Place) -> int | datetime:
         raise UserError(
             "bad-instant",
             f'"{given}" is not an instant',
-            place=within(place, line, given),
+            place=place_within(place, line, given),
             hint="Write a number, or a timestamp as 2026-01-31 12:00:00.",
         ) from None
 
 
-def within(place: Place, line: str, part: str) -> Place:
+def place_within(place: Place, line: str, part: str) -> Place:
     """The place of a part of the line."""
     start = place.start + line.index(part)
     return Place(place.text, start, start + len(part), place.origin)

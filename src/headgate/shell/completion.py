@@ -17,7 +17,7 @@ from headgate.cql.readers import SOURCES
 from headgate.cql.statement_grammar import LISTED, STATEMENTS
 from headgate.cql.time_grammar import UNITS
 from headgate.settings import TABLE, settable
-from headgate.shell.commands import COMMANDS, named
+from headgate.shell.commands import COMMANDS, command_named
 from headgate.shell.entries import split
 from headgate.shell.words import KEYWORDS, Word, words
 from headgate.sql import Column
@@ -65,10 +65,10 @@ def completions(before: str, catalog: Catalog, after: str = "") -> Completions:
     typed = past.pop().text if past and past[-1].kind in ("word", "number") else ""
     known = [word for word in past if not word.blank]
     coming = [word for word in words(after.partition(";")[0]) if not word.blank]
-    return Completions(typed, fitting(typed, in_statement(known, coming, catalog)))
+    return Completions(typed, matching(typed, in_statement(known, coming, catalog)))
 
 
-def fitting(typed: str, candidates: Iterable[Candidate]) -> list[Candidate]:
+def matching(typed: str, candidates: Iterable[Candidate]) -> list[Candidate]:
     """The candidates that begin with what is typed, each once; keywords in lower case for a user of lower case."""
     chosen: dict[str, Candidate] = {}
     for candidate in candidates:
@@ -83,14 +83,17 @@ def in_command(line: str, catalog: Catalog) -> Completions:
     """Candidates inside a command that begins with a backslash."""
     word, _, given = line.partition(" ")
     if " " not in line:
-        return Completions(word, fitting(word, (Candidate(f"\\{name}", "command") for name in COMMANDS)))
+        return Completions(word, matching(word, (Candidate(f"\\{name}", "command") for name in COMMANDS)))
     names: list[Candidate] = []
-    match named(word[1:]):
+    match command_named(word[1:]):
         case "push" if " " not in given:
-            names = [*things("stream", catalog.streams.values()), *things("relation", catalog.relations.values())]
+            names = [
+                *catalog_names("stream", catalog.streams.values()),
+                *catalog_names("relation", catalog.relations.values()),
+            ]
         case "explain":
-            names = things("query", catalog.queries.values())
-    return Completions(given, fitting(given, names))
+            names = catalog_names("query", catalog.queries.values())
+    return Completions(given, matching(given, names))
 
 
 def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> list[Candidate]:
@@ -99,10 +102,10 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
         return keywords(STATEMENTS)
     bracket = open_bracket(past)
     if past[-1].text == ".":
-        known = {**sources(catalog), **mentioned([*past, *coming], catalog)}
+        known = {**columns_by_source(catalog), **sources_read([*past, *coming], catalog)}
         return columns_of([past[-2].name] if len(past) > 1 else [], known)
     if bracket is not None:
-        return in_window(past[bracket + 1 :], source_before(past, bracket, catalog))
+        return in_window(past[bracket + 1 :], columns_before(past, bracket, catalog))
     match [word.upper for word in past[:2]]:
         case ["CREATE"]:
             return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION"])
@@ -117,21 +120,21 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
         case [statement, *_] if statement in ABOUT_TIME:
             return in_time(past, statement, catalog)
         case ["WHY", *_]:
-            return things("query", catalog.queries.values())
+            return catalog_names("query", catalog.queries.values())
         case ["SHOW"]:
             return keywords(LISTED)
         case ["DROP"]:
             return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION", *ABOUT_TIME])
         case ["DROP", statement, *_] if statement in ABOUT_TIME:
-            return in_taken_back(past[1:], statement, catalog)
+            return in_drop_of_declaration(past[1:], statement, catalog)
         case ["DROP", kind]:
-            return dropped(kind, catalog)
+            return droppable_names(kind, catalog)
         case ["DESCRIBE", *_]:
-            return everything(catalog)
-        case [first, *_] if first in STATEMENTS or past[0].text == "(" or past[0].name in sources(catalog):
+            return all_names(catalog)
+        case [first, *_] if first in STATEMENTS or past[0].text == "(" or past[0].name in columns_by_source(catalog):
             return in_query(past, coming, catalog)
         case _:
-            return [*everything(catalog), *keywords(["STREAM", "RELATION", "VIEW", "QUERY"])]
+            return [*all_names(catalog), *keywords(["STREAM", "RELATION", "VIEW", "QUERY"])]
 
 
 def in_query(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> list[Candidate]:
@@ -140,9 +143,9 @@ def in_query(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> 
     if last == "INTO":
         return [Candidate(name, "value") for name in SINKS]
     if last in ("FROM", "JOIN") or (last == "," and clause(past) == "FROM"):
-        return sources_named(catalog)
+        return source_names(catalog)
     statement = [*past, *coming]
-    seen = mentioned(statement, catalog)
+    seen = sources_read(statement, catalog)
     functions = [Candidate(function.name, "function") for function in list(catalog.functions.values())]
     starting = keywords(["SELECT", *IN_QUERIES]) if last in ("AS", "(", "EXPLAIN") else []
     aliases = [Candidate(quoted(alias), "alias") for alias in seen]
@@ -232,7 +235,7 @@ NAMING = ("FROM", "CLOCK", "TO", "OF", "SOURCE", "SENSORS", "GLOBAL_COUNTER")
 """The words of those statements that say what was declared: they can stand behind DROP as well."""
 
 
-def in_taken_back(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Candidate]:
+def in_drop_of_declaration(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Candidate]:
     """Candidates behind DROP of a declaration about time, such as DROP DISORDER OF."""
     known = {*keywords(NAMING)}
     found = in_time(past, statement, catalog)
@@ -246,7 +249,10 @@ def in_time(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Cand
     if past[-1].kind == "number":
         return keywords([*SPANS, "TUPLES"] if statement in ("SKEW", "DISORDER", "ESTIMATE") else SPANS)
     if (past[-1].upper in ("OF", "FROM", "TO") and statement != "ENVIRONMENT") or past[-1].upper == "OF":
-        return [*things("stream", catalog.streams.values()), *things("relation", catalog.relations.values())]
+        return [
+            *catalog_names("stream", catalog.streams.values()),
+            *catalog_names("relation", catalog.relations.values()),
+        ]
     if len(past) == 1 and "OF" in ABOUT_TIME[statement] and statement not in ("ENVIRONMENT", "HEARTBEAT"):
         return keywords(["OF"])
     return keywords(ABOUT_TIME[statement])
@@ -277,9 +283,9 @@ def open_bracket(past: Sequence[Word]) -> int | None:
     return open_ones[-1] if open_ones else None
 
 
-def source_before(past: Sequence[Word], bracket: int, catalog: Catalog) -> Sequence[Column]:
+def columns_before(past: Sequence[Word], bracket: int, catalog: Catalog) -> Sequence[Column]:
     """The columns of the stream before a window's bracket, found by its name or alias."""
-    known = sources(catalog)
+    known = columns_by_source(catalog)
     for word in reversed(past[max(0, bracket - 3) : bracket]):
         if word.name in known:
             return known[word.name]
@@ -298,9 +304,9 @@ def clause(past: Sequence[Word]) -> str:
     return ""
 
 
-def mentioned(statement: Sequence[Word], catalog: Catalog) -> dict[str, Sequence[Column]]:
+def sources_read(statement: Sequence[Word], catalog: Catalog) -> dict[str, Sequence[Column]]:
     """The columns of the sources that a statement reads, by alias if they have one, else by name."""
-    known = sources(catalog)
+    known = columns_by_source(catalog)
     found: dict[str, Sequence[Column]] = {}
     for position, word in enumerate(statement):
         if position and statement[position - 1].upper in ("FROM", "JOIN", ",") and word.name in known:
@@ -332,7 +338,7 @@ def keywords(spelled: Iterable[str]) -> list[Candidate]:
     return [Candidate(word, "keyword") for word in spelled]
 
 
-def things(kind: str, known: Iterable[Stream | Relation | View | Query]) -> list[Candidate]:
+def catalog_names(kind: str, known: Iterable[Stream | Relation | View | Query]) -> list[Candidate]:
     """Candidates for things of the catalog, all of one kind."""
     return [Candidate(quoted(thing.name), kind) for thing in list(known)]
 
@@ -342,30 +348,30 @@ def columns_of(names: Iterable[str], seen: Mapping[str, Sequence[Column]]) -> li
     return [Candidate(quoted(column.name), f"column {column.type}") for name in names for column in seen.get(name, ())]
 
 
-def sources(catalog: Catalog) -> dict[str, Sequence[Column]]:
+def columns_by_source(catalog: Catalog) -> dict[str, Sequence[Column]]:
     """The columns of every stream, relation and view, by name."""
     bases: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
     views = {name: view.plan.columns for name, view in list(catalog.views.items())}
     return {**{base.name.lower(): base.columns for base in bases}, **views}
 
 
-def sources_named(catalog: Catalog) -> list[Candidate]:
+def source_names(catalog: Catalog) -> list[Candidate]:
     """Candidates for all streams, relations and views."""
     return [
-        *things("stream", catalog.streams.values()),
-        *things("relation", catalog.relations.values()),
-        *things("view", catalog.views.values()),
+        *catalog_names("stream", catalog.streams.values()),
+        *catalog_names("relation", catalog.relations.values()),
+        *catalog_names("view", catalog.views.values()),
     ]
 
 
-def dropped(kind: str, catalog: Catalog) -> list[Candidate]:
+def droppable_names(kind: str, catalog: Catalog) -> list[Candidate]:
     """Candidates for the things of one kind, behind DROP."""
-    return [candidate for candidate in everything(catalog) if candidate.kind == kind.lower()]
+    return [candidate for candidate in all_names(catalog) if candidate.kind == kind.lower()]
 
 
-def everything(catalog: Catalog) -> list[Candidate]:
+def all_names(catalog: Catalog) -> list[Candidate]:
     """Candidates for everything that the catalog has under a name."""
-    return [*sources_named(catalog), *things("query", catalog.queries.values())]
+    return [*source_names(catalog), *catalog_names("query", catalog.queries.values())]
 
 
 def quoted(name: str) -> str:

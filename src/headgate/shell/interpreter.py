@@ -1,6 +1,6 @@
 """Executes what was typed, entry by entry, on an engine, and prints what happened.
 
-Only one thread may use it at a time: the one that calls `carry_out` and `turn`, which owns the engine. Nothing that the
+Only one thread may use it at a time: the one that calls `execute` and `turn`, which owns the engine. Nothing that the
 user types raises an exception here.
 """
 
@@ -24,7 +24,7 @@ from headgate.explain import explained
 from headgate.heartbeat.manager import progress
 from headgate.heartbeat.why import Why
 from headgate.plan.nodes import sources
-from headgate.shell.commands import Advance, Command, Explain, Push, command, summary
+from headgate.shell.commands import Advance, Command, Explain, Push, parsed_command, summary
 from headgate.shell.entries import Entry
 from headgate.sql import Column
 from headgate.ticks import TimeDomain
@@ -47,18 +47,18 @@ class Interpreter:
         self.complain = complain
         self.debug = debug
         self.failures = 0
-        self.told: set[str] = set()
-        """What went wrong in turns: it is told once and not turn after turn."""
+        self.reported: set[str] = set()
+        """Errors of earlier turns: each is reported once, not turn after turn."""
 
         self.held: deque[str] | None = None
         self.not_held = 0
 
-    def carry_out(self, entry: Entry) -> None:
+    def execute(self, entry: Entry) -> None:
         """Executes one statement or command; errors are printed, not raised."""
-        with self.complaining(set()):
+        with self.errors_printed(set()):
             if entry.is_command:
                 text = entry.in_place()
-                self.obey(command(entry.text, Place(text, entry.line, len(text), entry.origin)))
+                self.run_command(parsed_command(entry.text, Place(text, entry.line, len(text), entry.origin)))
             else:
                 for definition in self.engine.execute(entry.in_place(), entry.origin):
                     self.announce(definition)
@@ -66,22 +66,22 @@ class Interpreter:
     def turn(self) -> bool:
         """Reads new input and runs every query as far as it can go; says whether anything happened."""
         arrived, epochs = 0, []
-        with self.complaining(self.told):
+        with self.errors_printed(self.reported):
             arrived = self.engine.poll()
         for note in self.engine.notes():
             self.complain(note.render())
-        with self.complaining(self.told):
+        with self.errors_printed(self.reported):
             epochs = self.engine.step()
         return arrived > 0 or len(epochs) > 0
 
     def finish(self) -> None:
         """Ends the input: everything that arrived counts as complete, and queries run to their end."""
-        with self.complaining(self.told):
+        with self.errors_printed(self.reported):
             self.engine.run_once()
 
     @contextmanager
-    def complaining(self, told: set[str]) -> Iterator[None]:
-        """Prints the errors that are raised inside, unless they are in `told` already."""
+    def errors_printed(self, reported: set[str]) -> Iterator[None]:
+        """Prints the errors that are raised inside, unless they are in `reported` already."""
         try:
             yield
         except UserError as error:
@@ -91,8 +91,8 @@ class Interpreter:
             complaint = f"{type(error).__name__}: {said}\nhint: headgate shell --debug shows where it comes from."
         else:
             return
-        if complaint not in told:
-            told.add(complaint)
+        if complaint not in reported:
+            reported.add(complaint)
             self.failures += 1
             self.complain(complaint + (f"\n{traceback.format_exc()}" if self.debug else ""))
 
@@ -105,9 +105,9 @@ class Interpreter:
                 query = self.engine.query(definition.name)
                 if definition.connector is None or definition.connector.format == "memory":
                     query.on_change(lambda results, name=definition.name: self.show_results(name, results))  # type: ignore[misc]
-                self.say(f"{described(definition)}: {query.kind}, running")
+                self.say(f"{description(definition)}: {query.kind}, running")
             case Stream() | Relation() | View():
-                self.say(described(definition))
+                self.say(description(definition))
             case Function(name, parameters):
                 self.say(f"function {name}({', '.join(parameters)})")
             case Setting(name, taken_back):
@@ -158,7 +158,7 @@ class Interpreter:
 
     # commands
 
-    def obey(self, asked: Command) -> None:
+    def run_command(self, asked: Command) -> None:
         """Executes a command."""
         match asked:
             case "help":
@@ -170,7 +170,7 @@ class Interpreter:
             case "resume":
                 self.resume()
             case "quit":
-                pass  # whoever reads the input ends
+                pass  # the loop that reads the input ends by itself
             case Explain(query):
                 self.say(self.engine.query(query).explain())
             case Advance(to):
@@ -200,7 +200,7 @@ class Interpreter:
         catalog = self.engine.catalog
         target = catalog.relations.get(asked.stream.lower()) or catalog.stream(asked.stream)
         before = self.engine.counts(target.name)
-        self.engine.push(target.name, [stamped(asked, target)])
+        self.engine.push(target.name, [row_to_push(asked, target)])
         after = self.engine.counts(target.name)
         if after["taken"] > before["taken"]:
             complete = self.engine.heartbeat(target.name) if isinstance(target, Stream) else None
@@ -215,17 +215,17 @@ class Interpreter:
         for stream in catalog.streams.values():
             counts = ", ".join(f"{count} {what}" for what, count in self.engine.counts(stream.name).items())
             complete = self.engine.heartbeat(stream.name)
-            yield f"{described(stream)}: {counts}" + ("" if complete is None else f", complete up to {complete}")
-        yield from map(described, catalog.relations.values())
-        yield from map(described, catalog.views.values())
+            yield f"{description(stream)}: {counts}" + ("" if complete is None else f", complete up to {complete}")
+        yield from map(description, catalog.relations.values())
+        yield from map(description, catalog.views.values())
         for query in self.engine.queries():
             complete = "" if query.complete is None else f", complete up to {query.complete}"
-            yield f"{described(query.definition)}: {query.kind}, {query.count} results{complete}"
+            yield f"{description(query.definition)}: {query.kind}, {query.count} results{complete}"
 
 
-def stamped(asked: Push, target: Stream | Relation) -> object:
+def row_to_push(asked: Push, target: Stream | Relation) -> object:
     """The row in the form in which `Engine.push` takes it, with its instant beside it if no column holds it."""
-    row = beyond_json(asked.row, target.columns)
+    row = with_sql_types(asked.row, target.columns)
     if target.timestamp is not None:
         if asked.instant is not None:
             raise UserError(
@@ -245,7 +245,7 @@ def stamped(asked: Push, target: Stream | Relation) -> object:
     return asked.instant, row
 
 
-def beyond_json(row: Any, columns: Iterable[Column]) -> Any:
+def with_sql_types(row: Any, columns: Iterable[Column]) -> Any:
     """Converts values for which JSON has no type, dates and decimals; other wrong values are left for the engine."""
     types = {column.name.lower(): column.type for column in columns}
 
@@ -262,9 +262,9 @@ def beyond_json(row: Any, columns: Iterable[Column]) -> Any:
     return {name: converted(name, value) for name, value in row.items()} if isinstance(row, dict) else row
 
 
-def described(thing: Stream | Relation | View | Query) -> str:
+def description(thing: Stream | Relation | View | Query) -> str:
     """A thing of the catalog in one line: kind, name and columns."""
-    return f"{type(thing).__name__.lower()} {thing.name} ({listed(columns(thing))})"
+    return f"{type(thing).__name__.lower()} {thing.name} ({column_list(columns(thing))})"
 
 
 def columns(thing: Stream | Relation | View | Query) -> Sequence[Column]:
@@ -272,6 +272,6 @@ def columns(thing: Stream | Relation | View | Query) -> Sequence[Column]:
     return thing.columns if isinstance(thing, Stream | Relation) else thing.plan.columns
 
 
-def listed(known: Iterable[Column]) -> str:
+def column_list(known: Iterable[Column]) -> str:
     """Columns with their types, in one line."""
     return ", ".join(f"{column.name} {column.type}" for column in known)

@@ -21,7 +21,7 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 
-from headgate.shell.commands import named
+from headgate.shell.commands import command_named
 from headgate.shell.entries import Entry, split
 from headgate.shell.words import KEYWORDS, words
 
@@ -53,19 +53,19 @@ def history(directory: Path) -> History:
     return FileHistory(str(file))
 
 
-def converse(worker: Worker, kept: History) -> None:
+def run_prompt(worker: Worker, kept: History) -> None:
     """Reads entries and gives them to the worker until the user leaves; returns when all of them are executed.
 
     There is one event loop for all prompts, so that output between two of them can be printed.
     """
     with patch_stdout():
-        asyncio.run(read_on(session(worker, kept), worker.hand))
+        asyncio.run(read_entries(session(worker, kept), worker.submit))
         if worker.entries.qsize():
             print("carrying out what was typed; Ctrl-C leaves at once")
         worker.finish()
 
 
-async def read_on(prompts: PromptSession[str], hand: Callable[[Entry], None]) -> None:
+async def read_entries(prompts: PromptSession[str], hand: Callable[[Entry], None]) -> None:
     """Reads entries from the prompt until the user leaves."""
 
     def leave() -> None:
@@ -90,7 +90,7 @@ async def read_on(prompts: PromptSession[str], hand: Callable[[Entry], None]) ->
 
 def is_quit(entry: Entry) -> bool:
     r"""Whether an entry is the command `\quit`."""
-    return entry.is_command and named(entry.text[1:]) == "quit"
+    return entry.is_command and command_named(entry.text[1:]) == "quit"
 
 
 def session(worker: Worker, kept: History) -> PromptSession[str]:

@@ -23,36 +23,36 @@ INTERRUPTED = 130
 
 def interact(script: Iterable[Entry], master: str | None, debug: bool) -> int:
     """Runs a script, then a prompt; returns the exit code."""
-    from headgate.shell.prompt import converse, history
+    from headgate.shell.prompt import history, run_prompt
     from headgate.shell.worker import Worker
 
     directory = state_directory()
     kept = history(directory)
-    worker = Worker(lambda: running(master, directory), print, debug=debug)
+    worker = Worker(lambda: running_engine(master, directory), print, debug=debug)
     worker.start()
     for entry in script:
-        worker.hand(entry)
+        worker.submit(entry)
     try:
-        converse(worker, kept)
+        run_prompt(worker, kept)
     except KeyboardInterrupt:
         return INTERRUPTED
     return USER_MISTAKE if worker.failure else 0
 
 
-def run_through(script: Iterable[Entry], master: str | None, debug: bool) -> int:
+def run_script(script: Iterable[Entry], master: str | None, debug: bool) -> int:
     """Runs a script and then standard input to their end; returns the exit code."""
     from headgate.shell.interpreter import Interpreter
     from headgate.shell.prompt import is_quit
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
-    with running(master, state_directory()) as engine:
+    with running_engine(master, state_directory()) as engine:
         interpreter = Interpreter(
             engine, partial(print, flush=True), partial(print, file=sys.stderr, flush=True), debug=debug
         )
         for entry in (entry for source in (script, read(sys.stdin)) for entry in source):
             if is_quit(entry):
                 break
-            interpreter.carry_out(entry)
+            interpreter.execute(entry)
             if entry.is_command:  # after a statement others may follow that are to see the same input
                 interpreter.turn()
         interpreter.finish()
@@ -65,12 +65,12 @@ def state_directory() -> Path:
 
 
 @contextmanager
-def running(master: str | None, directory: Path) -> Iterator[Engine]:
+def running_engine(master: str | None, directory: Path) -> Iterator[Engine]:
     """An engine on a new Spark session, both closed at the end; Spark's own output goes to a log in the directory."""
     from headgate.engine import Engine
     from headgate.spark.session import started
 
-    with errors_to(directory / "spark.log"):
+    with stderr_to(directory / "spark.log"):
         spark = started(master)
     try:
         with Engine(spark) as engine:
@@ -80,7 +80,7 @@ def running(master: str | None, directory: Path) -> Iterator[Engine]:
 
 
 @contextmanager
-def errors_to(log: Path) -> Iterator[None]:
+def stderr_to(log: Path) -> Iterator[None]:
     """Redirects the standard error of processes started inside to a log, for as long as they run.
 
     Otherwise Spark would write over the prompt, with a stack trace for every mistake that headgate explains in one

@@ -30,10 +30,14 @@ class Worker(Thread):
     """Executes the entries of the shell in a thread of its own."""
 
     def __init__(
-        self, opened: Callable[[], AbstractContextManager[Engine]], say: Callable[[str], object], *, debug: bool = False
+        self,
+        open_engine: Callable[[], AbstractContextManager[Engine]],
+        say: Callable[[str], object],
+        *,
+        debug: bool = False,
     ) -> None:
         super().__init__(name="headgate-shell", daemon=True)
-        self.opened = opened
+        self.open_engine = open_engine
         self.say = say
         self.debug = debug
         self.began = time.monotonic()
@@ -42,7 +46,7 @@ class Worker(Thread):
         self.failure = ""
         self.busy = True
 
-    def hand(self, entry: Entry) -> None:
+    def submit(self, entry: Entry) -> None:
         """Queues an entry; if Spark did not start, prints why instead."""
         if self.failure:
             self.say(self.failure)
@@ -81,7 +85,7 @@ class Worker(Thread):
     def run(self) -> None:
         """Starts Spark and works until `finish`."""
         try:
-            with self.opened() as engine:
+            with self.open_engine() as engine:
                 self.work(engine)
         except UserError as error:
             self.give_up(error.render())
@@ -116,6 +120,6 @@ class Worker(Thread):
                 entry = None
             self.began, self.busy = time.monotonic(), True
             if entry is not None:
-                interpreter.carry_out(entry)
+                interpreter.execute(entry)
             if self.entries.empty():  # all queries of a script begin before the first of them runs ahead
                 pause = 0.0 if interpreter.turn() else POLL_SECONDS

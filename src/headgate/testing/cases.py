@@ -177,12 +177,12 @@ def to_json(case: Case) -> dict[str, Any]:
     }
 
 
-def plain(value: Any) -> Any:
+def comparable(value: Any) -> Any:
     """A value in the form in which it is compared: numbers by value, floats rounded to 1e-4."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, list | tuple):
-        return tuple(map(plain, value))
+        return tuple(map(comparable, value))
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, float):
@@ -200,7 +200,7 @@ def by_instant(changes: Iterable[Change], horizon: int) -> dict[int, Counter[Row
     result: dict[int, Counter[Row]] = {}
     for ts, sign, row in changes:
         if ts <= horizon:
-            result.setdefault(ts, Counter())[tuple(plain(value) for value in row)] += 1 if sign == "+" else -1
+            result.setdefault(ts, Counter())[tuple(comparable(value) for value in row)] += 1 if sign == "+" else -1
     netted = {ts: Counter({row: count for row, count in bag.items() if count}) for ts, bag in result.items()}
     return {ts: bag for ts, bag in netted.items() if bag}
 

@@ -28,7 +28,7 @@ class Outcome:
         return not self.complaint
 
 
-def cuts(case: Case, epochs: str) -> list[int]:
+def epoch_ends(case: Case, epochs: str) -> list[int]:
     """The ends of the epochs: all input in one, an epoch for each arrival, or at random instants."""
     if epochs == "one":
         return [case.horizon]
@@ -86,7 +86,7 @@ def on_spark(
             engine.push(stream, [(ts, row) for ts, row, _ in case.input.get(stream, [])])
         for relation in case.relations:
             engine.push(relation, case.input.get(relation, []))
-        for until in cuts(case, epochs) if isinstance(epochs, str) else epochs:
+        for until in epoch_ends(case, epochs) if isinstance(epochs, str) else epochs:
             engine.advance(until)
         return [(result.at, result.sign, tuple(result.row.values())) for result in engine.query("answer").results()]
 
@@ -107,7 +107,7 @@ def outcomes(cases: list[Case], engine: Literal["spark", "reference"], epochs: s
         spark = started()
     for case in cases:
         try:
-            cuts(case, epochs)
+            epoch_ends(case, epochs)
             found = by_reference(case) if spark is None else on_spark(case, epochs, spark)
         except UserError as error:
             yield Outcome(case, error.render())

@@ -19,7 +19,7 @@ from headgate.testing.runner import script
 from headgate.ticks import TimeDomain
 
 
-def explained(case: Case) -> list[str]:
+def assumptions_of(case: Case) -> list[str]:
     """Compiles a case without running it; returns the assumptions that it needed.
 
     Published texts name streams, columns and aggregates that they do not define: each is assumed as it is used.

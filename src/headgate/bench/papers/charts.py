@@ -40,7 +40,7 @@ class Axis:
     """Where it is marked; found out if empty."""
 
 
-def shown(value: float) -> str:
+def short_number(value: float) -> str:
     """A number in as few characters as it can be read: 0.05, 7.5, 120, 12,000, 3M."""
     size = abs(value)
     if size >= 1_000_000:
@@ -77,7 +77,7 @@ def bar_chart(title: str, up: Axis, groups: Sequence[str], series: Mapping[str, 
             places = [place + (number - (len(series) - 1) / 2) * wide for place in range(len(groups))]
             heights = [value if _drawable(value, up) else 0.0 for value in values]
             bars = axes.bar(places, heights, wide * 0.92, color=_colour(number), label=name)
-            above = [shown(float(f"{value:.3g}")) if _drawable(value, up) else "none" for value in values]
+            above = [short_number(float(f"{value:.3g}")) if _drawable(value, up) else "none" for value in values]
             axes.bar_label(bars, above, padding=2)
         axes.set_xticks(range(len(groups)), groups)
         axes.grid(axis="x", visible=False)
@@ -100,7 +100,7 @@ def _marked(axes: Any, which: str, axis: Axis) -> None:
     if axis.ticks:
         side.set_major_locator(FixedLocator(axis.ticks))
         side.set_minor_locator(NullLocator())
-    side.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
+    side.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
 
 
 def _whole(figure: Figure, axes: Any, names: int) -> str:

@@ -35,11 +35,11 @@ class Answers:
         self.out: list[int] = []
         """Answered by the step that runs."""
 
-    def heard(self, results: Sequence[Result]) -> None:
+    def add_results(self, results: Sequence[Result]) -> None:
         """Notes results of the step that is running."""
         self.out.extend(result.row[NUMBER] for result in results)
 
-    def ran(self, begun: float, ended: float, epochs: Sequence[Epoch]) -> None:
+    def end_step(self, begun: float, ended: float, epochs: Sequence[Epoch]) -> None:
         """Notes that a step has ended; a step without an epoch does not count as running."""
         if epochs:
             self.running.append((begun, ended))
@@ -132,7 +132,7 @@ class Simulated:
             self.move_to(self.next.at_us)
             came += self.push_due()
         self.move_to(ended_us)
-        self.answers.ran(begun_us, ended_us, epochs)
+        self.answers.end_step(begun_us, ended_us, epochs)
         self.idle = not epochs and not came
 
     def move_to(self, instant_us: int) -> None:
@@ -159,12 +159,12 @@ def live(
     def timed() -> list[Epoch]:
         begun = now_us()
         epochs = step()
-        answers.ran(begun, now_us(), epochs)
+        answers.end_step(begun, now_us(), epochs)
         return epochs
 
     engine.step = timed  # type: ignore[method-assign]
     for query in engine.queries():
-        query.on_change(answers.heard)
+        query.on_change(answers.add_results)
     ended = threading.Event()
     runner = threading.Thread(target=lambda: engine.run(until=ended.is_set), daemon=True)
     runner.start()

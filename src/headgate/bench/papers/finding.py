@@ -64,14 +64,14 @@ class Finding:
         for name, svg in self.charts.items():
             (docs / "images" / f"papers-{name}.svg").write_text(svg, encoding="utf-8")
         page = docs / PAGE
-        page.write_text(replaced(page.read_text(encoding="utf-8"), self.name, self.markdown()), encoding="utf-8")
+        page.write_text(with_section(page.read_text(encoding="utf-8"), self.name, self.markdown()), encoding="utf-8")
 
     def markdown(self) -> str:
         """The tables and remarks in Markdown."""
         return "\n\n".join([*(grid.markdown() for grid in self.grids), *self.remarks])
 
 
-def replaced(page: str, name: str, text: str) -> str:
+def with_section(page: str, name: str, text: str) -> str:
     """The page with a new text between the markers of that name."""
     begin, end = f"<!-- figures: {name} -->", f"<!-- end of figures: {name} -->"
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)

@@ -48,7 +48,7 @@ CREATE QUERY o2 AS SELECT ISTREAM(o1.k, o1.x, o1.y, s3.v AS z)
 
 
 @dataclass(slots=True)
-class Found:
+class StrategyResult:
     """What one strategy needed: seconds of each round, the most it held, and its number of results."""
 
     seconds: list[float] = field(default_factory=list)
@@ -91,13 +91,13 @@ def measure(spark: SparkSession, rounds: int, done: Callable[[], None]) -> Findi
             ),
             "heartbeats-held": bar_chart("Held while it lags", Axis("rows", log=True), groups, most),
         },
-        [compared(kind, strategies) for kind, strategies in found.items()],
+        [comparison(kind, strategies) for kind, strategies in found.items()],
     )
 
 
-def by_strategy(spark: SparkSession, kind: str, rounds: int, done: Callable[[], None]) -> dict[str, Found]:
+def by_strategy(spark: SparkSession, kind: str, rounds: int, done: Callable[[], None]) -> dict[str, StrategyResult]:
     """Runs all strategies in turn on the same tuples."""
-    found = {strategy: Found() for strategy in STRATEGIES}
+    found = {strategy: StrategyResult() for strategy in STRATEGIES}
     chance = np.random.default_rng(5)
     with ExitStack() as stack:
         engines = {strategy: stack.enter_context(Engine(spark, clock=ManualClock())) for strategy in STRATEGIES}
@@ -106,7 +106,7 @@ def by_strategy(spark: SparkSession, kind: str, rounds: int, done: Callable[[], 
         for turn in range(WARM_UP_ROUNDS + rounds):
             first = turn * SPAN
             tuples = {
-                stream: stamped(chance, KEYS[kind], count, first)
+                stream: random_tuples(chance, KEYS[kind], count, first)
                 for stream, count in (("s1", ROWS), ("s2", ROWS), ("s3", LAGGING_ROWS))
             }
             for strategy in STRATEGIES if turn % 2 else reversed(STRATEGIES):
@@ -120,7 +120,7 @@ def by_strategy(spark: SparkSession, kind: str, rounds: int, done: Callable[[], 
     return found
 
 
-def stamped(chance: np.random.Generator, keys: int, count: int, first: int) -> list[tuple[int, int, int]]:
+def random_tuples(chance: np.random.Generator, keys: int, count: int, first: int) -> list[tuple[int, int, int]]:
     """Random tuples of one round: key, number, timestamp."""
     at = np.sort(chance.integers(first + 1, first + SPAN, count)).tolist()
     return list(zip(chance.integers(0, keys, count).tolist(), range(count), at, strict=True))
@@ -145,7 +145,7 @@ def one_round(engine: Engine, tuples: dict[str, list[tuple[int, int, int]]], end
     return most, perf_counter() - begun
 
 
-def compared(kind: str, found: dict[str, Found]) -> str:
+def comparison(kind: str, found: dict[str, StrategyResult]) -> str:
     """A sentence that compares the strategies with query-level heartbeats."""
     query = found["query"]
     said = []

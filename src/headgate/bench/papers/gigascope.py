@@ -82,7 +82,7 @@ def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Fi
     }
     grids = [grid(peaks)]
     spent = overhead(spark, done)
-    remarks = [*(linear(name, found) for name, found in peaks.items()), costs(spent)]
+    remarks = [*(fit_sentence(name, found) for name, found in peaks.items()), cost_sentence(spent)]
     return Finding(
         "gigascope",
         grids,
@@ -107,7 +107,7 @@ def packet_rows(chance: np.random.Generator, count: int) -> list[tuple[int, ...]
     return [(6 if flow % 3 else 17, flow // 8, flow % 8, 1024 + flow, 443) for flow in chosen]
 
 
-def declared(engine: Engine, heartbeat: str, query: str) -> Engine:
+def define(engine: Engine, heartbeat: str, query: str) -> Engine:
     """Defines the streams, the heartbeats and the query on an engine."""
     streams = "".join(f"CREATE STREAM {name} ({COLUMNS}) TIMESTAMP INTERNAL;" for name in (*BUSY, SILENT))
     engine.execute(f"{streams} {heartbeat}; {query}")
@@ -122,7 +122,7 @@ def memory(spark: SparkSession, query: str, seconds: float, done: Callable[[], N
         length = seconds if interval is None else max(seconds, 2.0 * interval + 10)
         clock = ManualClock(SECOND_US, SECOND_US + PHASE_US)
         with Engine(spark, clock=clock) as engine:
-            declared(engine, heartbeat, query)
+            define(engine, heartbeat, query)
             first = [Arrival(1, SILENT, packet_rows(np.random.default_rng(0), 1))]
             arriving = in_order(first, *(packets(name, length, seed) for seed, name in enumerate(BUSY)))
             peak = Peak(engine, BUCKET_US)
@@ -140,7 +140,7 @@ def overhead(spark: SparkSession, done: Callable[[], None]) -> dict[str, list[fl
     with ExitStack() as stack:
         clocks = {way: ManualClock(SECOND_US) for way in ways}
         engines = {
-            way: declared(stack.enter_context(Engine(spark, clock=clocks[way])), f"HEARTBEAT {way}", BUSY_MERGE)
+            way: define(stack.enter_context(Engine(spark, clock=clocks[way])), f"HEARTBEAT {way}", BUSY_MERGE)
             for way in ways
         }
         thinking = _watched(engines["EVERY 1 SECOND"])
@@ -201,7 +201,7 @@ def grid(peaks: dict[str, dict[int | None, Held]]) -> Grid:
     return Grid("The most that is held back at any time", tuple(headings), rows)
 
 
-def linear(name: str, found: dict[int | None, Held]) -> str:
+def fit_sentence(name: str, found: dict[int | None, Held]) -> str:
     """A sentence on how well a straight line fits, and where on demand lies."""
     rows = [found[interval].rows for interval in INTERVALS_S]
     slope, level = np.polyfit(INTERVALS_S, rows, 1)
@@ -214,7 +214,7 @@ def linear(name: str, found: dict[int | None, Held]) -> str:
     )
 
 
-def costs(spent: dict[str, list[float]]) -> str:
+def cost_sentence(spent: dict[str, list[float]]) -> str:
     """A sentence on what heartbeats cost."""
     with_, without = spent["EVERY 1 SECOND"], spent["NONE"]
     ratios = [one / other for one, other in zip(with_, without, strict=True)]

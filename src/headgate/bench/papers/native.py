@@ -77,9 +77,9 @@ def measure(spark: SparkSession, folder: Path, seconds: float, done: Callable[[]
     """Runs every way in turn, and compares."""
     runs = {}
     for number, way in enumerate((WAYS[0], *WAYS[-2:])):
-        fed(spark, folder / f"warm-up-{number}", way, 0)
+        run_way(spark, folder / f"warm-up-{number}", way, 0)
     for number, way in enumerate(WAYS):
-        runs[way] = fed(spark, folder / str(number), way, seconds)
+        runs[way] = run_way(spark, folder / str(number), way, seconds)
         done()
     unions = {way: run for way, run in runs.items() if not way.counts}
     counts = {way: run for way, run in runs.items() if way.counts}
@@ -92,7 +92,7 @@ def measure(spark: SparkSession, folder: Path, seconds: float, done: Callable[[]
 # feeding
 
 
-def fed(spark: SparkSession, folder: Path, way: Way, seconds: float) -> Run:
+def run_way(spark: SparkSession, folder: Path, way: Way, seconds: float) -> Run:
     """Runs a way while files are written: some to warm up, then for this many seconds."""
     run = Run()
     for stream in ("busy", "quiet"):
@@ -157,7 +157,7 @@ def native(name: str, counts: bool, policy: str, watermarks: dict[str, str]) -> 
         rows.createOrReplaceTempView("merged")
 
         def take(batch: DataFrame, number: int) -> None:
-            out(run, [tuple(row) for row in batch.collect()], counts)
+            note_results(run, [tuple(row) for row in batch.collect()], counts)
 
         writer = (
             session.sql(NATIVE_COUNT if counts else NATIVE_UNION).writeStream.outputMode("append").foreachBatch(take)
@@ -190,7 +190,7 @@ def headgate(name: str, counts: bool, timestamp: str, time_statements: str) -> W
 
             def take(results: Sequence[Result]) -> None:
                 rows = [(one.row["c"], one.row["q"], ticks(one.at)) if counts else (one.row["n"],) for one in results]
-                out(run, rows, counts)
+                note_results(run, rows, counts)
 
             engine.query("answers").on_change(take)
             ended = threading.Event()
@@ -207,7 +207,7 @@ def headgate(name: str, counts: bool, timestamp: str, time_statements: str) -> W
     return Way(name, counts, begin)
 
 
-def out(run: Run, rows: Sequence[tuple[int, ...]], counts: bool) -> None:
+def note_results(run: Run, rows: Sequence[tuple[int, ...]], counts: bool) -> None:
     """Notes that these results are out now."""
     now = time()
     for row in rows:

@@ -61,7 +61,7 @@ def run(name: Experiment, spark: SparkSession, folder: Path, seconds: float, don
         case "stream-mill":
             return stream_mill.measure(spark, seconds, done)
         case "gigascope":
-            return gigascope.measure(spark, least(seconds), done)
+            return gigascope.measure(spark, gigascope_seconds(seconds), done)
         case "flexible-time":
             return flexible.measure(spark, rounds(seconds), done)
         case "native":
@@ -81,7 +81,7 @@ def turns(name: Experiment, seconds: float) -> int:
             return len(native.WAYS)
 
 
-def least(seconds: float) -> float:
+def gigascope_seconds(seconds: float) -> float:
     """How long Gigascope's experiments run at least."""
     return max(10.0, seconds * 0.8)
 

@@ -86,8 +86,8 @@ def turns(seconds: float) -> int:
 
 def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Finding:
     """Runs all ways, simulated and live."""
-    simulated, ratios, blocks = by_hand(spark, seconds, done)
-    lively = by_the_clock(spark, max(6.0, seconds * LIVE_SHARE), done)
+    simulated, ratios, blocks = measure_simulated(spark, seconds, done)
+    lively = measure_live(spark, max(6.0, seconds * LIVE_SHARE), done)
     return Finding(
         "stream-mill",
         [grid("On a clock moved by the measured time of each step", simulated), grid("Live", lively)],
@@ -116,7 +116,7 @@ def passing(arrival: Arrival) -> list[int]:
     return [number for number, value in arrival.rows if value < PASSING]
 
 
-def prepared(engine: Engine, way: Way) -> Engine:
+def define(engine: Engine, way: Way) -> Engine:
     """Defines the streams, the heartbeats and the query on an engine."""
     streams = "".join(f"CREATE STREAM {name} (n BIGINT, v DOUBLE) TIMESTAMP {way.timestamp};" for name in RATES)
     engine.execute(streams + way.heartbeat + QUERY)
@@ -128,14 +128,14 @@ def warm_up(spark: SparkSession) -> None:
     for way in (LATENT, ON_DEMAND):
         clock = ManualClock(SECOND_US)
         with Engine(spark, clock=clock) as engine:
-            prepared(engine, way)
+            define(engine, way)
             for number in range(WARM_UP_EPOCHS):
                 engine.push("busy", [(number, 0.5)])
                 clock.move_by(SECOND_US)
                 engine.step()
 
 
-def by_hand(
+def measure_simulated(
     spark: SparkSession, seconds: float, done: Callable[[], None]
 ) -> tuple[dict[Way, Account], list[float], dict[str, list[float]]]:
     """The simulated account of each way, the ratio of C to D in each turn, and both latencies in each turn."""
@@ -146,9 +146,9 @@ def by_hand(
     with ExitStack() as stack:
         for way in WAYS:
             clock = ManualClock(SECOND_US)
-            engine = prepared(stack.enter_context(Engine(spark, clock=clock)), way)
+            engine = define(stack.enter_context(Engine(spark, clock=clock)), way)
             drives[way] = Simulated(engine, clock, arrivals(alone), passing)
-            engine.query("merged").on_change(drives[way].answers.heard)
+            engine.query("merged").on_change(drives[way].answers.add_results)
         ends = range(TURN_SECONDS, int(seconds) + WARM_UP_SECONDS + TURN_SECONDS, TURN_SECONDS)
         for turn, end in enumerate(ends):
             for way in WAYS if turn % 2 else reversed(WAYS):
@@ -168,13 +168,13 @@ def by_hand(
     return found, [c / d for c, d in zip(*blocks.values(), strict=True)], blocks
 
 
-def by_the_clock(spark: SparkSession, seconds: float, done: Callable[[], None]) -> dict[Way, Account]:
+def measure_live(spark: SparkSession, seconds: float, done: Callable[[], None]) -> dict[Way, Account]:
     """The live account of each way."""
     found = {}
     for way in WAYS:
         with Engine(spark) as engine:
             answers: Answers = live(
-                prepared(engine, way), arrivals(seconds + LIVE_WARM_UP_SECONDS), seconds + LIVE_WARM_UP_SECONDS, passing
+                define(engine, way), arrivals(seconds + LIVE_WARM_UP_SECONDS), seconds + LIVE_WARM_UP_SECONDS, passing
             )
         found[way] = answers.account(LIVE_WARM_UP_SECONDS * SECOND_US, (seconds + LIVE_WARM_UP_SECONDS) * SECOND_US)
         done()
