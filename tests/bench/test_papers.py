@@ -1,6 +1,4 @@
-"""What the papers' experiments are measured with, on numbers worked out by hand. Starts no JVM; no test depends on
-speed.
-"""
+"""The measuring tools of the papers' experiments, on numbers worked out by hand. Starts no JVM."""
 
 from __future__ import annotations
 
@@ -62,9 +60,7 @@ def test_arrivals_of_several_streams_come_in_order() -> None:
 
 
 def test_latency_queue_and_idle_waiting() -> None:
-    """Two tuples wait from 10 and 20 on; something runs from 30 to 40 and answers both: 20 of 100 was spent
-    idle-waiting.
-    """
+    """Two tuples wait from 10 and 20 on and are answered by a run from 30 to 40: idle-waiting is 20 of 100."""
     found = account([10, 20], [40, 40], [(30, 40)], 0, 100)
     assert (found.mean_latency, found.answered, found.unanswered, found.peak) == (25, 2, 0, 2)
     assert found.idle_share == pytest.approx(0.2)
@@ -118,9 +114,7 @@ class Stopwatch:
 
 
 class Worker:
-    """Stands in for an engine: a step takes 15 ms and answers all that was stamped before it began, a push takes 1
-    ms.
-    """
+    """Stands in for an engine: a step takes 15 ms and answers what was stamped before it, a push takes 1 ms."""
 
     def __init__(self, watch: Stopwatch, clock: ManualClock) -> None:
         self.watch, self.clock = watch, clock

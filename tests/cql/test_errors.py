@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from pyspark.sql import SparkSession
 from tools.places import CASES, GOLDEN
-from tools.texts import mutated, random_words, statements
+from tools.random_texts import mutated, random_words, statements
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector
@@ -428,9 +428,7 @@ def test_every_mistake_is_an_error_with_a_place_or_a_hint(mistake: str) -> None:
 
 
 def answered(text: str, catalog: Catalog) -> None:
-    """A plan that can be lowered, or an error with a code that says where or why. No other exception, whatever is
-    typed.
-    """
+    """Compiles a text to a plan that can be lowered, or to an error with a code; any other exception fails the test."""
     try:
         define(text, catalog)
         for query in catalog.queries.values():

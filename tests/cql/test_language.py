@@ -1,5 +1,8 @@
-"""Forms of the language that have a test of their own: deep texts, functions that are refused wherever they stand, zero
-divisors, views with types, units, the instant of the answer, and `headgate check`."""
+"""Forms of the language that have a test of their own.
+
+Deep texts, functions that are refused wherever they stand, zero divisors, views with types, units, the instant of the
+answer, and `headgate check`.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from tools import generator
+from tools import random_queries
 from tools.duck import Duck, compiled
-from tools.generator import cuttings, described, inputs
+from tools.random_queries import cuttings, described, inputs
 from typer.testing import CliRunner
 
 from headgate.catalog.catalog import Catalog
@@ -74,9 +77,7 @@ def test_what_does_not_follow_from_the_tuples_is_refused_wherever_it_stands(
 
 @pytest.mark.spark
 def test_the_list_of_functions_is_sparks(spark: SparkSession) -> None:
-    """Every function that Spark has is known here, and whatever it marks as not deterministic is refused. It does not
-    mark clocks.
-    """
+    """Every function of Spark is known, those it marks as not deterministic are refused; it does not mark clocks."""
     state, jvm = spark._jsparkSession.sessionState(), spark._jvm
     assert jvm is not None
     marked = [
@@ -237,12 +238,12 @@ def test_the_forms_by_the_reference(
     case = Case(
         "form",
         form.format(window),
-        generator.STREAMS,
-        generator.RELATIONS,
+        random_queries.STREAMS,
+        random_queries.RELATIONS,
         (),
         rows,
-        generator.HORIZON,
-        keys=generator.KEYS,
+        random_queries.HORIZON,
+        keys=random_queries.KEYS,
     )
     differs = difference(evaluate(case)[1], Duck(case, compiled(case)).run(*cutting), case.horizon)
     assert differs is None, f"{described(case, cutting)}\n{differs}"

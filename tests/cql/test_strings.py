@@ -1,6 +1,4 @@
-"""Literals and names of any characters: what a text says is what arrives, through parsing, plans, SQL, re-reading and
-Spark.
-"""
+"""Literals and names of any characters arrive unchanged through parsing, plans, SQL, re-reading and Spark."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.duck import bound as plan_of
-from tools.generator import cases
+from tools.random_queries import cases
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.declarations import Declarations, Enabling

@@ -1,6 +1,4 @@
-"""The cases with expected output: recorded from other systems, worked out by hand from the definition, or found by
-`make fuzz`.
-"""
+"""The cases with expected output: recorded from other systems, worked out by hand, or found by `make fuzz`."""
 
 from __future__ import annotations
 
@@ -77,9 +75,7 @@ def test_what_was_found_stays_mended(case: Case, kept: dict[str, Any]) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("case", [*ANSWERED, *FOUND], ids=named)
 def test_spark_gives_the_expected_output(spark: SparkSession, case: Case) -> None:
-    """Every fourth in two epochs, which is where Spark could differ from DuckDB; `headgate test --epochs each` has them
-    all.
-    """
+    """Runs every case, every fourth in two epochs; `headgate test --epochs each` cuts them at all instants."""
     middle = [case.horizon // 2] if sum(case.id.encode()) % 4 == 0 else []
     found = on_spark(case, [*middle, case.horizon], spark)
     assert case.expected is not None

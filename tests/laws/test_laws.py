@@ -1,9 +1,9 @@
-"""The two laws, on random queries, inputs and cuts: what a program puts out is what CQL's definition says, however time
-is cut.
+"""The two laws, on random queries, inputs and cuts: output is what CQL's definition says, however time is cut.
 
 What only this file can catch: wrong rules that happen to agree on the hand-made cases. The reference recomputes
 everything at every instant and shares nothing with the rules but the syntax; programs run in DuckDB, a smaller number
-of them on Spark."""
+of them on Spark.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from tools.coverage_of import EXPECTED, features
 from tools.duck import Duck, Fragments, bound, compiled
-from tools.generator import cases, cuttings, described
+from tools.query_features import EXPECTED, features
+from tools.random_queries import cases, cuttings, described
 
 from headgate.engine import Engine
 from headgate.plan.rewrites.driver import rewritten

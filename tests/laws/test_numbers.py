@@ -2,7 +2,8 @@
 
 What only this file can catch: what has left a window and still shows, digits lost to a large mean, infinities that
 stay, and answers that differ in their last digit with how time is cut, so that a row is taken back that was never put
-out."""
+out.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tools.duck import Duck, Fragments, bound, compiled
-from tools.generator import HORIZON, cuttings, described
+from tools.random_queries import HORIZON, cuttings, described
 
 from headgate.engine import Engine
 from headgate.plan.rewrites.driver import rewritten

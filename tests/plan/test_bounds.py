@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from tools.duck import Duck, compiled
-from tools.generator import KEYS, RELATIONS, STREAMS, queries
+from tools.random_queries import KEYS, RELATIONS, STREAMS, queries
 
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, settings
 from tools.duck import Duck, bound, compiled
-from tools.generator import HORIZON, KEYS, RELATIONS, STREAMS, cases, cuttings, described
 from tools.places import GOLDEN
+from tools.random_queries import HORIZON, KEYS, RELATIONS, STREAMS, cases, cuttings, described
 
 from headgate.delta.lower import lower
 from headgate.delta.program import Program

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tools.duck import Duck, bound
-from tools.generator import cases, cuttings
+from tools.random_queries import cases, cuttings
 
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define

@@ -1,4 +1,4 @@
-"""The shell: what was typed is cut right, the words at the cursor are completed, and what is typed is carried out."""
+"""The shell: entries are split, words at the cursor are completed, statements and commands are executed."""
 
 from __future__ import annotations
 
@@ -522,9 +522,7 @@ def test_held_results_are_bounded_and_what_is_not_kept_is_counted(spark: SparkSe
 
 @pytest.mark.spark
 def test_a_script_without_a_terminal(tmp_path: Path) -> None:
-    """The whole command, with a Spark of its own: results on standard output, errors on standard error, and the exit
-    code.
-    """
+    """Runs the whole command: results on standard output, errors on standard error, and the exit code."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("1,5\n2,0\n3,7\n")
     script = f"""

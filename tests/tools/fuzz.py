@@ -19,8 +19,8 @@ from rich.progress import Progress
 from headgate.testing.cases import Case, difference, to_json
 from headgate.testing.reference import evaluate
 from tools.duck import Duck, compiled
-from tools.generator import cases, cuttings
 from tools.places import CASES
+from tools.random_queries import cases, cuttings
 
 FOUND = CASES / "found.jsonl"
 BATCH = 50

@@ -4,7 +4,8 @@ A query is built from the inside out: streams with windows, relations and views,
 over them, then perhaps an operator that makes a stream of it, over which a window may stand again. The first choice of
 every draw is the plainest one, which is where hypothesis shrinks to. What is drawn has one answer only: rows that LIMIT
 or ROW_NUMBER could take in any order are ordered by all their columns, and a subquery that stands for a value has at
-most one row."""
+most one row.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +29,13 @@ row_t = st.tuples(small, numbers)
 
 
 def seldom(times: int) -> st.SearchStrategy[bool]:
-    """True about once in so many times; not at an end of the range, which hypothesis likes too well."""
+    """True about once in `times` draws; not at an end of the range, which hypothesis draws too often."""
     return st.integers(0, times - 1).map(lambda drawn: drawn == times // 2)
 
 
 @st.composite
 def inputs(draw: st.DrawFn, most: int = 10) -> dict[str, list[tuple[int, Row, str]]]:
+    """Random rows for all streams and relations, in the order of arrival."""
     result = {}
     for name, rows in (("S", row_s), ("T", row_t)):
         entries = draw(st.lists(st.tuples(st.integers(0, HORIZON - 2), rows), max_size=most))
@@ -51,21 +53,24 @@ def inputs(draw: st.DrawFn, most: int = 10) -> dict[str, list[tuple[int, Row, st
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of something in FROM: those that are numbers, of which there is at least one, and the others."""
+    """The columns of an entry of FROM: those that are numbers, of which there is at least one, and the others."""
 
     numbers: tuple[str, ...]
     others: tuple[str, ...] = ()
 
     @property
     def first(self) -> str:
+        """The first column that is a number."""
         return self.numbers[0]
 
     @property
     def last(self) -> str:
+        """The last column that is a number."""
         return self.numbers[-1]
 
     @property
     def every(self) -> tuple[str, ...]:
+        """All columns."""
         return (*self.numbers, *self.others)
 
 
@@ -80,6 +85,7 @@ Views = tuple[tuple[str, Columns], ...]
 
 @st.composite
 def windows(draw: st.DrawFn, columns: Columns) -> str:
+    """A window in brackets."""
     length, slide, count, step = (draw(st.integers(low, high)) for low, high in ((0, 6), (1, 5), (1, 3), (1, 3)))
     by = draw(st.sampled_from([columns.first, ", ".join(columns.every[:2]), columns.last]))
     return draw(
@@ -162,6 +168,7 @@ VALUES = [
 
 @st.composite
 def conditions(draw: st.DrawFn, columns: Columns, depth: int, views: Views, alias: str = "x") -> str:
+    """A condition over some columns, perhaps with a subquery."""
     first, last = f"{alias}.{columns.first}", f"{alias}.{columns.last}"
     if depth > 0 and draw(seldom(3)):
         return draw(predicates(first, last, depth, views))
@@ -172,6 +179,7 @@ def conditions(draw: st.DrawFn, columns: Columns, depth: int, views: Views, alia
 
 @st.composite
 def wheres(draw: st.DrawFn, columns: Columns, depth: int, views: Views) -> str:
+    """A WHERE clause, or nothing."""
     return f" Where {draw(conditions(columns, depth, views))}" if draw(st.booleans()) else ""
 
 
@@ -258,12 +266,14 @@ AGGREGATES = [
 
 @st.composite
 def aggregates(draw: st.DrawFn, columns: Columns) -> tuple[str, ...]:
+    """Some aggregate calls."""
     calls = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=3))
     return tuple(call.format(f"x.{columns.last}", f"x.{columns.first}") for call in calls)
 
 
 @st.composite
 def groups(draw: st.DrawFn, depth: int, views: Views) -> tuple[str, Columns]:
+    """A query with GROUP BY, and its columns."""
     table, columns = draw(tables(depth, views))
     where = draw(wheres(columns, depth, views))
     calls = draw(aggregates(columns))
@@ -330,6 +340,7 @@ JOINS = [
 
 @st.composite
 def joins(draw: st.DrawFn, depth: int, views: Views) -> tuple[str, Columns]:
+    """A query with a join, and its columns."""
     (table, columns), (other, others) = draw(tables(depth, views)), draw(tables(depth - 1 if depth > 0 else 0, views))
     first, last, theirs = f"x.{columns.first}", f"x.{columns.last}", f"y.{others.first}"
     on = draw(st.sampled_from([f"{first} = {theirs}", f"{first} = {theirs}", f"{first} < y.{others.last}"]))
@@ -359,6 +370,7 @@ def joins(draw: st.DrawFn, depth: int, views: Views) -> tuple[str, Columns]:
 
 @st.composite
 def set_operations(draw: st.DrawFn, depth: int, views: Views) -> tuple[str, Columns]:
+    """A query with UNION, EXCEPT or INTERSECT, and its columns."""
     left, columns = draw(selects(depth - 1 if depth > 0 else 0, views))
     table, others = draw(tables(depth, views))
     kept = Columns(columns.numbers)
@@ -372,6 +384,7 @@ def set_operations(draw: st.DrawFn, depth: int, views: Views) -> tuple[str, Colu
 
 @st.composite
 def analytics(draw: st.DrawFn, depth: int, views: Views) -> tuple[str, Columns]:
+    """A query with analytic functions, and its columns."""
     table, columns = draw(tables(depth, views))
     where = draw(wheres(columns, depth, views))
     first, last, everything = (
@@ -415,9 +428,7 @@ temporal = st.sampled_from([*RISING, *RISING, *FALLING])
 
 @st.composite
 def timed(draw: st.DrawFn, alias: str) -> tuple[str, str, Columns]:
-    """An entry of FROM whose first column follows from time: a stream, selections of it, a merge, or what is final
-    itself.
-    """
+    """An entry of FROM whose first column is bound to time: a stream, a selection of it, a merge, or a final result."""
     name, other = draw(st.sampled_from([("S", "T"), ("T", "S")]))
     shape, last = SHAPES[name], SHAPES[other].last
     kind = draw(st.sampled_from(["stream", "stream", "stream", "query", "merge", "derived", "final"]))
@@ -437,7 +448,7 @@ def timed(draw: st.DrawFn, alias: str) -> tuple[str, str, Columns]:
 
 @st.composite
 def finals(draw: st.DrawFn, depth: int) -> tuple[str, Columns]:
-    """A query that puts out what is final, and so a stream."""
+    """A query with EMIT FINAL, which gives a stream, and its columns."""
     table, time, columns = draw(timed("x"))
     where = f" Where {draw(conditions(columns, 0, ()))}" if draw(seldom(3)) else ""
     value = draw(temporal).format(time)
@@ -467,9 +478,7 @@ def finals(draw: st.DrawFn, depth: int) -> tuple[str, Columns]:
 
 @st.composite
 def temporal_joins(draw: st.DrawFn) -> str:
-    """An inner join of streams by what follows from their timestamps, all of it kept as long as it can find a
-    partner.
-    """
+    """An inner join of streams by values bound to time; rows are kept as long as they can find a partner."""
     (table, time, columns), (other, their_time, others) = draw(timed("x")), draw(timed("y"))
     value, theirs = (draw(temporal).format(one) for one in (time, their_time))
     more = draw(
@@ -566,6 +575,7 @@ def selects(draw: st.DrawFn, depth: int, views: Views = ()) -> tuple[str, Column
 
 @st.composite
 def queries(draw: st.DrawFn, depth: int = 2, views: Views = ()) -> str:
+    """A whole query: relational, or with an operator that makes a stream of it."""
     if draw(seldom(30)):
         (one, _), (two, _) = draw(tables(0, views)), draw(tables(0, views))
         return f"(Select Count(*) From {one} x) {draw(st.sampled_from('+-/*'))} (Select Count(*) From {two} y)"
@@ -599,6 +609,7 @@ def view_lists(draw: st.DrawFn, depth: int) -> tuple[tuple[NamedQuery, ...], Vie
 
 @st.composite
 def cases(draw: st.DrawFn, depth: int = 2, most: int = 10) -> Case:
+    """A case: views, a query and input."""
     views, known = draw(view_lists(min(depth, 1))) if depth > 0 else ((), ())
     return Case(
         id="random",
@@ -616,11 +627,12 @@ def cases(draw: st.DrawFn, depth: int = 2, most: int = 10) -> Case:
 
 @st.composite
 def cuttings(draw: st.DrawFn, horizon: int = HORIZON, most: int = 4) -> tuple[list[int], list[bool]]:
-    """Ends of epochs, and after which of them the state moves."""
+    """The ends of epochs, and for each whether the state moves after it."""
     ends = sorted(draw(st.sets(st.integers(0, horizon - 1), max_size=most - 1)) | {horizon})
     return ends, draw(st.lists(st.booleans(), min_size=len(ends), max_size=len(ends)))
 
 
 def described(case: Case, cutting: object) -> str:
+    """A case and its cutting as text, to be shown when a law fails."""
     views = "".join(f"{view.name}: {view.query}\n" for view in case.views)
     return f"{views}{case.query}\nrange {case.range}, cut at {cutting}\n{case.input}"

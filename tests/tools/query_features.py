@@ -1,4 +1,4 @@
-"""What a query makes use of, as words, so that a test can say which operators the generator draws."""
+"""The features of a query as words, so that a test can say which operators the random queries have."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ EXPECTED = frozenset(
 
 
 def features(case: Case) -> set[str]:
+    """The features of a case: kinds of plan nodes, windows, and forms of the language."""
     trees = [parse(text)[0] for text in (case.query, *(view.query for view in case.views))]
     found = {word for tree in trees for node in tree.walk() for word in _of_syntax(node)}
     found |= {word for node in _nodes(bound(case)) for word in _of_plan(node)}

@@ -1,5 +1,8 @@
-"""Texts that look like CQL, for the test that every text is answered: random words, sentences of a grammar that knows
-nothing of types and names, and real queries with words left out, put in, exchanged and doubled."""
+"""Texts that look like CQL, for the test that every text gets an answer.
+
+They are random words, sentences of a grammar that knows nothing of types and names, and real queries with words left
+out, inserted, exchanged and doubled.
+"""
 
 from __future__ import annotations
 
@@ -146,6 +149,7 @@ WINDOWS = [
 
 @st.composite
 def expressions(draw: st.DrawFn, depth: int) -> str:
+    """An expression."""
     kinds = [
         "column",
         "literal",
@@ -204,6 +208,7 @@ def expressions(draw: st.DrawFn, depth: int) -> str:
 
 @st.composite
 def tables(draw: st.DrawFn, depth: int) -> str:
+    """An entry of FROM."""
     alias = draw(st.sampled_from(["", " x", " AS y", " x (a, b)"]))
     window = draw(st.sampled_from(WINDOWS))
     if depth > 0 and draw(st.booleans()):
@@ -213,6 +218,7 @@ def tables(draw: st.DrawFn, depth: int) -> str:
 
 @st.composite
 def queries(draw: st.DrawFn, depth: int) -> str:
+    """A query."""
     kind = draw(st.sampled_from(["select", "select", "select", "select", "set", "operator", "with", "arithmetic"]))
     if kind != "select" and depth > 0:
         one, two = draw(queries(depth - 1)), draw(queries(depth - 1))
@@ -261,6 +267,7 @@ def queries(draw: st.DrawFn, depth: int) -> str:
 
 @st.composite
 def statements(draw: st.DrawFn) -> str:
+    """A statement of any kind."""
     query = draw(queries(draw(st.integers(0, 2))))
     name = draw(st.sampled_from(NAMES))
     kind = draw(

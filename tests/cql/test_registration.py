@@ -1,6 +1,4 @@
-"""What comes into CQL from outside: functions in Python, relations from any reader, upserts; and what goes again by
-DROP.
-"""
+"""Functions in Python, relations from any reader, upserts by key, and DROP."""
 
 from __future__ import annotations
 
