@@ -53,9 +53,7 @@ CREATE QUERY merged AS
 
 TURN_S = 0.5
 SPOKEN_BEFORE = timedelta(seconds=1.5)
-"""How long the feeds have been speaking at the first turn: a tuple of each has come, so none is silent from the
-start.
-"""
+"""How long the feeds have delivered before the first turn, so that none seems silent at the start."""
 
 WARM_UP = timedelta(seconds=10)
 QUICK = timedelta(seconds=0.6)
@@ -74,13 +72,13 @@ class Feed:
 FEEDS = {"upstream": Feed(6, 0.5), "downstream": Feed(6, 1.0, clock_behind_s=3.0), "rain": Feed(4, 1.0)}
 SILENT = "rain"
 OUTAGE = (0.4, 0.75)
-"""When nothing comes from the silent feed, as parts of the whole time."""
+"""Beginning and end of the silent feed's outage, as parts of the whole time."""
 
 KEPT_BACK = 2
-"""How many tuples of its outage the silent feed still delivers afterwards; the others it never sends."""
+"""How many tuples of its outage the silent feed delivers afterwards; it never sends the others."""
 
 GATES = {"north": (42.0, 1.0), "middle": (38.0, 2.0), "south": (35.0, 6.0)}
-"""What flows through each gate, and how much of it is lost on the way downstream."""
+"""The flow through each gate, and how much of it is lost on the way downstream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ class Turn:
     streams: dict[str, StreamState]
     complete: dict[str, datetime | None]
     answers: list[Answer]
-    """Those this step gave, in the order in which they came."""
+    """The answers of this step, in the order in which they came."""
 
     ended: bool
     """Whether the feeds have delivered everything."""

@@ -30,7 +30,7 @@ KEYS = 100
 SMALL_TURNS, LARGE_TURNS = 60, 12
 WARM_UP = 10
 CHECKPOINT_BYTES = 32 * 1024
-"""Far smaller than the default, so that there are several in so short a run."""
+"""Far smaller than the default, so that a short run has several checkpoints."""
 
 SCRIPT = """
 CREATE STREAM pushed (k STRING, v DOUBLE, at BIGINT) TIMESTAMP BY at;
@@ -47,12 +47,12 @@ class Durability:
     small: dict[str, list[float]] = field(default_factory=lambda: {"remembers": [], "forgets": []})
     large: dict[str, list[float]] = field(default_factory=lambda: {"remembers": [], "forgets": []})
     checkpoints: list[float] = field(default_factory=list)
-    """Seconds during which a checkpoint held up the engine: its facts are collected. Writing goes on beside."""
+    """Seconds for which a checkpoint stopped the engine to collect its facts; writing goes on in the background."""
 
     checkpoint_bytes: int = 0
     recovery: float = 0
     again: float = 0
-    """From the first line of the journal to an engine that goes on, and the first epoch it then runs."""
+    """Seconds of the first epoch after `recovery`, which is from the first line of the journal to a running engine."""
 
     rows: int = 0
     files: int = 0
@@ -72,14 +72,14 @@ def durability(spark: SparkSession, folder: Path, done: Callable[[], None]) -> D
         _timed_checkpoints(engines["remembers"], found.checkpoints)
         for turn in range(WARM_UP + SMALL_TURNS):
             rows = _rows(random, SMALL_ROWS, turn).to_pylist()
-            for name in _in_turn(engines, turn):
+            for name in _alternating(engines, turn):
                 seconds = _small(engines[name], rows, turn)
                 if turn >= WARM_UP:
                     found.small[name].append(seconds)
             done()
         for turn in range(2 + LARGE_TURNS):
             pq.write_table(_rows(random, LARGE_ROWS, turn), files / f"{turn:03d}.parquet")
-            for name in _in_turn(engines, turn):
+            for name in _alternating(engines, turn):
                 seconds = _large(engines[name], turn)
                 if turn >= 2:
                     found.large[name].append(seconds)
@@ -101,8 +101,8 @@ def durability(spark: SparkSession, folder: Path, done: Callable[[], None]) -> D
     return Durability(found.small, found.large, found.checkpoints, max(sizes, default=0), recovery, first, taken, count)
 
 
-def _in_turn(engines: dict[str, Engine], turn: int) -> list[str]:
-    """Neither always goes first."""
+def _alternating(engines: dict[str, Engine], turn: int) -> list[str]:
+    """The engines in an order that alternates from turn to turn, so that neither always goes first."""
     return sorted(engines, reverse=bool(turn % 2))
 
 

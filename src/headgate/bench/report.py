@@ -71,17 +71,17 @@ SECOND_US = 1_000_000
 EPOCH_ROWS = 200
 EPOCH_KEYS = 100
 WARM_UP_EPOCHS = 40
-"""Until the JVM has compiled what a small epoch runs."""
+"""Epochs until the JVM has compiled what a small epoch runs."""
 
 REPLAY_KEYS = 1_000
 REPLAY_US = 600 * SECOND_US
 REPLAY_FILES = 4
 ROUNDS = 3
-"""Of these the best counts; one more goes before them to warm up."""
+"""Rounds of which the best counts, after one more to warm up."""
 
 BATCH_ROWS = 100_000
 BATCHES = 9
-"""Of each kind of arriving batch, in turn; their median counts, and the first two go before to warm up."""
+"""Batches of each kind, of which the median counts; the first two warm up."""
 
 MANAGED_SOURCES = (2, 100, 10_000, 100_000)
 GROUPS = 16
@@ -94,7 +94,7 @@ Way: TypeAlias = Literal["headgate", "epoch", "batch", "native"]
 Seconds: TypeAlias = dict[Way, float]
 
 INSTANTS: dict[Way, str] = {"headgate": "_time", "native": "at"}
-"""What the instant of a result is called, in the ways that are compared with the batch query."""
+"""The column with the instant of a result, for each engine that is compared with the batch query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Workload:
     cql: str
     sql: str
     streamable: bool
-    """Whether Structured Streaming has it: of windows it knows only those that are groups."""
+    """Whether Structured Streaming can express it: its windows are always groups."""
 
 
 def windows(name: str, length: str, slide: str) -> Workload:
@@ -136,13 +136,13 @@ class SmallEpochs:
     """Seconds of small epochs and of Spark's micro-batches, and Spark jobs per epoch."""
 
     epochs: list[float]
-    """Seconds of each of ours."""
+    """Seconds of each epoch of headgate."""
 
     batches: list[float]
     """Seconds of each native micro-batch that had input."""
 
     jobs: list[int]
-    """Spark jobs of each of our epochs."""
+    """Spark jobs of each epoch of headgate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +151,14 @@ class Agreement:
 
     alike: int
     repeated: int
-    """Results that only the batch query has, equal to the key's result before: to Istream nothing new."""
+    """Results that only the batch query has, equal to the key's result before, which ISTREAM leaves out."""
 
     found: int
     closed: int
     """Results of the batch query up to the last timestamp of the input."""
 
     open: int
-    """Its results for windows that end behind that: not yet true, so that the others hold them back."""
+    """Results of the batch query for windows that end later; the others hold them back as not final."""
 
     @property
     def complete(self) -> bool:
@@ -174,7 +174,7 @@ class ManagerCost:
     rows: int
     seconds: dict[str, float]
     job: float | None
-    """None for a batch that no job carries: rows pushed from Python."""
+    """Seconds of the Spark job; None for rows pushed from Python, which need no job."""
 
 
 def report(console: Console, rows: int = 1_000_000, epochs: int = 40, parts: Iterable[Part] = PARTS) -> None:

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from headgate.cql.trees import aggregate_calls, column_named, replaced_by
 
-SAME = {"mean": exp.Avg, "std": exp.Stddev, "every": exp.Min, "some": exp.Max}
+SYNONYMS = {"mean": exp.Avg, "std": exp.Stddev, "every": exp.Min, "some": exp.Max}
 
 
 def canonical(tree: exp.Expression, order: Sequence[str]) -> exp.Expression:
@@ -38,8 +38,8 @@ def _canonical(call: exp.Expression, order: Sequence[str]) -> exp.Expression:
     ignoring = isinstance(inner, exp.IgnoreNulls)
     function = inner.this if isinstance(inner, exp.IgnoreNulls | exp.RespectNulls) else inner
     match function:
-        case exp.Anonymous() if function.name.lower() in SAME:
-            return _filtered(SAME[function.name.lower()](this=function.expressions[0].copy()), condition)
+        case exp.Anonymous() if function.name.lower() in SYNONYMS:
+            return _filtered(SYNONYMS[function.name.lower()](this=function.expressions[0].copy()), condition)
         case exp.LogicalAnd():
             return _filtered(exp.Min(this=function.this.copy()), condition)
         case exp.LogicalOr():
@@ -48,21 +48,21 @@ def _canonical(call: exp.Expression, order: Sequence[str]) -> exp.Expression:
             return _filtered(exp.Count(this=exp.Star()), _and(condition, function.this))
         case exp.First() | exp.FirstValue() | exp.AnyValue():
             return _filtered(
-                exp.ArgMin(this=function.this.copy(), expression=_place(function.this, order, ignoring)), condition
+                exp.ArgMin(this=function.this.copy(), expression=_position(function.this, order, ignoring)), condition
             )
         case exp.Last() | exp.LastValue():
             return _filtered(
-                exp.ArgMax(this=function.this.copy(), expression=_place(function.this, order, ignoring)), condition
+                exp.ArgMax(this=function.this.copy(), expression=_position(function.this, order, ignoring)), condition
             )
         case exp.ArgMax() | exp.ArgMin() if not isinstance(function.expression, exp.Case) and not function.args.get(
             "count"
         ):
-            key = _present(
-                function.expression, exp.Struct(expressions=[function.expression.copy(), *_value(function.this)])
+            key = _unless_null(
+                function.expression, exp.Struct(expressions=[function.expression.copy(), *_sort_keys(function.this)])
             )
             return _filtered(type(function)(this=function.this.copy(), expression=key), condition)
         case exp.ArrayAgg() if not isinstance(function.this, exp.Distinct | exp.Order):
-            return _listed(function.this, order, condition)
+            return _ordered_list(function.this, order, condition)
         case exp.ArrayUniqueAgg():
             return exp.Anonymous(this="SORT_ARRAY", expressions=[call.copy()])
         case exp.GroupConcat() if not isinstance(function.this, exp.Distinct | exp.Order):
@@ -71,7 +71,7 @@ def _canonical(call: exp.Expression, order: Sequence[str]) -> exp.Expression:
             )
             separator = function.args.get("separator") or exp.Literal.string("")
             joined = exp.Anonymous(
-                this="ARRAY_JOIN", expressions=[_listed(function.this, order, condition), separator.copy()]
+                this="ARRAY_JOIN", expressions=[_ordered_list(function.this, order, condition), separator.copy()]
             )
             return exp.Case(ifs=[exp.If(this=some, true=joined)])
         case _:
@@ -86,23 +86,23 @@ def _and(one: exp.Expression | None, two: exp.Expression) -> exp.Expression:
     return two.copy() if one is None else exp.and_(one.copy(), two.copy())
 
 
-def _value(tree: exp.Expression) -> list[exp.Expression]:
-    """A value as it is ordered: null before all others, on every engine."""
+def _sort_keys(tree: exp.Expression) -> list[exp.Expression]:
+    """The sort keys of a value, by which null comes before all others on every engine."""
     return [exp.not_(exp.Is(this=tree.copy(), expression=exp.null())), tree.copy()]
 
 
-def _place(tree: exp.Expression, order: Sequence[str], ignoring: bool) -> exp.Expression:
-    """Where a row stands among the others."""
-    place = exp.Struct(expressions=[*(column_named(name) for name in order), *_value(tree)])
-    return _present(tree, place) if ignoring else place
+def _position(tree: exp.Expression, order: Sequence[str], ignoring: bool) -> exp.Expression:
+    """The position of a row in the order of the stream, then by value."""
+    place = exp.Struct(expressions=[*(column_named(name) for name in order), *_sort_keys(tree)])
+    return _unless_null(tree, place) if ignoring else place
 
 
-def _present(tree: exp.Expression, value: exp.Expression) -> exp.Expression:
-    """The value where the tree is not null."""
+def _unless_null(tree: exp.Expression, value: exp.Expression) -> exp.Expression:
+    """The value if the tree is not null, otherwise null."""
     return exp.Case(ifs=[exp.If(this=exp.not_(exp.Is(this=tree.copy(), expression=exp.null())), true=value)])
 
 
-def _listed(tree: exp.Expression, order: Sequence[str], condition: exp.Expression | None) -> exp.Expression:
+def _ordered_list(tree: exp.Expression, order: Sequence[str], condition: exp.Expression | None) -> exp.Expression:
     given = _and(condition, exp.not_(exp.Is(this=tree.copy(), expression=exp.null())))
     if not order:
         return exp.Anonymous(this="SORT_ARRAY", expressions=[_filtered(exp.ArrayAgg(this=tree.copy()), given)])

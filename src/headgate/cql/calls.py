@@ -32,7 +32,7 @@ NOT_CALLED = frozenset(
     varchar when where within timestampadd timestampdiff map position substring trim overlay binary nulls last first
     with dec character float double string int bigint smallint tinyint boolean variant""".split()
 )
-"""Words before a parenthesis that are no functions, or that Spark's parser knows by itself."""
+"""Words that may stand before a parenthesis without being functions, or that Spark's parser handles itself."""
 
 KNOWN = BUILT_IN | NOT_CALLED
 SPELLED = {
@@ -41,10 +41,10 @@ SPELLED = {
     "current_date": ("curdate",),
     "current_timestamp": ("unix_timestamp", "to_unix_timestamp", "utc_timestamp", "utc_date", "utc_time", "getdate"),
 }
-"""Other words for a function that sqlglot writes by this name."""
+"""Other names of functions, by the name that sqlglot writes for them."""
 
 TODAY = frozenset(("now", "today", "tomorrow", "yesterday"))
-"""Texts that Spark takes for instants of its own clock, where an instant is wanted."""
+"""Texts that Spark takes for instants of its own clock where it expects a time."""
 
 
 def check(plan: Node, catalog: Catalog, place: Place) -> None:
@@ -145,7 +145,7 @@ def _trees(sql: str, kinds: Iterable[str]) -> Iterator[exp.Expression]:
 
 
 def _check_options(sql: str, place: Place) -> None:
-    """Options stand in a MAP of literals, none of which names a file."""
+    """Refuse options that are not a MAP of literals, or that name a file."""
     for node in _trees(sql, WITH_OPTIONS):
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
         arguments = list(node.iter_expressions())
@@ -166,7 +166,7 @@ def _check_options(sql: str, place: Place) -> None:
 
 
 def _check_encryption(sql: str, place: Place) -> None:
-    """Without a vector to begin with, AES_ENCRYPT draws one."""
+    """Refuse AES_ENCRYPT without an initialization vector, because it would draw a random one."""
     for node in _trees(sql, ("aes_encrypt",)):
         arguments = list(node.iter_expressions())
         mode = arguments[2].name.upper() if len(arguments) > 2 and arguments[2].is_string else ""
@@ -226,7 +226,7 @@ def _wants_instant(literal: exp.Expression, times: frozenset[str]) -> bool:
             | exp.NullSafeEQ()
         ):
             others = [node for node in around.iter_expressions() if node is not literal]
-            return any(_temporal(node, times) for node in others)
+            return any(_looks_temporal(node, times) for node in others)
         case _:
             name = (
                 around.name
@@ -241,8 +241,8 @@ def _wants_instant(literal: exp.Expression, times: frozenset[str]) -> bool:
             )
 
 
-def _temporal(tree: exp.Expression, times: frozenset[str]) -> bool:
-    """Whether an expression looks as if it gave a time."""
+def _looks_temporal(tree: exp.Expression, times: frozenset[str]) -> bool:
+    """Whether an expression seems to give a time."""
     cast = tree.find(exp.Cast)
     return any(column.name.lower() in times for column in tree.find_all(exp.Column)) or (
         cast is not None and cast.to.this in exp.DataType.TEMPORAL_TYPES

@@ -29,7 +29,7 @@ class CqlParser(StatementParser):
     """Parses CQL: windows in brackets, relation-to-stream operators and EMIT, on top of Spark SQL."""
 
     in_window: ParseError | None = None
-    """What was wrong in the brackets behind a stream, if anything was."""
+    """The error inside the brackets behind a stream, if there was one."""
 
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         **Spark.Parser.FUNCTION_PARSERS,
@@ -118,7 +118,7 @@ class CqlParser(StatementParser):
         return query
 
     def _refuse_window_without_brackets(self) -> None:
-        """`FROM s ROWS 10`, as in the demonstration of Stanford's prototype."""
+        """Refuse `FROM s ROWS 10`, as in the demonstration of Stanford's prototype, and show the brackets."""
         if self._curr and self._curr.text.upper() in ("RANGE", "ROWS") and self._next:
             if self._next.token_type == TokenType.NUMBER or self._next.text.upper() == "UNBOUNDED":
                 self._foreign("a window without brackets", f"Write [{self._curr.text.upper()} {self._next.text} ...].")
@@ -210,7 +210,7 @@ class CqlParser(StatementParser):
         return ([StreamOf(kind=kind, expressions=projections)] if bare else projections), exclude
 
     def _at_emission(self) -> bool:
-        """At EVERY n or EMIT AT SLIDE: behind a query, where SQL would look for an alias."""
+        """Whether EVERY n or EMIT stands here, behind a query, where SQL would look for an alias."""
         if not self._curr or not self._next:
             return False
         word, following = self._curr.text.upper(), self._next

@@ -72,12 +72,12 @@ def held_until_final(
             place=place,
             detail="A row of one stream is final when it comes.",
         )
-    pairs = _equal(binder, source, where)
+    pairs = _equal_values(binder, source, where)
     started = [one for one, _ in pairs] if keys is None else [as_expression(key, source.scope.types) for key in keys]
     if keys is not None:
-        padded = _padded(source)  # a group of nulls is never closed
+        padded = _nullable_columns(source)  # a group of nulls is never closed
         started = [key for key in started if not key.columns & padded]
-    ways = [way for value in started if (way := _way(source, pairs, reading, value)) is not None]
+    ways = [way for value in started if (way := _closing_value(source, pairs, reading, value)) is not None]
     by_clock = tuple(dict.fromkeys(way for way in ways if way.closers))
     if not by_clock and not ways:
         where_to = (
@@ -99,7 +99,7 @@ def held_until_final(
     return replace(source, entries=entries)
 
 
-def _padded(source: From) -> set[str]:
+def _nullable_columns(source: From) -> set[str]:
     """The columns of FROM that an outer join may fill with nulls."""
     found: set[str] = set()
     before: set[str] = set()
@@ -111,8 +111,8 @@ def _padded(source: From) -> set[str]:
     return found
 
 
-def _equal(binder: Binder, source: From, where: Iterable[exp.Expression]) -> list[tuple[Expression, Expression]]:
-    """What the conditions of the query say to be equal."""
+def _equal_values(binder: Binder, source: From, where: Iterable[exp.Expression]) -> list[tuple[Expression, Expression]]:
+    """The pairs of expressions that the query's conditions equate."""
     plain = [condition for condition in (*source.conditions, *where) if not has_subquery(condition)]
     conditions = [*binder.conditions(plain, source.scope), *(tree for entry in source.entries for tree in entry.on)]
     types = {name: kind for entry in source.entries for name, kind in _types(entry.node).items()}
@@ -127,10 +127,10 @@ def _types(node: Relation) -> dict[str, str]:
     return {column.name: column.type for column in node.columns}
 
 
-def _way(
+def _closing_value(
     source: From, pairs: list[tuple[Expression, Expression]], reading: list[int], value: Expression
 ) -> ClosingValue | None:
-    """The value in all streams that are read, if they all have it and it is closed in each."""
+    """The value in all streams of FROM, if each of them has it and closes it; None otherwise."""
     nodes = [entry.node for entry in source.entries]
     start = chain(value.sql, {name.lower(): kind for node in nodes for name, kind in _types(node).items()})
     if start is None:

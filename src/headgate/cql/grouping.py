@@ -146,7 +146,7 @@ def common_keys(
 
 
 def _grouping(binder: Binder, group: exp.Expression | None) -> tuple[list[exp.Expression], list[frozenset[int]]]:
-    """The expressions of GROUP BY, each once, and the sets of them by which is grouped."""
+    """The distinct expressions of GROUP BY, and the grouping sets as sets of their positions."""
     if group is None:
         return [], [frozenset()]
     if group.args.get("totals") or group.args.get("all"):
@@ -195,7 +195,7 @@ def _grouping(binder: Binder, group: exp.Expression | None) -> tuple[list[exp.Ex
 def _over_sets(
     binder: Binder, child: Relation, keys: tuple[Named, ...], calls: tuple[Call, ...], sets: list[frozenset[int]]
 ) -> Relation:
-    """One aggregate for each set of keys."""
+    """The union of one aggregate for each grouping set."""
     always = binder.catalog.settings.empty_aggregate == "row"
     if sets == [frozenset(range(len(keys)))]:
         return Aggregate(child, keys, calls, row_when_empty=not keys and always)
@@ -225,7 +225,7 @@ def _keys(
     projections: list[exp.Expression],
     scope: Scope,
 ) -> list[exp.Expression]:
-    """What is grouped by, with positions and aliases of the select list replaced by what they stand for."""
+    """The keys of GROUP BY, with positions and aliases of the select list replaced by their expressions."""
     keys = []
     for tree in written:
         if isinstance(tree, exp.Literal) and not tree.is_string:

@@ -57,11 +57,11 @@ if TYPE_CHECKING:
     from headgate.cql.names import Resolver
 
 ELEMENT_TIME = "element_time"
-"""The timestamp of a stream's tuple, as a column; not among those that * stands for."""
+"""The name of the column with a tuple's timestamp; * does not include it."""
 
 
 CURRENT_TIME = "current_time"
-"""The instant at which an answer holds, in application time."""
+"""The name for the instant at which an answer holds, in application time (event time)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +83,16 @@ class Scope:
     types: dict[str, str] = field(default_factory=dict)
     outer: Scope | None = None
     merged: dict[str, exp.Expression] = field(default_factory=dict)
-    """Columns that USING made one of: name in lower case -> its value."""
+    """Columns that USING merged: name in lower case -> value."""
 
     order: tuple[str, ...] = ()
-    """Columns that hold the order of the one stream behind FROM, where an aggregate depends on it."""
+    """Columns with the arrival order of the only stream in FROM, if an aggregate depends on it."""
 
     current: str | None = None
-    """The column that holds the instant of the answer: the timestamp of a tuple that lives for that instant alone."""
+    """The column that CURRENT_TIME means: the timestamp of a tuple that lives for one instant only."""
 
     copies: dict[str, str] = field(default_factory=dict)
-    """Columns of the query around it that this one carries for the queries inside it: name there -> name here."""
+    """Outer columns that this query carries for the queries inside it: outer name -> own name."""
 
     def inner_names(self) -> set[str]:
         """All column names that plans use in this query and in those around it, in lower case."""
@@ -126,7 +126,7 @@ class From:
     entries: list[Joined]
     laterals: list[Lateral]
     conditions: list[exp.Expression]
-    """Of the inner joins."""
+    """The conditions of the inner joins."""
 
 
 def from_clause(binder: Binder, tree: exp.Select) -> From:
@@ -156,7 +156,7 @@ def from_clause(binder: Binder, tree: exp.Select) -> From:
             and living is None
             and isinstance(node, Window)
             and isinstance(node.frame, Now)
-            and _stays(joins, position)
+            and _is_in_every_row(joins, position)
         ):
             living = position
         if isinstance(node, Window) and (in_order or living == position or _reads_time(tree, alias, visible)):
@@ -192,8 +192,8 @@ def _is_current_time(column: exp.Column) -> bool:
     return column.name.lower() == CURRENT_TIME and not column.table
 
 
-def _stays(joins: Sequence[exp.Expression | None], position: int) -> bool:
-    """Whether every row behind FROM has a tuple of that entry: no outer join leaves it out."""
+def _is_in_every_row(joins: Sequence[exp.Expression | None], position: int) -> bool:
+    """Whether every row of FROM has a tuple of this entry, because no outer join can leave it out."""
     sides = [(join.args.get("side") or "").upper() if join is not None else "" for join in joins]
     kinds = [(join.args.get("kind") or "").upper() if join is not None else "" for join in joins]
     return not (
@@ -232,7 +232,7 @@ def scope_of(binder: Binder, bound: Sequence[tuple[str, Relation, tuple[str, ...
 
 
 def _reads_time(tree: exp.Expression, alias: str, columns: tuple[str, ...]) -> bool:
-    """Whether a query asks for the timestamps of the tuples of that input."""
+    """Whether a query reads the timestamps of this input's tuples."""
     asked = {ELEMENT_TIME, "timestamp"} - {column.lower() for column in columns}
     return any(
         column.name.lower() in asked and (not column.table or column.table.lower() == alias.lower())
@@ -244,7 +244,7 @@ def _reads_time(tree: exp.Expression, alias: str, columns: tuple[str, ...]) -> b
 
 
 def _join(binder: Binder, source: From, join: exp.Expression, node: Relation, items: list[Item]) -> None:
-    """Add one entry to what comes before it; `items` are its own and theirs."""
+    """Add one entry to the FROM clause; `items` are those of the entry and of the entries before it."""
     method, side, kind = ((join.args.get(part) or "").upper() for part in ("method", "side", "kind"))
     if method not in ("", "NATURAL") or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"):
         words = " ".join(word for word in (method, side, kind) if word)
@@ -262,7 +262,7 @@ def _join(binder: Binder, source: From, join: exp.Expression, node: Relation, it
 
 
 def _using(binder: Binder, scope: Scope, join: exp.Expression, items: list[Item], how: str) -> list[exp.Expression]:
-    """The equalities of USING or NATURAL; the columns become one."""
+    """The equalities that USING or NATURAL stands for; each pair of columns becomes one in the scope."""
     *before, last = items
     given = [identifier.name for identifier in join.args.get("using") or ()]
     if not given:
@@ -286,7 +286,7 @@ def _using(binder: Binder, scope: Scope, join: exp.Expression, items: list[Item]
 
 
 def _lateral(binder: Binder, source: From, tree: exp.Expression) -> None:
-    """LATERAL VIEW: what a generator such as EXPLODE makes of each row."""
+    """Add a LATERAL VIEW: the rows that a generator such as EXPLODE makes of each row."""
     alias = tree.args.get("alias")
     wanted = [column.name for column in (alias.args.get("columns") or ())] if alias is not None else []
     if not wanted:
@@ -403,7 +403,7 @@ def joins_as_written(source: From, inner: list[exp.Expression], where: list[exp.
         here = {name.lower() for node in nodes for name in names(node)}
         now = [tree for tree in inner if read_columns(tree) <= here]
         inner = [tree for tree in inner if tree not in now]
-        nodes = [_tied(inner_joins(nodes, now, scope), entry, scope)]
+        nodes = [_non_inner_join(inner_joins(nodes, now, scope), entry, scope)]
     if not source.laterals:
         return inner_joins(nodes, [*inner, *where], scope)
     made = {name.lower() for lateral in source.laterals for name in lateral.columns}
@@ -414,7 +414,7 @@ def joins_as_written(source: From, inner: list[exp.Expression], where: list[exp.
     return filtered(node, late)
 
 
-def _tied(left: Relation, entry: Joined, scope: Scope) -> Relation:
+def _non_inner_join(left: Relation, entry: Joined, scope: Scope) -> Relation:
     pairs, used = equalities(left, entry.node, entry.on)
     rest = [tree for tree in entry.on if tree not in used]
     condition = as_expression(conjunction(rest), scope.types) if rest else None

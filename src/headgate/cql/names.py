@@ -28,7 +28,7 @@ from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.expressions import INTEGRAL
 
 DASHED = re.compile(r"[A-Za-z_]\w*(?:-[A-Za-z_]\w*)+")
-"""A name as some published queries write it; in SQL it is a subtraction."""
+"""A name with dashes, as some published queries write it; SQL reads a subtraction."""
 
 
 class Resolver:
@@ -248,7 +248,7 @@ class Resolver:
                 )
             qualify = len(scope.items) > 1
             once = set(scope.merged) if star else set()
-            shown = [exp.Column(this=exp.to_identifier(name, quoted=True)) for name in _spelled(scope, once)]
+            shown = [exp.Column(this=exp.to_identifier(name, quoted=True)) for name in _merged_columns(scope, once)]
             for item in items:
                 for visible in item.visible:
                     if visible.lower() in once:
@@ -275,8 +275,8 @@ class Resolver:
         return "value"
 
 
-def _spelled(scope: Scope, merged: set[str]) -> list[str]:
-    """The columns that USING made one of, as they are written, in the order of FROM."""
+def _merged_columns(scope: Scope, merged: set[str]) -> list[str]:
+    """The spelling of the columns that USING merged, in the order of FROM."""
     written = {name.lower(): name for item in reversed(scope.items) for name in item.visible if name.lower() in merged}
     ordered = [name.lower() for item in scope.items for name in item.visible if name.lower() in merged]
     return [written[name] for name in dict.fromkeys(ordered)]

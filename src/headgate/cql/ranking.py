@@ -92,7 +92,7 @@ def _all_columns(node: Relation) -> list[exp.Expression]:
 
 
 def _common_partition(windows: list[exp.Window]) -> tuple[str, ...]:
-    """The columns by which all of the functions partition."""
+    """The columns by which all of these functions partition."""
     partitions = [
         [key.name for key in window.args.get("partition_by") or [] if isinstance(key, exp.Column)] for window in windows
     ]

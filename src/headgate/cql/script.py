@@ -30,7 +30,7 @@ MOST_NESTED = 200
 MOST_NESTED_TYPES = 12
 
 ROOM = 20_000
-"""How many calls deep Python may go while a text is read and bound. A level of nesting takes some dozens."""
+"""How deep Python may recurse while a text is read and bound; a level of nesting takes some dozen calls."""
 
 
 @contextmanager
@@ -60,27 +60,27 @@ def parse(text: str, origin: str = "") -> list[exp.Expression]:
     """Parses a script into its statements; each tree has its start and end in the text in `meta`."""
     dialect = Cql()
     with deep_texts():
-        return [_parsed(chunk, dialect, text, origin) for chunk in _chunks(text, origin)]
+        return [_statement(chunk, dialect, text, origin) for chunk in _statement_tokens(text, origin)]
 
 
 def spans(text: str, origin: str = "") -> list[Place]:
     """The places of the statements of a script, whether or not they can be parsed."""
-    return [Place(text, chunk[0].start, chunk[-1].end + 1, origin) for chunk in _chunks(text, origin)]
+    return [Place(text, chunk[0].start, chunk[-1].end + 1, origin) for chunk in _statement_tokens(text, origin)]
 
 
-def _chunks(text: str, origin: str) -> list[list[Token]]:
+def _statement_tokens(text: str, origin: str) -> list[list[Token]]:
     try:
-        return _statements(with_strings(Cql().tokenize(text), text))
+        return _split_at_semicolons(with_strings(Cql().tokenize(text), text))
     except TokenError:
         start = _open_quote(text)
         if text[start] == "`" and "'" in text[start:]:
-            raise _typographic(text, start, origin) from None
+            raise _typographic_quotes(text, start, origin) from None
         raise UserError(
             "syntax", "a quote or comment is not closed", place=Place(text, start, start + 1, origin)
         ) from None
 
 
-def _parsed(chunk: list[Token], dialect: Cql, text: str, origin: str) -> exp.Expression:
+def _statement(chunk: list[Token], dialect: Cql, text: str, origin: str) -> exp.Expression:
     _refuse_nested(chunk, text, origin)
     _refuse_window_clause(chunk, text, origin)
     place = Place(text, chunk[0].start, chunk[-1].end + 1, origin)
@@ -121,7 +121,7 @@ def _refuse_nested(chunk: list[Token], text: str, origin: str) -> None:
 
 
 def _refuse_window_clause(chunk: list[Token], text: str, origin: str) -> None:
-    """`GROUP BY WINDOW(at, ...)` and `WINDOW TUMBLING (SIZE ...)`: sqlglot would take both for named windows."""
+    """Refuse `GROUP BY WINDOW(...)` and `WINDOW TUMBLING (...)`, which sqlglot would take for named windows."""
     for token, following, third in zip(chunk, chunk[1:], chunk[2:], strict=False):
         if token.token_type != TokenType.WINDOW:
             continue
@@ -131,7 +131,7 @@ def _refuse_window_clause(chunk: list[Token], text: str, origin: str) -> None:
             raise UserError("foreign-construct", what, place=Place(text, token.start, token.end + 1, origin), hint=hint)
 
 
-def _typographic(text: str, start: int, origin: str) -> UserError:
+def _typographic_quotes(text: str, start: int, origin: str) -> UserError:
     place = Place(text, start, text.index("'", start) + 1, origin)
     return UserError(
         "foreign-construct", "typographic quotes", place=place, hint="Write 'text' between straight quotes."
@@ -139,7 +139,7 @@ def _typographic(text: str, start: int, origin: str) -> UserError:
 
 
 def _open_quote(text: str) -> int:
-    """Where the quote or comment begins that has no end."""
+    """The position of the quote or comment that is not closed."""
     start, closing = 0, ""
     position = 0
     while position < len(text):
@@ -158,7 +158,7 @@ def _open_quote(text: str) -> int:
     return start
 
 
-def _statements(tokens: list[Token]) -> list[list[Token]]:
+def _split_at_semicolons(tokens: list[Token]) -> list[list[Token]]:
     chunks: list[list[Token]] = [[]]
     for token in _count_distinct(tokens):
         if token.token_type == TokenType.SEMICOLON:
@@ -169,7 +169,7 @@ def _statements(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _count_distinct(tokens: list[Token]) -> list[Token]:
-    """`COUNT DISTINCT (x)`, as the Linear Road queries write it, as `COUNT(DISTINCT x)`."""
+    """Rewrite `COUNT DISTINCT (x)`, as the Linear Road queries have it, to `COUNT(DISTINCT x)`."""
     result = list(tokens)
     for position in range(len(result) - 2):
         word, distinct, opening = result[position : position + 3]
@@ -186,7 +186,7 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
     first = error.errors[0]
     typographic = TYPOGRAPHIC.search(text, chunk[0].start, chunk[-1].end + 1)
     if typographic is not None:
-        return _typographic(text, typographic.start(), origin)
+        return _typographic_quotes(text, typographic.start(), origin)
     message = str(first["description"] or "syntax error")
     if not message.split(" ")[0].isupper():
         message = message[0].lower() + message[1:]
@@ -228,5 +228,5 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
 
 
 def _offset(text: str, error: dict[str, Any]) -> int:
-    """Where in the text the place ends that sqlglot gives by line and column."""
+    """The offset in the text of the end of an error, which sqlglot gives by line and column."""
     return sum(len(part) + 1 for part in text.split("\n")[: (error["line"] or 1) - 1]) + (error["col"] or 0)

@@ -56,7 +56,7 @@ class StatementParser(TimeParser):
     """Parses one statement of CQL; the queries inside it are left to `CqlParser`."""
 
     def _foreign(self, what: str, hint: str) -> None:
-        """A construct of another dialect: said so in one line, with what to write instead."""
+        """Refuse a construct of another dialect, with its name and what to write instead."""
         self.raise_error(f"{FOREIGN}{what}. {hint}")
 
     def _parse_cql_statement(self) -> Any:
@@ -230,7 +230,7 @@ class StatementParser(TimeParser):
             self._foreign(f"{self._curr.text.upper()} of a table", "Write FROM parquet OPTIONS ('path' = 'folder').")
 
     def _refuse_constraints(self) -> None:
-        """What other systems write among the columns of a table."""
+        """Refuse what other systems write among the columns of a table, such as WATERMARK FOR."""
         if self._at_word("WATERMARK") and self._next.text.upper() == "FOR":
             tokens = self._tokens[self._index :]
             column = tokens[2].text if len(tokens) > 2 else "at"
@@ -297,7 +297,7 @@ class StatementParser(TimeParser):
         return self.expression(CreateFunction(this=name, parameters=parameters, body=self._parse_expression()))
 
     def _parse_into(self) -> None:
-        """INTO belongs to CREATE QUERY, not to the select inside."""
+        """Leave INTO alone: it belongs to CREATE QUERY, not to the select inside."""
 
     def _parse_connector(self, node: exp.Expression) -> None:
         node.set("format", self._parse_name())
@@ -305,7 +305,7 @@ class StatementParser(TimeParser):
             node.set("options", self._parse_wrapped(lambda: self._parse_csv(self._parse_option)))
 
     def _parse_payload(self, node: exp.Expression) -> bool:
-        """`VALUE AS json OPTIONS (...)`; whether it stands here."""
+        """Parse `VALUE AS json OPTIONS (...)`; says whether it stood here."""
         if not self._match_text_seq("VALUE"):
             return False
         self._expect("AS")
@@ -317,13 +317,13 @@ class StatementParser(TimeParser):
     def _parse_option(self) -> exp.Tuple:
         if not self._match_set((TokenType.STRING, TokenType.VAR)):
             self.raise_error("expected 'option' = 'value'")
-        key = _placed(self._prev)
+        key = _literal_with_place(self._prev)
         if not self._match(TokenType.EQ):
             self.raise_error("expected = after the option's name")
         if not self._curr or self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
             self.raise_error(f'option "{key.name}" has no value')
         self._advance()
-        return exp.Tuple(expressions=[key, _placed(self._prev)])
+        return exp.Tuple(expressions=[key, _literal_with_place(self._prev)])
 
     def _parse_set_option(self) -> SetOption:
         name = self._parse_name()
@@ -335,8 +335,8 @@ class StatementParser(TimeParser):
         return self.expression(SetOption(this=name, value=self._prev.text))
 
 
-def _placed(token: Token) -> exp.Literal:
-    """An option's name or value that knows where it stands."""
+def _literal_with_place(token: Token) -> exp.Literal:
+    """An option's name or value as a literal with its place in the text."""
     literal = exp.Literal.string(token.text)
     literal.meta.update(start=token.start, end=token.end + 1)
     return literal

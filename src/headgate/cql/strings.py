@@ -14,10 +14,10 @@ from sqlglot.tokens import Token, TokenType
 
 _BACKSLASH = r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))"
 ESCAPES = {quote: re.compile(f"({quote}{quote})|{_BACKSLASH}", re.DOTALL) for quote in "'\""}
-"""By the quotes around a literal: only these are one when they stand twice."""
+"""Escapes by the quotes around a literal: only the same quote, doubled, stands for itself."""
 
 SINGLE = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": r"\%", "_": r"\_"}
-"""What stands for something else behind a backslash. LIKE keeps the backslash before its own two."""
+"""Characters that mean something else behind a backslash; LIKE keeps the backslash before % and _."""
 
 
 def with_strings(tokens: list[Token], text: str) -> list[Token]:
@@ -51,13 +51,13 @@ def string_value(literal: str) -> str:
     """The value of a string literal: without its quotes, with its escapes decoded."""
     if literal[0] in "rR":
         return literal[2:-1]
-    said = ESCAPES[literal[0]].sub(_meant, literal[1:-1])
+    said = ESCAPES[literal[0]].sub(_escaped_character, literal[1:-1])
     return said.encode("utf-16-le", "surrogatepass").decode(
         "utf-16-le", "replace"
     )  # two halves of a character become one
 
 
-def _meant(escape: re.Match[str]) -> str:
+def _escaped_character(escape: re.Match[str]) -> str:
     doubled, four, eight, octal, single = escape.groups()
     if doubled:
         return doubled[0]

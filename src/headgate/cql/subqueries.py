@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from headgate.cql.binder import Binder
 
 COUNTS = frozenset({"count", "count_if", "approx_distinct", "approx_count_distinct", "regr_count"})
-"""Aggregates that give 0 over nothing; all others give null."""
+"""Aggregates that give 0 over no rows; all others give null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Carried:
 
 
 class _FurtherOut(Exception):
-    """A subquery reads columns that the query right around it does not have."""
+    """Raised when a subquery reads columns that the query directly around it does not have."""
 
     def __init__(self, columns: set[str], place: Place) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ def filtered_by_subquery(binder: Binder, node: Relation, scope: Scope, condition
     while isinstance(predicate, exp.Not):
         predicate, negated = predicate.this.unnest(), not negated
     if is_predicate(predicate) and not has_subquery_beside(predicate):
-        return _partnered(binder, node, scope, predicate, negated)
+        return _semi_or_anti_join(binder, node, scope, predicate, negated)
     lifted, (tree,) = lift_subqueries(binder, node, scope, [condition])
     return filtered(lifted, [binder.resolve(tree, scope)])
 
@@ -104,13 +104,15 @@ def has_subquery_beside(predicate: exp.Expression) -> bool:
     return outer is not None and has_subquery(outer)
 
 
-def _partnered(binder: Binder, node: Relation, scope: Scope, predicate: exp.Expression, negated: bool) -> Relation:
-    """The node's rows for which the predicate is true (or its negation is)."""
+def _semi_or_anti_join(
+    binder: Binder, node: Relation, scope: Scope, predicate: exp.Expression, negated: bool
+) -> Relation:
+    """Keep the rows for which the predicate, or its negation, is true."""
     query = _query_of(predicate)
     inner, items = bind_inner(binder, query, scope, node)
     ties, opposite = list(inner.ties), negated
     if not isinstance(predicate, exp.Exists):
-        compared = _compared(binder, predicate, scope, items)
+        compared = _comparisons(binder, predicate, scope, items)
         if not isinstance(predicate, exp.In) and isinstance(
             predicate.expression, exp.All
         ):  # x >= ALL q: no q for which x >= q is not true
@@ -142,10 +144,10 @@ def _query_of(predicate: exp.Expression) -> exp.Expression:
     return query.unnest() if isinstance(query, exp.Subquery) and not query.args.get("window") else query
 
 
-def _compared(
+def _comparisons(
     binder: Binder, predicate: exp.Expression, scope: Scope, items: list[exp.Expression]
 ) -> list[exp.Expression]:
-    """The comparison of the outer values with the subquery's, value by value."""
+    """The comparisons of the outer values with the subquery's columns, one by one."""
     outer = predicate.this.unnest()
     values = outer.expressions if isinstance(outer, exp.Tuple) else [outer]
     if len(values) != len(items):
@@ -168,11 +170,11 @@ def bind_inner(
 
     `node` holds the rows of the outer query.
     """
-    if isinstance(query, exp.Select) and not _shaped(query):
+    if isinstance(query, exp.Select) and not _has_further_clauses(query):
         inner = subquery_rows(binder, query, scope, node)
         expanded = binder.expand(query.expressions, inner.scope)
         return inner, [binder.resolve(unaliased(item), inner.scope) for item in expanded]
-    carried = _carried(binder, query, scope, node) if isinstance(query, exp.Select) else None
+    carried = _carry_outer_columns(binder, query, scope, node) if isinstance(query, exp.Select) else None
     relation = binder.bind_within(scope, lambda: binder.relation(query))
     named, (rows,) = binder.bind_within(scope, lambda: scope_of(binder, [("", relation, names(relation))]))
     columns = list(names(rows))
@@ -186,18 +188,18 @@ def bind_inner(
     return SubqueryRows(rows, named, ties), [column_named(name) for name in columns[:shown]]
 
 
-def _shaped(query: exp.Select) -> bool:
-    """Whether a select does more than choose and compute."""
+def _has_further_clauses(query: exp.Select) -> bool:
+    """Whether a select has more clauses than a select list, FROM and WHERE, or an aggregate."""
     parts = ("group", "having", "limit", "offset", "distinct", "with_", "qualify")
     return any(query.args.get(part) for part in parts) or _has_aggregate(query)
 
 
 def _has_aggregate(query: exp.Select) -> bool:
-    return any(is_aggregate(node) for item in query.expressions for node in item.walk() if not _inside(node, item))
+    return any(is_aggregate(node) for item in query.expressions for node in item.walk() if not _is_inside(node, item))
 
 
-def _carried(binder: Binder, query: exp.Select, scope: Scope, node: Relation) -> Carried | None:
-    """Let a grouped or distinct subquery carry the outer columns it reads, if it reads any."""
+def _carry_outer_columns(binder: Binder, query: exp.Select, scope: Scope, node: Relation) -> Carried | None:
+    """Let a grouped or distinct subquery carry the outer columns it reads; None if it reads none."""
     ties = subquery_rows(binder, query, scope, node).ties
     read = {name for tie in ties for name in read_columns(tie)}
     outer = [name for name in names(node) if name.lower() in read]
@@ -226,8 +228,8 @@ def carried_columns(scope: Scope, node: Relation, outer: list[str]) -> Carried:
     return Carried(Distinct(values), copies)
 
 
-def _inside(node: exp.Expression, item: exp.Expression) -> bool:
-    """Whether a node belongs to a query inside the item."""
+def _is_inside(node: exp.Expression, item: exp.Expression) -> bool:
+    """Whether a node belongs to a query nested in the item."""
     parent = node.parent
     while parent is not None and parent is not item.parent:
         if isinstance(parent, exp.Select):
@@ -294,10 +296,10 @@ def lift_subqueries(
         predicate = tree.this.unnest() if negated else tree
         if is_predicate(predicate):
             if isinstance(predicate, exp.Exists) or _only_truth_matters(tree):
-                current, name = _marked(binder, current, scope, predicate, negated)
+                current, name = _with_truth_column(binder, current, scope, predicate, negated)
                 return marked_resolved(column_named(name))
-            current, true = _marked(binder, current, scope, predicate, negated)
-            current, false = _marked(binder, current, scope, predicate, not negated)
+            current, true = _with_truth_column(binder, current, scope, predicate, negated)
+            current, false = _with_truth_column(binder, current, scope, predicate, not negated)
             return exp.Case(
                 ifs=[
                     exp.If(this=marked_resolved(column_named(true)), true=exp.true()),
@@ -306,7 +308,7 @@ def lift_subqueries(
                 default=exp.null(),
             )
         if isinstance(tree, exp.Subquery):
-            current, name = _scalar(binder, current, scope, tree.unnest())
+            current, name = _with_scalar_column(binder, current, scope, tree.unnest())
             return marked_resolved(column_named(name))
         return None
 
@@ -316,7 +318,7 @@ def lift_subqueries(
 
 
 def _only_truth_matters(tree: exp.Expression) -> bool:
-    """Whether unknown may be taken for false here: under nothing but AND and OR of a condition."""
+    """Whether UNKNOWN may count as FALSE here: in a condition, under nothing but AND and OR."""
     parent = tree.parent
     while isinstance(parent, exp.And | exp.Or | exp.Paren):
         parent = parent.parent
@@ -327,12 +329,12 @@ def _fresh_name(node: Relation, hint: str) -> str:
     return fresh(f"{hint}1", {name.lower() for name in names(node)})
 
 
-def _marked(
+def _with_truth_column(
     binder: Binder, node: Relation, scope: Scope, predicate: exp.Expression, negated: bool
 ) -> tuple[Relation, str]:
-    """The node with a column that says whether the predicate is true."""
+    """The node with one more column, which says whether the predicate is true, and that column's name."""
     name = _fresh_name(node, "holds")
-    true = _partnered(binder, node, scope, predicate.copy(), negated)
+    true = _semi_or_anti_join(binder, node, scope, predicate.copy(), negated)
     false = minus(node, true)
     return Union(_with(true, name, "TRUE"), _with(false, name, "FALSE")), name
 
@@ -343,13 +345,13 @@ def _with(node: Relation, name: str, truth: str) -> Relation:
     )
 
 
-def _scalar(binder: Binder, node: Relation, scope: Scope, query: exp.Expression) -> tuple[Relation, str]:
-    """The node with a column that holds the value of a scalar subquery."""
+def _with_scalar_column(binder: Binder, node: Relation, scope: Scope, query: exp.Expression) -> tuple[Relation, str]:
+    """The node with one more column, the value of a scalar subquery, and that column's name."""
     name = _fresh_name(node, "scalar")
-    if isinstance(query, exp.Select) and (_is_total(query) or not _shaped(query)):
+    if isinstance(query, exp.Select) and (_is_total(query) or not _has_further_clauses(query)):
         inner = subquery_rows(binder, query, scope, node)
         if inner.ties:
-            one = query if _is_total(query) else _of_one_row(query, inner, binder)
+            one = query if _is_total(query) else _as_one_row(query, inner, binder)
             return _correlated_total(binder, node, scope, one, inner, name), name
     value, _ = binder.bind_within(scope, lambda: scalar_row(binder, query, name))
     return Join(node, value, (), None), name
@@ -371,8 +373,8 @@ def scalar_row(binder: Binder, query: exp.Expression, name: str = "scalar1") -> 
 MORE_THAN_ONE = "a subquery that stands for a value has more than one row"
 
 
-def _of_one_row(query: exp.Select, inner: SubqueryRows, binder: Binder) -> exp.Select:
-    """The query as an aggregate over its rows, of which there must be at most one."""
+def _as_one_row(query: exp.Select, inner: SubqueryRows, binder: Binder) -> exp.Select:
+    """The query as an aggregate over its rows, which fails if there is more than one."""
     items = binder.expand(query.expressions, inner.scope)
     if len(items) != 1:
         raise UserError(
@@ -395,7 +397,7 @@ def _is_total(query: exp.Select) -> bool:
 
 
 def _at_most_one(value: Relation) -> Relation:
-    """The one row of a relation, null if it has none; more than one is an error when it happens, as in SQL."""
+    """The only row of a relation, or nulls if it has none; several rows are an error at run time, as in SQL."""
     (name,) = names(value)
     own = column(value, name)
     counted = Aggregate(
@@ -414,7 +416,7 @@ def _at_most_one(value: Relation) -> Relation:
 def _correlated_total(
     binder: Binder, node: Relation, scope: Scope, query: exp.Select, inner: SubqueryRows, name: str
 ) -> Relation:
-    """One value for each combination of the outer columns the subquery reads."""
+    """The node with one value for each combination of the outer columns that the subquery reads."""
     read = {column for tie in inner.ties for column in read_columns(tie)} - {own.lower() for own in names(inner.node)}
     outer = tuple(own for own in names(node) if own.lower() in read)
     if {own.lower() for own in outer} != read:

@@ -73,7 +73,7 @@ def replaced_by(tree: exp.Expression, replacement: object) -> exp.Expression:
 
 
 CHAINED = (exp.And, exp.Or, exp.DPipe)
-"""Operators whose operands can be taken together in any way."""
+"""Associative operators."""
 
 
 def operands(tree: exp.Expression) -> list[exp.Expression]:
@@ -181,7 +181,7 @@ def _is_pmod(tree: exp.Expression) -> bool:
 
 
 def _is_zero(divisor: exp.Expression) -> bool:
-    """Whether a divisor may be zero: a number that is written out and is none cannot."""
+    """Whether a divisor may be zero: all but a literal that is not zero."""
     number = divisor.unnest()
     number = number.this if isinstance(number, exp.Neg) else number
     return not (

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MOST_ROWS = 2**31 - 1
-"""As many rows as Spark numbers."""
+"""The largest number that Spark can give to a row."""
 
 
 def frame(binder: Binder, child: Stream, window: StreamWindow) -> Frame:
@@ -75,7 +75,7 @@ def _slide(binder: Binder, child: Stream, window: StreamWindow) -> Tick | None:
 
 
 def _value_frame(binder: Binder, child: Stream, window: StreamWindow) -> Values:
-    """`[RANGE c ON column]`: the column as a number, TIMESTAMPs in microseconds."""
+    """The frame of `[RANGE c ON column]`: the column as a number, TIMESTAMPs in microseconds."""
     place, given = binder.place(window), window.args
     if given.get("slide") is not None:
         raise NotYet("a window ON a column with SLIDE", place=place)
@@ -137,7 +137,7 @@ def rstream_interval(binder: Binder, written: StreamOf, child: Relation, tree: e
 
 
 def _slides(node: Node) -> list[Tick]:
-    """The slides of the windows of a relation, not of those below the streams it reads."""
+    """The slides of a relation's windows, without those below the streams it reads."""
     if isinstance(node, Window):
         slide = node.frame.slide if isinstance(node.frame, Range | Rows) else None
         return [slide] if slide else []

@@ -24,7 +24,7 @@ COMMANDS = {
     "resume": ("", "show results again, and those held back"),
     "quit": ("", "leave; also Ctrl-D"),
 }
-"""Each with what it takes and what it does."""
+"""Every command with its arguments and its help text."""
 
 BACKQUOTED = r"`(?:``|[^`])*`"
 PUSH = re.compile(

@@ -37,9 +37,7 @@ class Candidate:
 
     text: str
     kind: str
-    """keyword, command, type, function, value, column with its type, or the kind of thing the catalog has under that
-    name.
-    """
+    """keyword, command, type, function, value, column with its type, or a kind of thing in the catalog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class Completions:
     """The candidates at the cursor, and the beginning of a word that they replace."""
 
     typed: str
-    """The beginning that is already there, for a candidate to take its place."""
+    """The beginning of a word before the cursor, which a candidate replaces."""
 
     candidates: list[Candidate]
 
@@ -228,11 +226,11 @@ ABOUT_TIME = {
     "HEARTBEAT": ("OF", "ON DEMAND", "EVERY", "NONE", "WITHIN"),
     "TIMEOUT": (),
 }
-"""The statements about time, each with the words that can stand in it."""
+"""The declarations about time, with the keywords that each of them may contain."""
 
 
 NAMING = ("FROM", "CLOCK", "TO", "OF", "SOURCE", "SENSORS", "GLOBAL_COUNTER")
-"""The words of those statements that say what was declared: they can stand behind DROP as well."""
+"""The keywords that name what was declared; they may also follow DROP."""
 
 
 def in_drop_of_declaration(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Candidate]:

@@ -18,7 +18,7 @@ class Entry:
 
     text: str
     line: int = 0
-    """How many lines stand before it in the script it comes from."""
+    """How many lines are before it in its script."""
 
     origin: str = ""
 

@@ -36,9 +36,7 @@ class Word(NamedTuple):
     """One word of the text, with its kind and its position."""
 
     kind: str
-    """space, comment, string, quoted (a name in backticks), open (a quote or comment that is not closed), number, word,
-    mark.
-    """
+    """space, comment, string, quoted (in backquotes), open (a quote or comment not closed), number, word or mark."""
 
     text: str
     start: int

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.5
 LONG_SECONDS = 1.0
-"""From when on the status says that something takes its time."""
+"""After how many seconds the status says that the worker is busy."""
 
 
 class Worker(Thread):

@@ -71,7 +71,7 @@ class Case:
     result: str | None = None
     expected: tuple[Change, ...] | None = None
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of relations in which a row put in replaces the one with the same key."""
+    """Relations in which an inserted row replaces the row with its key, with the columns of the key."""
 
     def instants(self) -> list[int]:
         """The instants at which tuples arrive, and the horizon."""
@@ -88,10 +88,10 @@ class Difference:
     found: list[tuple[str, Row]] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"at {self.instant}: expected {_shown(self.expected)}, found {_shown(self.found)}"
+        return f"at {self.instant}: expected {_changes_text(self.expected)}, found {_changes_text(self.found)}"
 
 
-def _shown(changes: list[tuple[str, Row]]) -> str:
+def _changes_text(changes: list[tuple[str, Row]]) -> str:
     return "nothing" if not changes else ", ".join(sign + str(list(row)) for sign, row in changes)
 
 
@@ -222,7 +222,7 @@ def _listed(bag: Counter[Row]) -> Iterator[tuple[str, Row]]:
 
 
 def _close(one: Counter[Row], two: Counter[Row]) -> bool:
-    """Rounding may put two equal floats on different sides of a step: pair what is left within the tolerance."""
+    """Whether two bags are equal within the tolerance, because rounding can separate floats that are almost equal."""
     left, right = list(_listed(one)), list(_listed(two))
     if len(left) != len(right):
         return False

@@ -17,7 +17,7 @@ Values = list[float | None] | None
 
 def total(values: Values) -> float | None:
     """The sum; None without values."""
-    given = _given(values)
+    given = _non_null(values)
     if not given:
         return None
     strange = [value for value in given if not math.isfinite(value)]
@@ -27,7 +27,7 @@ def total(values: Values) -> float | None:
 def mean(values: Values) -> float | None:
     """The average; None without values."""
     found = total(values)
-    return None if found is None else found / len(_given(values))
+    return None if found is None else found / len(_non_null(values))
 
 
 def covariance(ones: Values, twos: Values, less: int) -> float | None:
@@ -78,7 +78,7 @@ def rounded(value: Fraction) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _given(values: Values) -> list[float]:
+def _non_null(values: Values) -> list[float]:
     return [value for value in values or () if value is not None]
 
 

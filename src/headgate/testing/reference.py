@@ -72,12 +72,12 @@ class _Reference(Windows):
         self.growing: set[str] = set()
         self.sliding: dict[str, set[int]] = {}
         self.finals = any("final" in text.lower() for text in (case.query, *(view.query for view in case.views)))
-        """Whether anybody asks what of a relation follows from time."""
+        """Whether some query of the case has EMIT FINAL, so that columns bound to time are needed."""
         kinds = {
             sql_type(kind) for schema in (*case.streams.values(), *case.relations.values()) for kind in schema.values()
         }
         self.doubles = bool(kinds & {"DOUBLE", "FLOAT"})
-        """Whether there are numbers to be summed as doubles: then exactly, and rounded once."""
+        """Whether some column is a double; then aggregates are computed exactly, and rounded once."""
         for name, schema in case.streams.items():
             tuples = [(ts, row) for ts, row, _ in case.input.get(name, []) if ts <= case.horizon]
             self.named[name.lower()] = TupleStream(_columns(schema), sorted(tuples, key=lambda entry: entry[0]))
@@ -169,9 +169,9 @@ class _Reference(Windows):
             case "ISTREAM":
                 return self.istream(relation)
             case "DSTREAM":
-                return self.streamed(relation, lambda before, now: before - now)
+                return self.stream_of_rows(relation, lambda before, now: before - now)
             case _:
-                return self.streamed(relation, lambda before, now: now, self.every(written, tree))
+                return self.stream_of_rows(relation, lambda before, now: now, self.every(written, tree))
 
     def every(self, written: StreamOf, tree: exp.Expression) -> int:
         """The interval at whose multiples RSTREAM puts out its relation."""
@@ -194,10 +194,10 @@ class _Reference(Windows):
 
     def istream(self, relation: VaryingRelation) -> TupleStream:
         """The tuples of ISTREAM: rows that are new at each instant."""
-        found = self.streamed(relation, lambda before, now: now - before)
+        found = self.stream_of_rows(relation, lambda before, now: now - before)
         return TupleStream(found.columns, found.tuples, relation.possible)
 
-    def streamed(
+    def stream_of_rows(
         self, relation: VaryingRelation, chosen: Callable[[Counter[Row], Counter[Row]], Counter[Row]], every: int = 1
     ) -> TupleStream:
         """The stream of the rows that `chosen` picks from the bags before and at each instant."""
@@ -221,7 +221,7 @@ class _Reference(Windows):
         for call in list(copy.find_all(exp.CountIf)):  # null over no rows in DuckDB, a count in SQL
             call.replace(exp.Count(this=exp.If(this=call.this.copy(), true=exp.Literal.number(1))))
         inputs: dict[str, VaryingRelation] = {}
-        copy = self.detached(copy, inputs)
+        copy = self.with_tables(copy, inputs)
         if copy.find(*ORDERED) or any(map(is_element_time, copy.find_all(exp.Column))):
             copy = with_stamps(copy, inputs)
         if self.doubles:
@@ -248,7 +248,7 @@ class _Reference(Windows):
                 self.fill(name, relation.columns, rows)
             columns, rows = self.run(sql)
             bags.append(self.without_empty_aggregate(tree, rows, contents))
-        possible = self.projected(tree, [name for name, _ in columns]) if self.finals else {}
+        possible = self.values_bound_to_time(tree, [name for name, _ in columns]) if self.finals else {}
         return VaryingRelation(columns, bags, possible=possible)
 
     def without_empty_aggregate(
@@ -260,13 +260,13 @@ class _Reference(Windows):
                 return []
         return rows
 
-    def detached(self, tree: exp.Expression, inputs: dict[str, VaryingRelation]) -> exp.Expression:
+    def with_tables(self, tree: exp.Expression, inputs: dict[str, VaryingRelation]) -> exp.Expression:
         """Replaces every stream, windowed query, view and common table expression by a table of its rows."""
         if tree.args.get("with_"):
             outside, with_ = self.named, tree.args["with_"].pop()
             for cte in with_.expressions:
                 self.named = {**self.named, cte.alias.lower(): _renamed(self.query(cte.this), cte.args["alias"])}
-            tree = self.detached(tree, inputs)
+            tree = self.with_tables(tree, inputs)
             self.named = outside
             return tree
         if _gives_stream(tree):
@@ -293,7 +293,7 @@ class _Reference(Windows):
             alias = tree.args.get("alias") or exp.TableAlias(this=exp.to_identifier(tree.name))
             return self.table(found, alias, inputs, tree.args.get("joins"))
         for child in list(tree.iter_expressions()):
-            changed = self.detached(child, inputs)
+            changed = self.with_tables(child, inputs)
             if changed is not child:
                 child.replace(changed)
         return tree
@@ -375,7 +375,7 @@ class _Reference(Windows):
         self.fill(name, columns, [(*row, ts, position) for position, (ts, row) in enumerate(stream.tuples)])
         found, rows = self.run(copy.sql("duckdb"))
         ordered = sorted(rows, key=lambda row: row[-1])
-        possible = self.projected(tree, [name for name, _ in found[:-1]])
+        possible = self.values_bound_to_time(tree, [name for name, _ in found[:-1]])
         return TupleStream(found[:-1], [(stream.tuples[row[-1]][0], row[:-1]) for row in ordered], possible)
 
     # EMIT FINAL
@@ -387,8 +387,8 @@ class _Reference(Windows):
         plain.set("final", None)
         entries = {alias: possible for alias, possible in self.entries(tree) if possible}
         ways = []
-        for values in _closing(tree):
-            found = [self.values(value, entries) for value in values]
+        for values in _closing_values(tree):
+            found = [self.expression_values(value, entries) for value in values]
             reached = {alias for alias, _ in (one for one in found if one is not None)}
             if None not in found and reached == entries.keys():
                 ways.append((values, [one[1] for one in found if one is not None]))
@@ -405,17 +405,19 @@ class _Reference(Windows):
         tuples = []
         for instant, bag in enumerate(relation.bags):
             final = [
-                row for row in bag if min(_closed(maps, row[width + i]) for i, (_, maps) in enumerate(ways)) == instant
+                row
+                for row in bag
+                if min(_closing_instant(maps, row[width + i]) for i, (_, maps) in enumerate(ways)) == instant
             ]
             tuples += [(instant, row[:width]) for row in sorted(final, key=_by_value)]
         names = [name for name, _ in relation.columns[:width]]
-        shown = [_bare(item) for item in (operator or tree).expressions]
+        shown = [_unaliased(item) for item in (operator or tree).expressions]
         possible = {}
         for values, maps in ways:
             every = {value for one in maps for value in one}
-            place = next((i for i, item in enumerate(shown) if item == _bare(values[0])), None)
-            if place is not None and len(shown) == len(names) and not _outer(tree):
-                possible[names[place].lower()] = {value: _closed(maps, value) for value in every}
+            place = next((i for i, item in enumerate(shown) if item == _unaliased(values[0])), None)
+            if place is not None and len(shown) == len(names) and not _has_outer_join(tree):
+                possible[names[place].lower()] = {value: _closing_instant(maps, value) for value in every}
         return TupleStream(relation.columns[:width], tuples, possible)
 
     def entries(self, tree: exp.Select) -> list[tuple[str, Possible]]:
@@ -432,7 +434,9 @@ class _Reference(Windows):
             result.append((table.alias_or_name, possible))
         return result
 
-    def values(self, tree: exp.Expression, entries: dict[str, Possible]) -> tuple[str, dict[Any, int]] | None:
+    def expression_values(
+        self, tree: exp.Expression, entries: dict[str, Possible]
+    ) -> tuple[str, dict[Any, int]] | None:
         """For an expression over one column bound to time: the entry of FROM, and the last instant of each value."""
         read = {(column.table, column.name.lower()) for column in tree.find_all(exp.Column)}
         owners = [
@@ -453,14 +457,14 @@ class _Reference(Windows):
         sql = f"SELECT {copy.sql('duckdb')}, MAX(last) FROM (VALUES {listed}) AS known(v, last) GROUP BY 1"
         return alias, dict(self.database.execute(sql).fetchall()) if known else {}
 
-    def projected(self, tree: exp.Expression, names: list[str]) -> Possible:
+    def values_bound_to_time(self, tree: exp.Expression, names: list[str]) -> Possible:
         """The columns bound to time in the result of a selection, a projection or a union of them."""
         if tree.args.get("with_"):
             return {}
         if isinstance(tree, exp.Subquery):
-            return self.projected(tree.this, names)
+            return self.values_bound_to_time(tree.this, names)
         if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
-            one, other = (self.projected(side, names) for side in (tree.this, tree.expression))
+            one, other = (self.values_bound_to_time(side, names) for side in (tree.this, tree.expression))
             values = {name: {*one[name], *other[name]} for name in one.keys() & other.keys()}
             return {
                 name: {value: max(one[name].get(value, -1), other[name].get(value, -1)) for value in some}
@@ -478,7 +482,10 @@ class _Reference(Windows):
         if window is not None and window.args["kind"] != "UNBOUNDED":
             return {}
         entries = dict(self.entries(tree))
-        found = [(name, self.values(_bare(item), entries)) for name, item in zip(names, tree.expressions, strict=True)]
+        found = [
+            (name, self.expression_values(_unaliased(item), entries))
+            for name, item in zip(names, tree.expressions, strict=True)
+        ]
         return {name.lower(): values[1] for name, values in found if values is not None}
 
     def monotonic(self, tree: exp.Expression) -> bool:
@@ -557,11 +564,11 @@ def _renamed(found: TupleStream | VaryingRelation, alias: exp.TableAlias) -> Tup
     names = [column.name for column in alias.args.get("columns") or ()] or [name for name, _ in found.columns]
     columns = [(name, kind) for name, (_, kind) in zip(names, found.columns, strict=True)]
     if isinstance(found, TupleStream):
-        return TupleStream(columns, found.tuples, _again(found.possible, found.columns, names))
-    return VaryingRelation(columns, found.bags, possible=_again(found.possible, found.columns, names))
+        return TupleStream(columns, found.tuples, _renamed_values(found.possible, found.columns, names))
+    return VaryingRelation(columns, found.bags, possible=_renamed_values(found.possible, found.columns, names))
 
 
-def _again(possible: Possible, columns: list[tuple[str, str]], names: list[str]) -> Possible:
+def _renamed_values(possible: Possible, columns: list[tuple[str, str]], names: list[str]) -> Possible:
     return {
         new.lower(): possible[old.lower()]
         for (old, _), new in zip(columns, names, strict=True)
@@ -569,16 +576,16 @@ def _again(possible: Possible, columns: list[tuple[str, str]], names: list[str])
     }
 
 
-def _bare(item: exp.Expression) -> exp.Expression:
+def _unaliased(item: exp.Expression) -> exp.Expression:
     inner = item.this if isinstance(item, exp.Alias) else item
     return inner.unnest()
 
 
-def _outer(tree: exp.Select) -> bool:
+def _has_outer_join(tree: exp.Select) -> bool:
     return any(join.args.get("side") for join in tree.args.get("joins") or ())
 
 
-def _closing(tree: exp.Select) -> list[list[exp.Expression]]:
+def _closing_values(tree: exp.Select) -> list[list[exp.Expression]]:
     """The values that may close a row, as each entry of FROM has them: keys of GROUP BY, or what a join equates."""
     conditions = [join.args["on"] for join in tree.args.get("joins") or () if join.args.get("on")]
     conditions += [tree.args["where"].this] if tree.args.get("where") else []
@@ -593,7 +600,7 @@ def _closing(tree: exp.Select) -> list[list[exp.Expression]]:
         return [[one, two] for one, two in pairs[::2]]
     result = []
     for key in tree.args["group"].expressions:
-        value = _bare(key)
+        value = _unaliased(key)
         result.append([value])
         for one, two in pairs:
             around = value.copy()
@@ -605,15 +612,15 @@ def _closing(tree: exp.Select) -> list[list[exp.Expression]]:
     return result
 
 
-def _closed(maps: list[dict[Any, int]], value: Any) -> int:
-    """The first instant at which all are beyond a value; a row without one is never final."""
+def _closing_instant(maps: list[dict[Any, int]], value: Any) -> int:
+    """The first instant at which no input can have the value any more; -1 without a value: it is never final."""
     if value is None:
         return -1
-    return max(1 + max(_not_beyond(known, value), default=-1) for known in maps)
+    return max(1 + max(_instants_not_beyond(known, value), default=-1) for known in maps)
 
 
-def _not_beyond(known: dict[Any, int], value: Any) -> list[int]:
-    """The instants of the values that are no larger, or, if they fall, no smaller."""
+def _instants_not_beyond(known: dict[Any, int], value: Any) -> list[int]:
+    """The instants of the values up to this one, in the direction in which the values move."""
     by_time = sorted(known, key=lambda entry: known[entry])
     falling = bool(known) and by_time[-1] < by_time[0]
     return [last for one, last in known.items() if (one >= value if falling else one <= value)]

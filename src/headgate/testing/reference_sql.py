@@ -147,7 +147,7 @@ def with_stamps(tree: exp.Expression, inputs: dict[str, VaryingRelation]) -> exp
 
 
 def _windows_of(select: exp.Select, inputs: dict[str, VaryingRelation]) -> list[tuple[str, str]]:
-    """The windows in a FROM: the name each goes by, and its table."""
+    """The windows in FROM: the alias of each, and its table."""
     from_ = select.args.get("from_")
     tables = [from_.this] if from_ is not None else []
     tables += [join.this for join in select.args.get("joins") or () if join.args.get("kind") not in ("SEMI", "ANTI")]
@@ -163,7 +163,7 @@ def _is_analytic(call: exp.Expression) -> bool:
 
 
 def _in_order(call: exp.Expression, place: exp.Expression | None) -> None:
-    """An aggregate that looks at the order of its rows, in DuckDB's words: by place in the stream, else by value."""
+    """Rewrites an aggregate that depends on order for DuckDB: by place in the stream, otherwise by value."""
     value, whole = call.this, call
     conditions = []
     while isinstance(whole.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):

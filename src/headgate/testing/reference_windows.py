@@ -29,7 +29,7 @@ Possible: TypeAlias = dict[str, dict[Any, int]]
 """Columns bound to time, such as ELEMENT_TIME: for each value the last instant at which it can occur, by lower name."""
 
 FURTHEST = 20
-"""How far beyond the horizon time is looked at for that."""
+"""How far beyond the horizon `Possible` looks."""
 
 
 @dataclass(frozen=True)

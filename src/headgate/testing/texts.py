@@ -39,7 +39,7 @@ def assumptions_of(case: Case) -> list[str]:
 
 
 def _assume(tree: exp.Expression, catalog: Catalog) -> list[str]:
-    """Define what a text reads without having defined it."""
+    """Define the streams, columns and aggregates that a text uses without defining them."""
     tables = {table.name: table.alias or table.name for table in tree.find_all(exp.Table)}
     missing = [table for table in tables if not catalog.has_source(table)]
     assumed = []

@@ -22,12 +22,12 @@ class Account:
     """Latency, idle-waiting and queue length of one run."""
 
     mean_latency: float
-    """From arrival to answer, of those that were answered; NaN if none was. In the unit of the instants given."""
+    """From arrival to answer, over the answered tuples, in the unit of the instants; NaN if there is none."""
 
     answered: int
     unanswered: int
     idle_share: float
-    """Of the time between `since` and `until`."""
+    """The share of the time between `since` and `until` that was spent idle-waiting."""
 
     peak: int
     """The largest number of tuples that waited at once."""

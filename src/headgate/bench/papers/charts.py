@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 COLOURS = ("#b3541e", "#2b4a6f", "#2b7a5f", "#8a5aa8", "#7d8796", "#c49a2a")
 DASHES = ("-", "-", "-", "--", ":", "-.")
-"""Lines that lie on each other stay told apart, also in print."""
+"""Styles by which lines that lie on each other can be told apart, also in print."""
 
 STYLE = {
     "svg.fonttype": "none",
@@ -37,7 +37,7 @@ class Axis:
     label: str
     log: bool = False
     ticks: tuple[float, ...] = ()
-    """Where it is marked; found out if empty."""
+    """The positions of the ticks; chosen automatically if empty."""
 
 
 def short_number(value: float) -> str:
@@ -53,7 +53,7 @@ def short_number(value: float) -> str:
 def line_chart(title: str, across: Axis, up: Axis, series: Mapping[str, Sequence[Point]]) -> str:
     """A chart with a line for each name; NaN, and zero on a logarithmic axis, are left out."""
     with matplotlib.rc_context(STYLE):
-        figure, axes = _begun(title, up)
+        figure, axes = _new_figure(title, up)
         for number, (name, points) in enumerate(series.items()):
             drawn = [point for point in points if _drawable(point[0], across) and _drawable(point[1], up)]
             xs, ys = [x for x, _ in drawn], [y for _, y in drawn]
@@ -61,7 +61,7 @@ def line_chart(title: str, across: Axis, up: Axis, series: Mapping[str, Sequence
                 xs, ys, DASHES[number % len(DASHES)], color=_colour(number), marker="o", markersize=4.5, label=name
             )
         axes.set_xlabel(across.label)
-        _marked(axes, "x", across)
+        _set_up_axis(axes, "x", across)
         return _whole(figure, axes, len(series))
 
 
@@ -71,7 +71,7 @@ def bar_chart(title: str, up: Axis, groups: Sequence[str], series: Mapping[str, 
     The name of a group may have two lines.
     """
     with matplotlib.rc_context(STYLE):
-        figure, axes = _begun(title, up)
+        figure, axes = _new_figure(title, up)
         wide = 0.8 / max(len(series), 1)
         for number, (name, values) in enumerate(series.items()):
             places = [place + (number - (len(series) - 1) / 2) * wide for place in range(len(groups))]
@@ -84,17 +84,17 @@ def bar_chart(title: str, up: Axis, groups: Sequence[str], series: Mapping[str, 
         return _whole(figure, axes, len(series))
 
 
-def _begun(title: str, up: Axis) -> tuple[Figure, Any]:
+def _new_figure(title: str, up: Axis) -> tuple[Figure, Any]:
     figure = Figure(figsize=(7.9, 4.4), layout="constrained")
     axes: Any = figure.add_subplot()
     axes.set_title(title, loc="left", fontweight="bold", pad=12)
     axes.set_ylabel(up.label)
-    _marked(axes, "y", up)
+    _set_up_axis(axes, "y", up)
     return figure, axes
 
 
-def _marked(axes: Any, which: str, axis: Axis) -> None:
-    """Scale, marks and numbers of one side."""
+def _set_up_axis(axes: Any, which: str, axis: Axis) -> None:
+    """Sets the scale, the ticks and the label of one axis."""
     axes.set(**{f"{which}scale": "log" if axis.log else "linear"})
     side = getattr(axes, f"{which}axis")
     if axis.ticks:

@@ -22,7 +22,7 @@ from headgate.heartbeat.clock import ManualClock
 from headgate.schedule.loop import Epoch
 
 NUMBER = "n"
-"""The column that says which tuple it was, where latencies are measured."""
+"""The column with the number of a tuple, by which its latency is measured."""
 
 
 class Answers:
@@ -33,7 +33,7 @@ class Answers:
         self.answered: dict[int, float] = {}
         self.running: list[Span] = []
         self.out: list[int] = []
-        """Answered by the step that runs."""
+        """The tuples that the running step has answered."""
 
     def add_results(self, results: Sequence[Result]) -> None:
         """Notes results of the step that is running."""
@@ -76,7 +76,7 @@ class Simulated:
         self.looked_us = -1
         """When the last step began."""
         self.idle = True
-        """The last step found nothing to do, and nothing came since."""
+        """Whether the last step found nothing to do and nothing has arrived since."""
 
     @property
     def now_us(self) -> int:

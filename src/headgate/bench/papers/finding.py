@@ -22,7 +22,7 @@ class Grid:
     headings: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
 
-    def printed(self) -> Table:
+    def table(self) -> Table:
         """The table for the console."""
         table = Table(title=self.title, box=SIMPLE_HEAD, title_justify="left")
         for number, heading in enumerate(self.headings):
@@ -42,18 +42,18 @@ class Finding:
     """What an experiment found, as tables, charts and remarks."""
 
     name: str
-    """Its section in docs/papers.md."""
+    """The name of its section in docs/papers.md."""
 
     grids: list[Grid] = field(default_factory=list)
     charts: dict[str, str] = field(default_factory=dict)
-    """SVG by the name of the file, without `papers-` and the ending."""
+    """SVG texts by file name, without `papers-` and `.svg`."""
 
     remarks: list[str] = field(default_factory=list)
 
     def show(self, console: Console) -> None:
         """Prints the tables and remarks."""
         for grid in self.grids:
-            console.print(grid.printed())
+            console.print(grid.table())
         for remark in self.remarks:
             console.print(remark, markup=False)
         console.print()

@@ -27,12 +27,12 @@ from headgate.heartbeat.clock import ManualClock
 
 STRATEGIES = ("query", "operator", "memory-aware")
 KEYS = {"selective": 5_000, "proliferative": 100}
-"""How many keys there are: with few of them each tuple finds many partners."""
+"""The number of keys: with few keys each tuple finds many partners."""
 
 ROWS = 5_000
 LAGGING_ROWS = 100
 SPAN = 1_000
-"""Ticks of a round; windows are a tenth of that."""
+"""Ticks of a round; a window is a tenth of it."""
 
 WARM_UP_ROUNDS = 3
 
@@ -52,7 +52,7 @@ class StrategyResult:
     """What one strategy needed: seconds of each round, the most it held, and its number of results."""
 
     seconds: list[float] = field(default_factory=list)
-    """From the moment at which S3 has caught up until the results are out."""
+    """Seconds of each round from the moment at which S3 has caught up until the results are out."""
 
     most: Held = field(default_factory=Held)
     results: int = 0

@@ -29,10 +29,10 @@ INTERVALS_S = (1, 5, 10, 20, 30, 60)
 BUSY = ("main1", "main2")
 SILENT = "control"
 RATE = 1_000
-"""Packets a second of a busy interface; the other one sends a packet when the run begins, and no more."""
+"""Packets per second of a busy interface; the silent one sends one packet at the beginning."""
 
 PUSHES = 4
-"""How many times a second packets are handed over."""
+"""How many times per second packets are pushed."""
 
 FLOWS = 400
 
@@ -143,7 +143,7 @@ def overhead(spark: SparkSession, done: Callable[[], None]) -> dict[str, list[fl
             way: define(stack.enter_context(Engine(spark, clock=clocks[way])), f"HEARTBEAT {way}", BUSY_MERGE)
             for way in ways
         }
-        thinking = _watched(engines["EVERY 1 SECOND"])
+        thinking = _seconds_on_heartbeats(engines["EVERY 1 SECOND"])
         rows = packet_rows(np.random.default_rng(1), TURN_ROWS)
         for turn in range(WARM_UP_TURNS + TURNS):
             for way in ways if turn % 2 else reversed(ways):
@@ -161,8 +161,8 @@ def overhead(spark: SparkSession, done: Callable[[], None]) -> dict[str, list[fl
     return spent
 
 
-def _watched(engine: Engine) -> list[float]:
-    """The seconds that the engine spends on finding out how far its streams are complete, added up as it runs."""
+def _seconds_on_heartbeats(engine: Engine) -> list[float]:
+    """A list whose only element adds up the seconds that the engine spends on heartbeats."""
     spent = [0.0]
 
     def timed(part: object, name: str) -> None:

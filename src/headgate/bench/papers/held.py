@@ -13,7 +13,7 @@ class Held:
 
     rows: int = 0
     bytes: int = 0
-    """As they are on disk: compressed Parquet."""
+    """Bytes on disk, as compressed Parquet."""
 
     def __add__(self, other: Held) -> Held:
         return Held(self.rows + other.rows, self.bytes + other.bytes)

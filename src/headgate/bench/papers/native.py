@@ -35,12 +35,12 @@ from headgate.spark.session import own
 RATE = 50
 FILES_A_SECOND = 5
 DELAY_S = 3.0
-"""How late the quiet stream's tuples may be, and are by nearly as much."""
+"""How late tuples of the quiet stream may be; they really are nearly as late."""
 
 LATE_TUPLES = 6
 WARM_UP_S = 6.0
 SILENT_SHARE = 0.65
-"""Of the run: then the quiet stream sends its tuples."""
+"""The part of the run after which the quiet stream sends its tuples."""
 
 COLUMNS = "n BIGINT, at TIMESTAMP"
 QUIET_FIRST = 1_000_000
@@ -51,11 +51,11 @@ class Run:
     """What was sent and what came out, with times in seconds since 1970."""
 
     sent: dict[int, tuple[float, float]] = field(default_factory=dict)
-    """By number: the timestamp, and when its file was there."""
+    """For each tuple by number: its timestamp, and when its file was there."""
 
     out: dict[int, float] = field(default_factory=dict)
     windows: dict[float, tuple[float, int, int]] = field(default_factory=dict)
-    """By their end: when the result was out, how many tuples it counts, and how many of the quiet stream."""
+    """For each window by its end: when its result was out, its count, and its count of quiet tuples."""
 
     began: float = 0
     ended: float = 0
@@ -68,7 +68,7 @@ class Way:
 
     name: str
     counts: bool
-    """The windows of a second; else the union."""
+    """Whether it counts in windows of a second; otherwise it is the union."""
 
     begin: Callable[[SparkSession, Path, Run], AbstractContextManager[None]]
 
@@ -230,9 +230,7 @@ COUNT = (
     "FROM (SELECT n FROM busy [RANGE 1 SECOND SLIDE 1 SECOND] UNION ALL SELECT n FROM quiet [RANGE 1 SECOND SLIDE 1 "
     "SECOND]);"
 )
-"""The largest number is there so that no window's result equals that of the one before, which would be nothing new to
-ISTREAM.
-"""
+"""COUNT also selects the largest number, so that no result equals the one before, which ISTREAM would leave out."""
 
 DELAY = f"{DELAY_S:g} seconds"
 WAYS = (

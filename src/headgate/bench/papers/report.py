@@ -22,12 +22,12 @@ PLOTS: dict[Experiment, tuple[str, ...]] = {
     "flexible-time": ("heartbeats-latency", "heartbeats-held"),
     "native": ("native",),
 }
-"""What each experiment draws; docs/papers.md shows them all."""
+"""The charts of each experiment; docs/papers.md shows all of them."""
 
 EXPERIMENTS = tuple(PLOTS)
 
 SECONDS = 36.0
-"""What the others' lengths are in proportion to: how long Stream Mill's streams flow on the clock moved by hand."""
+"""How long Stream Mill's simulated streams flow; the lengths of the other experiments are in proportion to it."""
 
 
 def report(

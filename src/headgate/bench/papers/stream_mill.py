@@ -34,14 +34,10 @@ expected."""
 TURN_SECONDS = 3
 WARM_UP_SECONDS = 6
 WARM_UP_EPOCHS = 40
-"""Before anything is driven, of two ways each: with a cold JVM an epoch takes so long that the queue would be of its
-making.
-"""
+"""Epochs run before measuring, because a cold JVM is slow enough to build a queue of its own."""
 
 ALONE = 9
-"""How many times longer A runs than the others, alone in the end: what it waits for are the rare tuples of the sparse
-stream.
-"""
+"""How many times longer A runs than the others, because it waits for the rare tuples of the sparse stream."""
 
 LIVE_SHARE = 0.2
 LIVE_WARM_UP_SECONDS = 2
@@ -60,7 +56,7 @@ class Way:
     timestamp: str
     heartbeat: str
     idle: str = ""
-    """The share of time idle-waiting that the paper gives, and the peak queue as its text has it."""
+    """The share of idle-waiting and the peak of the queue that the paper gives."""
 
     peak: str = ""
 
