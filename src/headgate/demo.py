@@ -151,20 +151,20 @@ def play(console: Console, seconds: int = 24) -> None:
 def arrivals(start: datetime, seconds: int) -> list[Arrival]:
     """All tuples of the feeds in the order of arrival; apart from the time of day, every run has the same ones."""
     random = Random(2004)
-    made = [
+    tuples = [
         simulated_tuple(random, feed, number, start)
         for feed in FEEDS
         for number in range(seconds * FEEDS[feed].per_second)
     ]
     gone, back = (start + timedelta(seconds=seconds * part) for part in OUTAGE)
-    return sorted(with_outage(sorted(made, key=arrival_time), gone, back), key=arrival_time)
+    return sorted(with_outage(sorted(tuples, key=arrival_time), gone, back), key=arrival_time)
 
 
 def simulated_tuple(random: Random, feed: str, number: int, start: datetime) -> Arrival:
     """Makes one tuple of a feed: stamped in order, and delayed by up to the feed's disorder."""
     character = FEEDS[feed]
-    made = start + timedelta(seconds=(number + random.random()) / character.per_second)
-    at = made - timedelta(seconds=character.clock_behind_s)
+    sent = start + timedelta(seconds=(number + random.random()) / character.per_second)
+    at = sent - timedelta(seconds=character.clock_behind_s)
     gate = random.choice(list(GATES))
     flow, loss = GATES[gate]
     value = {
@@ -172,13 +172,13 @@ def simulated_tuple(random: Random, feed: str, number: int, start: datetime) -> 
         "downstream": flow + 3 * sin(at.timestamp() / 5) - random.uniform(0.5, 1.5) * loss,
         "rain": random.expovariate(2.0),
     }[feed]
-    return Arrival(made + timedelta(seconds=random.uniform(0, character.disorder_s)), feed, gate, round(value, 1), at)
+    return Arrival(sent + timedelta(seconds=random.uniform(0, character.disorder_s)), feed, gate, round(value, 1), at)
 
 
-def with_outage(made: Iterable[Arrival], gone: datetime, back: datetime) -> Iterator[Arrival]:
+def with_outage(tuples: Iterable[Arrival], gone: datetime, back: datetime) -> Iterator[Arrival]:
     """Removes the tuples of the silent feed between `gone` and `back`, but delivers its first few at `back`."""
     kept = 0
-    for arrival in made:
+    for arrival in tuples:
         if arrival.feed != SILENT or not gone <= arrival.comes < back:
             yield arrival
         elif kept < KEPT_BACK:

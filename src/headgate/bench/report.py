@@ -288,8 +288,8 @@ def replays(spark: SparkSession, folder: Path, rows: int, done: Callable[[], Non
             output = folder / workload.name
             shutil.rmtree(output, ignore_errors=True)
             for replay in (by_headgate, by_batch, by_native):
-                taken = replay(spark, workload, source, output)
-                seconds |= {way: min(taken[way], seconds.get(way, taken[way])) for way in taken if turn}
+                measured = replay(spark, workload, source, output)
+                seconds |= {way: min(measured[way], seconds.get(way, measured[way])) for way in measured if turn}
             done()
     return best
 
@@ -481,14 +481,14 @@ def show_replays(console: Console, rows: int, best: dict[Workload, Seconds]) -> 
 def show_agreements(console: Console, workload: Workload, compared: dict[Way, Agreement]) -> None:
     """Prints how many results agree with the batch query's."""
     for way, results in compared.items():
-        said = [f"{results.alike:,} of {results.closed:,} results as in batch"]
+        remarks = [f"{results.alike:,} of {results.closed:,} results as in batch"]
         if results.repeated:
-            said.append(f"{results.repeated:,} not repeated")
+            remarks.append(f"{results.repeated:,} not repeated")
         if results.found > results.alike:
-            said.append(f"{results.found - results.alike:,} more when a tuple leaves the window")
+            remarks.append(f"{results.found - results.alike:,} more when a tuple leaves the window")
         if results.open:
-            said.append(f"in batch {results.open:,} more of windows still open")
-        console.print(f"{workload.name}: {way} {'agrees' if results.complete else 'DIFFERS'}: {', '.join(said)}")
+            remarks.append(f"in batch {results.open:,} more of windows still open")
+        console.print(f"{workload.name}: {way} {'agrees' if results.complete else 'DIFFERS'}: {', '.join(remarks)}")
 
 
 def show_managed(console: Console, found: list[ManagerCost]) -> None:

@@ -50,8 +50,8 @@ def first_answers(folder: Path, rounds: int) -> list[list[Step]]:
     found = []
     for _ in range(rounds):
         command = [sys.executable, "-m", "headgate.bench.start", str(folder), repr(time.time())]
-        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        found.append([Step(*step) for step in json.loads(said.splitlines()[-1])])
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        found.append([Step(*step) for step in json.loads(output.splitlines()[-1])])
     return found
 
 

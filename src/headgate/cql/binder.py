@@ -122,7 +122,7 @@ class Binder(Resolver):
         """The text of the query with all defaults inserted."""
         start, end = tree.meta.get("start", 0), tree.meta.get("end", len(self.text))
         result = self.text[start:end]
-        # At one place what was taken later goes around what was taken before: ahead of it on the left, behind it on the
+        # Of several defaults at one place, a later one goes around the earlier: before it on the left, behind it on the
         # right.
         numbered = [(offset, order, text) for order, (offset, text) in enumerate(self.insertions)]
         around = sorted(numbered, key=lambda entry: (-entry[0], entry[1] if entry[2].endswith("(") else -entry[1]))

@@ -49,7 +49,7 @@ TODAY = frozenset(("now", "today", "tomorrow", "yesterday"))
 
 def check(plan: Node, catalog: Catalog, place: Place) -> None:
     """Refuses a plan that calls a forbidden or unknown function; `place` is the place of the query."""
-    if catalog.permissions is None:  # said before a restart, and allowed then
+    if catalog.permissions is None:  # a definition read again after a restart was allowed before
         return
     texts = tuple(sql_texts(plan))
     names = {name for text in texts for name in called_functions(text)}

@@ -406,8 +406,8 @@ def joins_as_written(source: From, inner: list[exp.Expression], where: list[exp.
         nodes = [_non_inner_join(inner_joins(nodes, now, scope), entry, scope)]
     if not source.laterals:
         return inner_joins(nodes, [*inner, *where], scope)
-    made = {name.lower() for lateral in source.laterals for name in lateral.columns}
-    late = [tree for tree in where if read_columns(tree) & made]
+    generated = {name.lower() for lateral in source.laterals for name in lateral.columns}
+    late = [tree for tree in where if read_columns(tree) & generated]
     node = inner_joins(nodes, [*inner, *(tree for tree in where if tree not in late)], scope)
     for lateral in source.laterals:
         node = Exploded(node, as_expression(lateral.generator, scope.types), lateral.outer, lateral.columns)

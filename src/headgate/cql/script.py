@@ -202,8 +202,8 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
         message = f'unexpected "{word}"'
     end = _offset(text, first)
     start = max(end - (first["col"] or 0), end - len(word))
-    said_all = message.startswith(("EVERY ", "EMIT ", "expected STREAM")) or message.endswith("stands twice")
-    if not hint and word.isalpha() and not said_all:
+    needs_no_hint = message.startswith(("EVERY ", "EMIT ", "expected STREAM")) or message.endswith("stands twice")
+    if not hint and word.isalpha() and not needs_no_hint:
         known = (
             *STATEMENTS,
             "FROM",
@@ -220,7 +220,7 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
         close = nearest(word, known)
         hint = close.removeprefix("Did you") if close and word.upper() not in known else ""
     before = next((token.text for token in reversed(chunk) if token.end < start), "")
-    if not hint and before.isalpha() and not said_all:  # the word before may be the one that is misspelt
+    if not hint and before.isalpha() and not needs_no_hint:  # the word before may be the one that is misspelt
         close = nearest(before, ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "UNION"))
         hint = close.removeprefix("Did you") if close and before.upper() not in close else ""
     place = Place(text, start, max(end, start + 1), origin)

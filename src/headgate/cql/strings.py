@@ -25,9 +25,8 @@ def with_strings(tokens: list[Token], text: str) -> list[Token]:
     result: list[Token] = []
     for token in tokens:
         token.comments = []  # they would be written into the SQL that Spark gets
-        quoted = (
-            text[token.start] in "'\"rR"
-        )  # behind some words sqlglot takes the whole rest of a statement for a string
+        # behind some words sqlglot takes the whole rest of a statement for a string
+        quoted = text[token.start] in "'\"rR"
         if token.token_type not in (TokenType.STRING, TokenType.RAW_STRING) or not quoted:
             result.append(token)
             continue
@@ -51,10 +50,9 @@ def string_value(literal: str) -> str:
     """The value of a string literal: without its quotes, with its escapes decoded."""
     if literal[0] in "rR":
         return literal[2:-1]
-    said = ESCAPES[literal[0]].sub(_escaped_character, literal[1:-1])
-    return said.encode("utf-16-le", "surrogatepass").decode(
-        "utf-16-le", "replace"
-    )  # two halves of a character become one
+    decoded = ESCAPES[literal[0]].sub(_escaped_character, literal[1:-1])
+    # two halves of a character, each an escape of its own, become one character
+    return decoded.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _escaped_character(escape: re.Match[str]) -> str:

@@ -113,12 +113,11 @@ def _semi_or_anti_join(
     ties, opposite = list(inner.ties), negated
     if not isinstance(predicate, exp.Exists):
         compared = _comparisons(binder, predicate, scope, items)
-        if not isinstance(predicate, exp.In) and isinstance(
-            predicate.expression, exp.All
-        ):  # x >= ALL q: no q for which x >= q is not true
+        if not isinstance(predicate, exp.In) and isinstance(predicate.expression, exp.All):
+            # x >= ALL q means that there is no q for which x >= q is not true
             opposite = not negated
             compared = [exp.not_(conjunction(compared))]
-        if opposite:  # what is unknown counts against it
+        if opposite:  # UNKNOWN counts as a partner
             compared = [exp.Coalesce(this=exp.paren(conjunction(compared)), expressions=[exp.true()])]
         ties += compared
     pairs, used = equalities(node, inner.node, ties)

@@ -151,7 +151,7 @@ class Why(exp.Expression):
     arg_types = {"this": True}
 
 
-# what is said of time
+# declarations about time
 
 
 class Length(exp.Expression):

@@ -152,9 +152,9 @@ def in_query(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> 
 
 def in_window(inside: Sequence[Word], columns: Sequence[Column]) -> list[Candidate]:
     """Candidates inside the brackets of a window: the kinds of windows, then what each of them takes."""
-    said = [word.upper for word in inside]
+    typed = [word.upper for word in inside]
     offered = [Candidate(quoted(column.name), f"column {column.type}") for column in columns]
-    match said:
+    match typed:
         case []:
             return keywords(["NOW", "RANGE", "ROWS", "PARTITION BY"])
         case [*_, "RANGE"]:

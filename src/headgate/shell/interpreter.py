@@ -87,8 +87,8 @@ class Interpreter:
         except UserError as error:
             complaint = error.render()
         except Exception as error:
-            said = next(iter(str(error).splitlines()), "")
-            complaint = f"{type(error).__name__}: {said}\nhint: headgate shell --debug shows where it comes from."
+            reason = next(iter(str(error).splitlines()), "")
+            complaint = f"{type(error).__name__}: {reason}\nhint: headgate shell --debug shows where it comes from."
         else:
             return
         if complaint not in reported:
@@ -191,7 +191,7 @@ class Interpreter:
             )
         if isinstance(to, datetime) and TimeDomain.TIMESTAMP not in domains:
             raise UserError("bad-instant", f"{to} is a timestamp, and no query has such time", hint=r"\advance 10")
-        self.engine.poll()  # what lies in files already has come
+        self.engine.poll()  # read what is in files already
         self.engine.advance(to)
         self.say(f"complete up to {to}")
 
@@ -252,7 +252,7 @@ def with_sql_types(row: Any, columns: Iterable[Column]) -> Any:
     def converted(name: str, value: Any) -> Any:
         try:
             if types.get(name.lower()) == "DATE" and isinstance(value, str):
-                return datetime.fromisoformat(value)  # a date that is also a timestamp is taken so
+                return datetime.fromisoformat(value)  # the engine takes the date of a timestamp
             if types.get(name.lower(), "").startswith("DECIMAL") and isinstance(value, int | float | str):
                 return Decimal(str(value))
         except (ValueError, InvalidOperation):

@@ -64,9 +64,10 @@ class _Reference(Windows):
             ) from None
         super().__init__(case)
         self.database = shared_database(duckdb).cursor()  # its own temporary tables
+        # without the optimizer, because planning takes longer than running
         self.database.execute(
             "SET integer_division = true; SET error_on_division_by_zero = false; PRAGMA disable_optimizer"
-        )  # planning takes longer than running
+        )
         self.tables = 0
         self.named: dict[str, TupleStream | VaryingRelation] = {}
         self.growing: set[str] = set()

@@ -53,15 +53,15 @@ def _assume(tree: exp.Expression, catalog: Catalog) -> list[str]:
     known = {
         column.name.lower() for stream in catalog.streams.values() for column in stream.columns if stream.name in tables
     }
-    made = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} | {"timestamp", "element_time"}
-    made -= {column.name.lower() for alias in tree.find_all(exp.Alias) for column in alias.this.find_all(exp.Column)}
-    made.add("current_time")
+    defined = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} | {"timestamp", "element_time"}
+    defined -= {column.name.lower() for alias in tree.find_all(exp.Alias) for column in alias.this.find_all(exp.Column)}
+    defined.add("current_time")
     columns: dict[str, dict[str, None]] = {table: {} for table in missing}
     for column in tree.find_all(exp.Column):
         if isinstance(column.this, exp.Star) or catalog.has_source(column.name):
             continue
         owners = [table for table in missing if column.table.lower() in (table.lower(), tables[table].lower())]
-        if not column.table and column.name.lower() not in known | made:
+        if not column.table and column.name.lower() not in known | defined:
             owners = missing[:1]
             if not missing and next(iter(tables)).lower() in catalog.streams:
                 stream = catalog.stream(next(iter(tables)))

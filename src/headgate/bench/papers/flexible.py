@@ -148,16 +148,16 @@ def one_round(engine: Engine, tuples: dict[str, list[tuple[int, int, int]]], end
 def comparison(kind: str, found: dict[str, StrategyResult]) -> str:
     """A sentence that compares the strategies with query-level heartbeats."""
     query = found["query"]
-    said = []
+    comparisons = []
     for strategy in STRATEGIES[1:]:
         one = found[strategy]
         seconds = median(mine / theirs for mine, theirs in zip(one.seconds, query.seconds, strict=True))
-        said.append(
+        comparisons.append(
             f"{strategy} {seconds:.2f} times the latency and {one.most.rows / max(query.most.rows, 1):.2f} times the "
             "rows"
         )
     agree = len({one.results for one in found.values()}) == 1
     return (
-        f"O1 {kind}, against query-level: {', '.join(said)}; "
+        f"O1 {kind}, against query-level: {', '.join(comparisons)}; "
         f"{'all with the same results' if agree else 'RESULTS DIFFER'}."
     )

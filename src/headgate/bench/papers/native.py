@@ -273,8 +273,8 @@ def count_grid(runs: dict[Way, Run]) -> Grid:
     for way, run in runs.items():
         latency, known, of = window_latency(run)
         quiet = sum(of_quiet for end, (_, _, of_quiet) in run.windows.items() if end > run.began)
-        said = f"{latency:.2f} s" if known == of else f"≥ {latency:.2f} s"
-        rows.append((way.name, said, f"{known} of {of}", f"{quiet} of {LATE_TUPLES}", run.late))
+        shown_latency = f"{latency:.2f} s" if known == of else f"≥ {latency:.2f} s"
+        rows.append((way.name, shown_latency, f"{known} of {of}", f"{quiet} of {LATE_TUPLES}", run.late))
     return Grid(
         "Count in windows of a second", ("", "mean latency", "windows out", "of the quiet stream counted", "late"), rows
     )
