@@ -31,7 +31,8 @@ from headgate.execute.executor import Executor
 from headgate.execute.fragment import Fragment
 from headgate.permissions import READING, permissions
 from headgate.plan.fragments import all_parts, cut
-from headgate.sql import name
+from headgate.spark.failures import said
+from headgate.sql import ddl
 
 
 def problems(
@@ -109,18 +110,12 @@ def _within(error: UserError, query: Query, whole: Place) -> UserError:
 def _shape(
     stream: Stream | Relation, catalog: Catalog, session: SparkSession, shapes: dict[str, StructType], whole: Place
 ) -> Iterator[UserError]:
-    sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
-    logs = {stream.name: (stream.columns, sign)}
-    if isinstance(stream, Stream):
-        late = catalog.late_of(stream)
-        logs[late.name] = (late.columns, "")
-    for log, (columns, more) in logs.items():
-        listed = ", ".join(f"{name(column.name)} {column.type}" for column in columns)
+    for log, columns in catalog.logs_of(stream).items():
         try:
-            shapes[log] = session.createDataFrame([], f"{listed}{more}, _t BIGINT, _s BIGINT").schema
+            shapes[log] = session.createDataFrame([], ddl(columns)).schema
         except PySparkException as error:
-            said = str(error).splitlines()[0].split(" SQLSTATE:")[0]
-            yield UserError("wrong-type", f'Spark refuses the columns of "{stream.name}"', place=whole, detail=said)
+            detail = said(error)
+            yield UserError("wrong-type", f'Spark refuses the columns of "{stream.name}"', place=whole, detail=detail)
             return
 
 

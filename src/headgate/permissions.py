@@ -74,12 +74,6 @@ LEAVES_SQL: Mapping[str, str] = {
 }
 """Functions that run other code, or read files, hosts or the environment."""
 
-BARE = frozenset(
-    """current_catalog current_date current_time current_timestamp current_user localtime localtimestamp session_user
-    user""".split()
-)
-"""Functions that Spark takes for called where their name stands alone."""
-
 FILE_OPTIONS = ("avroschemaurl", "rowvalidationxsdpath")
 """Options of FROM_AVRO and FROM_XML that name a file to read."""
 

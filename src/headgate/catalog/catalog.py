@@ -116,6 +116,19 @@ class Catalog:
         columns = (*own, *(Column(name, kind) for name, kind in about))
         return Stream(late_name(stream.name), columns, stream.domain, source=stream.source)
 
+    def logs_of(self, stream: Stream | Relation) -> dict[str, tuple[Column, ...]]:
+        """The columns that each log of a stream or relation holds, by the log's name: its own, and its dead letters'.
+
+        Rows have the instant `_t` and the order of arrival `_s` beside their columns, those of a relation also `_n`,
+        put in or taken out."""
+        sign = (Column("_n", "BIGINT"),) if isinstance(stream, Relation) else ()
+        stamps = (Column("_t", "BIGINT"), Column("_s", "BIGINT"))
+        logs = {stream.name: (*stream.columns, *sign, *stamps)}
+        if isinstance(stream, Stream):
+            late = self.late_of(stream)
+            logs[late.name] = (*late.columns, *stamps)
+        return logs
+
     def query(self, name: str, place: Place | None = None) -> Query:
         if name.lower() in self.queries:
             return self.queries[name.lower()]

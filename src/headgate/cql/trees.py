@@ -11,8 +11,9 @@ from sqlglot.optimizer.annotate_types import annotate_types
 
 from headgate.cql.functions import AGGREGATES
 from headgate.plan.derived import fresh
-from headgate.plan.expressions import INTEGRAL, Expression, is_plain
+from headgate.plan.expressions import INTEGRAL, Expression
 from headgate.plan.nodes import Dstream, Equality, Filter, Istream, Node, Relation, Rstream, Source
+from headgate.sql import is_plain
 
 
 def as_relation(node: Node) -> Relation:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from headgate.delta import aggregate
 from headgate.plan.expressions import Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct
+from headgate.sql import backquoted
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def timeline(lowering: Lowering, node: Distinct) -> str | None:
     keys = tuple(
-        Named(column.name, Expression(f"`{column.name}`", column.type, frozenset({column.name.lower()}), column.name))
-        for column in node.columns
+        Named(one.name, Expression(backquoted(one.name), one.type, frozenset({one.name.lower()}), one.name))
+        for one in node.columns
     )
     return aggregate.timeline(lowering, Aggregate(node.child, keys, (), row_when_empty=False))

@@ -38,7 +38,7 @@ from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, concerns_all, failure, parameters
 from headgate.spark.session import let_go, over_connect, own, parallelism
 from headgate.spark.staging import address, staged
-from headgate.sql import listed
+from headgate.sql import Column, cast, listed
 from headgate.ticks import UNLIMITED, Tick, TimeDomain
 
 FEW_ROWS = 1_000
@@ -456,10 +456,7 @@ class Executor:
         for synopsis in program.synopses:
             contents = self.sql(program.contents(synopsis), fragment.since, fragment.after)
             schema = self.synopsis_schemas[synopsis.name]
-            columns = [
-                f"CAST({_quoted(field.name)} AS {field.dataType.simpleString()}) AS {_quoted(field.name)}"
-                for field in schema
-            ]
+            columns = [cast(Column(field.name, field.dataType.simpleString())) for field in schema]
             part = contents.selectExpr(
                 f"'{synopsis.name}' AS _synopsis", f"STRUCT({', '.join(columns)}) AS {synopsis.name}"
             )
@@ -539,9 +536,7 @@ class Executor:
         if not any(files for files, _ in pieces):
             if name in self.empty:
                 return
-            nothing = ", ".join(
-                f"CAST(NULL AS {field.dataType.simpleString()}) AS {_quoted(field.name)}" for field in schema
-            )
+            nothing = ", ".join(cast(Column(field.name, field.dataType.simpleString()), "NULL") for field in schema)
             self.session.sql(f"SELECT {nothing} WHERE FALSE").createOrReplaceTempView(name)
             self.empty.add(name)
             return
@@ -612,10 +607,6 @@ def read_synopses(folder: Path, listed: Mapping[str, Mapping[str, Any]]) -> dict
             Chunk(folder / file, 0, 0, 0, size, checksum=checksum) for file, (size, checksum) in known.items()
         ]
     return found
-
-
-def _quoted(column: str) -> str:
-    return "`" + column.replace("`", "``") + "`"
 
 
 def _nullable(schema: StructType) -> StructType:

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from headgate.plan.expressions import Call, Expression, Named, is_plain
+from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Equality, Filter, Join, Project, Relation, Union, Weight, names
-from headgate.sql import Column
+from headgate.sql import Column, spelled
 
 MINUS_ONE = Expression("-1", "INT", frozenset())
 
 
 def column(node: Relation, name: str) -> Expression:
     kind = next(found.type for found in node.columns if found.name == name)
-    return Expression(quoted(name), kind, frozenset({name.lower()}), name)
-
-
-def quoted(name: str) -> str:
-    return name if is_plain(name) else "`" + name.replace("`", "``") + "`"
+    return Expression(spelled(name), kind, frozenset({name.lower()}), name)
 
 
 def fresh(name: str, taken: set[str]) -> str:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import cast
 
 from headgate.plan.chains import chain
-from headgate.plan.expressions import Expression, Named, is_plain
+from headgate.plan.expressions import Expression, Named
 from headgate.plan.frozen import frozen
 from headgate.plan.monotone import (
     DAY,
@@ -61,6 +61,7 @@ from headgate.plan.nodes import (
     names,
 )
 from headgate.plan.properties import endless, instantaneous, straight
+from headgate.sql import spelled
 from headgate.ticks import Tick
 
 CLOCK = "_t"
@@ -79,15 +80,11 @@ class Attribute:
 
     def sql(self) -> str:
         column, kind = self.value.column, self.value.kind
-        return applied(self.value.steps, CLOCK if column == CLOCK else as_number(_quoted(column), kind))
+        return applied(self.value.steps, CLOCK if column == CLOCK else as_number(spelled(column), kind))
 
     @property
     def reads(self) -> frozenset[str]:
         return frozenset() if self.value.column == CLOCK else frozenset({self.value.column})
-
-
-def _quoted(name: str) -> str:
-    return name if is_plain(name) else "`" + name.replace("`", "``") + "`"
 
 
 def of(expression: Expression, node: Node) -> Chain | None:

@@ -6,7 +6,6 @@ not whole yet. Columns of subqueries and of WITH are not known here."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ from headgate.settings import TABLE, settable
 from headgate.shell.commands import COMMANDS, named
 from headgate.shell.entries import split
 from headgate.shell.words import KEYWORDS, Word, words
-from headgate.sql import Column
+from headgate.sql import Column, backquoted, is_plain
 
 ELSEWHERE = """
     CHANGE CREATE DISORDER EXPLAIN FUNCTION NOW OF OPTIONS QUERY RELATION RETURN RETURNS SET SLIDE STREAM TIMEOUT VIEW
@@ -352,6 +351,5 @@ def everything(catalog: Catalog) -> list[Candidate]:
 
 
 def quoted(name: str) -> str:
-    return (
-        name if re.fullmatch(r"[A-Za-z_]\w*", name) and name.upper() not in KEYWORDS else f"`{name.replace('`', '``')}`"
-    )
+    """A name as it can stand in CQL: in backquotes if it would be taken for a word of the language."""
+    return name if is_plain(name) and name.upper() not in KEYWORDS else backquoted(name)

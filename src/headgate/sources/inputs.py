@@ -29,7 +29,7 @@ from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
 from headgate.spark.session import columns_of, let_go
 from headgate.spark.staging import fresh_folder
-from headgate.sql import name
+from headgate.sql import ddl
 
 
 class Unconnected:
@@ -171,16 +171,11 @@ class Inputs:
             self.logs.pop(log, None)
 
     def _shaped(self, stream: Stream | Relation) -> StructType:
-        """What the log of a stream or relation holds, as Spark has it; the same of a stream's dead letters."""
-        columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
-        sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
-        schema = columns_of(self.spark, f"{columns}{sign}, _t BIGINT, _s BIGINT")
-        self.schemas[stream.name] = schema
-        if isinstance(stream, Stream):
-            late = self.catalog.late_of(stream)
-            letters = ", ".join(f"{name(column.name)} {column.type}" for column in late.columns)
-            self.schemas[late.name] = columns_of(self.spark, f"{letters}, _t BIGINT, _s BIGINT")
-        return schema
+        """Note what the logs of a stream or relation hold, as Spark has it; the columns of the first one."""
+        self.schemas |= {
+            log: columns_of(self.spark, ddl(columns)) for log, columns in self.catalog.logs_of(stream).items()
+        }
+        return self.schemas[stream.name]
 
     # reading
 

@@ -19,7 +19,7 @@ from headgate.catalog.entries import Connector
 from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
 from headgate.spark.session import columns_of
-from headgate.sql import Column, literal, name
+from headgate.sql import Column, ddl, listed, literal, name
 
 CORRUPT = "_raw"
 ROW = "_row"
@@ -69,7 +69,7 @@ def with_columns(
 def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MORE) -> DataFrame:
     """Columns by name, whatever their case. A value that is there and cannot be cast makes the row malformed; so one
     bad row does not stop the stream."""
-    sparks = columns_of(rows.sparkSession, _declared(inlet.stream.columns))
+    sparks = columns_of(rows.sparkSession, ddl(inlet.stream.columns))
     selected, failed = [], []
     own_columns = [field.name for field in rows.schema.fields if field.name not in (CORRUPT, "_metadata")]
     instant = "FALSE"
@@ -89,7 +89,7 @@ def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MOR
         else:
             selected.append(f"TRY_CAST({own} AS {column.type}) AS {name(column.name)}")
             failed.append(f"({own} IS NOT NULL AND TRY_CAST({own} AS {column.type}) IS NULL)")
-    whole = f"TO_JSON(STRUCT({', '.join(map(name, own_columns))}))"
+    whole = f"TO_JSON(STRUCT({listed(own_columns)}))"
     unfit = f"IF({' OR '.join(failed)}, {whole}, NULL)" if failed else "CAST(NULL AS STRING)"
     of_text = CORRUPT in rows.columns
     raw = f"COALESCE({CORRUPT}, {unfit}) AS {CORRUPT}" if of_text else f"{unfit} AS {CORRUPT}"
@@ -99,10 +99,6 @@ def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MOR
 
 def _hint(known: list[str]) -> str:
     return "VALUE AS json decodes columns from the values." if "value" in known else ""
-
-
-def _declared(columns: tuple[Column, ...]) -> str:
-    return ", ".join(f"{name(column.name)} {column.type}" for column in columns)
 
 
 def _value(rows: DataFrame, inlet: Inlet) -> str:
@@ -120,7 +116,7 @@ def decoded(rows: DataFrame, inlet: Inlet, format: str, options: Mapping[str, st
     others.
     """
     declared = inlet.stream.row_columns()
-    schema = f"{_declared(inlet.stream.columns)}, {CORRUPT} STRING"
+    schema = ddl([*inlet.stream.columns, Column(CORRUPT, "STRING")])
     permissive = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
     def from_text(text: str) -> str:

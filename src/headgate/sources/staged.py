@@ -25,7 +25,7 @@ from headgate.log.chunk import span
 from headgate.sources.inlet import Batch, Inlet
 from headgate.sources.verdict import FAR_FUTURE, HEARTBEAT, LATE, TUPLE, UNTIMELY, Limits, sends_heartbeats
 from headgate.spark.staging import address
-from headgate.sql import FOREVER, name
+from headgate.sql import FOREVER, Column, ddl, name
 from headgate.ticks import Tick, TimeDomain
 
 BUCKETS_AN_OCTAVE = 16
@@ -165,8 +165,8 @@ class Staged:
         stream = self.inlet.stream
         in_time = stream.domain is TimeDomain.TIMESTAMP
         own, kind = ("UNIX_MICROS(_timestamp)", "TIMESTAMP") if in_time else ("_timestamp", "BIGINT")
-        columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
-        schema = f"{columns}, _timestamp {kind}, _t BIGINT, _upto BIGINT, _verdict STRING"
+        ours = (("_timestamp", kind), ("_t", "BIGINT"), ("_upto", "BIGINT"), ("_verdict", "STRING"))
+        schema = ddl([*stream.columns, *(Column(*one) for one in ours)])
         spoken = ", ".join(f"'{verdict}'" for verdict in (TUPLE, LATE, HEARTBEAT))
         staged = self.session.read.schema(schema).parquet(address(self.directory)).where(f"_verdict IN ({spoken})")
         return staged.selectExpr(f"COALESCE({own}, _t) AS own", "_upto", "_verdict", *more)

@@ -14,7 +14,7 @@ from headgate.sources.inlet import Inlet
 from headgate.spark.failures import failure
 from headgate.spark.session import own
 from headgate.spark.staging import staged
-from headgate.sql import name
+from headgate.sql import cast
 
 
 class TableSource:
@@ -52,7 +52,7 @@ class TableSource:
         if self.read:
             return 0
         relation = self.inlet.stream
-        columns = [f"CAST({name(column.name)} AS {column.type}) AS {name(column.name)}" for column in relation.columns]
+        columns = map(cast, relation.columns)
         staging = self.inlet.log.directory / ".arriving"
         try:
             rows = self.session.read.format(self.connector.format).options(**self.connector.options).load()

@@ -13,7 +13,7 @@ from headgate.cql.definitions import define
 from headgate.cql.dialect import parse
 from headgate.cql.functions import AGGREGATES
 from headgate.delta.lower import lower
-from headgate.sql import Column
+from headgate.sql import Column, backquoted
 from headgate.testing.cases import Case
 from headgate.testing.runner import script
 from headgate.ticks import TimeDomain
@@ -28,7 +28,8 @@ def explained(case: Case) -> list[str]:
     for schema in (*case.streams.values(), *case.relations.values()):
         for column in schema:
             if not column.isidentifier():  # such as x-pos
-                text = re.sub(rf"(?<![\w`]){re.escape(column)}(?![\w`])", f"`{column}`", text)
+                written = backquoted(column).replace("\\", r"\\")
+                text = re.sub(rf"(?<![\w`]){re.escape(column)}(?![\w`])", written, text)
     catalog = Catalog()
     define(script(replace(case, query="Select 1")).rpartition(";\n")[0], catalog)
     assumed = _assume(parse(text)[-1], catalog)

@@ -30,6 +30,7 @@ from headgate.deliver.sinks.writer import identity, known, taken
 from headgate.errors import UserError
 from headgate.spark.failures import said, sentence
 from headgate.spark.session import own
+from headgate.sql import name
 
 DRIVERS = {
     "postgresql": "org.postgresql.Driver",
@@ -190,7 +191,7 @@ class JdbcSink:
             column for column in frame.columns if column not in (("_row",) if plain else ("_row", "_change", "_copy"))
         ]
         if not run.exists(self.target):
-            run.create(self.target, frame.select(*map(shape.quoted, columns)))
+            run.create(self.target, frame.select(*map(name, columns)))
             if self.key:
                 run(
                     f"CREATE UNIQUE INDEX {run.quote('by_key_' + self.writer[:16])} ON {self.target} "

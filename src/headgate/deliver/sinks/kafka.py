@@ -36,6 +36,7 @@ from headgate.deliver.sinks.writer import identity, settle
 from headgate.log.checksum import sealed, unsealed
 from headgate.spark.failures import failure
 from headgate.spark.session import own
+from headgate.sql import listed, literal
 
 EARLIEST = -2
 TIMEOUT_MS = 30_000
@@ -108,29 +109,25 @@ class KafkaSink:
     def _records(self, delivery: Delivery) -> DataFrame:
         """What goes out, each row with its position."""
         self.session.conf.set("spark.sql.shuffle.partitions", str(-(-delivery.rows // shape.PART_ROWS)))
-        names = ", ".join(f"'{file.name}'" for file in delivery.files)
+        names = ", ".join(literal(file.name) for file in delivery.files)
         position = f"CONCAT(ARRAY_POSITION(ARRAY({names}), _metadata.file_name), '-', _metadata.row_index) AS _position"
         frame = shape.changes(self.session, delivery).selectExpr("*", position)
-        values = "STRUCT({})".format(
-            ", ".join(shape.quoted(column) for column in frame.columns if column != "_position")
-        )
+        values = f"STRUCT({listed(column for column in frame.columns if column != '_position')})"
         value = f"TO_JSON({values}, MAP('timestampFormat', \"{shape.MICROSECONDS}\", 'ignoreNullFields', 'false'))"
         if sinks.mode(self.connector) == "upserts":
             frame = shape.known_keys(shape.upserts(frame, self.key), self.key)
             value = f"IF(_change = '-', NULL, {value})"
         headers = {
-            "headgate-query": f"'{delivery.query}'",
+            "headgate-query": literal(delivery.query),
             "headgate-delivery": f"'{self.writer}/{delivery.number}'",
             "headgate-position": "_position",
         }
-        listed = ", ".join(
-            f"STRUCT('{name}' AS key, CAST({text} AS BINARY) AS value)" for name, text in headers.items()
-        )
+        told = ", ".join(f"STRUCT('{name}' AS key, CAST({text} AS BINARY) AS value)" for name, text in headers.items())
         order = [column for column in ("_time", "_change") if column in frame.columns]
-        return frame.selectExpr(*order, "_position", *self._key(), f"{value} AS value", f"ARRAY({listed}) AS headers")
+        return frame.selectExpr(*order, "_position", *self._key(), f"{value} AS value", f"ARRAY({told}) AS headers")
 
     def _key(self) -> list[str]:
-        columns = ", ".join(map(shape.quoted, self.key))
+        columns = listed(self.key)
         match len(self.key):
             case 0:
                 return []

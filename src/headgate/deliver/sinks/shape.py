@@ -25,6 +25,7 @@ from headgate.errors import UserError
 from headgate.log import chunk
 from headgate.spark.session import elsewhere
 from headgate.spark.staging import OPTIONS, address
+from headgate.sql import listed, name
 
 SMALL_ROWS = 50_000
 """Up to here one task, or none at all, does the work: more would cost more than they save."""
@@ -63,7 +64,7 @@ def upserts(frame: DataFrame, key: Sequence[str]) -> DataFrame:
 
     A key that tells rows apart has one row or none, so its changes alternate: two of a kind in a row betray one that
     does not."""
-    columns = ", ".join(map(quoted, key))
+    columns = listed(key)
     window = f"OVER (PARTITION BY {columns} ORDER BY _time, _change DESC)"
     wrong = f"'the key does not tell the rows of the relation apart: more than one has ' || TO_JSON(STRUCT({columns}))"
     last = f"IF(_before = _change, CAST(RAISE_ERROR({wrong}) AS BOOLEAN), _next IS NULL)"
@@ -73,17 +74,17 @@ def upserts(frame: DataFrame, key: Sequence[str]) -> DataFrame:
 
 def known_keys(frame: DataFrame, key: Sequence[str]) -> DataFrame:
     """Refuse keys that are null, where nothing can be found again by them."""
-    missing = " OR ".join(f"{quoted(column)} IS NULL" for column in key)
+    missing = " OR ".join(f"{name(column)} IS NULL" for column in key)
     return frame.where(f"IF({missing}, CAST(RAISE_ERROR('a column of the key is null') AS BOOLEAN), TRUE)")
 
 
 def netted(before: DataFrame | None, frame: DataFrame) -> DataFrame:
     """How often each row is there now, or, without what was there before, how many of it came (+) or went (-): `_n`."""
     columns = row_columns(frame)
-    counted = frame.selectExpr(*map(quoted, columns), "IF(_change = '+', 1L, -1L) AS _n")
+    counted = frame.selectExpr(*map(name, columns), "IF(_change = '+', 1L, -1L) AS _n")
     if before is not None:
-        counted = before.selectExpr(*map(quoted, columns), "1L AS _n").unionAll(counted)
-    return counted.groupBy(*map(quoted, columns)).agg(F.sum("_n").alias("_n")).where("_n <> 0")
+        counted = before.selectExpr(*map(name, columns), "1L AS _n").unionAll(counted)
+    return counted.groupBy(*map(name, columns)).agg(F.sum("_n").alias("_n")).where("_n <> 0")
 
 
 def repeated(frame: DataFrame) -> DataFrame:
@@ -160,7 +161,3 @@ def _write_few(delivery: Delivery, target: Path) -> list[Path]:
     path = target / "part-00000.parquet"
     pq.write_table(table.sort_by(order(table.column_names)), path)
     return [path]
-
-
-def quoted(column: str) -> str:
-    return "`" + column.replace("`", "``") + "`"
