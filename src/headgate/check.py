@@ -31,6 +31,7 @@ from headgate.execute.executor import Executor
 from headgate.execute.fragment import Fragment
 from headgate.permissions import READING, permissions
 from headgate.plan.fragments import all_parts, cut
+from headgate.spark.connectors import is_missing
 from headgate.spark.failures import said
 from headgate.sql import ddl
 
@@ -207,5 +208,5 @@ def _there(session: SparkSession, connector: Connector) -> bool:
     try:
         lookup.lookupDataSource(connector.format, session._jsparkSession.sessionState().conf())
     except Exception as error:
-        return "DATA_SOURCE_NOT_FOUND" not in str(error) and "Failed to find" not in str(error)
+        return not is_missing(error)
     return True

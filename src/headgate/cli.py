@@ -492,10 +492,10 @@ def read_script(path: Path) -> str:
 
 def check_directory(directory: Path) -> None:
     """Before anything is started: an engine can work there, and no other does."""
+    from headgate.log.folders import local_directory
     from headgate.log.lock import Lock
-    from headgate.spark.staging import on_files
 
-    Lock(on_files(directory)).release()
+    Lock(local_directory(directory)).release()
 
 
 def main() -> None:

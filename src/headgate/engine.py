@@ -59,6 +59,7 @@ from headgate.heartbeat.manager import Heartbeats, base
 from headgate.heartbeat.saved import restore, saved
 from headgate.heartbeat.why import Why, why
 from headgate.log.checksum import writing
+from headgate.log.folders import fresh_folder, local_directory
 from headgate.log.journal import Fact, Journal
 from headgate.log.lock import Lock
 from headgate.log.log import Log
@@ -82,7 +83,6 @@ from headgate.sources.inputs import Inputs
 from headgate.sources.replay import ReplayClock, date_us, histories
 from headgate.spark.failures import concerns_all, raise_all, said, sentence
 from headgate.spark.session import check_zone, started
-from headgate.spark.staging import fresh_folder, on_files
 from headgate.ticks import UNLIMITED, Tick, TimeDomain
 
 POLL_SECONDS = 0.5
@@ -117,7 +117,7 @@ class Engine:
         self.catalog.permissions = None  # what the journal holds was allowed when it was said
         self.clock = EngineClock(clock or SystemClock())
         self._temporary = directory is None
-        self._directory = on_files(tempfile.mkdtemp(prefix="headgate-") if directory is None else directory)
+        self._directory = local_directory(tempfile.mkdtemp(prefix="headgate-") if directory is None else directory)
         self._lock = Lock(self._directory)
         self._partitions = partitions
         self._default_sink = default_sink

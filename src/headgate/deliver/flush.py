@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from headgate.deliver.sinks import shape
-from headgate.spark.staging import staged
+from headgate.spark.staging import write_parquet
 
 WRITTEN = re.compile(r"part-(\d+)-.*-c(\d+)\b.*")
 """How Spark names what it writes: by the task, and by how many files the task had written before."""
@@ -28,7 +28,7 @@ def pieces(session: SparkSession, files: Sequence[Path], most_rows: int, staging
     frame = shape.rows_of(session, files)
     placed = frame.selectExpr("*", "MONOTONICALLY_INCREASING_ID() AS _row")
     ordered = placed.orderBy(*shape.by_time(frame), "_row").drop("_row")
-    folder = staged(ordered, staging, most_rows=most_rows)
+    folder = write_parquet(ordered, staging, most_rows=most_rows)
     for file in files:
         file.unlink()
     return sorted(folder.glob("*.parquet"), key=_place)

@@ -37,7 +37,7 @@ from headgate.sources.verdict import source_texts
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, concerns_all, failure, parameters
 from headgate.spark.session import let_go, over_connect, own, parallelism
-from headgate.spark.staging import address, staged
+from headgate.spark.staging import address, write_parquet
 from headgate.sql import Column, cast, listed
 from headgate.ticks import UNLIMITED, Tick, TimeDomain
 
@@ -463,7 +463,7 @@ class Executor:
             tagged = part if tagged is None else tagged.unionByName(part, allowMissingColumns=True)
         assert tagged is not None
         shutil.rmtree(target, ignore_errors=True)  # of a version that never came to count
-        sealed = staged(tagged, self.directory / ".synopses", "_synopsis")
+        sealed = write_parquet(tagged, self.directory / ".synopses", "_synopsis")
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             sealed.rename(target)
@@ -554,7 +554,7 @@ class Executor:
         frame.createOrReplaceTempView(name)
 
     def write(self, frame: DataFrame, name: str) -> list[Path]:
-        return sorted(staged(frame, self.directory / f".{name}").glob("*.parquet"))
+        return sorted(write_parquet(frame, self.directory / f".{name}").glob("*.parquet"))
 
 
 @lru_cache(maxsize=100_000)

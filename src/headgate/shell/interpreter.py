@@ -18,7 +18,7 @@ from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, 
 from headgate.deliver.sinks.sink import Result
 from headgate.delta.lower import in_parts
 from headgate.engine import Engine
-from headgate.errors import Broken, Place, UserError
+from headgate.errors import Broken, Place, UserError, first_line
 from headgate.explain import explained
 from headgate.heartbeat.manager import progress
 from headgate.heartbeat.why import Why
@@ -83,8 +83,9 @@ class Interpreter:
         except UserError as error:
             complaint = error.render()
         except Exception as error:
-            said = next(iter(str(error).splitlines()), "")
-            complaint = f"{type(error).__name__}: {said}\nhint: headgate shell --debug shows where it comes from."
+            complaint = (
+                f"{type(error).__name__}: {first_line(error)}\nhint: headgate shell --debug shows where it comes from."
+            )
         else:
             return
         if complaint not in told:

@@ -22,7 +22,7 @@ from headgate.cql.readers import no_such_path
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.sources.inlet import Inlet
-from headgate.sources.judging import staged, staging
+from headgate.sources.judging import arriving_folder, judged
 from headgate.sources.payload import CORRUPT, ROW
 from headgate.sources.reading import LOCAL, FileReader, pattern
 from headgate.spark.back_off import BackOff
@@ -168,9 +168,9 @@ class FileSource:
 
     def take(self, files: list[str], clock: Clock) -> int:
         ranks = {file: self.read_before + position for position, file in enumerate(files)}
-        with staging(self.inlet) as folder, self.inlet.together():
+        with arriving_folder(self.inlet) as folder, self.inlet.together():
             rows = self.in_order(self.reader.rows([unquote(file) for file in files]), ranks)
-            taken = staged(self.session, self.inlet, rows, folder, clock).take(clock)
+            taken = judged(self.session, self.inlet, rows, folder, clock).take(clock)
             self.inlet.journal.record(self.subject, {"read": files, "before": self.read_before + len(files)})
         return taken
 

@@ -18,6 +18,7 @@ from headgate.cql.readers import FILES
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock, EngineClock
 from headgate.heartbeat.manager import Heartbeats
+from headgate.log.folders import fresh_folder
 from headgate.log.journal import Fact, Journal
 from headgate.log.log import Log
 from headgate.sources.files import FileSource
@@ -28,7 +29,6 @@ from headgate.sources.tables import TableSource
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
 from headgate.spark.session import columns_of, let_go
-from headgate.spark.staging import fresh_folder
 from headgate.sql import ddl
 
 

@@ -18,16 +18,16 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.catalog.entries import Relation
 from headgate.heartbeat.clock import Clock
 from headgate.sources.inlet import Inlet
+from headgate.sources.judged_batch import JudgedBatch
 from headgate.sources.rows import SIGNS
-from headgate.sources.staged import Staged
 from headgate.sources.verdict import TUPLE, Limits, behind_sql, instant_sql, promise_sql, sends_heartbeats, verdict_sql
-from headgate.spark.staging import staged as written
+from headgate.spark.staging import write_parquet
 from headgate.sql import name
 from headgate.ticks import Tick, TimeDomain
 
 
 @contextmanager
-def staging(inlet: Inlet) -> Iterator[Path]:
+def arriving_folder(inlet: Inlet) -> Iterator[Path]:
     """A folder beside the log for a batch that is under way."""
     folder = inlet.log.directory / ".arriving"
     try:
@@ -36,16 +36,22 @@ def staging(inlet: Inlet) -> Iterator[Path]:
         rmtree(folder, ignore_errors=True)
 
 
-def staged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, clock: Clock) -> Staged:
-    """The batch by verdict, with the limits in force now: no heartbeat may be given until it is taken."""
+def judged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, clock: Clock) -> JudgedBatch:
+    """Judge rows by the limits in force now, and write them by verdict.
+
+    No heartbeat may be given until the batch is taken, because the limits would not hold any more."""
     limits = inlet.limits(clock)
     stamp = int(inlet.stamps(1, clock)[0]) if inlet.stamped != "external" else None
-    batch = Staged(session, inlet, written(sorted_out(rows, inlet, limits, stamp), folder, "_verdict"))
+
+    def by_verdict(limits: Limits) -> JudgedBatch:
+        return JudgedBatch(session, inlet, write_parquet(sorted_out(rows, inlet, limits, stamp), folder, "_verdict"))
+
+    batch = by_verdict(limits)
     if inlet.compares(batch.counts()):
         tops = batch.tops(limits)
         better = inlet.reconsidered(limits, tops, clock)
         if ((tops > limits.ahead) != (tops > better.ahead)).any():
-            batch = Staged(session, inlet, written(sorted_out(rows, inlet, better, stamp), folder, "_verdict"))
+            batch = by_verdict(better)
     if inlet.policy == "fail":
         inlet.refuse(batch.untimely())
     return batch

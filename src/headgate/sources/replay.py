@@ -25,7 +25,7 @@ from headgate.sources.inputs import Inputs
 from headgate.sources.judging import stamped_rows
 from headgate.sources.tables import TableSource
 from headgate.sources.verdict import ticks_of
-from headgate.spark.staging import staged
+from headgate.spark.staging import write_parquet
 from headgate.ticks import TimeDomain
 
 
@@ -55,7 +55,8 @@ class History:
 
     def __init__(self, source: FileSource, folder: Path) -> None:
         self.inlet = source.inlet
-        files = sorted(staged(stamped_rows(source.unread(), self.inlet).sort("_s"), folder).glob("*.parquet"))
+        rows = stamped_rows(source.unread(), self.inlet).sort("_s")
+        files = sorted(write_parquet(rows, folder).glob("*.parquet"))
         self.parts = [pq.ParquetFile(file) for file in files]
         self.rows = sum(part.metadata.num_rows for part in self.parts)
 

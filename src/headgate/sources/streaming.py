@@ -33,7 +33,7 @@ from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.log.checksum import DAMAGED, agrees_with_hadoop, synced, torn, writing
 from headgate.sources.files import FILES_A_JOB
 from headgate.sources.inlet import Inlet
-from headgate.sources.judging import staged, staging
+from headgate.sources.judging import arriving_folder, judged
 from headgate.sources.payload import with_columns
 from headgate.sources.reading import FileReader
 from headgate.spark import connectors
@@ -72,13 +72,6 @@ ANY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINA
 
 PIECE = 2**26
 """Rows of one task of a batch are told apart by their order of arrival up to this many."""
-
-MISSING = (
-    "DATA_SOURCE_NOT_FOUND",
-    "KAFKA_DATA_SOURCE_NOT_ENABLED",
-    "AVRO_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE",
-    "AVRO_DATA_SOURCE_NOT_ENABLED",
-)
 
 
 def _tells_failure(record: logging.LogRecord) -> bool:
@@ -183,9 +176,8 @@ class StreamingSource:
         """What Spark says when it cannot make a stream of it."""
         stream, format = self.inlet.stream.name, self.connector.format
         payload = self.connector.payload.format if self.connector.payload is not None else None
-        known_as = condition(error)
-        if known_as in MISSING or "ClassNotFoundException" in str(error):
-            wanted = payload if known_as.startswith("AVRO") and payload else format
+        if connectors.is_missing(error):
+            wanted = payload if condition(error).startswith("AVRO") and payload else format
             known = connectors.packages(wanted)
             hint = f"Start Spark with the package {known[0]}; `headgate run` does so by itself." if known else ""
             return UserError(
@@ -288,17 +280,17 @@ class StreamingSource:
             if inlet.journal.durable:
                 self._make_durable(batch)
             try:
-                with staging(inlet) as folder, inlet.together():
+                with arriving_folder(inlet) as folder, inlet.together():
                     order = inlet.position.get("order", 0)
                     place = (
                         f"{order}L + SPARK_PARTITION_ID() * {PIECE}L + (MONOTONICALLY_INCREASING_ID() & {2**33 - 1}L)"
                     )
                     if self.files is not None:
                         rows = self.files.rows([found.path for found in rows.collect()])
-                    judged = staged(self.session, inlet, rows.selectExpr("*", f"{place} AS _s"), folder, clock)
-                    last = judged.last()
+                    batch_judged = judged(self.session, inlet, rows.selectExpr("*", f"{place} AS _s"), folder, clock)
+                    last = batch_judged.last()
                     inlet.position |= {"batch": batch, "order": order if last is None else last + 1}
-                    taken = judged.take(clock, f"batch-{batch:012d}")
+                    taken = batch_judged.take(clock, f"batch-{batch:012d}")
             except UserError:  # ours: the disk is full, or the policy refuses the batch
                 raise
             except Exception as error:

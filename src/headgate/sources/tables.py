@@ -13,7 +13,7 @@ from headgate.heartbeat.clock import Clock
 from headgate.sources.inlet import Inlet
 from headgate.spark.failures import failure
 from headgate.spark.session import own
-from headgate.spark.staging import staged
+from headgate.spark.staging import write_parquet
 from headgate.sql import cast
 
 
@@ -57,7 +57,7 @@ class TableSource:
         try:
             rows = self.session.read.format(self.connector.format).options(**self.connector.options).load()
             stamped = rows.selectExpr(*columns, "1L AS _n", "0L AS _t", "MONOTONICALLY_INCREASING_ID() AS _s")
-            files = sorted(staged(stamped, staging).glob("*.parquet"))
+            files = sorted(write_parquet(stamped, staging).glob("*.parquet"))
         except Exception as error:
             message = f'Spark cannot read relation "{relation.name}" from {self.connector.format}'
             raise failure(error, "source-failed", message) from error

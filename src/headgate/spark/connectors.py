@@ -12,9 +12,11 @@ from functools import cache
 from pathlib import Path
 
 import pyspark
+from pyspark.sql import SparkSession
 
 from headgate.errors import UserError
 from headgate.spark import packages as maven
+from headgate.spark.failures import condition
 from headgate.spark.packages import Artifact
 
 KNOWN = {
@@ -35,9 +37,18 @@ DELTA = {
 """Without these Delta refuses to work."""
 
 
+MISSING = (
+    "DATA_SOURCE_NOT_FOUND",
+    "KAFKA_DATA_SOURCE_NOT_ENABLED",
+    "AVRO_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE",
+    "AVRO_DATA_SOURCE_NOT_ENABLED",
+)
+"""The conditions by which Spark says that it has no connector of a name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """The Spark that comes with pyspark."""
+    """The versions and jars of the Spark that comes with pyspark."""
 
     spark: str
     scala: str
@@ -55,6 +66,27 @@ def installed() -> Installed:
 def among(formats: Iterable[str]) -> list[str]:
     """Those of the formats that need a connector."""
     return sorted(set(formats) & set(KNOWN))
+
+
+def is_missing(error: BaseException) -> bool:
+    """True if an error of Spark says that it has no connector of that name, or not its classes."""
+    return condition(error) in MISSING or "ClassNotFoundException" in str(error)
+
+
+def check_connected(session: SparkSession, format: str) -> None:
+    """Raise an error if a session has no connector for a format.
+
+    Asks for a table that is not there: Spark looks for the connector first."""
+    try:
+        session.read.format(format).load("/no such table")
+    except Exception as error:
+        if is_missing(error):
+            package = next(iter(packages(format)), "")
+            raise UserError(
+                "no-connector",
+                f"Spark's session has no connector for {format}",
+                hint=f"Start Spark with the package {package}, or let headgate start it.",
+            ) from error
 
 
 def packages(format: str) -> tuple[Artifact, ...]:

@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 
 from headgate.errors import UserError
 from headgate.spark import connectors
+from headgate.spark.failures import sentence
 
 JAVA_NEEDED = 17
 
@@ -142,11 +143,10 @@ def started(
     except (PySparkRuntimeError, Py4JError, OSError) as error:
         if debugging():
             raise
-        said = [line.removeprefix(": ").strip() for line in str(error).splitlines() if line.strip()]
         raise UserError(
             "no-spark",
             "Spark could not be started",
-            detail=" ".join(said[:2]),
+            detail=sentence(error),
             hint="headgate doctor checks what it needs; --debug shows all that Spark says.",
         ) from None
     logging.getLogger("py4j").setLevel(logging.ERROR if debugging() else logging.CRITICAL)

@@ -238,13 +238,15 @@ class FileSink:
             rows += self._last["rows"]
         self.session.conf.set("spark.sql.shuffle.partitions", str(-(-rows // shape.PART_ROWS)))
         now = shape.netted(before, frame).where(f"IF(_n < 0, {ABSENT}, TRUE)")
-        return shape.write(shape.repeated(now).drop("_n", "_copy"), self.staging, self.connector.format, self.options)
+        return shape.write_files(
+            shape.repeated(now).drop("_n", "_copy"), self.staging, self.connector.format, self.options
+        )
 
-    def _placed(self, delivery: Delivery, staged: list[Path], rows: int) -> tuple[list[str], int]:
+    def _placed(self, delivery: Delivery, written: list[Path], rows: int) -> tuple[list[str], int]:
         """Give the files their names, by which they are replaced if the delivery comes again."""
         self._swept = False
         names = []
-        for part, file in enumerate(staged):
+        for part, file in enumerate(written):
             packed = "" if file.suffix == f".{self.connector.format}" else file.suffix  # as in .json.gz
             names.append(f"{delivery.number:012d}-{part:05d}.{self.connector.format}{packed}")
             settle_file(file, self.folder / names[-1])

@@ -69,8 +69,8 @@ class JdbcSink:
         self.deliveries = f"{schema}{dot}headgate_deliveries"
         restarted = known(directory)
         self.writer = identity(directory)
-        self.staged = f"headgate_stage_{self.writer[:16]}_"
-        self.stage = f"{schema}{dot}{self.staged}{uuid.uuid4().hex[:8]}"
+        self.stages = f"headgate_stage_{self.writer[:16]}_"
+        self.stage = f"{schema}{dot}{self.stages}{uuid.uuid4().hex[:8]}"
         """Another one in each run: what executors of a run that died still write does not end up in ours."""
 
         self._last: int | None = None
@@ -120,7 +120,7 @@ class JdbcSink:
                     )
             with self.database.transaction() as run:
                 self._last = self._claimed(run)
-                for table in run.tables(self.staged):
+                for table in run.tables(self.stages):
                     run(f"DROP TABLE {self.stage.rpartition('.')[0]}{'.' if '.' in self.stage else ''}{table}")
         except Exception as error:
             raise self.database.translated(error, self.target) from error

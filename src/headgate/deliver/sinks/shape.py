@@ -10,21 +10,18 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows it by
 from pyspark.sql.types import StructType
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
 from headgate.deliver.sinks.sink import Delivery, order
-from headgate.errors import UserError
-from headgate.log import chunk
-from headgate.spark.session import elsewhere
-from headgate.spark.staging import OPTIONS, address
+from headgate.spark import staging
+from headgate.spark.staging import address
 from headgate.sql import listed, name
 
 SMALL_ROWS = 50_000
@@ -126,32 +123,15 @@ def write_parts(
     # in one task a sort needs no shuffle, and a window none that moves anything
     session.conf.set("spark.sql.shuffle.partitions", str(-(-delivery.rows // PART_ROWS)))
     frame = ordered(shaped(session, delivery, connector), delivery.rows)
-    return write(frame, target, file_format, options)
+    return write_files(frame, target, file_format, options)
 
 
-def write(
+def write_files(
     frame: DataFrame, target: Path, file_format: str, options: Mapping[str, str] | None = None
 ) -> tuple[list[Path], int]:
-    """Write a frame into a folder, partition by partition, by the rules of `runtime.staging`; its files, and their
-    rows.
-    """
-    shutil.rmtree(target, ignore_errors=True)
-    unfinished, sealed, counted = target / uuid4().hex, target / "sealed", Observation()
+    """Write a frame into a folder, partition by partition; its files, and how many rows they hold."""
     exact = {"timestampFormat": MICROSECONDS} if file_format in ("json", "csv") else {}
-    writer = frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.options(
-        **OPTIONS, **{**exact, **(options or {})}
-    )
-    writer.format(file_format).save(address(unfinished))
-    unfinished.rename(sealed)
-    files, rows = sorted(file for file in sealed.iterdir() if file.name.startswith("part-")), counted.get["rows"]
-    if file_format == "parquet" and elsewhere(frame.sparkSession) and sum(map(chunk.count, files)) != rows:
-        raise UserError(
-            "rows-missing",
-            f'Spark wrote {rows} rows below "{target}", and not all of them are there',
-            detail="A worker wrote to another disk than the one that is read here.",
-            hint="The folder must be on storage that the driver and all workers share under one path.",
-        )
-    return files, rows
+    return staging.write_files(frame, target, file_format, {**exact, **(options or {})})
 
 
 def _write_few(delivery: Delivery, target: Path) -> list[Path]:

@@ -36,16 +36,16 @@ def identity(directory: Path) -> str:
 
 def settle(path: Path, text: str) -> None:
     """Write a small file so that it is there whole or not at all, and stays if the power goes."""
-    staged = path.with_name(f".{path.name}.staged")
-    staged.write_text(text, encoding="utf-8")
-    settle_file(staged, path)
+    unfinished = path.with_name(f".{path.name}.staged")
+    unfinished.write_text(text, encoding="utf-8")
+    settle_file(unfinished, path)
     synced(path.parent)
 
 
-def settle_file(staged: Path, path: Path) -> None:
-    """Put a file under its name; the folder is synchronized by whoever puts the last one there."""
-    synced(staged)
-    staged.replace(path)
+def settle_file(written: Path, path: Path) -> None:
+    """Move a file to its final name. The caller synchronizes the folder after the last one."""
+    synced(written)
+    written.replace(path)
 
 
 def taken(what: str, by: str) -> UserError:

@@ -32,7 +32,9 @@ BUCKETS_AN_OCTAVE = 16
 """How finely a sample tells distances apart: to one part in sixteen of their logarithm to the base of two."""
 
 
-class Staged:
+class JudgedBatch:
+    """Rows that a Spark job has judged and written, file by file; `take` moves them to the log."""
+
     def __init__(self, session: SparkSession, inlet: Inlet, directory: Path) -> None:
         self.session = session
         self.inlet = inlet
@@ -168,19 +170,19 @@ class Staged:
         ours = (("_timestamp", kind), ("_t", "BIGINT"), ("_upto", "BIGINT"), ("_verdict", "STRING"))
         schema = ddl([*stream.columns, *(Column(*one) for one in ours)])
         spoken = ", ".join(f"'{verdict}'" for verdict in (TUPLE, LATE, HEARTBEAT))
-        staged = self.session.read.schema(schema).parquet(address(self.directory)).where(f"_verdict IN ({spoken})")
-        return staged.selectExpr(f"COALESCE({own}, _t) AS own", "_upto", "_verdict", *more)
+        rows = self.session.read.schema(schema).parquet(address(self.directory)).where(f"_verdict IN ({spoken})")
+        return rows.selectExpr(f"COALESCE({own}, _t) AS own", "_upto", "_verdict", *more)
 
 
 def _stamp(file: Path, instant: Tick) -> None:
     """Give all dead letters of a file the same instant."""
     letters = pq.ParquetFile(file)
-    place, staged = letters.schema_arrow.get_field_index("_t"), file.with_suffix(".stamped")
-    with pq.ParquetWriter(staged, letters.schema_arrow) as writer:
+    place, stamped = letters.schema_arrow.get_field_index("_t"), file.with_suffix(".stamped")
+    with pq.ParquetWriter(stamped, letters.schema_arrow) as writer:
         for rows in letters.iter_batches():
             stamps = pa.array(np.full(rows.num_rows, instant), pa.int64())
             writer.write_batch(rows.set_column(place, letters.schema_arrow.field(place), stamps))
-    staged.rename(file)
+    stamped.rename(file)
 
 
 def _of_runs(rows: int, ranges: list[tuple[int, int]], places: list[tuple[int, int]]) -> Arrivals:
