@@ -48,7 +48,7 @@ from headgate.cql.definitions import (
 )
 from headgate.deliver.courier import CLOSE_SECONDS, DROP_SECONDS
 from headgate.deliver.outbox import Outbox
-from headgate.deliver.sinks.made import made, made_again
+from headgate.deliver.sinks.sink_for import sink_after_restart, sink_for
 from headgate.delta.lower import lower
 from headgate.errors import UserError
 from headgate.execute.executor import Executor
@@ -436,7 +436,7 @@ class Engine:
                 directory.mkdir(parents=True, exist_ok=True)
             self._refuse_partial(whole)
             executors = self._executors(query, start, whole, directory)
-            make = made_again if self.clock.standing else made
+            make = sink_after_restart if self.clock.standing else sink_for
             sink = make(query, self.spark, directory, self._default_sink)
             flush_rows = lambda: sinks.flush_rows(query.connector, self.catalog.settings.flush_rows)  # noqa: E731
             outbox = Outbox(query.name, domain(query.plan), sink, directory, self._journal, flush_rows)

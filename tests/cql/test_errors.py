@@ -380,7 +380,7 @@ RUNNING: dict[str, Callable[[Engine], object]] = {
         "CREATE QUERY q AS SELECT v FROM ticks INTO callback OPTIONS ('function' = 'json:lods')"
     ),
     "a webhook that nobody listens to": lambda engine: WebhookSink(
-        Connector("webhook", {"url": "http://127.0.0.1:1/"}), engine.spark, engine._directory
+        "q", Connector("webhook", {"url": "http://127.0.0.1:1/"}), engine.spark, engine._directory
     )._post(Delivery("q", 1, 0, 1, 1, (), 0), 0, [], last=True),
     "a case that is none": lambda engine: read(CASES.parent / "test_errors.py"),
     "a file of cases that is not there": lambda engine: read(CASES / "none.jsonl"),

@@ -30,9 +30,11 @@ from headgate.spark.session import let_go, own
 
 
 class CallbackSink:
+    """Calls a Python function with each delivery and its rows as Arrow record batches."""
+
     wants_empty = True
 
-    def __init__(self, connector: Connector, session: SparkSession, directory: Path) -> None:
+    def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
         self.guarantee = sinks.SINKS["callback"].guarantee
         self.connector = connector
         self.session = own(session)

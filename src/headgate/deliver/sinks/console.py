@@ -23,9 +23,11 @@ PRINTING = Lock()
 
 
 class ConsoleSink:
+    """Prints the first results of each delivery and counts the rest."""
+
     wants_empty = False
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, *_: object, console: Console | None = None) -> None:
         self.guarantee = sinks.SINKS["console"].guarantee
         self.console = console or Console(soft_wrap=True, highlight=False)
 

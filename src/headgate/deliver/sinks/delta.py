@@ -12,21 +12,21 @@ from pyspark.sql import SparkSession
 from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
 from headgate.deliver.sinks import shape
-from headgate.deliver.sinks.connected import check_connected
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.writer import identity
 from headgate.spark.session import let_go, own
 
 
 class DeltaSink:
+    """Appends each delivery to a Delta table in one transaction, which Delta skips if it has it."""
+
     wants_empty = False
 
-    def __init__(self, connector: Connector, session: SparkSession, directory: Path) -> None:
+    def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
         self.guarantee = sinks.SINKS["delta"].guarantee
         self.path = connector.options["path"]
         self.session = own(session)
         self.writer = identity(directory)
-        check_connected(self.session, "delta")
 
     def deliver(self, delivery: Delivery) -> None:
         if delivery.rows:

@@ -119,6 +119,8 @@ def _folded(file: Path) -> bool:
 
 
 class FileSink:
+    """Writes each delivery as files into a folder, and commits it by a record that lists them."""
+
     wants_empty = True
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:

@@ -24,7 +24,6 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
 from headgate.deliver.sinks import shape
-from headgate.deliver.sinks.connected import check_classic
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.writer import identity, known, taken
 from headgate.errors import UserError
@@ -46,13 +45,14 @@ DRIVERS = {
 
 
 class JdbcSink:
+    """Merges each delivery into a table of a database, in one transaction with the delivery's number."""
+
     wants_empty = True
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
         self.guarantee = sinks.SINKS["jdbc"].guarantee
         self.query = query
         self.connector = connector
-        check_classic(session, "jdbc")
         self.session = own(session)
         self.key = sinks.key(connector)
         self.mode = sinks.mode(connector)

@@ -30,7 +30,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows i
 from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
 from headgate.deliver.sinks import shape
-from headgate.deliver.sinks.connected import check_classic, check_connected
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.writer import identity, settle
 from headgate.log.checksum import sealed, unsealed
@@ -43,6 +42,8 @@ TIMEOUT_MS = 30_000
 
 
 class KafkaSink:
+    """Sends each result as a record to a topic; after a crash it sends only what is not there."""
+
     wants_empty = False
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
@@ -50,14 +51,12 @@ class KafkaSink:
         self.query = query
         self.connector = connector
         self.key = sinks.key(connector)
-        check_classic(session, "kafka")
         self.session = own(session)
         self.writer = identity(directory)
         self.topic = connector.options["topic"]
         self.options = {name: value for name, value in connector.options.items() if name.lower().startswith("kafka.")}
         self.mark = directory / "kafka.json"
         self._ends_consumer: Any = None
-        check_connected(self.session, "kafka")
 
     def delivered(self) -> int | None:
         """The one before the last that was begun: a delivery is begun when the one before it is out."""

@@ -6,8 +6,13 @@ from headgate.deliver.sinks.sink import Delivery
 
 
 class MemorySink:
+    """Leaves results in the outbox, from where `query.results()` reads them."""
+
     guarantee = "exactly once"
     wants_empty = False
+
+    def __init__(self, *_: object) -> None:
+        """Needs nothing of what sinks are opened with."""
 
     def deliver(self, delivery: Delivery) -> None:
         pass

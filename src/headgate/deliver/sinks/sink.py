@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
+from headgate.catalog.entries import Connector
 from headgate.ticks import Tick
 
 
@@ -55,15 +57,16 @@ class Delivery:
 
 
 class Sink(Protocol):
-    """Whoever delivers calls in order of number, one call at a time. A call that raises is repeated with the same
-    delivery.
-    """
+    """Takes the results of one query, delivery after delivery.
+
+    Deliveries come in the order of their numbers, one call at a time. A call that raises is repeated with the same
+    delivery."""
 
     guarantee: str
-    """ "exactly once" or "at least once", and on which condition."""
+    """How often a result arrives: "exactly once" or "at least once", and on which condition."""
 
     wants_empty: bool
-    """Whether epochs without results are delivered too, so that "complete up to" advances where the results are."""
+    """True if epochs without results are delivered too, so that "complete up to" advances where the results are."""
 
     def deliver(self, delivery: Delivery) -> None:
         """Take one delivery; when this returns it is out. Also called again for one that was out already, after a
@@ -76,7 +79,16 @@ class Sink(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of connections; nothing is lost that `deliver` returned from."""
+        """Release connections. Deliveries from which `deliver` has returned are not lost by that."""
+
+
+class SinkClass(Protocol):
+    """A class of sinks. It opens a sink with the query's name, INTO, Spark's session and the query's own folder."""
+
+    wants_empty: bool
+
+    def __call__(self, query: str, connector: Connector, session: SparkSession, directory: Path, /) -> Sink:
+        """Open the sink, or raise an error that says why that cannot be done."""
 
 
 def in_order(tables: Sequence[pa.Table]) -> Iterator[Result]:

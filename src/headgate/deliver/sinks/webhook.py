@@ -40,9 +40,11 @@ SHOWN = 200
 
 
 class WebhookSink:
+    """Posts each delivery to an address over HTTP, in batches of JSON."""
+
     wants_empty = False
 
-    def __init__(self, connector: Connector, session: SparkSession, directory: Path) -> None:
+    def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
         self.guarantee = sinks.SINKS["webhook"].guarantee
         self.connector = connector
         self.session = own(session)
