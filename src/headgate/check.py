@@ -22,9 +22,9 @@ from pyspark.sql.types import StructType
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector, Query, Relation, Stream
+from headgate.catalog.readers import STREAMED, reader
 from headgate.cql import dialect
 from headgate.cql.definitions import Altered, Definition, Explanation, defined
-from headgate.cql.readers import FILES, SOURCES
 from headgate.delta.lower import lower
 from headgate.errors import Place, UserError, nearest, quoted
 from headgate.execute.executor import Executor
@@ -141,7 +141,7 @@ def _source(stream: Stream | Relation, session: SparkSession | None, whole: Plac
         return
     at: Callable[[str], Place] = lambda word: _word(word, whole)  # noqa: E731
     options = {option.lower(): (option, value) for option, value in connector.options.items()}
-    if connector.format in FILES:
+    if reader(connector.format).way == "files":
         if "path" not in options:
             hint = "OPTIONS ('path' = 'folder')"
             yield UserError(
@@ -168,8 +168,8 @@ def _source(stream: Stream | Relation, session: SparkSession | None, whole: Plac
             "no-such-source",
             f'there is no connector "{connector.format}"',
             place=at(connector.format),
-            detail=f"Known by name are {quoted(SOURCES)}.",
-            hint=nearest(connector.format, SOURCES),
+            detail=f"Known by name are {quoted(STREAMED)}.",
+            hint=nearest(connector.format, STREAMED),
         )
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query, Relation, Stream, View
+from headgate.catalog.readers import STREAMED
 from headgate.catalog.sinks import SINKS
 from headgate.cql.dialect import LISTED, STATEMENTS, UNITS
-from headgate.cql.readers import SOURCES
 from headgate.settings import TABLE, settable
 from headgate.shell.commands import COMMANDS, named
 from headgate.shell.entries import split
@@ -182,7 +182,7 @@ def in_definition(past: Sequence[Word], kind: str) -> list[Candidate]:
         )
     match past[-1].upper:
         case "FROM":
-            return [Candidate(name, "value") for name in SOURCES]
+            return [Candidate(name, "value") for name in STREAMED]
         case "TIMESTAMP" if kind == "STREAM":
             return keywords(["BY", "INTERNAL", "LATENT"])
         case "HEARTBEAT" if kind == "STREAM":

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog.entries import Connector, Relation
+from headgate.catalog.readers import FILES_AT_ONCE
 from headgate.cql.readers import no_such_path
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
@@ -30,7 +31,6 @@ from headgate.spark.failures import condition, failure, said, sentence
 from headgate.spark.session import own
 from headgate.sql import literal, name
 
-FILES_A_JOB = 1_000
 FEW_FILES = 8
 """Up to here their order is written into the statement; a join would take longer than all the rest of a small batch."""
 
@@ -100,8 +100,8 @@ class FileSource:
         left = self.aside.keys() - self.changed(clock)
         new = sorted((file for file in there if file not in self.seen and file not in left), key=unquote)
         taken, self.unfit = 0, []
-        for first in range(0, len(new), FILES_A_JOB):
-            taken += self.ingest(new[first : first + FILES_A_JOB], clock)
+        for first in range(0, len(new), FILES_AT_ONCE):
+            taken += self.ingest(new[first : first + FILES_AT_ONCE], clock)
         if self.unfit:
             raise self.unfit[0]
         self.looked_us = began_us

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import assert_never
 
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -14,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Relation, Stream, late_name
-from headgate.cql.readers import FILES
+from headgate.catalog.readers import way
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock, EngineClock
 from headgate.heartbeat.manager import Heartbeats
@@ -24,7 +25,7 @@ from headgate.log.log import Log
 from headgate.sources.files import FileSource
 from headgate.sources.inlet import Inlet
 from headgate.sources.source import Source
-from headgate.sources.streaming import StreamingSource, streams
+from headgate.sources.streaming import StreamingSource
 from headgate.sources.tables import TableSource
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
@@ -139,14 +140,21 @@ class Inputs:
             self.sources.append(source)
 
     def _source(self, stream: Stream | Relation) -> Source | None:
-        inlet = self.inlets[stream.name]
-        if stream.connector is None or stream.connector.format == "memory":
+        """Open the source of a stream or relation, by the way in which its rows come; None if they are pushed."""
+        inlet, connector = self.inlets[stream.name], stream.connector
+        if connector is None:
             return None
-        if stream.domain is not None and streams(stream.connector):
-            return StreamingSource(self.spark, inlet, stream.connector, self.directory / "sources", self.wake)
-        if stream.connector.format in FILES:
-            return FileSource(self.spark, inlet, stream.connector)
-        return TableSource(self.spark, inlet, stream.connector)
+        match way(stream):
+            case "push":
+                return None
+            case "stream":
+                return StreamingSource(self.spark, inlet, connector, self.directory / "sources", self.wake)
+            case "files":
+                return FileSource(self.spark, inlet, connector)
+            case "whole":
+                return TableSource(self.spark, inlet, connector)
+            case other:
+                assert_never(other)
 
     def reshape(self, stream: Stream) -> None:
         """A stream has one more column: rows that are in the log already have none there."""

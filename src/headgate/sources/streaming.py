@@ -27,11 +27,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.catalog.entries import Connector
-from headgate.cql.readers import FILES, SOURCES
+from headgate.catalog.readers import STREAMED, reader
 from headgate.errors import UserError, nearest
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.log.checksum import DAMAGED, agrees_with_hadoop, synced, torn, writing
-from headgate.sources.files import FILES_A_JOB
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import arriving_folder, judged
 from headgate.sources.payload import with_columns
@@ -48,26 +47,6 @@ WAIT_SECONDS = 0.02
 STOP_SECONDS = 30
 INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling the batch\n: java.lang.InterruptedException"
 """The words by which Spark knows that a batch was stopped and did not fail."""
-ROWS_A_BATCH = 500_000
-DEFAULTS = {
-    "kafka": {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(ROWS_A_BATCH)},
-    **{format: {"maxFilesPerTrigger": str(FILES_A_JOB)} for format in FILES},
-}
-"""So that nothing that is there is left out, and a backlog comes in pieces."""
-
-OF_FILE_STREAMS = (
-    "maxfilespertrigger",
-    "maxbytespertrigger",
-    "latestfirst",
-    "maxfileage",
-    "cleansource",
-    "sourcearchivedir",
-    "filenameonly",
-    "maxcachedfiles",
-    "discardcachedinputratio",
-)
-"""Options that only Spark's own stream of files has: naming one of them asks for it."""
-
 ANY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 
 PIECE = 2**26
@@ -80,11 +59,6 @@ def _tells_failure(record: logging.LogRecord) -> bool:
 
 
 logging.getLogger("py4j.clientserver").addFilter(_tells_failure)
-
-
-def streams(connector: Connector) -> bool:
-    """Whether rows come through Spark's streaming; files do if the user names an option that only that has."""
-    return connector.format not in FILES or any(option.lower() in OF_FILE_STREAMS for option in connector.options)
 
 
 @dataclass(slots=True)
@@ -146,7 +120,7 @@ class StreamingSource:
         self.inlet = inlet
         self.connector = connector
         self.checkpoint = checkpoint_directory / inlet.folder
-        self.files = FileReader(self.session, inlet, connector) if connector.format in FILES else None
+        self.files = FileReader(self.session, inlet, connector) if reader(connector.format).way == "files" else None
         """Reads the files that Spark's stream has found: by name, as elsewhere."""
         self.rows = self.read()
         self.notes: list[UserError] = []
@@ -159,14 +133,13 @@ class StreamingSource:
         here.
         """
         given = {option.lower() for option in self.connector.options}
-        defaults = {
-            key: value for key, value in DEFAULTS.get(self.connector.format, {}).items() if key.lower() not in given
-        }
+        usual = reader(self.connector.format).defaults
+        defaults = {key: value for key, value in usual.items() if key.lower() not in given}
         try:
-            reader = self.session.readStream.options(**defaults, **self.connector.options)
+            from_spark = self.session.readStream.options(**defaults, **self.connector.options)
             if self.files is not None:
-                return reader.format("binaryFile").schema(ANY_FILE).load().select("path")
-            return with_columns(reader.format(self.connector.format).load(), self.inlet, self.connector.payload)
+                return from_spark.format("binaryFile").schema(ANY_FILE).load().select("path")
+            return with_columns(from_spark.format(self.connector.format).load(), self.inlet, self.connector.payload)
         except UserError:
             raise
         except Exception as error:
@@ -185,7 +158,7 @@ class StreamingSource:
                 f'stream "{stream}" is read from {wanted}, and this Spark cannot read that',
                 detail=sentence(error),
                 hint=hint
-                or nearest(format, SOURCES)
+                or nearest(format, STREAMED)
                 or "Start Spark with its package, or register it with spark.dataSource.",
             )
         return UserError("bad-source", f'Spark cannot read stream "{stream}" from {format}', detail=sentence(error))
