@@ -32,7 +32,7 @@ from headgate.execute.fragment import Fragment
 from headgate.permissions import READING, permissions
 from headgate.plan.fragments import all_parts, cut
 from headgate.spark.connectors import is_missing
-from headgate.spark.failures import said
+from headgate.spark.failures import reason_of
 from headgate.sql import ddl
 
 
@@ -115,7 +115,7 @@ def _shape(
         try:
             shapes[log] = session.createDataFrame([], ddl(columns)).schema
         except PySparkException as error:
-            detail = said(error)
+            detail = reason_of(error)
             yield UserError("wrong-type", f'Spark refuses the columns of "{stream.name}"', place=whole, detail=detail)
             return
 

@@ -81,7 +81,7 @@ from headgate.server.listener import Listener, listening
 from headgate.sources.inlet import ticks
 from headgate.sources.inputs import Inputs
 from headgate.sources.replay import ReplayClock, date_us, histories
-from headgate.spark.failures import concerns_all, raise_all, said, sentence
+from headgate.spark.failures import concerns_all, raise_all, reason_of, sentence
 from headgate.spark.session import check_zone, started
 from headgate.ticks import UNLIMITED, Tick, TimeDomain
 
@@ -882,7 +882,7 @@ class Engine:
 
     def notes(self) -> list[UserError]:
         """What went wrong with sources and holds up nothing, since it was last asked for: files that were set aside."""
-        return self._inputs.told()
+        return self._inputs.fresh_notes()
 
     def troubles(self) -> dict[str, dict[str, str]]:
         """What has failed, and is tried again or stands still: streams, queries and sinks by name."""
@@ -890,7 +890,7 @@ class Engine:
         return {
             "streams": {name: error.render() for name, error in list(self._inputs.troubles.items())},
             "queries": {query.name: query.trouble.render() for query in queries if query.trouble is not None},
-            "sinks": {query.name: said(error) for query in queries if (error := query.outbox.trouble) is not None},
+            "sinks": {query.name: reason_of(error) for query in queries if (error := query.outbox.trouble) is not None},
         }
 
     def late(self, stream: str) -> dict[Any, int]:

@@ -91,9 +91,11 @@ class Several(UserError):
         super().__init__(first.code, first.message, place=first.place, detail=first.detail, hint=first.hint)
 
     def each(self) -> list[UserError]:
+        """All errors it consists of."""
         return self.errors
 
     def render(self) -> str:
+        """The texts of all errors, with a blank line between them."""
         return "\n\n".join(error.render() for error in self.errors)
 
 

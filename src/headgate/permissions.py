@@ -79,7 +79,7 @@ FILE_OPTIONS = ("avroschemaurl", "rowvalidationxsdpath")
 
 
 def refused_function(name: str) -> tuple[str, str] | None:
-    """Why no text may call a function, and what to write instead; None if it may be called."""
+    """Why no text may call a function, and what to write instead; None if texts may call it."""
     if name in NOT_DETERMINISTIC:
         return f"{name.upper()} gives another value each time it is called", NOT_DETERMINISTIC[name]
     if name in LEAVES_SQL:
@@ -212,12 +212,13 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What texts may use; without grants, everything an operator may."""
+    """What texts may use. Without grants it is everything that an operator may use."""
 
     grants: tuple[Grant, ...] | None = None
 
     @property
     def restricted(self) -> bool:
+        """True if only what was granted may be used."""
         return self.grants is not None
 
     def check(
@@ -271,6 +272,7 @@ class Permissions:
             )
 
     def check_payload(self, options: Mapping[str, str], place: Place | None) -> None:
+        """Refuse an option of VALUE AS that restricted texts may not set."""
         known = {option.lower() for option in PAYLOAD_OPTIONS}
         for option in options if self.restricted else ():
             if option.lower() not in known:
@@ -279,7 +281,7 @@ class Permissions:
                 )
 
     def check_called(self, functions: Iterable[str], known: Iterable[str], place: Place | None) -> None:
-        """Refuse functions that are neither Spark's own nor registered by whoever runs the engine."""
+        """Refuse functions that are neither Spark's own nor registered with the engine."""
         for name in sorted(set(functions) - set(known)) if self.restricted else ():
             raise UserError(
                 "not-allowed", f'this text may not call "{name}"', place=place, hint=nearest(name, known) or HINT
@@ -322,7 +324,7 @@ def _grant(text: str) -> Grant:
 
 
 def within(connector: str, said: str, granted: str) -> bool:
-    """Whether an address that a text names lies in what was granted."""
+    """True if an address that a text names lies within a granted one."""
     match ADDRESS[connector]:
         case "path":
             place, limit = _resolved(said), _resolved(granted)
@@ -341,7 +343,7 @@ def within(connector: str, said: str, granted: str) -> bool:
 
 
 def _resolved(path: str) -> str | None:
-    """Where a path leads, links followed; None if that cannot be told from the text."""
+    """The folder that a path leads to, links followed; None if the text alone does not say it."""
     if GLOB.search(path) or any(not letter.isprintable() for letter in path) or not path.strip():
         return None
     scheme = SCHEME.match(path)
@@ -359,7 +361,7 @@ def _resolved(path: str) -> str | None:
 
 
 def _below(said: str, granted: str) -> bool:
-    """Whether an address over HTTP is on the same host and port, on the granted path or below it."""
+    """True if an HTTP address has the granted host and port, and the granted path or one below it."""
     try:
         one, other = urlsplit(said), urlsplit(granted if "//" in granted else f"//{granted}")
         if other.scheme and one.scheme.lower() != other.scheme.lower():

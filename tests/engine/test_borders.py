@@ -35,7 +35,7 @@ from headgate.deliver.sinks.webhook import WebhookSink
 from headgate.errors import Broken, Several
 from headgate.execute.executor import RESTARTS, Executor
 from headgate.heartbeat.clock import Clock
-from headgate.spark.failures import called, check_alive, condition, failure, said
+from headgate.spark.failures import called, check_alive, condition, failure, reason_of
 
 
 class Thrown:
@@ -135,15 +135,15 @@ KINDS: list[Callable[[], BaseException]] = [
     ],
 )
 def test_what_went_wrong_is_said_in_one_line(error: BaseException, line: str) -> None:
-    assert said(error) == line
-    assert "\n" not in said(error)
+    assert reason_of(error) == line
+    assert "\n" not in reason_of(error)
 
 
 def test_the_kinds_are_told_by_one_line_each() -> None:
     for kind in KINDS:
         error = kind()
-        assert said(error), error
-        assert len(said(error).splitlines()) == 1
+        assert reason_of(error), error
+        assert len(reason_of(error).splitlines()) == 1
         assert "\tat" not in failure(error, "query-failed", "it failed").render()
     assert condition(KINDS[4]()) == "UNRESOLVED_COLUMN"
     assert condition(KeyError("[NOT_SPARKS] ")) == ""
@@ -303,7 +303,7 @@ def test_what_one_query_meets_with_touches_no_other(
                 assert query.outbox.trouble is thrown
             else:
                 assert failed is not None, (border, thrown)
-                assert said(thrown) in said(failed), failed.render()
+                assert reason_of(thrown) in reason_of(failed), failed.render()
                 assert query.failed
                 assert query.trouble is failed
                 assert query.complete == (at if border == "the tidying" else at - 1), (
@@ -397,7 +397,7 @@ def test_a_source_that_fails_is_tried_again_after_a_while_and_the_others_are_rea
         bad.poll = throws  # type: ignore[method-assign]
         with pytest.raises(UserError) as failed:
             engine.poll()
-        assert said(thrown) in said(failed.value), thrown
+        assert reason_of(thrown) in reason_of(failed.value), thrown
         assert engine._inputs.troubles == {"s": failed.value}
         del bad.poll
         before = bad.polls
@@ -482,7 +482,7 @@ def test_the_cause_is_part_of_what_a_database_refuses() -> None:
         Thrown("org.apache.spark.SparkException: Job aborted", Thrown("org.postgresql.util.PSQLException: no column n"))
     )
     failed = database.translated(refused, "totals")
-    assert said(failed) == 'table "totals" cannot be written: org.postgresql.util.PSQLException: no column n'
+    assert reason_of(failed) == 'table "totals" cannot be written: org.postgresql.util.PSQLException: no column n'
     missing = database.translated(JavaError(Thrown("java.lang.ClassNotFoundException: org.x.Driver")), "totals")
     assert (missing.code, "password" in missing.message) == ("no-connector", False)
 
@@ -509,7 +509,7 @@ def test_the_cause_is_part_of_what_a_webhook_refuses(tmp_path: Path) -> None:
                 sink._post(delivery, 0, [b"{}"], last=True)
             released.set()
             thread.join(30)
-        return said(failed.value).partition('/" ')[2]
+        return reason_of(failed.value).partition('/" ')[2]
 
     assert posted(b"HTTP/1.1 503 No\r\nContent-Length: 12\r\n\r\ntable locked") == "answered 503 No: table locked"
     assert posted(b"what is HTTP?\r\n\r\n") == "cannot be reached: BadStatusLine: what is HTTP?"
@@ -710,7 +710,7 @@ def test_paths_that_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
         engine.advance(1)
         assert [result.row for result in engine.query("other").results()] == [{"v": 7}]
         assert engine.query("q").delivered is None
-        assert "cannot be written" in said(engine.query("q").outbox.trouble or Exception())
+        assert "cannot be written" in reason_of(engine.query("q").outbox.trouble or Exception())
         (tmp_path / "out").unlink()
         with contextlib.suppress(UserError):
             engine.run_once()

@@ -348,14 +348,14 @@ def test_a_host_that_is_none(engine: Engine, host: str) -> None:
 def test_when_there_is_no_room_one_comes_back_later(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     held, begun = threading.Event(), threading.Event()
     inlet = engine._inputs.inlet("s")
-    pushed = inlet.pushed
+    pushed = inlet.push_counted
 
     def slow(rows: Any, clock: Clock) -> Any:
         begun.set()
         held.wait(60)
         return pushed(rows, clock)
 
-    monkeypatch.setattr(inlet, "pushed", slow)
+    monkeypatch.setattr(inlet, "push_counted", slow)
     answers: list[int] = []
     with client(engine, room=Room(waiting=1)) as asking:
 

@@ -60,7 +60,7 @@ from headgate.engine import Engine
 from headgate.heartbeat.arrivals import Arrivals, of_rows
 from headgate.heartbeat.manager import Heartbeats
 from headgate.sources.inlet import ticks
-from headgate.spark.session import own, started
+from headgate.spark.session import own_session, started
 from headgate.ticks import TimeDomain
 
 COLUMNS = "k STRING, v DOUBLE, at TIMESTAMP"
@@ -244,7 +244,7 @@ def small_epochs(spark: SparkSession, folder: Path, epochs: int, done: Callable[
     """
     arriving, staged = folder / "arriving", folder / "staged"
     arriving.mkdir(parents=True)
-    session = own(spark)
+    session = own_session(spark)
     session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(4 * (WARM_UP_EPOCHS + epochs)))
     session.conf.set("spark.sql.streaming.pollingDelay", "100ms")  # looking for files in our turn, it would disturb us
     context = spark.sparkContext
@@ -309,7 +309,7 @@ def by_headgate(spark: SparkSession, workload: Workload, source: Path, output: P
 
 
 def by_batch(spark: SparkSession, workload: Workload, source: Path, output: Path) -> Seconds:
-    session = own(spark)
+    session = own_session(spark)
     begun = perf_counter()
     session.read.schema(COLUMNS).parquet(str(source)).createOrReplaceTempView("s")
     session.sql(workload.sql).write.parquet(str(output / "batch"))
@@ -319,7 +319,7 @@ def by_batch(spark: SparkSession, workload: Workload, source: Path, output: Path
 def by_native(spark: SparkSession, workload: Workload, source: Path, output: Path) -> Seconds:
     if not workload.streamable:
         return {}
-    session = own(spark)
+    session = own_session(spark)
     begun = perf_counter()
     streaming(session, workload, source, REPLAY_FILES, output / "native").trigger(
         availableNow=True
@@ -331,7 +331,7 @@ def agreements(spark: SparkSession, folder: Path, workload: Workload, ways: Iter
     """The results of the last round beside those of the batch query; that one has a row for each of several equal
     tuples.
     """
-    session, output = own(spark), folder / workload.name
+    session, output = own_session(spark), folder / workload.name
     session.read.parquet(str(folder / "in")).createOrReplaceTempView("s")
     session.read.parquet(str(output / "batch")).distinct().createOrReplaceTempView("distinct_batch")
     again = "COALESCE(n = LAG(n) OVER w AND ABS(m - LAG(m) OVER w) < 1e-9, FALSE)"
@@ -409,7 +409,7 @@ def arriving(names: list[str], rows: int, turn: int) -> Arrivals:
 def carrying(spark: SparkSession, folder: Path, sources: int) -> float:
     """Seconds of the job that takes in a staged batch."""
     folder.mkdir(parents=True)
-    session = own(spark)
+    session = own_session(spark)
     seconds = []
     for turn in range(BATCHES):
         staged, log = folder / f"{turn}.parquet", folder / f"log-{turn}"

@@ -1,4 +1,4 @@
-"""What a catalog holds: streams, relations, views, queries and functions, each as the user defined it."""
+"""The entries of a catalog: streams, relations, views, queries and functions, each as the user defined it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Connector:
 
 
 def in_line(text: str, most: int = 100) -> str:
-    """A text as one line, cut short: for `repr`."""
+    """A text as one line, cut short, for `repr`."""
     plain = " ".join(text.split())
     return plain if len(plain) <= most else plain[: most - 3] + "..."
 
@@ -37,8 +37,7 @@ def in_line(text: str, most: int = 100) -> str:
 @dataclass(frozen=True, slots=True, repr=False)
 class Stream:
     """A base stream: its columns, how it is stamped, which sources it holds, and what becomes of tuples that cannot be
-    used.
-    """
+    used."""
 
     name: str
     columns: tuple[Column, ...]
@@ -61,6 +60,7 @@ class Stream:
         return in_line(f"Stream({self.name}: {', '.join(f'{column.name} {column.type}' for column in self.columns)})")
 
     def row_columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
         return tuple(column.name for column in self.columns)
 
 
@@ -85,11 +85,14 @@ class Relation:
         return in_line(f"Relation({self.name}: {', '.join(f'{column.name} {column.type}' for column in self.columns)})")
 
     def row_columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
         return tuple(column.name for column in self.columns)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class View:
+    """A named query that others read: the plan of its text."""
+
     name: str
     plan: Node
 
@@ -99,9 +102,7 @@ class View:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Query:
-    """A continuous query: the user's text, the text with all defaults written out, its plans and where its answers
-    go.
-    """
+    """A continuous query: its text, the text with all defaults written out, its plans, and where its answers go."""
 
     name: str
     text: str
@@ -145,5 +146,5 @@ class Function:
 
 
 def late_name(stream: str) -> str:
-    """What the stream of a stream's dead letters is called."""
+    """The name of the stream of a stream's dead letters."""
     return f"late({stream})"

@@ -36,7 +36,7 @@ from headgate.log.chunk import Chunk, count, span
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.spark.back_off import BackOff
-from headgate.spark.failures import said
+from headgate.spark.failures import reason_of
 from headgate.ticks import Tick, TimeDomain
 
 
@@ -199,13 +199,12 @@ class Outbox:
             return self.waiting[0].after if self.waiting else reached
 
     def _failed(self, error: Exception, now_us: int, tell: Callable[[str], None]) -> None:
-        if self.trouble is None or said(self.trouble) != said(error):
+        if self.trouble is None or reason_of(self.trouble) != reason_of(error):
             if isinstance(error, UserError) and error.code == "torn-file":
                 tell(f'results of query "{self.query}" are not delivered until they are put back\n{error.render()}')
             else:
-                tell(
-                    f'the sink of query "{self.query}" takes no results, which wait and are tried again: {said(error)}'
-                )
+                why = reason_of(error)
+                tell(f'the sink of query "{self.query}" takes no results, which wait and are tried again: {why}')
         self.trouble = error
         self.back_off.failed(now_us)
 

@@ -36,7 +36,7 @@ from headgate.plan.properties import opens
 from headgate.sources.verdict import source_texts
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, concerns_all, failure, parameters
-from headgate.spark.session import let_go, over_connect, own, parallelism
+from headgate.spark.session import let_go, over_connect, own_session, parallelism
 from headgate.spark.staging import address, write_parquet
 from headgate.sql import Column, cast, listed
 from headgate.ticks import UNLIMITED, Tick, TimeDomain
@@ -84,7 +84,7 @@ class Executor:
         output: Log | None = None,
     ) -> None:
         self.origin = session
-        self.session = own(session, partitions)
+        self.session = own_session(session, partitions)
         self.output = output
         self.spans = ends(fragment.part.plan)
         self.partitions = partitions
@@ -429,7 +429,7 @@ class Executor:
         """Begin anew from what was last committed, in a new session."""
         self.check()
         let_go(self.session)
-        self.session = own(self.origin, self.partitions)
+        self.session = own_session(self.origin, self.partitions)
         self.empty.clear()
         self.program = self.wide
         self.analyse()

@@ -141,7 +141,7 @@ class Desk:
             known = inlet.position.get("producers", {})
             if numbered is not None and (again := _before(known, numbered)) is not None:
                 return {**again, "again": True, **self._heartbeat(inlet)}
-            counts = inlet.pushed(found, self.engine.clock)
+            counts = inlet.push_counted(found, self.engine.clock)
             taken, dead = (
                 counts[TUPLE],
                 {reason: count for reason, count in counts.items() if reason not in ALIVE and count},

@@ -1,6 +1,5 @@
-"""The streams and relations of an engine: the inlet and the log of each, and the source it is read from, if it has
-one.
-"""
+"""The streams and relations of an engine: the inlet and the logs of each, and the source it is read from, if it has
+one."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ from headgate.sql import ddl
 
 
 class Unconnected:
-    """A source that was out of reach when the engine was started again: it is connected as soon as that can be done."""
+    """Stands for a source that was out of reach when the engine was started again, until it can be connected."""
 
     starting = True
 
@@ -45,27 +44,34 @@ class Unconnected:
         self.notes: list[UserError] = []
 
     def connected(self) -> Source:
+        """Try to connect; the source itself."""
         source = self.connect()
         assert source is not None, "what is fed by hand is never out of reach"
         return source
 
     def reshape(self) -> None:
-        """Nothing is read yet."""
+        """Nothing to do: nothing is read yet."""
 
     def poll(self, clock: Clock) -> int:
+        """Nothing comes yet."""
         return 0
 
     def drain(self, clock: Clock) -> int:
+        """Nothing comes yet."""
         return 0
 
     def progress(self, clock: Clock) -> int | None:
+        """Unknown."""
         return None
 
     def stop(self) -> None:
-        """There is nothing to stop."""
+        """Nothing to stop."""
 
 
 class Inputs:
+    """All inlets, logs and sources by stream; reads the sources, each on its own so that one that fails holds up no
+    other."""
+
     def __init__(
         self,
         spark: SparkSession,
@@ -98,12 +104,14 @@ class Inputs:
         """Whether any source was ever read."""
 
     def inlet(self, name: str) -> Inlet:
+        """The inlet of a stream or relation; an error if there is none of that name."""
         relation = self.catalog.relations.get(name.lower())
         return self.inlets[relation.name if relation is not None else self.catalog.stream(name).name]
 
     # coming and going
 
     def add(self, stream: Stream | Relation, folder: str | None = None) -> None:
+        """Make the inlet and logs of a new stream or relation."""
         schema = self._shaped(stream)
         self.heartbeats.add(stream, self.clock.now_us())
         folder = folder or fresh_folder(self.directory / "streams", stream.name)
@@ -122,7 +130,7 @@ class Inputs:
             self.logs[late_name(stream.name)] = inlet.dead
 
     def connect(self, stream: Stream | Relation) -> None:
-        """Make ready what it is read from, if it is not fed by hand."""
+        """Open the source of a new stream or relation, unless its rows are pushed; an error if that cannot be done."""
         source = self._source(stream)
         if source is not None:
             if isinstance(source, FileSource):
@@ -130,7 +138,7 @@ class Inputs:
             self.sources.append(source)
 
     def reconnect(self, stream: Stream | Relation) -> None:
-        """Connect a source after a restart: one that is out of reach does not keep the others from going on."""
+        """Open a source after a restart. One that is out of reach does not keep the others from going on."""
         try:
             source = self._source(stream)
         except Exception as error:
@@ -157,7 +165,7 @@ class Inputs:
                 assert_never(other)
 
     def reshape(self, stream: Stream) -> None:
-        """A stream has one more column: rows that are in the log already have none there."""
+        """Give a stream one more column. Rows that are in the log already have null there."""
         inlet = self.inlets[stream.name]
         inlet.shape(stream, to_arrow_schema(self._shaped(stream), timezone="UTC"))
         self.heartbeats.timelines[stream.name].stream = stream
@@ -166,6 +174,7 @@ class Inputs:
                 source.reshape()
 
     def drop(self, name: str) -> None:
+        """Forget a stream or relation and stop its source."""
         inlet = self.inlets.pop(name, None)
         for source in [source for source in self.sources if source.inlet is inlet]:
             self.sources.remove(source)
@@ -188,11 +197,10 @@ class Inputs:
     # reading
 
     def take(self, some: Callable[[Source], int], patient: bool = True) -> int:
-        """Let every source hand over rows; how many tuples came. One that cannot holds up no other: the errors come
-        last.
+        """Let every source hand over rows by calling `some` with it; how many tuples came.
 
-        A source that has failed is tried again after a while, or at once if nobody is patient.
-        """
+        A source that fails holds up no other: the errors are raised in the end. It is tried again after a pause, or at
+        once unless `patient`."""
         taken = 0
         for source in list(self.sources):
             name = source.inlet.stream.name
@@ -222,7 +230,7 @@ class Inputs:
         return taken
 
     def _failed(self, stream: str, error: Exception) -> None:
-        """The source is left alone for a while. What concerns all is raised."""
+        """Note that a source failed and leave it alone for a while. An error that concerns all is raised."""
         check_alive(self.spark, error)
         failed = failure(error, "source-failed", f'stream "{stream}" cannot be read')
         if concerns_all(failed):
@@ -230,12 +238,13 @@ class Inputs:
         self.back_offs[stream].failed(self.clock.now_us())
         self.troubles[stream] = failed
 
-    def told(self) -> list[UserError]:
-        """What went wrong since it was last asked for, and holds up nothing."""
+    def fresh_notes(self) -> list[UserError]:
+        """What went wrong since the last call and holds up nothing."""
         notes, self.notes = self.notes, []
         return notes
 
     def close(self) -> None:
+        """Stop all sources and release their sessions."""
         for source in self.sources:
             with suppress(Exception):  # of one that cannot even be stopped nothing more comes
                 source.stop()
@@ -245,6 +254,7 @@ class Inputs:
     # what the journal knows of them
 
     def facts(self) -> Iterator[Fact]:
+        """What the journal must know of all streams and relations, for a checkpoint."""
         for inlet in self.inlets.values():
             yield from ((part.subject, part.state()) for part in (inlet.log, inlet.dead, inlet))
         for source in self.sources:
@@ -252,14 +262,14 @@ class Inputs:
                 yield source.subject, source.state()
 
     def check_files(self) -> None:
-        """Raise an error that names the first chunk that is missing or torn; delete what never came to count."""
+        """Raise an error for the first chunk that is missing or torn, and delete files that never came to count."""
         for inlet in self.inlets.values():
             for log in (inlet.log, inlet.dead):
                 log.check()
                 log.sweep()
 
     def folders(self) -> dict[str, set[Path]]:
-        """Where they have their files."""
+        """The folders of all streams and relations, by the folder of the engine's directory they lie in."""
         inlets = self.inlets.values()
         return {
             "streams": {inlet.log.directory for inlet in inlets},

@@ -1,10 +1,10 @@
-"""A batch of files that a Spark job has sorted by verdict and that is not in the log yet.
+"""A batch that a Spark job has written by verdict and that is not in the log yet.
 
     .arriving/sealed/_verdict=tuple/part-00000.parquet
     .arriving/sealed/_verdict=late/part-00000.parquet
 
-How many rows there are of each verdict, and in which range of time, stands in the footers. Where a stream holds many
-sources, one aggregation over their names and the timestamps says the same of each of them."""
+The footers of the files say how many rows there are of each verdict, and in which range of time. Where a stream holds
+many sources, one aggregation over their names and the timestamps says it of each of them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class JudgedBatch:
         )
 
     def untimely(self) -> pa.Table:
-        """Of the tuples that the policy covers: why, by how much, and whose."""
+        """The tuples that the policy covers: why they are untimely, by how much, and their source."""
         columns = ["_reason", "_behind", *([self.inlet.source] if self.inlet.source is not None else [])]
         schema = pa.schema([self.inlet.dead_schema.field(column) for column in columns])
         files = [file for verdict in UNTIMELY for file in self.files.get(verdict, ())]
@@ -58,9 +58,8 @@ class JudgedBatch:
         return pa.concat_tables([schema.empty_table(), *found])
 
     def tops(self, limits: Limits) -> Ticks:
-        """The largest timestamps, or heartbeats that rows carry, in falling order: those beyond the limit, if there are
-        any.
-        """
+        """The largest timestamps, or heartbeats that rows carry, in falling order. If some lie beyond the limit, only
+        those."""
         if self.files.get(FAR_FUTURE):
             return limits.ahead + np.minimum(self._largest(FAR_FUTURE, "_behind"), int(FOREVER) - max(limits.ahead, 0))
         return self._largest(TUPLE, "_t")
@@ -74,30 +73,28 @@ class JudgedBatch:
         return found
 
     def letters(self) -> list[Path]:
-        """The files of dead letters that the policy is to keep."""
+        """The files of dead letters that the policy keeps."""
         dropped = (TUPLE, HEARTBEAT, *(UNTIMELY if self.inlet.policy == "drop" else ()))
         return [file for verdict, files in self.files.items() if verdict not in dropped for file in files]
 
     def take(self, clock: Clock, name: str | None = None) -> int:
-        """Move the rows to the log and the dead letters; returns how many are tuples. Their chunks are called by the
-        name.
-        """
+        """Move the rows to the log and the dead letters; how many are tuples. `name` is that of their chunks."""
         batch, counts = self.batch(), self.counts()
-        if self.inlet.unheard and batch.arrivals.total:
+        if self.inlet.nothing_arrived and batch.arrivals.total:
             for file in self.letters():
                 _stamp(file, int(batch.arrivals.smallest.min()))
         self.inlet.dead.adopt(self.letters())
         chunks = self.inlet.log.adopt(self.files.get(TUPLE, []), name)
-        self.inlet.took(counts, batch, counts.total(), clock)
+        self.inlet.record(counts, batch, counts.total(), clock)
         return sum(chunk.rows for chunk in chunks)
 
     def last(self) -> int | None:
-        """The last of the rows in the order of arrival; None if there are no rows."""
+        """The largest place of a row in the order of arrival; None if there are no rows."""
         places = [span(footer, "_s") for footers in self.footers.values() for footer in footers]
         return max((last for _, last in filter(None, places)), default=None)
 
     def batch(self) -> Batch:
-        """What the heartbeats learn: from the footers alone, or by source."""
+        """What the heartbeats learn of it: from the footers alone, or by source."""
         heard = any(self.files.get(verdict) for verdict in (TUPLE, LATE, HEARTBEAT))
         batch = self._by_source() if self.inlet.source is not None and heard else self._from_footers()
         stream = self.inlet.stream
@@ -108,7 +105,7 @@ class JudgedBatch:
         return replace(batch, arrivals=replace(batch.arrivals, sample=sample))
 
     def _from_footers(self) -> Batch:
-        """A file is taken as one run of tuples: only whole files are compared with those that came before."""
+        """Sum up the files, each as one run of tuples: only whole files are compared with those that came before."""
         late = self.footers.get(LATE, [])
         timely = [(footer, "_t") for footer in self.footers.get(TUPLE, [])]
         runs = [*timely, *((footer, "_timestamp") for footer in late)]
@@ -128,7 +125,7 @@ class JudgedBatch:
         )
 
     def _by_source(self) -> Batch:
-        """Nothing is known of the order within the batch, so no tuple counts as behind another of it."""
+        """Sum up by source. The order within the batch is not known, so no tuple counts as behind another of it."""
         rows = self._rows(f"COALESCE(CAST({name(self.inlet.source or '')} AS STRING), '') AS source")
         sums = self.session.sql(
             f"""SELECT source, COUNT_IF(_verdict <> '{HEARTBEAT}') AS tuples, COUNT_IF(_verdict = '{LATE}') AS late,
@@ -147,10 +144,9 @@ class JudgedBatch:
         return Batch(arrivals, late, promises)
 
     def _sample(self, reference: Tick) -> tuple[Ticks, Ticks]:
-        """Timestamps, each for all that are about as far from the reference as it, and how many they are.
+        """Timestamps, each for all that are about as far from the reference, and how many they are.
 
-        Of those in a bucket it is the one farthest away, so that no tuple is taken to be nearer than it is.
-        """
+        The one of a bucket is the farthest in it, so that no tuple is taken to be nearer than it is."""
         buckets = self.session.sql(
             f"""SELECT IF(own < {reference}, MIN(own), MAX(own)) AS own, COUNT(*) AS tuples FROM (
                 SELECT own, CEIL({BUCKETS_AN_OCTAVE} * LOG2(ABS(CAST(own AS DOUBLE) - {reference}))) AS bucket
@@ -161,9 +157,7 @@ class JudgedBatch:
         return buckets["own"].to_numpy(), buckets["tuples"].to_numpy()
 
     def _rows(self, *more: str) -> DataFrame:
-        """Tuples, late ones too, and heartbeats, with their own timestamps in ticks; and what more of them is
-        wanted.
-        """
+        """Tuples, late ones too, and heartbeats, with their own timestamps in ticks and the expressions in `more`."""
         stream = self.inlet.stream
         in_time = stream.domain is TimeDomain.TIMESTAMP
         own, kind = ("UNIX_MICROS(_timestamp)", "TIMESTAMP") if in_time else ("_timestamp", "BIGINT")
@@ -186,10 +180,10 @@ def _stamp(file: Path, instant: Tick) -> None:
 
 
 def _of_runs(rows: int, ranges: list[tuple[int, int]], places: list[tuple[int, int]]) -> Arrivals:
-    """From runs of tuples of one source: how many in all, the ranges of time, and those in the order of arrival.
+    """A summary of runs of tuples of one source: how many tuples, their ranges of time, and those in the order of
+    arrival.
 
-    A run is behind another if that one had ended before it began; of runs that overlap nothing is known.
-    """
+    A run is behind another if that one had ended before it began. Nothing is known of runs that overlap."""
     if not rows:
         return of_one(np.array([], np.int64))
     (lows, highs), (firsts, lasts) = np.array(ranges, np.int64).T, np.array(places, np.int64).T

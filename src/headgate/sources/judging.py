@@ -1,10 +1,9 @@
-"""Judging a batch: one Spark job gives each row its verdict and writes the rows by it, ready for the log and the dead
+"""Judging by Spark: one job gives each row its verdict and writes the rows by it, ready for the log and the dead
 letters.
 
 In come rows with the stream's columns, `_raw` (their text if they could not be read, else null), `_row` (their text, if
-it is at hand) and `_s` (order of arrival), from wherever Spark reads; out goes a `Staged` batch. Nothing counts yet:
-what is staged and not taken is as if it had never come. A dead letter that could not be read or has no timestamp has
-its row as text in `_raw`."""
+it is at hand) and `_s` (order of arrival), from wherever Spark reads. Out comes a `JudgedBatch`, which does not count
+until it is taken. A dead letter that could not be read or has no timestamp has its row as text in `_raw`."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from headgate.ticks import Tick, TimeDomain
 
 @contextmanager
 def arriving_folder(inlet: Inlet) -> Iterator[Path]:
-    """A folder beside the log for a batch that is under way."""
+    """A folder beside the log for a batch that is under way; it is deleted in the end."""
     folder = inlet.log.directory / ".arriving"
     try:
         yield folder
@@ -47,9 +46,9 @@ def judged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, c
         return JudgedBatch(session, inlet, write_parquet(sorted_out(rows, inlet, limits, stamp), folder, "_verdict"))
 
     batch = by_verdict(limits)
-    if inlet.compares(batch.counts()):
+    if inlet.needs_second_look(batch.counts()):
         tops = batch.tops(limits)
-        better = inlet.reconsidered(limits, tops, clock)
+        better = inlet.limits_for(limits, tops, clock)
         if ((tops > limits.ahead) != (tops > better.ahead)).any():
             batch = by_verdict(better)
     if inlet.policy == "fail":
@@ -58,9 +57,9 @@ def judged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, c
 
 
 def stamped_rows(rows: DataFrame, inlet: Inlet, stamp: Tick | None = None) -> DataFrame:
-    """The rows with `_n` (put in or taken out), `_t` (when) and `_upto` (the heartbeat they carry); `stamp` is given on
-    entry.
-    """
+    """The rows with `_n` (1 put in, -1 taken out), `_t` (when) and `_upto` (the heartbeat they carry).
+
+    `stamp` is the instant of rows that are stamped on entry."""
     stream = inlet.stream
     if stream.timestamp is not None and stamp is None:
         instant = instant_sql(stream, stream.timestamp)

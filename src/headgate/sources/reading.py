@@ -47,6 +47,8 @@ RECORDS = f"""EXPLODE(CASE WHEN value RLIKE {ARRAY} THEN
 
 
 class FileReader:
+    """Reads files of one format, as a stream declares its columns."""
+
     def __init__(self, session: SparkSession, inlet: Inlet, connector: Connector) -> None:
         self.session = session
         self.inlet = inlet
@@ -67,7 +69,7 @@ class FileReader:
         return [re.sub(LOCAL, "file:/", file) for file in self._reader("text").load(path).inputFiles()]
 
     def rows(self, paths: list[str]) -> DataFrame:
-        """All rows of these files."""
+        """All rows of these files, with the stream's columns."""
         alike: dict[str, list[str]] = {}
         for path in paths:
             alike.setdefault(self._kind(path), []).append(path)
@@ -78,9 +80,8 @@ class FileReader:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def _kind(self, path: str) -> str:
-        """Equal for files with the same columns, as far as a glance shows it: so Spark need not be asked of every
-        file.
-        """
+        """A text that is equal for files with equal columns, as far as a glance at the file shows it. So Spark is not
+        asked about every file."""
         local = Path(re.sub(LOCAL, "/", path))
         match self.format:
             case "csv" if self.header and not {"comment", "multiline", "encoding", "charset"} & self.said.keys():
@@ -99,6 +100,7 @@ class FileReader:
 
     @property
     def header(self) -> bool:
+        """True if the first line of each file names its columns."""
         return self.said.get("header", "").lower() == "true"
 
     def _read(self, paths: list[str]) -> DataFrame:
@@ -134,7 +136,7 @@ class FileReader:
         return decoded(records, self.inlet, "json", self.options, list(KEPT))
 
     def _declared(self, patterns: list[str]) -> DataFrame:
-        """By the columns of the stream; what does not fit them comes as text."""
+        """Rows by the columns of the stream; those that do not fit them come as text."""
         return by_name(self._permissive(self.inlet.stream.columns, patterns), self.inlet, KEPT)
 
     def _csv(self, patterns: list[str], path: str) -> DataFrame:
@@ -181,5 +183,5 @@ def _first_line(path: Path) -> str:
 
 
 def pattern(path: str) -> str:
-    """A path in the way in which Spark reads this file and no other."""
+    """A path as a pattern that matches this file and no other."""
     return re.sub(r"([{}\[\]*?\\])", r"\\\1", path)

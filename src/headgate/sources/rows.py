@@ -45,6 +45,7 @@ class Read:
     unread: Unread
 
     def numbered(self, first: int) -> tuple[pa.Table, Unread]:
+        """The rows with places in the order of arrival from `first` on."""
         place = self.table.schema.get_field_index("_s")
         shifted = pc.add(self.table["_s"], pa.scalar(first, pa.int64()))
         return self.table.set_column(place, self.table.schema.field(place), shifted), [
@@ -53,6 +54,8 @@ class Read:
 
 
 class Rows:
+    """Turns rows from Python into tables for the log of one stream or relation."""
+
     def __init__(self, stream: Stream | Relation, schema: pa.Schema) -> None:
         self.stream = stream
         self.schema = schema
@@ -155,6 +158,7 @@ class Rows:
 
 
 def sign(change: Any) -> int:
+    """1 for a change that puts a row in, -1 for one that takes it out; an error for any other word."""
     found = SIGNS.get(str(change).lower())
     if found is None:
         raise UserError(

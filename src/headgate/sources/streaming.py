@@ -37,7 +37,7 @@ from headgate.sources.payload import with_columns
 from headgate.sources.reading import FileReader
 from headgate.spark import connectors
 from headgate.spark.failures import condition, failure, sentence
-from headgate.spark.session import over_connect, own
+from headgate.spark.session import over_connect, own_session
 from headgate.spark.staging import address
 
 EVERY = "100 milliseconds"
@@ -63,7 +63,7 @@ logging.getLogger("py4j.clientserver").addFilter(_tells_failure)
 
 @dataclass(slots=True)
 class Handover:
-    """A micro-batch that waits in Spark's thread until it is taken, or let go when the query ends."""
+    """Hands a micro-batch from Spark's thread to the engine's: Spark waits until it is taken, or until the query ends."""
 
     there: threading.Event = field(default_factory=threading.Event)
     settled: threading.Event = field(default_factory=threading.Event)
@@ -73,7 +73,7 @@ class Handover:
     batch: int = -1
 
     def offer(self, rows: DataFrame, batch: int) -> None:
-        """In Spark's thread: returns when the batch is in the log."""
+        """Called in Spark's thread: offer a batch, and return when it is in the log."""
         if not self.ended:
             self.rows, self.batch = rows, batch
             self.settled.clear()
@@ -86,17 +86,21 @@ class Handover:
                 jvm.java.lang.Thread.sleep(STOP_SECONDS * 1_000)
             raise InterruptedError(INTERRUPTED)
 
-    def taken(self) -> None:
+    def release(self) -> None:
+        """Let Spark's thread go on."""
         self.rows = None
         self.there.clear()
         self.settled.set()
 
     def end(self) -> None:
+        """Let Spark's thread go for good: the batch does not count."""
         self.ended = True
-        self.taken()
+        self.release()
 
 
 class StreamingSource:
+    """Reads a stream by one of Spark's streaming queries, batch after batch."""
+
     def __init__(
         self,
         session: SparkSession,
@@ -112,7 +116,7 @@ class StreamingSource:
                 detail="There, micro-batches are worked on inside the server, where the engine is not.",
                 hint="Run the engine on a session of its own, or push the rows.",
             )
-        self.session = own(session)
+        self.session = own_session(session)
         self.session.conf.set("spark.sql.streaming.stopTimeout", f"{STOP_SECONDS}s")
         self.session.conf.set(
             "spark.sql.streaming.noDataProgressEventInterval", "0"
@@ -129,9 +133,8 @@ class StreamingSource:
         self._handover = Handover()
 
     def read(self) -> DataFrame:
-        """The stream's columns, `_raw` and `_row`; of files only their paths. Nothing is read yet; but Spark refuses
-        here.
-        """
+        """A streaming frame with the stream's columns, `_raw` and `_row`; of files only their paths. Nothing is read
+        yet, but Spark refuses here what it cannot read."""
         given = {option.lower() for option in self.connector.options}
         usual = reader(self.connector.format).defaults
         defaults = {key: value for key, value in usual.items() if key.lower() not in given}
@@ -146,7 +149,7 @@ class StreamingSource:
             raise self.refused(error) from None
 
     def refused(self, error: Exception) -> UserError:
-        """What Spark says when it cannot make a stream of it."""
+        """The error for what Spark says when it cannot read a stream from this reader."""
         stream, format = self.inlet.stream.name, self.connector.format
         payload = self.connector.payload.format if self.connector.payload is not None else None
         if connectors.is_missing(error):
@@ -190,7 +193,7 @@ class StreamingSource:
 
     @property
     def starting(self) -> bool:
-        """Spark has not looked for rows yet."""
+        """True while Spark has not looked for rows yet."""
         return self._query is None or not (self._handover.batch >= 0 or self._query.lastProgress)
 
     def progress(self, clock: Clock) -> int | None:
@@ -207,7 +210,7 @@ class StreamingSource:
         self.rows = self.read()
 
     def stop(self) -> None:
-        """A batch that waits is let go: Spark has not committed it and gives it again."""
+        """End Spark's query. A batch that waits is not committed, and Spark gives it again."""
         self._handover.end()
         query, self._query = self._query, None
         if query is not None:
@@ -269,7 +272,7 @@ class StreamingSource:
             except Exception as error:
                 self.stop()
                 raise self._failed(error) from error
-        handover.taken()
+        handover.release()
         return taken
 
     def _make_durable(self, batch: int) -> None:
@@ -296,11 +299,10 @@ class StreamingSource:
 
 
 def caught_up(said: Mapping[str, Any], taken: int) -> bool:
-    """Whether all that was there when Spark looked is in the log, by what Spark says of that and the last batch that
-    was taken.
+    """True if all that was there when Spark looked is in the log, by what Spark reports and the last batch that was
+    taken.
 
-    A source may say up to where it could have been read. If it does not, that there was nothing to read says it.
-    """
+    A source may say up to where it could have been read. If it does not, an empty look says it."""
     ran = "addBatch" in said["durationMs"]
     if said["batchId"] != (taken if ran else taken + 1):
         return False

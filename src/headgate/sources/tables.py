@@ -12,14 +12,16 @@ from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.sources.inlet import Inlet
 from headgate.spark.failures import failure
-from headgate.spark.session import own
+from headgate.spark.session import own_session
 from headgate.spark.staging import write_parquet
 from headgate.sql import cast
 
 
 class TableSource:
+    """Reads a relation once, whole, by any reader that Spark has."""
+
     def __init__(self, session: SparkSession, inlet: Inlet, connector: Connector) -> None:
-        self.session = own(session)
+        self.session = own_session(session)
         self.inlet = inlet
         self.connector = connector
         self.notes: list[UserError] = []
@@ -28,27 +30,31 @@ class TableSource:
         inlet.journal.introduce(self.subject, self.apply)
 
     def apply(self, what: dict[str, Any]) -> None:
+        """Apply a fact of the journal: the relation was read."""
         self.read = what["read"]
 
     def state(self) -> dict[str, Any]:
+        """All that `apply` has learnt, as one fact."""
         return {"read": self.read}
 
     def drain(self, clock: Clock) -> int:
+        """Read the relation if it was not read yet."""
         return self.poll(clock)
 
     starting = False
 
     def progress(self, clock: Clock) -> int | None:
+        """Now, once it is read: it never changes."""
         return clock.now_us() if self.read else None
 
     def reshape(self) -> None:
-        """The columns are asked for at each poll."""
+        """Nothing to do: the columns are asked for when it is read."""
 
     def stop(self) -> None:
-        """Nothing is held between polls."""
+        """Nothing to do: nothing is held between polls."""
 
     def poll(self, clock: Clock) -> int:
-        """Read the relation, the first time; returns how many rows it has."""
+        """Read the relation the first time; how many rows it has."""
         if self.read:
             return 0
         relation = self.inlet.stream

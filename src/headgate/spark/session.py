@@ -1,7 +1,7 @@
-"""Spark sessions: finding one, making one, and an own one for each query so that the user's settings stay untouched.
+"""Spark sessions: finding one, starting one, and a session of its own for each query, so that the user's stays as it
+is.
 
-What differs between this machine, a cluster and Spark Connect is decided here and nowhere else.
-"""
+What differs between this machine, a cluster and Spark Connect is decided here and nowhere else."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ themselves.
 
 
 def debugging() -> bool:
-    """Whether what Spark and Java log is to be seen, with their stacks: by the environment, HEADGATE_DEBUG=1."""
+    """True if what Spark and Java log is to be seen, with their stacks: HEADGATE_DEBUG=1 in the environment."""
     return os.environ.get("HEADGATE_DEBUG", "") not in ("", "0")
 
 
@@ -90,6 +90,7 @@ def _major(text: str) -> int:
 
 
 def check_java() -> None:
+    """Raise an error if Java is missing or too old for Spark."""
     found = java_version()
     if found is None or found < JAVA_NEEDED:
         have = "no Java was found" if found is None else f"Java {found} was found"
@@ -106,11 +107,11 @@ def started(
     formats: Iterable[str] = (),
     java: Iterable[str] = (),
 ) -> SparkSession:
-    """The active Spark session, or a new one, on this machine or on the cluster of `master`, with the connectors for
-    `formats`.
+    """The active Spark session, or a new one with the connectors for `formats`, on this machine or on the cluster of
+    `master`.
 
-    `settings` go before ours, and ours before those in Spark's own files. `java` are further options of the driver's
-    JVM."""
+    `settings` take precedence over ours, and ours over those in Spark's own files. `java` are further options of the
+    driver's JVM."""
     active = SparkSession.getActiveSession()
     if active is not None and master is None:
         return active
@@ -166,7 +167,7 @@ def settings(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def check_master(master: str) -> None:
-    """Spark would try for a minute to reach a standalone master, and say little when it gives up."""
+    """Raise an error if no standalone master answers. Spark itself would try for a minute and say little."""
     if master.startswith("sc://"):
         raise UserError(
             "bad-master",
@@ -198,12 +199,12 @@ def _on_loopback(master: str) -> bool:
 
 
 def over_connect(session: SparkSession) -> bool:
-    """Whether the session is a client of a Spark Connect server, which has no `sparkContext`."""
+    """True if the session is a client of a Spark Connect server, which has no `sparkContext`."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def check_zone(zone: str) -> None:
-    """Dates are computed in UTC: refuse a session that would lead its user to expect those of another zone."""
+    """Refuse a session in another time zone than UTC: dates are computed in UTC, and its user would expect others."""
     if re.fullmatch(
         r"(Etc/)?(UTC|UCT|GMT|Zulu|Universal|Greenwich|Z|GMT0)|((UTC|GMT)?[+-]0{1,2}(:?00)?)", zone, re.IGNORECASE
     ):
@@ -219,21 +220,21 @@ def check_zone(zone: str) -> None:
 
 
 def columns_of(session: SparkSession, ddl: str) -> StructType:
-    """Columns as Spark has them. An empty frame would tell as well, but takes long in a session that has just been
-    started.
-    """
+    """Declared columns as Spark's schema.
+
+    An empty frame would give it as well, but takes long in a session that was just started."""
     if isinstance(session, SparkSession):
         return cast("StructType", StructType.fromDDL(ddl))
     return session.createDataFrame([], ddl).schema  # over Spark Connect
 
 
 def elsewhere(session: SparkSession) -> bool:
-    """Whether tasks may run on other machines, which see our files only if the storage is shared."""
+    """True if tasks may run on other machines, which see our files only if the storage is shared."""
     return over_connect(session) or not str(session.conf.get("spark.master")).startswith("local")
 
 
 def parallelism(session: SparkSession) -> int:
-    """How many tasks run side by side: of a cluster, as of now; workers come and go."""
+    """How many tasks run side by side now. In a cluster, workers come and go."""
     if not over_connect(session):
         return session.sparkContext.defaultParallelism
     return max(1, session.range(10_000).selectExpr("SPARK_PARTITION_ID() AS piece").distinct().count())
@@ -245,10 +246,10 @@ def _cloned(session: SparkSession) -> SparkSession:
     return SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
 
 
-def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
-    """A session with our settings and with the functions and data sources the user registered; the user's stays as it
-    is.
-    """
+def own_session(session: SparkSession, partitions: int | None = None) -> SparkSession:
+    """A new session with our settings, and with the functions and data sources that the user registered.
+
+    The user's session stays as it is."""
     mine = _cloned(session)
     logging.getLogger(
         "SQLQueryContextLogger"
@@ -276,9 +277,8 @@ def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
 
 @contextmanager
 def tagged(session: SparkSession, tag: str) -> Iterator[None]:
-    """In here, jobs that this thread starts in the session can be interrupted by the tag, also if their tasks hang in
-    the JVM.
-    """
+    """Tag the jobs that this thread starts in the session, so that `interrupt` ends them, also if their tasks hang in
+    the JVM."""
     if over_connect(session):
         session.addTag(tag)
         try:
@@ -300,7 +300,7 @@ def tagged(session: SparkSession, tag: str) -> Iterator[None]:
 
 
 def interrupt(session: SparkSession, tag: str) -> None:
-    """Make the jobs of a tag fail, and no others; from any thread."""
+    """Make the jobs of a tag fail, and no others. Any thread may call it."""
     if over_connect(session):
         session.interruptTag(tag)
     else:
@@ -308,9 +308,8 @@ def interrupt(session: SparkSession, tag: str) -> None:
 
 
 def let_go(mine: SparkSession) -> None:
-    """Give back a session of `own`. On a Connect server it would stay, and the end of this process would ask for it
-    again.
-    """
+    """End a session of `own_session`. On a Connect server it would stay, and the end of this process would ask for it
+    again."""
     if over_connect(mine):
         client = mine.client  # its `stop` would end a server on this machine, and with it the user's session
         if not client.is_closed:

@@ -33,11 +33,11 @@ from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
 from headgate.deliver.sinks import shape
 from headgate.deliver.sinks.sink import Delivery
-from headgate.deliver.sinks.writer import identity, settle, settle_file, taken
+from headgate.deliver.sinks.writer import identity, owned_by_another, settle, settle_file
 from headgate.errors import UserError
 from headgate.log.checksum import DAMAGED, of_file, sealed, synced, torn, unsealed
 from headgate.spark.failures import sentence
-from headgate.spark.session import let_go, own
+from headgate.spark.session import let_go, own_session
 from headgate.spark.staging import address
 
 FOLD_AT = 1_000
@@ -127,7 +127,7 @@ class FileSink:
         self.guarantee = sinks.SINKS[connector.format].guarantee
         self.query = query
         self.connector = connector
-        self.session = own(session)
+        self.session = own_session(session)
         self.folder = Path(connector.options["path"].removeprefix("file://")).absolute()
         self.commits = self.folder / "_commits"
         self.staging = self.folder / "_staging"
@@ -165,7 +165,7 @@ class FileSink:
         if owner is not None and _listed(self.folder):
             existing = self.connector.options.get("existing", "refuse")
             if existing == "refuse":
-                raise taken(f'folder "{self.connector.options["path"]}"', owner["query"])
+                raise owned_by_another(f'folder "{self.connector.options["path"]}"', owner["query"])
             if existing == "replace":
                 for file in self.folder.iterdir():
                     if DATA.fullmatch(file.name):
@@ -179,7 +179,7 @@ class FileSink:
         claim = self.commits / "writer.json"
         owner = unsealed(claim.read_bytes(), claim)
         if owner["writer"] != self.writer:
-            raise taken(f'folder "{self.connector.options["path"]}"', owner["query"])
+            raise owned_by_another(f'folder "{self.connector.options["path"]}"', owner["query"])
 
     def _recall(self) -> None:
         """What was committed before the restart; a fold that was cut short is finished."""
@@ -195,9 +195,11 @@ class FileSink:
             self._last = _read(newest)[-1]
 
     def delivered(self) -> int | None:
+        """The number in the last record."""
         return self._last["number"] if self._last else 0
 
     def deliver(self, delivery: Delivery) -> None:
+        """Write the files of a delivery and commit them by a record. One that has a record is not written again."""
         if self._last and delivery.number <= self._last["number"]:
             return
         with self._writable():
@@ -219,6 +221,7 @@ class FileSink:
             self._fold()
 
     def close(self) -> None:
+        """Delete what is unfinished, and release Spark's session."""
         shutil.rmtree(self.staging, ignore_errors=True)
         let_go(self.session)
 

@@ -25,10 +25,10 @@ from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
 from headgate.deliver.sinks import shape
 from headgate.deliver.sinks.sink import Delivery
-from headgate.deliver.sinks.writer import identity, known, taken
+from headgate.deliver.sinks.writer import identity, known, owned_by_another
 from headgate.errors import UserError
-from headgate.spark.failures import said, sentence
-from headgate.spark.session import own
+from headgate.spark.failures import reason_of, sentence
+from headgate.spark.session import own_session
 from headgate.sql import name
 
 DRIVERS = {
@@ -53,7 +53,7 @@ class JdbcSink:
         self.guarantee = sinks.SINKS["jdbc"].guarantee
         self.query = query
         self.connector = connector
-        self.session = own(session)
+        self.session = own_session(session)
         self.key = sinks.key(connector)
         self.mode = sinks.mode(connector)
         self.database = Database(self.session, connector)
@@ -82,11 +82,13 @@ class JdbcSink:
                 raise
 
     def delivered(self) -> int | None:
+        """The number that the database has for this target."""
         if self._last is None:
             self._open()
         return self._last
 
     def deliver(self, delivery: Delivery) -> None:
+        """Write the rows into the staging table, and merge them in one transaction with their number."""
         if self._last is None:
             self._open()
         if self._last is not None and delivery.number <= self._last:
@@ -132,7 +134,7 @@ class JdbcSink:
         existing = self.connector.options.get("existing", "refuse")
         filled = run.exists(self.target) and run.row(f"SELECT 1 FROM {self.target}") is not None
         if existing == "refuse" and row is not None and row[1]:  # who has delivered nothing has no claim
-            raise taken(f'table "{self.target}"', row[2])
+            raise owned_by_another(f'table "{self.target}"', row[2])
         if existing == "refuse" and filled and self.mode == "current":
             raise UserError(
                 "sink-taken",
@@ -162,7 +164,7 @@ class JdbcSink:
                 self.writer,
             )
             if not changed:
-                raise taken(f'table "{self.target}"', "another")
+                raise owned_by_another(f'table "{self.target}"', "another")
 
     def _shaped(self, delivery: Delivery) -> DataFrame:
         """The rows to merge, each with a number of its own, `_row`."""
@@ -247,7 +249,7 @@ def _text(instant: Any) -> str | None:
 
 
 class Database:
-    """Where a database is, and transactions on it."""
+    """Where a database is, and transactions on it, through the Java connections that Spark's writer uses."""
 
     def __init__(self, session: SparkSession, connector: Connector) -> None:
         url = connector.options["url"]
@@ -294,9 +296,10 @@ class Database:
         return ", ".join([*given, *(["_change VARCHAR(1)"] if "_change" in frame.columns else [])])
 
     def translated(self, error: Exception, target: str) -> UserError:
+        """An error of the database or its driver as one of ours."""
         if isinstance(error, UserError):
             return error
-        cause = said(error)
+        cause = reason_of(error)
         if any(
             missing in cause
             for missing in ("ClassNotFoundException", "No suitable driver", "did not find registered driver")
@@ -311,19 +314,19 @@ class Database:
 
 
 class Transaction:
-    """Statements on one connection."""
+    """Statements on one connection, in one transaction."""
 
     def __init__(self, database: Database, connection: Any) -> None:
         self.database = database
         self.connection = connection
 
     def __call__(self, sql: str, *values: str | None) -> int:
-        """How many rows changed."""
+        """Run a statement; how many rows it changed."""
         with self._prepared(sql, values) as statement:
             return int(statement.executeUpdate())
 
     def row(self, sql: str, *values: str | None) -> list[Any] | None:
-        """The first row of an answer."""
+        """The first row of a query's answer; None if it has none."""
         with self._prepared(sql, values) as statement:
             statement.setMaxRows(1)
             answer = statement.executeQuery()
@@ -342,13 +345,14 @@ class Transaction:
             statement.close()
 
     def exists(self, table: str) -> bool:
-        """By the database's list of tables: asking for a row of one that is not there ends a transaction in
-        PostgreSQL.
-        """
+        """True if the database lists the table.
+
+        Asking for a row of a table that is not there would end a transaction in PostgreSQL."""
         schema, _, name = table.rpartition(".")
         return bool(self._listed(schema or None, name))
 
     def tables(self, beginning: str) -> list[str]:
+        """The tables whose names begin so."""
         return self._listed(None, f"{beginning}%")
 
     def _listed(self, schema: str | None, pattern: str) -> list[str]:
@@ -363,7 +367,7 @@ class Transaction:
         return found
 
     def create(self, table: str, frame: DataFrame) -> None:
-        """A table for the columns of a frame, with the types that Spark has for this database."""
+        """Make a table for the columns of a frame, with the types that Spark has for this database."""
         database = self.database
         types = database.jvm.scala.Option.apply(database.types(frame) or None)
         utils = database.packages.execution.datasources.jdbc.JdbcUtils
@@ -371,7 +375,9 @@ class Transaction:
         self(f"CREATE TABLE {table} ({columns}) {database.options.get('createTableOptions', '')}")
 
     def quote(self, column: str) -> str:
+        """A column's name as this database quotes it."""
         return str(self.database.dialect.quoteIdentifier(column))
 
     def listed(self, columns: Sequence[str]) -> str:
+        """Columns' names, quoted, with commas between them."""
         return ", ".join(map(self.quote, columns))

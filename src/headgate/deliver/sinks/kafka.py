@@ -34,7 +34,7 @@ from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.writer import identity, settle
 from headgate.log.checksum import sealed, unsealed
 from headgate.spark.failures import failure
-from headgate.spark.session import own
+from headgate.spark.session import own_session
 from headgate.sql import listed, literal
 
 EARLIEST = -2
@@ -51,7 +51,7 @@ class KafkaSink:
         self.query = query
         self.connector = connector
         self.key = sinks.key(connector)
-        self.session = own(session)
+        self.session = own_session(session)
         self.writer = identity(directory)
         self.topic = connector.options["topic"]
         self.options = {name: value for name, value in connector.options.items() if name.lower().startswith("kafka.")}
@@ -59,11 +59,12 @@ class KafkaSink:
         self._ends_consumer: Any = None
 
     def delivered(self) -> int | None:
-        """The one before the last that was begun: a delivery is begun when the one before it is out."""
+        """The delivery before the last one that was begun: one is begun only when the one before it is out."""
         begun = self._begun()
         return begun["number"] - 1 if begun else 0
 
     def deliver(self, delivery: Delivery) -> None:
+        """Send the records of a delivery; of one that was begun before, those that are not in the topic."""
         if not delivery.rows:
             return
         begun = self._begun()
@@ -83,6 +84,7 @@ class KafkaSink:
             raise failure(error, "sink-failed", f'topic "{self.topic}" cannot be written') from error
 
     def close(self) -> None:
+        """Close the consumer that asks for the ends of partitions."""
         consumer, self._ends_consumer = self._ends_consumer, None
         if consumer is not None:
             with suppress(Exception):

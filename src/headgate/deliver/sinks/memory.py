@@ -15,10 +15,11 @@ class MemorySink:
         """Needs nothing of what sinks are opened with."""
 
     def deliver(self, delivery: Delivery) -> None:
-        pass
+        """Nothing to do: results stay in the outbox."""
 
     def delivered(self) -> int | None:
+        """Unknown: it is never asked."""
         return None
 
     def close(self) -> None:
-        pass
+        """Nothing is held."""

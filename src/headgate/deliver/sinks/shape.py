@@ -1,7 +1,7 @@
-"""What of a delivery goes out, computed by Spark and in order of time: every change, or the last state of each key.
+"""What goes out of a delivery, computed by Spark and in order of time: every change, or the last state of each key.
 
 changes    _time, [_change,] columns    as they come
-upserts    _time, _change, columns      of each key the last change: + its row is now this one, - it has none any more
+upserts    _time, _change, columns      the last change of each key: + it has this row now, - it has none any more
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def rows_of(session: SparkSession, files: Sequence[Path]) -> DataFrame:
 
 
 def _schema(session: SparkSession, file: Path) -> StructType:
-    """As Spark noted it in the file, without a job that looks for it."""
+    """The columns of a file as Spark noted them in it, without a job that looks for them."""
     noted = (pq.read_metadata(file).metadata or {}).get(b"org.apache.spark.sql.parquet.row.metadata")
     return StructType.fromJson(json.loads(noted)) if noted else session.read.parquet(address(file)).schema
 
@@ -57,10 +57,10 @@ def shaped(session: SparkSession, delivery: Delivery, connector: Connector) -> D
 
 
 def upserts(frame: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Of each key the last change.
+    """The last change of each key.
 
-    A key that tells rows apart has one row or none, so its changes alternate: two of a kind in a row betray one that
-    does not."""
+    A key that tells rows apart has one row or none, so its changes alternate. Two changes of one kind in a row show
+    that the key does not tell rows apart, and raise an error."""
     columns = listed(key)
     window = f"OVER (PARTITION BY {columns} ORDER BY _time, _change DESC)"
     wrong = f"'the key does not tell the rows of the relation apart: more than one has ' || TO_JSON(STRUCT({columns}))"
@@ -70,13 +70,13 @@ def upserts(frame: DataFrame, key: Sequence[str]) -> DataFrame:
 
 
 def known_keys(frame: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Refuse keys that are null, where nothing can be found again by them."""
+    """The rows, checked while they are read: a null in a column of the key raises an error."""
     missing = " OR ".join(f"{name(column)} IS NULL" for column in key)
     return frame.where(f"IF({missing}, CAST(RAISE_ERROR('a column of the key is null') AS BOOLEAN), TRUE)")
 
 
 def netted(before: DataFrame | None, frame: DataFrame) -> DataFrame:
-    """How often each row is there now, or, without what was there before, how many of it came (+) or went (-): `_n`."""
+    """How often each row is in the relation now, as `_n`; without `before`, how many of it came (+) or went (-)."""
     columns = row_columns(frame)
     counted = frame.selectExpr(*map(name, columns), "IF(_change = '+', 1L, -1L) AS _n")
     if before is not None:
@@ -90,18 +90,19 @@ def repeated(frame: DataFrame) -> DataFrame:
 
 
 def row_columns(frame: DataFrame) -> list[str]:
+    """The columns of the query itself, without `_time` and `_change`."""
     return [column for column in frame.columns if column not in ("_time", "_change")]
 
 
 def ordered(frame: DataFrame, rows: int) -> DataFrame:
-    """In order of time within each part and from part to part; deletions before insertions."""
+    """The rows in order of time within each part and from part to part, deletions before insertions."""
     parts = -(-rows // PART_ROWS)
     cut = frame.coalesce(1) if parts <= 1 else frame.repartitionByRange(parts, "_time")
     return cut.sortWithinPartitions(*by_time(frame))
 
 
 def by_time(frame: DataFrame) -> list[Column]:
-    """What results are ordered by."""
+    """The columns by which results are ordered."""
     return [F.desc(column) if way == "descending" else F.asc(column) for column, way in order(frame.columns)]
 
 
@@ -113,7 +114,7 @@ def write_parts(
     file_format: str,
     options: Mapping[str, str] | None = None,
 ) -> tuple[list[Path], int]:
-    """Write what goes out into a new folder, in order; the files one after another, and how many rows they hold."""
+    """Write what goes out of a delivery into a new folder; its files in order of time, and how many rows they hold."""
     shutil.rmtree(target, ignore_errors=True)
     if not delivery.rows:
         return [], 0
@@ -135,7 +136,7 @@ def write_files(
 
 
 def _write_few(delivery: Delivery, target: Path) -> list[Path]:
-    """What fits into memory is sorted here: a job would take ten times as long."""
+    """Sort and write a small delivery in this process: a Spark job would take ten times as long."""
     table = pa.concat_tables([pq.read_table(file) for file in delivery.files], promote_options="default")
     target.mkdir(parents=True)
     path = target / "part-00000.parquet"

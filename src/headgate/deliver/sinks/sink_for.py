@@ -72,11 +72,14 @@ class UnopenedSink:
         return self._sink
 
     def deliver(self, delivery: Delivery) -> None:
+        """Open the sink if need be, and deliver."""
         self._opened().deliver(delivery)
 
     def delivered(self) -> int | None:
+        """Open the sink if need be, and ask it."""
         return self._opened().delivered()
 
     def close(self) -> None:
+        """Close the sink if it was opened."""
         if self._sink is not None:
             self._sink.close()

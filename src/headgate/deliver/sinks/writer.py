@@ -1,8 +1,7 @@
-"""Who writes: an identity for each query of an engine's directory, so that a sink knows its own deliveries again.
+"""The identity of a writer: one for each query of an engine's directory, so that a sink knows its own deliveries again.
 
-A new engine knows nothing of what an old one has put into the same folder or table. Were it to go on there without a
-word, a script that is run twice would put everything out twice; were it to take the old one's deliveries for its own,
-it would leave some out."""
+A new engine knows nothing of what an old one has put into a folder or table. If it went on there, a script that is run
+twice would put everything out twice. If it took the old one's deliveries for its own, it would leave some out."""
 
 from __future__ import annotations
 
@@ -16,12 +15,14 @@ from headgate.log.checksum import DAMAGED, synced, torn
 
 
 def known(directory: Path) -> bool:
-    """Whether the query was there before, so that its sink was checked when it was made first."""
+    """True if the query has an identity: its sink was opened and checked when the query was created."""
     return (directory / "writer").exists()
 
 
 def identity(directory: Path) -> str:
-    """Kept in the query's directory: the same after a restart, another for another query or engine."""
+    """The identity of a query, made at the first call and kept in the query's folder.
+
+    It stays over restarts; another query or engine has another one."""
     path = directory / "writer"
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True)
@@ -48,7 +49,8 @@ def settle_file(written: Path, path: Path) -> None:
     written.replace(path)
 
 
-def taken(what: str, by: str) -> UserError:
+def owned_by_another(what: str, by: str) -> UserError:
+    """The error for a folder or table that holds results of another query."""
     return UserError(
         "sink-taken",
         f"{what} holds results of another run or query",
