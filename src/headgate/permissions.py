@@ -1,9 +1,7 @@
-"""What a text may do: which functions no text may call, and which connectors and places the texts of one engine may
-use.
+"""Permissions: which functions no text may call, and which connectors and places the texts of one engine may use.
 
-Who runs a text decides. An operator's script may use every connector. An engine or a single call that was given
-`allow` takes texts from people who may only ask: they reach the connectors and places that are named, and nothing
-else.
+An operator's script may use every connector. An engine or a single call that was given `allow` takes texts from people
+who may only ask: they reach the connectors and places that are named, and nothing else.
 
     parquet=/data/in,kafka        files below /data/in in Parquet, read and written; any Kafka broker
     from:csv=/data/in             only read

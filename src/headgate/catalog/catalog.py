@@ -28,16 +28,16 @@ class Catalog:
         self.queries: dict[str, Query] = {}
         self.functions: dict[str, Function] = {}
         self.aggregates: set[str] = set()
-        """Names of functions from outside that are aggregates: without it they would pass for scalar ones."""
+        """Names of functions from outside that are aggregates. All others are taken for scalar functions."""
         self.outside: set[str] = set()
         """Names of functions in Python that were registered with the engine."""
         self.closed = False
-        """Whether no other function than Spark's own and those known here can be called; otherwise Spark decides."""
+        """True if only Spark's own functions and those known here can be called. Otherwise Spark decides."""
         self.permissions: Permissions | None = EVERYTHING
-        """What texts may use; None: statements of before a restart, which were allowed when they were said."""
+        """What texts may use; None while statements of before a restart are read, which were allowed at the time."""
         self.settings = Settings()
         self.declarations = Declarations()
-        """What was declared about clocks and delays, of streams and relations by their names as first written."""
+        """Declarations about clocks and delays of streams and relations, by their names as first written."""
         self.pending: tuple[Any, str] | None = None
         """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""
 

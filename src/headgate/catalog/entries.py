@@ -25,7 +25,7 @@ class Connector:
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
     payload: Connector | None = None
-    """What a column `value` holds, and the options to decode it: VALUE AS."""
+    """The format of the column `value` and the options to decode it, after VALUE AS."""
 
 
 def in_line(text: str, most: int = 100) -> str:
@@ -108,24 +108,24 @@ class Query:
     text: str
     resolved: str
     bound: Node
-    """What the text says."""
+    """The plan as the text says it."""
 
     plan: Node
-    """The same rewritten: this one is run."""
+    """The rewritten plan, which is run."""
 
     rules: tuple[str, ...] = ()
-    """The rules that led from the one to the other."""
+    """The rules that rewrote the bound plan into this one."""
 
     connector: Connector | None = None
     heartbeats: Literal["query", "operator", "memory-aware"] = "query"
-    """Where its plan is cut, and how far the parts run ahead of one another."""
+    """Where its plan is split into fragments, and how far they run ahead of one another."""
 
     ordering: Literal["needed", "always"] = "needed"
     from_beginning: bool = False
-    """It sees all that its streams still keep; otherwise what comes from when it is registered."""
+    """True: it sees all that its streams still keep. False: it sees what comes after it was registered."""
 
     by_groups: tuple[Scopes, ...] = ()
-    """It runs as one part for each group of sources: what each of them sees of its streams. Nothing: it runs as a
+    """The sources that each of its parts sees, if it runs as one part for each group of sources; empty if it runs as a
     whole.
     """
 

@@ -72,7 +72,7 @@ STREAMED = tuple(kind.name for kind in READERS.values() if not kind.no_stream)
 
 
 def reader(format: str) -> ReaderKind:
-    """What is known of a reader; of one without a row, that Spark's streaming reads it."""
+    """The row of a reader. One without a row is read by Spark's streaming."""
     return READERS.get(format.lower()) or ReaderKind(format)
 
 

@@ -24,7 +24,7 @@ from headgate.errors import nearest, quoted
 
 MODES = ("changes", "upserts", "current")
 EXISTING = ("refuse", "append", "replace")
-"""What becomes of results that another engine has put where these go."""
+"""The values of 'existing': what to do where another engine has put results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +284,7 @@ SINKS: dict[str, SinkKind] = {
 
 
 def mode(connector: Connector) -> str:
-    """What of a relation goes out: changes, upserts or current."""
+    """How a relation is delivered: as changes, upserts or current rows."""
     return connector.options.get("deliver", "changes")
 
 

@@ -184,7 +184,7 @@ class FileSource:
         return taken
 
     def unread(self) -> DataFrame:
-        """The rows of all files that have not been read, with their order of arrival. The files count as read at once."""
+        """The rows of all unread files, with their order of arrival. The files count as read at once."""
         files = sorted((file for file in self.listed() if file not in self.seen), key=unquote)
         ranks = {file: self.read_before + position for position, file in enumerate(files)}
         self.apply({"read": files, "before": self.read_before + len(files)})
@@ -193,8 +193,7 @@ class FileSource:
     # files that cannot be read
 
     def set_aside(self, file: str, error: Exception, clock: Clock) -> None:
-        """Go on without a file until it has changed: it is named, and kept as a dead letter. For a relation it is an
-        error."""
+        """Go on without a file until it has changed: name it and keep it as a dead letter. For a relation: an error."""
         named, stream = unquote(file).removeprefix("file:"), self.inlet.stream
         if isinstance(stream, Relation):
             raise UserError(

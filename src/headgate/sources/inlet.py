@@ -116,7 +116,7 @@ class Batch:
     """Heartbeats that sources sent, each up to when."""
 
     def written(self) -> dict[str, Any]:
-        """The batch for the journal. Of large batches only sums are kept: single rows add little to bounds by tuples."""
+        """The batch for the journal. Large batches are kept as sums: single rows add little to bounds by tuples."""
         seen = self.arrivals
         said = {"sources": list(seen.sources), "late": self.late.tolist(), "promises": list(self.promises.items())}
         for part in ("counts", "smallest", "largest", "behind"):
@@ -156,7 +156,7 @@ class Inlet:
     ) -> None:
         self.heartbeats = heartbeats
         self.recorded = recorded
-        """Hears when a batch came that is being told of once more."""
+        """Called with the instant at which a batch came, when the journal is read after a restart."""
         self.journal = journal or Journal()
         self.folder = folder = folder or stream.name.lower()
         self.shape(stream, schema)
@@ -169,7 +169,7 @@ class Inlet:
         self.entered: Tick = NEVER
         """The last timestamp that was given on entry."""
         self.position: dict[str, Any] = {}
-        """What the source of the stream must remember to go on: numbers and words."""
+        """Where the source of the stream goes on after a restart: numbers and words that the source chooses."""
         self.journal.introduce(self.subject, self.apply)
 
     def shape(self, stream: Stream | Relation, schema: pa.Schema) -> None:
@@ -190,7 +190,7 @@ class Inlet:
 
     @property
     def policy(self) -> str:
-        """What becomes of late tuples. A relation would stay wrong without one of its changes, so it always keeps them."""
+        """What becomes of late tuples. A relation always keeps them: it would stay wrong without one of its changes."""
         return self.stream.late if isinstance(self.stream, Stream) else "keep"
 
     def limits(self, clock: Clock) -> Limits:
@@ -237,7 +237,7 @@ class Inlet:
         )
 
     def stamps(self, count: int, clock: Clock) -> Ticks:
-        """Timestamps for rows that are stamped on entry: the order of arrival, or the date, which never goes back here."""
+        """Timestamps for rows that are stamped on entry: the order of arrival, or the date, which never goes back."""
         if self.stamped == "latent":
             first = self.heartbeats.next_arrival(count)
             return np.arange(first, first + count, dtype=np.int64)
@@ -262,8 +262,8 @@ class Inlet:
             raise
 
     def record(self, found: Mapping[str, int], batch: Batch, rows: int, clock: Clock) -> None:
-        """Record a batch of so many rows in the journal: rows that are no tuples are counted by verdict, the heartbeats
-        told."""
+        """Record a batch of so many rows in the journal, with its rows that are no tuples by verdict; tell the
+        heartbeats."""
         now_us, counts = (
             clock.now_us(),
             {verdict: count for verdict, count in found.items() if verdict != TUPLE and count},

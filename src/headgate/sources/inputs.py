@@ -93,15 +93,15 @@ class Inputs:
         self.sources: list[Source] = []
         self.schemas: dict[str, StructType] = {}
         self.logs: dict[str, Log] = {}
-        """By name; `late(s)` are the dead letters of s."""
+        """The logs by name; `late(s)` holds the dead letters of s."""
         self.troubles: dict[str, UserError] = {}
-        """Why streams are not read at the moment, by name."""
+        """Why streams cannot be read at the moment, by name."""
         self.notes: list[UserError] = []
-        """What went wrong with sources and holds up nothing, and was not told yet."""
+        """Problems with sources that hold up nothing and were not reported yet."""
         self.back_offs: dict[str, BackOff] = {}
         """When sources that have failed are tried again, by stream."""
         self.worked = False
-        """Whether any source was ever read."""
+        """True once any source was read."""
 
     def inlet(self, name: str) -> Inlet:
         """The inlet of a stream or relation; an error if there is none of that name."""
@@ -239,7 +239,7 @@ class Inputs:
         self.troubles[stream] = failed
 
     def fresh_notes(self) -> list[UserError]:
-        """What went wrong since the last call and holds up nothing."""
+        """The problems since the last call that hold up nothing."""
         notes, self.notes = self.notes, []
         return notes
 

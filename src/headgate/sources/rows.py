@@ -61,9 +61,8 @@ class Rows:
         self.schema = schema
 
     def table(self, rows: Iterable[Any] | Read, first: int) -> tuple[pa.Table, Unread]:
-        """The rows as a table, the first of them being number `first` in the order of arrival; and those that are
-        none.
-        """
+        """The rows as a table, and those that could not be converted. The first row is number `first` in the order of
+        arrival."""
         if isinstance(rows, Read):
             return rows.numbered(first)
         tables, unread, place, left = [self.schema.empty_table()], list[tuple[int, str]](), first, iter(rows)

@@ -18,7 +18,7 @@ class Source(Protocol):
     inlet: Inlet
     session: SparkSession
     notes: list[UserError]
-    """What went wrong and holds up nothing, and was not told yet."""
+    """Problems that hold up nothing and were not reported yet."""
 
     @property
     def starting(self) -> bool:

@@ -1,14 +1,13 @@
-"""Streams from any streaming source that Spark has: a micro-batch becomes a chunk of the log before Spark takes it as
-read.
+"""Streams from any streaming source that Spark has: a micro-batch becomes a chunk of the log before Spark commits it.
 
-One streaming query a stream, with its checkpoint in the engine's directory. Its thread hands each micro-batch over to
-whoever polls and waits until it is in the log; only then does Spark commit its offsets, and plan the next one. So
-nothing is read faster than it is worked off, and no lock is ever waited for inside Spark. After a crash Spark gives the
-last batch again under the same number, and a batch whose number the inlet's position has reached is passed over.
+Each stream has one streaming query, with its checkpoint in the engine's directory. The query's thread hands each
+micro-batch to the engine's next poll and waits until it is in the log. Only then does Spark commit its offsets and plan
+the next batch. So nothing is read faster than it is worked off, and no lock is ever waited for inside Spark. After a
+crash Spark gives the last batch again under its old number, and a batch whose number the inlet's position has reached
+is passed over.
 
     sources/bids/offsets/17     up to where batch 17 reads: written by Spark before it is read, durable before it counts
-    sources/bids/commits/17     batch 17 is in the log
-"""
+    sources/bids/commits/17     batch 17 is in the log"""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ logging.getLogger("py4j.clientserver").addFilter(_tells_failure)
 
 @dataclass(slots=True)
 class Handover:
-    """Hands a micro-batch from Spark's thread to the engine's: Spark waits until it is taken, or until the query ends."""
+    """Hands a micro-batch from Spark's thread to the engine's. Spark waits until it is taken, or the query ends."""
 
     there: threading.Event = field(default_factory=threading.Event)
     settled: threading.Event = field(default_factory=threading.Event)
@@ -118,9 +117,8 @@ class StreamingSource:
             )
         self.session = own_session(session)
         self.session.conf.set("spark.sql.streaming.stopTimeout", f"{STOP_SECONDS}s")
-        self.session.conf.set(
-            "spark.sql.streaming.noDataProgressEventInterval", "0"
-        )  # it says whenever it found nothing
+        # Spark reports every look at the source, also those that find nothing
+        self.session.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")
         self.inlet = inlet
         self.connector = connector
         self.checkpoint = checkpoint_directory / inlet.folder
@@ -228,9 +226,9 @@ class StreamingSource:
         return self._query
 
     def _check_checkpoint(self) -> None:
-        """What Spark has committed and what is in the log agree, or rows would be passed over that nobody has.
+        """Raise an error if what Spark has committed does not agree with the log: rows would be lost.
 
-        Spark writes checksums of its notes and does not compare all of them, so that is done here.
+        Spark writes checksums of its notes and does not compare all of them, so they are compared here.
         """
         for noted in sorted(self.checkpoint.rglob("*")):
             if noted.is_file() and not agrees_with_hadoop(noted):
@@ -276,9 +274,9 @@ class StreamingSource:
         return taken
 
     def _make_durable(self, batch: int) -> None:
-        """What the batch consists of must not be decided anew after a power failure: Spark itself leaves that to the
-        system.
-        """
+        """Make Spark's note of what a batch consists of durable, which Spark itself leaves to the operating system.
+
+        After a power failure it must not be decided anew."""
         offsets = self.checkpoint / "offsets"
         with writing(offsets):
             for path in (offsets / str(batch), offsets):

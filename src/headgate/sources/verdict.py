@@ -37,7 +37,7 @@ Verdicts: TypeAlias = NDArray[np.str_]
 TUPLE, HEARTBEAT, LATE, FAR_FUTURE = "tuple", "heartbeat", "late", "far-future"
 UNREADABLE = ("malformed", "no-timestamp", "before-origin")
 UNTIMELY = (LATE, FAR_FUTURE)
-"""What the user's policy covers: these could be read."""
+"""Verdicts that the user's policy covers (LATE OF s KEEP, DROP or FAIL): these rows could be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ KNOWN = {
     "delta": ("delta-spark",),
     "jdbc": ("postgresql",),
 }
-"""The connectors that do not come with Spark, the package to name first. For jdbc it is PostgreSQL's driver."""
+"""The packages of the connectors that do not come with Spark, the main one first. For jdbc: PostgreSQL's driver."""
 
 ELSEWHERE = {"delta-spark": ("io.delta", "4.4.0"), "postgresql": ("org.postgresql", "42.7.7")}
 """Packages that are not versioned with Spark."""
@@ -35,7 +35,7 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-"""Without these Delta refuses to work."""
+"""Settings without which Delta refuses to work."""
 
 
 MISSING = (
@@ -125,9 +125,8 @@ def jars(formats: Iterable[str]) -> list[Path]:
 def _jars(format: str) -> list[Path]:
     wanted = packages(format)
     name = _folder(format)
-    own = [
-        re.sub(r"-\d[^-]*\.jar$", "-", jar) for jar in installed().jars
-    ]  # what Spark has already, in its own version
+    # what Spark has already, in its own version
+    own = [re.sub(r"-\d[^-]*\.jar$", "-", jar) for jar in installed().jars]
     try:
         return maven.fetched(name, wanted, own)
     except UserError as error:

@@ -24,20 +24,20 @@ from headgate.errors import Place, Several, UserError
 T = TypeVar("T")
 
 LONGEST = 500
-"""How many letters of what somebody else says are told."""
+"""How many letters of another program's text are shown."""
 
 DEEPEST = 20
 """How many causes of causes are looked at."""
 
 OF_ALL = ("disk-failed", "spark-gone")
-"""Errors that are not of one query, source or sink: nobody can go on."""
+"""Codes of errors that are not of one query, source or sink: nothing can go on."""
 
 CALL = re.compile(r"^An error occurred while calling \S+?\.?$")
 OF_A_TASK = re.compile(r"^.*?most recent failure: Lost task .*?\): ", re.DOTALL)
 OF_SPARK = re.compile(r"^org\.apache\.spark\.[\w.$]+: ")
 CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ")
 NOTHING_SAID = ("Job aborted", "Writing job aborted", "Task failed while writing rows", "[TASK_WRITE_FAILED]")
-"""How Spark introduces a failure whose cause says what it was."""
+"""How Spark begins the text of a failure whose cause says what it was."""
 
 
 def failure(error: BaseException, code: str, message: str, *, place: Place | None = None, hint: str = "") -> UserError:

@@ -37,19 +37,16 @@ REMEMBERED: dict[str, bool | float | int | str | None] = {
     "spark.ui.dagGraph.retainedRootRDDs": "20",
     "spark.sql.ui.retainedExecutions": "10",
 }
-"""How much Spark keeps to show in its web interface. It does so with the interface off, too: of each statement the
-whole plan.
+"""How much Spark keeps to show in its web interface. It keeps the whole plan of each statement, even with the interface
+off.
 """
 
 
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1",)
-"""For a JVM that ends soon: it compiles quickly and not well, and leaves the processor to the work that is to be
-done.
-"""
+"""Java's options for a JVM that ends soon: it compiles quickly and not well, and leaves the processor to the work."""
 
 INTERRUPT = "spark.job.interruptOnCancel"
-"""Whether the tasks of a job that is interrupted are, too; otherwise they keep their core until they look by
-themselves.
+"""Spark's setting that interrupts the tasks of an interrupted job too. Otherwise they keep their core until they look.
 """
 
 
@@ -64,9 +61,8 @@ def java_version() -> int | None:
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if not java or not shutil.which(java):
         return None
-    release = (
-        Path(java).resolve().parent.parent / "release"
-    )  # starting Java to ask it takes as long as a tenth of all the rest
+    # starting Java to ask it takes as long as a tenth of all the rest
+    release = Path(java).resolve().parent.parent / "release"
     try:
         return _major(release.read_text())
     except (OSError, ValueError):
@@ -251,9 +247,8 @@ def own_session(session: SparkSession, partitions: int | None = None) -> SparkSe
 
     The user's session stays as it is."""
     mine = _cloned(session)
-    logging.getLogger(
-        "SQLQueryContextLogger"
-    ).disabled = True  # we report what Spark refuses, once and without a stack trace
+    # errors are reported by us, once and without a stack trace
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     width = str(partitions or parallelism(session))
     for key, value in {
         "spark.sql.shuffle.partitions": width,
@@ -286,9 +281,8 @@ def tagged(session: SparkSession, tag: str) -> Iterator[None]:
         finally:
             session.removeTag(tag)
         return
-    context = (
-        session.sparkContext
-    )  # in Spark's own process a session's tags are known to the thread alone that has added them
+    # in Spark's own process only the thread that has added a session's tags knows them
+    context = session.sparkContext
     before = context.getLocalProperty(INTERRUPT)
     context.addJobTag(tag)
     context.setLocalProperty(INTERRUPT, "true")

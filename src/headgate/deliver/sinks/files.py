@@ -144,7 +144,7 @@ class FileSink:
 
     @contextmanager
     def _writable(self) -> Iterator[None]:
-        """What the file system refuses, or somebody has spoiled, is an error of this sink."""
+        """Turn what the file system refuses, and files that were changed by others, into an error of this sink."""
         try:
             yield
         except (OSError, ValueError, KeyError) as error:
@@ -157,7 +157,7 @@ class FileSink:
             ) from error
 
     def _claim(self) -> None:
-        """Put our name on the folder, unless another's is on it who has put something there."""
+        """Put our name on the folder, unless another query has put results there."""
         claim = self.commits / "writer.json"
         owner = unsealed(claim.read_bytes(), claim) if claim.exists() else None
         if owner is not None and owner["writer"] == self.writer:
@@ -175,14 +175,14 @@ class FileSink:
         settle(claim, sealed({"writer": self.writer, "query": self.query}))
 
     def _check_claim(self) -> None:
-        """Another query may have been told to go on in the same folder: two cannot."""
+        """Raise an error if another query has claimed the folder since: two cannot write to it."""
         claim = self.commits / "writer.json"
         owner = unsealed(claim.read_bytes(), claim)
         if owner["writer"] != self.writer:
             raise owned_by_another(f'folder "{self.connector.options["path"]}"', owner["query"])
 
     def _recall(self) -> None:
-        """What was committed before the restart; a fold that was cut short is finished."""
+        """Read what was committed before the restart, and finish a fold that was cut short."""
         files = _listed(self.folder)
         folded = max((_number(file) for file in files if _folded(file)), default=0)
         for file in files:
@@ -288,7 +288,7 @@ class FileSink:
         self._swept = True
 
     def _fold(self) -> None:
-        """One file from the records so far; a reader that misses one finds it in there."""
+        """Put the records so far into one file. A reader that misses a record finds it there."""
         numbers = sorted(self._singles)
         texts = [(self.commits / f"{number:012d}.json").read_text(encoding="utf-8") for number in numbers]
         settle(self.commits / f"{numbers[-1]:012d}.folded.json", "".join(texts))
@@ -297,7 +297,7 @@ class FileSink:
         self._singles = []
 
     def _forget(self) -> None:
-        """Of current rows only the last two commits are kept, and what they list."""
+        """Delete all commits of current rows but the last two, and the files that those do not list."""
         kept = sorted(self._singles)[-2:]
         records = [_read(self.commits / f"{number:012d}.json")[-1] for number in kept]
         listed = {file for record in records for file in record["files"]}

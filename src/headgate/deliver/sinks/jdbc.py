@@ -41,7 +41,7 @@ DRIVERS = {
     "h2": "org.h2.Driver",
     "derby": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
 }
-"""Java finds a driver by itself only if it was there when the JVM started; those that Spark fetched must be named."""
+"""The classes of drivers. Java finds one by itself only if it was there when the JVM started."""
 
 
 class JdbcSink:
@@ -71,7 +71,7 @@ class JdbcSink:
         self.writer = identity(directory)
         self.stages = f"headgate_stage_{self.writer[:16]}_"
         self.stage = f"{schema}{dot}{self.stages}{uuid.uuid4().hex[:8]}"
-        """Another one in each run: what executors of a run that died still write does not end up in ours."""
+        """The staging table, another one in each run: executors of a run that died may still write to theirs."""
 
         self._last: int | None = None
         if not restarted:  # after a restart the database may be down: then it is waited for
@@ -96,9 +96,8 @@ class JdbcSink:
         try:
             self._deliver(delivery)
         except Exception as error:
-            self._last = (
-                None  # the answer may have been lost, and not the transaction: it is asked for before the next attempt
-            )
+            # perhaps only the answer was lost and not the transaction: the database is asked before the next attempt
+            self._last = None
             raise self.database.translated(error, self.target) from error
         self._last = delivery.number
 
@@ -116,9 +115,9 @@ class JdbcSink:
             with self.database.transaction() as run:
                 if not run.exists(self.deliveries):
                     run(
-                        f"CREATE TABLE {self.deliveries} (target VARCHAR(250) NOT NULL PRIMARY KEY, query "
-                        "VARCHAR(250) NOT NULL, "
-                        "writer VARCHAR(32) NOT NULL, number BIGINT NOT NULL, complete VARCHAR(64))"
+                        f"CREATE TABLE {self.deliveries} (target VARCHAR(250) NOT NULL PRIMARY KEY, "
+                        "query VARCHAR(250) NOT NULL, writer VARCHAR(32) NOT NULL, number BIGINT NOT NULL, "
+                        "complete VARCHAR(64))"
                     )
             with self.database.transaction() as run:
                 self._last = self._claimed(run)
@@ -289,9 +288,8 @@ class Database:
                 connection.close()
 
     def types(self, frame: DataFrame) -> str:
-        """What the user says of the types of columns. Not every database compares long texts, so `_change` is a short
-        one.
-        """
+        """The types of columns that the user gave, and a short text for `_change`: some databases cannot compare long
+        ones."""
         given = [self.options["createTableColumnTypes"]] if "createTableColumnTypes" in self.options else []
         return ", ".join([*given, *(["_change VARCHAR(1)"] if "_change" in frame.columns else [])])
 

@@ -108,7 +108,7 @@ class KafkaSink:
         return {str(partition.partition()): int(ends[partition]) for partition in ends}
 
     def _records(self, delivery: Delivery) -> DataFrame:
-        """What goes out, each row with its position."""
+        """The records of a delivery, each with its position."""
         self.session.conf.set("spark.sql.shuffle.partitions", str(-(-delivery.rows // shape.PART_ROWS)))
         names = ", ".join(literal(file.name) for file in delivery.files)
         position = f"CONCAT(ARRAY_POSITION(ARRAY({names}), _metadata.file_name), '-', _metadata.row_index) AS _position"

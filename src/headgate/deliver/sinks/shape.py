@@ -25,7 +25,7 @@ from headgate.spark.staging import address
 from headgate.sql import listed, name
 
 SMALL_ROWS = 50_000
-"""Up to here one task, or none at all, does the work: more would cost more than they save."""
+"""Up to this many rows one task, or this process, does the work: more tasks would cost more than they save."""
 
 PART_ROWS = 1_000_000
 """Larger deliveries are cut into parts of about this many rows, by time."""
@@ -51,7 +51,7 @@ def _schema(session: SparkSession, file: Path) -> StructType:
 
 
 def shaped(session: SparkSession, delivery: Delivery, connector: Connector) -> DataFrame:
-    """What goes out by 'deliver' = 'changes' or 'upserts', in any order."""
+    """The rows that go out by 'deliver' = 'changes' or 'upserts', in any order."""
     frame = changes(session, delivery)
     return upserts(frame, sinks.key(connector)) if sinks.mode(connector) == "upserts" else frame
 
