@@ -133,7 +133,7 @@ def run(
     from headgate.server.listener import address
     from headgate.sources.replay import ReplayClock
     from headgate.spark import connectors
-    from headgate.spark.session import SHORT_LIVED, check_java, settings, started
+    from headgate.spark.session import SHORT_LIVED, check_java, settings_from, started
 
     text = read_script(script)
     if replay is not None and directory is not None:
@@ -150,7 +150,7 @@ def run(
         check_directory(directory)
     remembered = told_before(directory) if directory is not None else []
     needed = connectors.among({format for cql in (text, *remembered) for format in formats(cql, str(script))})
-    session = started(master, settings(conf or []), needed, SHORT_LIVED if short else ())
+    session = started(master, settings_from(conf or []), needed, SHORT_LIVED if short else ())
     asked_to_stop(running, stop)  # Spark has put a handler of its own in the place of ours
     for format in needed:
         if instead := connectors.stand_ins(format):

@@ -78,6 +78,11 @@ def ddl(columns: Iterable[Column]) -> str:
     return ", ".join(f"{name(column.name)} {column.type}" for column in columns)
 
 
+def signature(columns: Iterable[Column]) -> str:
+    """The columns for people to read, spelled as they were declared."""
+    return ", ".join(f"{column.name} {column.type}" for column in columns)
+
+
 def cast(column: Column, value: str | None = None) -> str:
     """A value, or the column itself, as the column's type and under its name."""
     own = name(column.name)

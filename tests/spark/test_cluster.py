@@ -17,7 +17,7 @@ from headgate import Engine, UserError
 from headgate.log import chunk
 from headgate.log.folders import local_directory
 from headgate.spark import staging as staging_module
-from headgate.spark.session import check_master, settings
+from headgate.spark.session import check_master, settings_from
 from headgate.spark.staging import OPTIONS, write_parquet
 
 pytestmark = pytest.mark.spark
@@ -106,6 +106,9 @@ def test_what_a_cluster_cannot_use_is_refused(spark: SparkSession) -> None:
     for master in ("spark://somewhere", "sc://somewhere"):
         with pytest.raises(UserError, match="bad-master"):
             check_master(master)
-    assert settings(["spark.executor.memory = 4g", "spark.x=a=b"]) == {"spark.executor.memory": "4g", "spark.x": "a=b"}
+    assert settings_from(["spark.executor.memory = 4g", "spark.x=a=b"]) == {
+        "spark.executor.memory": "4g",
+        "spark.x": "a=b",
+    }
     with pytest.raises(UserError, match="bad-setting"):
-        settings(["spark.executor.memory"])
+        settings_from(["spark.executor.memory"])

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from headgate.plan.nodes import Node
 from headgate.scope import Scopes
-from headgate.sql import Column
+from headgate.sql import Column, signature
 from headgate.ticks import Tick, TimeDomain
 
 Stamped: TypeAlias = Literal["external", "internal", "latent"]
@@ -57,7 +57,7 @@ class Stream:
     """How far in the future a timestamp may lie; None: the default of its domain."""
 
     def __repr__(self) -> str:
-        return in_line(f"Stream({self.name}: {', '.join(f'{column.name} {column.type}' for column in self.columns)})")
+        return in_line(f"Stream({self.name}: {signature(self.columns)})")
 
     def row_columns(self) -> tuple[str, ...]:
         """The names of its columns."""
@@ -82,7 +82,7 @@ class Relation:
     """Columns by which a row put in replaces the one that was there."""
 
     def __repr__(self) -> str:
-        return in_line(f"Relation({self.name}: {', '.join(f'{column.name} {column.type}' for column in self.columns)})")
+        return in_line(f"Relation({self.name}: {signature(self.columns)})")
 
     def row_columns(self) -> tuple[str, ...]:
         """The names of its columns."""

@@ -24,7 +24,7 @@ from headgate.plan.nodes import is_stream, sources
 from headgate.plan.properties import flowing
 from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups
-from headgate.sql import Column
+from headgate.sql import Column, signature
 from headgate.ticks import TimeDomain
 
 INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
@@ -302,10 +302,10 @@ def shown(kind: str, catalog: Catalog) -> Listing:
                 rows.append((thing.name, ", ".join(thing.parameters), thing.body))
             case Query() | View():
                 given = "stream" if is_stream(thing.plan) else "relation"
-                rows.append((thing.name, given, _signature(thing.plan.columns)))
+                rows.append((thing.name, given, signature(thing.plan.columns)))
             case Stream() | Relation():
                 origin = thing.connector.format if thing.connector else "push"
-                rows.append((thing.name, origin, _signature(thing.columns)))
+                rows.append((thing.name, origin, signature(thing.columns)))
     return Listing(
         {"function": ("function", "parameters", "body")}.get(singular, (singular, "of", "columns")), tuple(rows)
     )
@@ -326,10 +326,6 @@ def described(name: str, catalog: Catalog, place: Place | None) -> Listing:
     if isinstance(found, Relation):
         notes |= {key.lower(): "key" for key in found.key} | ({found.change.lower(): "change"} if found.change else {})
     return Listing(("column", "type", "is"), tuple((c.name, c.type, notes.get(c.name.lower(), "")) for c in columns))
-
-
-def _signature(columns: tuple[Column, ...]) -> str:
-    return ", ".join(f"{column.name} {column.type}" for column in columns)
 
 
 class _Places:

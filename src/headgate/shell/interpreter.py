@@ -25,7 +25,7 @@ from headgate.heartbeat.why import Why
 from headgate.plan.nodes import sources
 from headgate.shell.commands import Advance, Command, Explain, Push, command, summary
 from headgate.shell.entries import Entry
-from headgate.sql import Column
+from headgate.sql import Column, signature
 from headgate.ticks import TimeDomain
 
 SHOWN = 50
@@ -253,12 +253,8 @@ def beyond_json(row: Any, columns: Iterable[Column]) -> Any:
 
 def described(thing: Stream | Relation | View | Query) -> str:
     """Kind, name and columns."""
-    return f"{type(thing).__name__.lower()} {thing.name} ({listed(columns(thing))})"
+    return f"{type(thing).__name__.lower()} {thing.name} ({signature(columns(thing))})"
 
 
 def columns(thing: Stream | Relation | View | Query) -> Sequence[Column]:
     return thing.columns if isinstance(thing, Stream | Relation) else thing.plan.columns
-
-
-def listed(known: Iterable[Column]) -> str:
-    return ", ".join(f"{column.name} {column.type}" for column in known)

@@ -103,7 +103,7 @@ def packages(format: str) -> tuple[Artifact, ...]:
     return tuple(artifacts)
 
 
-def settings(formats: Iterable[str]) -> dict[str, str]:
+def settings_for(formats: Iterable[str]) -> dict[str, str]:
     """Spark's settings for a new session that needs these formats.
 
     They name the jars, or, where there is no Maven, the packages for Spark to fetch by itself."""

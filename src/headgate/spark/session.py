@@ -133,7 +133,7 @@ def started(
         ),
     }
     builder = SparkSession.builder.master(chosen).appName("headgate")
-    for key, value in {**ours, **connectors.settings(formats), **(settings or {})}.items():
+    for key, value in {**ours, **connectors.settings_for(formats), **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
@@ -151,7 +151,7 @@ def started(
     return session
 
 
-def settings(pairs: Iterable[str]) -> dict[str, str]:
+def settings_from(pairs: Iterable[str]) -> dict[str, str]:
     """Spark's settings from texts such as "spark.executor.memory=4g"."""
     known = {}
     for pair in pairs:
