@@ -613,7 +613,7 @@ def test_a_row_names_its_class_and_an_example_that_is_accepted(name: str) -> Non
     kind = SINKS[name]
     made = sink_class(kind)
     assert {"deliver", "delivered", "close"} <= set(dir(made))
-    assert isinstance(made.wants_empty, bool)
+    assert (made.guarantee, type(made.wants_empty)) == (kind.guarantee, bool)
     catalog = Catalog()
     define(
         f"CREATE STREAM s (a INT); CREATE QUERY q AS SELECT a FROM s [NOW] {kind.example or f'INTO {name}'}", catalog

@@ -32,10 +32,10 @@ from headgate.spark.session import let_go, own_session
 class CallbackSink:
     """Calls a Python function with each delivery and its rows as Arrow record batches."""
 
+    guarantee = sinks.SINKS["callback"].guarantee
     wants_empty = True
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
-        self.guarantee = sinks.SINKS["callback"].guarantee
         self.connector = connector
         self.session = own_session(session)
         self.staging = directory / ".callback"

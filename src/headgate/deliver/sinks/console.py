@@ -25,10 +25,10 @@ PRINTING = Lock()
 class ConsoleSink:
     """Prints the first results of each delivery and counts the rest."""
 
+    guarantee = sinks.SINKS["console"].guarantee
     wants_empty = False
 
     def __init__(self, *_: object, console: Console | None = None) -> None:
-        self.guarantee = sinks.SINKS["console"].guarantee
         self.console = console or Console(soft_wrap=True, highlight=False)
 
     def deliver(self, delivery: Delivery) -> None:

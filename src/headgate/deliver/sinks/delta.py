@@ -20,10 +20,10 @@ from headgate.spark.session import let_go, own_session
 class DeltaSink:
     """Appends each delivery to a Delta table in one transaction, which Delta skips if it has it."""
 
+    guarantee = sinks.SINKS["delta"].guarantee
     wants_empty = False
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
-        self.guarantee = sinks.SINKS["delta"].guarantee
         self.path = connector.options["path"]
         self.session = own_session(session)
         self.writer = identity(directory)

@@ -121,10 +121,10 @@ def _folded(file: Path) -> bool:
 class FileSink:
     """Writes each delivery as files into a folder, and commits it by a record that lists them."""
 
+    guarantee = sinks.SINKS["parquet"].guarantee
     wants_empty = True
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
-        self.guarantee = sinks.SINKS[connector.format].guarantee
         self.query = query
         self.connector = connector
         self.session = own_session(session)

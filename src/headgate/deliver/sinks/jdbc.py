@@ -47,10 +47,10 @@ DRIVERS = {
 class JdbcSink:
     """Merges each delivery into a table of a database, in one transaction with the delivery's number."""
 
+    guarantee = sinks.SINKS["jdbc"].guarantee
     wants_empty = True
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
-        self.guarantee = sinks.SINKS["jdbc"].guarantee
         self.query = query
         self.connector = connector
         self.session = own_session(session)

@@ -44,10 +44,10 @@ TIMEOUT_MS = 30_000
 class KafkaSink:
     """Sends each result as a record to a topic; after a crash it sends only what is not there."""
 
+    guarantee = sinks.SINKS["kafka"].guarantee
     wants_empty = False
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
-        self.guarantee = sinks.SINKS["kafka"].guarantee
         self.query = query
         self.connector = connector
         self.key = sinks.key(connector)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from headgate.catalog.sinks import SINKS
 from headgate.deliver.sinks.sink import Delivery
 
 
 class MemorySink:
     """Leaves results in the outbox, from where `query.results()` reads them."""
 
-    guarantee = "exactly once"
+    guarantee = SINKS["memory"].guarantee
     wants_empty = False
 
     def __init__(self, *_: object) -> None:

@@ -84,6 +84,7 @@ class Sink(Protocol):
 class SinkClass(Protocol):
     """A class of sinks. It opens a sink with the query's name, INTO, Spark's session and the query's own folder."""
 
+    guarantee: str
     wants_empty: bool
 
     def __call__(self, query: str, connector: Connector, session: SparkSession, directory: Path, /) -> Sink:

@@ -62,8 +62,7 @@ class UnopenedSink:
 
     def __init__(self, open_sink: Callable[[], Sink], kind: SinkKind) -> None:
         self.open_sink = open_sink
-        self.guarantee = kind.guarantee
-        self.wants_empty = sink_class(kind).wants_empty
+        self.guarantee, self.wants_empty = kind.guarantee, sink_class(kind).wants_empty
         self._sink: Sink | None = None
 
     def _opened(self) -> Sink:

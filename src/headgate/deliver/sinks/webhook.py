@@ -42,10 +42,10 @@ SHOWN = 200
 class WebhookSink:
     """Posts each delivery to an address over HTTP, in batches of JSON."""
 
+    guarantee = sinks.SINKS["webhook"].guarantee
     wants_empty = False
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
-        self.guarantee = sinks.SINKS["webhook"].guarantee
         self.connector = connector
         self.session = own_session(session)
         self.writer = identity(directory)
