@@ -60,7 +60,7 @@ def test_a_batch_that_spark_did_not_commit_is_not_taken_twice(
     with Engine(spark, tmp_path) as engine:
         engine.execute(TENS)
         polled(engine, 10)
-        monkeypatch.setattr(Handover, "taken", die)  # the chunk is in the log, and Spark never hears of it
+        monkeypatch.setattr(Handover, "release", die)  # the chunk is in the log, and Spark never hears of it
         with pytest.raises(KeyboardInterrupt):
             polled(engine, 10)
         monkeypatch.undo()
