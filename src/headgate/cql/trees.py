@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
@@ -155,6 +155,19 @@ def annotated(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
         column.set("this", exp.to_identifier(column.name.lower(), quoted=True))
     annotate_types(select, schema=schema if schema["t"] else None, dialect="spark")
     return select.expressions[0]
+
+
+def connected(condition: exp.Expression) -> Iterator[exp.Expression]:
+    """What AND, OR and NOT connect in a condition, however many there are."""
+    waiting = [condition]
+    while waiting:
+        match waiting.pop().unnest():
+            case exp.Connector() as both:
+                waiting += [both.expression, both.this]
+            case exp.Not() as negated:
+                waiting.append(negated.this)
+            case part:
+                yield part
 
 
 def type_of(tree: exp.Expression) -> str:
