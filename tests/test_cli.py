@@ -147,7 +147,7 @@ def test_why_says_whether_an_engine_runs(
         assert ("engine-starting" in errors) == (not running), "the file is of another engine"
         assert answer == (words["text"] + "\n" if running else "")
     lock.release()
-    (tmp_path / "lock").write_text("")  # as if its process had ended
+    assert (tmp_path / "lock").read_text() == str(process), "a process of that number runs, but it holds no lock"
     code, answer, errors = ask(why)
     assert code == 0
     assert errors.startswith("note: no engine runs there any more; the last one said this ")

@@ -53,7 +53,7 @@ def _in_use(number: int) -> bool:
 
 
 def _unusable(directory: Path, error: OSError) -> UserError:
-    said = "It is no folder" if isinstance(error, FileExistsError) else f"{error.strerror}: {error.filename}"
+    said = "It is no folder" if isinstance(error, FileExistsError) else f"{error.strerror}: {error.filename or directory}"
     return UserError(
         "bad-directory", f'directory "{directory}" cannot be used', detail=f"{said}.",
         hint="Give a folder that the engine may write to, on a disk with room.",
