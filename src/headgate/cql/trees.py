@@ -90,12 +90,17 @@ def tied(operator: type[exp.Expression], parts: Sequence[exp.Expression]) -> exp
 
 
 def balanced(tree: exp.Expression) -> exp.Expression:
-    """The tree with its long chains of AND, OR and || made flat: what walks through it need not go as deep as they are long."""
+    """The tree with its long chains of AND, OR and || made flat: what walks through it need not go as deep as they are long.
+
+    Spark takes AND and OR in any number, but of || only so many as its stack has room for: a long chain is a call of CONCAT.
+    """
     chains = [node for node in tree.walk() if isinstance(node, CHAINED) and type(node.parent) is not type(node)]
     for chain in chains:
         parts = operands(chain)
         if len(parts) > 8:
-            flat = tied(type(chain), [part.copy() for part in parts])
+            copies = [part.copy() for part in parts]
+            joined = isinstance(chain, exp.DPipe)
+            flat = exp.Concat(expressions=copies, safe=True, coalesce=False) if joined else tied(type(chain), copies)
             flat.meta.update(chain.meta)
             tree = flat if chain is tree else tree
             chain.replace(flat)
