@@ -708,9 +708,9 @@ class Heartbeats:
     def _said_of_unheard(
         self, timeline: Timeline, now_us: int, silent_us: int, scope: Scope | None
     ) -> tuple[Tick | None, bool]:
-        """What others' tuples say about the sources of a stream, or of named ones, of which none has spoken yet, by what
-        is declared; and whether some of those others are not silent, and say something of all of which nothing was said
-        so far.
+        """What others' tuples say about the sources of a stream, or of named ones, of which none has spoken yet, by
+        what is declared; and whether some of those others are not silent, and say something of all of which nothing
+        was said so far.
         """
         found, told, missing = [], False, False
         for kind in timeline.all_kinds(scope):
@@ -1000,7 +1000,7 @@ class _Senders:
                 self.counters += [number] if kind.counter is not None else []
 
     def received(self, timeline: Timeline, number: int) -> Hashable:
-        """Cohorts for which this is equal are told the same by the same others: sources that no SKEW to them names are alike."""
+        """A key of what others promise to a cohort: cohorts with equal keys get equal promises."""
         kind = timeline.kind(number)
         parties = tuple(
             dict.fromkeys(party if party in self.to_party else Party(party.stream) for party in kind.parties)
