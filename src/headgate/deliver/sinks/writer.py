@@ -12,7 +12,7 @@ from pathlib import Path
 from zlib import crc32
 
 from headgate.errors import UserError
-from headgate.log.checksum import DAMAGED, synced, torn
+from headgate.log.checksum import DAMAGED, synced, torn, writing
 
 
 def known(directory: Path) -> bool:
@@ -24,9 +24,10 @@ def identity(directory: Path) -> str:
     """Kept in the query's directory: the same after a restart, another for another query or engine."""
     path = directory / "writer"
     if not path.exists():
-        directory.mkdir(parents=True, exist_ok=True)
         new = uuid.uuid4().hex
-        settle(path, f"{new} {crc32(new.encode()):08x}\n")
+        with writing(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+            settle(path, f"{new} {crc32(new.encode()):08x}\n")
     found, _, checksum = path.read_bytes().partition(b" ")
     old = not checksum and re.fullmatch(rb"[0-9a-f]{32}", found)  # it was written before there were checksums
     if not old and checksum != b"%08x\n" % crc32(found):
