@@ -125,10 +125,12 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
-    from headgate.cql.definitions import Explanation, Listing
+    from headgate.catalog.catalog import Catalog
+    from headgate.cql.definitions import Explanation, Listing, define
     from headgate.cql.readers import check_paths, files_read, formats
     from headgate.engine import Engine
     from headgate.heartbeat.why import Why
+    from headgate.permissions import permissions
     from headgate.recovery import told_before
     from headgate.server.listener import address
     from headgate.sources.replay import ReplayClock
@@ -149,6 +151,10 @@ def run(
     if directory is not None:
         check_directory(directory)
     remembered = told_before(directory) if directory is not None else []
+    if not remembered:  # otherwise only the engine knows what the script's names stand for
+        catalog = Catalog()
+        catalog.permissions = permissions(allow or None)
+        define(text, catalog, str(script))
     needed = connectors.among({format for cql in (text, *remembered) for format in formats(cql, str(script))})
     session = started(master, settings_from(conf or []), needed, SHORT_LIVED if short else ())
     asked_to_stop(running, stop)  # Spark has put a handler of its own in the place of ours

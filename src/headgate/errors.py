@@ -130,10 +130,10 @@ def first_line(error: BaseException) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), "")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint that names the known word nearest to `name`, or nothing."""
+def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """A hint that names the known word nearest to `name`, or nothing if none is so much alike."""
     spelled = {word.lower(): word for word in known}
-    close = difflib.get_close_matches(name.lower(), spelled, n=1)
+    close = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=alike)
     return f'Did you mean "{spelled[close[0]]}"?' if close else ""
 
 

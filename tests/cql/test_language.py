@@ -306,10 +306,12 @@ def test_zeros_and_deep_texts_on_spark(spark: SparkSession) -> None:
         engine.execute(
             "CREATE QUERY many AS SELECT v FROM i [NOW] WHERE " + " OR ".join(f"v = {number}" for number in range(1000))
         )
+        engine.execute("CREATE QUERY long AS SELECT " + " || ".join(["STRING(v)", "'-'"] * 1500) + " AS s FROM i [NOW]")
         engine.execute("CREATE QUERY clock AS SELECT v, CURRENT_TIME AS t FROM i [NOW]")
         engine.push("i", [(3, (7, 0))])
         engine.advance(3)
         assert list(engine.query("zero").results()[0].row.values()) == [None] * 5
         assert engine.query("wide").results()[0].row == {"a": 7, "b": 1050}
         assert engine.query("many").results()[0].row == {"v": 7}
+        assert engine.query("long").results()[0].row == {"s": "7-" * 1500}
         assert engine.query("clock").results()[0].row == {"v": 7, "t": 3}

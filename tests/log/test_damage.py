@@ -406,6 +406,19 @@ def test_a_full_disk_is_one_error_whoever_meets_with_it(tmp_path: Path) -> None:
             raise other
 
 
+def test_a_query_that_finds_no_room_for_its_identity_can_be_made_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", full)
+        with pytest.raises(UserError, match="disk-failed"):
+            identity(tmp_path / "q")
+    assert identity(tmp_path / "q") == identity(tmp_path / "q")
+
+
 class Counting(Silent):
     """A sink that takes everything."""
 

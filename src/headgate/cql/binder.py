@@ -29,6 +29,7 @@ from headgate.cql.trees import (
     as_relation,
     column_named,
     conjuncts,
+    connected,
     divided,
     filtered,
     has_subquery,
@@ -488,23 +489,27 @@ class _Binder:
         check_conditions(self, conditions)
         resolved = [self.resolve(condition, scope) for condition in conditions]
         for written, condition in zip(conditions, resolved, strict=True):
-            self.refuse_value(written, condition, scope.types)
+            self.refuse_value(condition, scope.types, written)
         return resolved
 
-    def refuse_value(self, written: exp.Expression, condition: exp.Expression, types: dict[str, str]) -> None:
-        """Refuse a value of a type that is not BOOLEAN where a condition is needed."""
-        if isinstance(condition.unnest(), exp.Predicate | exp.Connector | exp.Not):
-            return
-        kind = type_of(annotated(condition, types))
-        if kind not in ("BOOLEAN", "UNKNOWN", "NULL", "VOID"):
-            hint = (
-                "Compare it with something, such as <> 0."
-                if kind in INTEGRAL
-                else "Compare it with something, or CAST it."
-            )
-            raise UserError(
-                "wrong-type", f"a condition is needed here, and this is {kind}", place=self.place(written), hint=hint
-            )
+    def refuse_value(
+        self, condition: exp.Expression, types: dict[str, str], written: exp.Expression | None = None
+    ) -> None:
+        """Refuse a value of a type that is not BOOLEAN where a condition is needed, or among what AND, OR and NOT
+        connect.
+        """
+        for part in connected(condition):
+            if isinstance(part, exp.Predicate | exp.Query | exp.Subquery):
+                continue
+            kind = type_of(annotated(part, types))
+            if kind not in ("BOOLEAN", "UNKNOWN", "NULL", "VOID"):
+                place = self.place(written if part is condition and written is not None else part)
+                hint = (
+                    "Compare it with something, such as <> 0."
+                    if kind in INTEGRAL
+                    else "Compare it with something, or CAST it."
+                )
+                raise UserError("wrong-type", f"a condition is needed here, and this is {kind}", place=place, hint=hint)
 
     def resolve(self, tree: exp.Expression, scope: Scope, nested: bool = False) -> exp.Expression:
         """The expression over the inner names of the scope; with `nested`, subqueries in it stay as they are."""
@@ -514,7 +519,13 @@ class _Binder:
         def replaced(node: exp.Expression) -> exp.Expression | None:
             return without_inside(node, replaced) or self.column(node, scope)
 
-        return divided(replaced_by(expanded, replaced), scope.types)
+        resolved = divided(replaced_by(expanded, replaced), scope.types)
+        for choice in resolved.find_all(exp.If, exp.Filter):
+            if isinstance(choice, exp.Filter):
+                self.refuse_value(choice.expression.this, scope.types)
+            elif not (isinstance(choice.parent, exp.Case) and choice.parent.this):  # CASE x WHEN 1 compares
+                self.refuse_value(choice.this, scope.types)
+        return resolved
 
     def called(self, node: exp.Expression) -> exp.Expression | None:
         """The body of a function that was defined in SQL, with its arguments in place."""

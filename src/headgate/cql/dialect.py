@@ -46,6 +46,10 @@ from headgate.cql.trees import balanced, depth
 from headgate.errors import Place, UserError, nearest
 
 FOREIGN = "foreign construct: "
+TOKEN = re.compile(r"<Token token_type: \S+, text: (.*?), line: .*>", re.DOTALL)
+ARGUMENT = re.compile(r"required keyword: '(\w+)' missing for <class .*>")
+"""How sqlglot speaks of its own objects."""
+
 TYPOGRAPHIC = re.compile(r"`[^`'\n]*'")
 ARITHMETIC = (TokenType.SLASH, TokenType.STAR, TokenType.PLUS, TokenType.DASH, TokenType.MOD)
 STREAM_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
@@ -402,7 +406,7 @@ class CqlParser(TimeParser):
             if following not in self.SET_OPERATIONS:
                 if self._curr.text.upper() in foreign.STATEMENTS:
                     self._foreign(*foreign.STATEMENTS[self._curr.text.upper()])
-                self.raise_error(f'unknown statement "{self._curr.text}"')
+                self._misspelt(f'unknown statement "{self._curr.text}"', (*STATEMENTS, *foreign.STATEMENTS), alike=0.7)
         return self._parse_query()
 
     def _parse_definition(self) -> Any:
@@ -417,7 +421,7 @@ class CqlParser(TimeParser):
                 return parse()
         if self._curr and self._curr.text.upper() in foreign.CREATED:
             self._foreign(*foreign.CREATED[self._curr.text.upper()])
-        self.raise_error("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after CREATE")
+        self._misspelt("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after CREATE", KINDS)
         raise AssertionError
 
     def _parse_register(self) -> Any:
@@ -510,6 +514,7 @@ class CqlParser(TimeParser):
                 self._parse_connector(node)
             elif not self._parse_payload(node) and not self._parse_time_clause(node):
                 self._refuse_with()
+                self._refuse_constraints()
                 self.raise_error(
                     "expected TIMESTAMP, SOURCE BY, HEARTBEAT, DISORDER, LATENCY, LATE, FUTURE, FROM or VALUE AS"
                 )
@@ -532,6 +537,7 @@ class CqlParser(TimeParser):
                 self._parse_connector(node)
             elif not self._parse_payload(node):
                 self._refuse_with()
+                self._refuse_constraints()
                 self.raise_error("expected KEY, TIMESTAMP BY, CHANGE BY, FROM or VALUE AS")
         return node
 
@@ -545,7 +551,7 @@ class CqlParser(TimeParser):
             self._foreign(f"{self._curr.text.upper()} of a table", "Write FROM parquet OPTIONS ('path' = 'folder').")
 
     def _refuse_constraints(self) -> None:
-        """What other systems write among the columns of a table."""
+        """What other systems write among the columns of a table, or behind them."""
         if self._at_word("WATERMARK") and self._next.text.upper() == "FOR":
             tokens = self._tokens[self._index :]
             column = tokens[2].text if len(tokens) > 2 else "at"
@@ -846,6 +852,9 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
     word = str(first["highlight"] or "")
     if message.startswith("invalid expression"):
         message = f'unexpected "{word}"'
+    message = TOKEN.sub(r"\1", message).replace(" but got SENTINEL", "")
+    if missing := ARGUMENT.fullmatch(message):
+        message = f'the argument "{missing[1]}" is missing'
     end = _offset(text, first)
     start = max(end - (first["col"] or 0), end - len(word))
     said_all = message.startswith(("EVERY ", "EMIT ", "expected STREAM")) or message.endswith("stands twice")

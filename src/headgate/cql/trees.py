@@ -4,7 +4,7 @@ expressions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
@@ -95,12 +95,16 @@ def tied(operator: type[exp.Expression], parts: Sequence[exp.Expression]) -> exp
 def balanced(tree: exp.Expression) -> exp.Expression:
     """The tree with its long chains of AND, OR and || made flat: what walks through it need not go as deep as they are
     long.
-    """
+
+    Spark takes AND and OR in any number, but of || only so many as its stack has room for: a long chain is a call of
+    CONCAT."""
     chains = [node for node in tree.walk() if isinstance(node, CHAINED) and type(node.parent) is not type(node)]
     for chain in chains:
         parts = operands(chain)
         if len(parts) > 8:
-            flat = tied(type(chain), [part.copy() for part in parts])
+            copies = [part.copy() for part in parts]
+            joined = isinstance(chain, exp.DPipe)
+            flat = exp.Concat(expressions=copies, safe=True, coalesce=False) if joined else tied(type(chain), copies)
             flat.meta.update(chain.meta)
             tree = flat if chain is tree else tree
             chain.replace(flat)
@@ -164,6 +168,19 @@ def annotated(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
         column.set("this", exp.to_identifier(column.name.lower(), quoted=True))
     annotate_types(select, schema=schema if schema["t"] else None, dialect="spark")
     return select.expressions[0]
+
+
+def connected(condition: exp.Expression) -> Iterator[exp.Expression]:
+    """What AND, OR and NOT connect in a condition, however many there are."""
+    waiting = [condition]
+    while waiting:
+        match waiting.pop().unnest():
+            case exp.Connector() as both:
+                waiting += [both.expression, both.this]
+            case exp.Not() as negated:
+                waiting.append(negated.this)
+            case part:
+                yield part
 
 
 def type_of(tree: exp.Expression) -> str:

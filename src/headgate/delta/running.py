@@ -310,8 +310,9 @@ def timeline(lowering: Lowering, node: Aggregate) -> str:
         sweep.keys_again(node),
         ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items()),
         listed(hidden),
+        "_t, _live",
     )
-    return lowering.step("timeline", f"SELECT {row}, _t, _live FROM {accumulated.finished(f'({last})')}")
+    return lowering.step("timeline", f"SELECT {row} FROM {accumulated.finished(f'({last})')}")
 
 
 def _bands(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from headgate.cql.functions import BUILT_IN
 from headgate.errors import Place, nearest
-from headgate.spark.failures import condition, parameters
+from headgate.spark.failures import condition, parameters, reason_of
 
 LEFT_OUT = " \t\r\n`\"'()"
 """Characters in which Spark's way to write an expression differs from the user's."""
@@ -71,6 +71,8 @@ def hint(error: Exception) -> str:
         return "CAST(... AS ...) one of them."
     if code.startswith("WRONG_NUM_ARGS"):
         return f"It takes {named.get('expectedNum', 'another number of')} arguments."
+    if code == "FAILED_TO_PARSE_TOO_COMPLEX" or "java.lang.StackOverflowError" in reason_of(error):
+        return "It is too long for Spark: write IN (...), or cut it into views."
     return ""
 
 

@@ -55,7 +55,9 @@ def _in_use(number: int) -> bool:
 
 
 def _unusable(directory: Path, error: OSError) -> UserError:
-    said = "It is no folder" if isinstance(error, FileExistsError) else f"{error.strerror}: {error.filename}"
+    said = (
+        "It is no folder" if isinstance(error, FileExistsError) else f"{error.strerror}: {error.filename or directory}"
+    )
     return UserError(
         "bad-directory",
         f'directory "{directory}" cannot be used',

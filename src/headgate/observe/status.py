@@ -77,12 +77,12 @@ def working(directory: Path) -> int | None:
     try:
         with (directory / "lock").open() as lock:
             process = int(lock.read().strip() or 0)
-            if process and _alive(process):
-                return process
-            try:  # it may run on another machine
+            try:  # a number says little: after a restart another process may have it
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 return process
+            except OSError:  # nothing can be locked there
+                return process if process and _alive(process) else None
     except (OSError, ValueError):
         pass
     return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from zlib import crc32
 
 from headgate.errors import UserError
-from headgate.log.checksum import DAMAGED, synced, torn
+from headgate.log.checksum import DAMAGED, synced, torn, writing
 
 
 def known(directory: Path) -> bool:
@@ -25,9 +25,10 @@ def identity(directory: Path) -> str:
     It stays over restarts; another query or engine has another one."""
     path = directory / "writer"
     if not path.exists():
-        directory.mkdir(parents=True, exist_ok=True)
         new = uuid.uuid4().hex
-        settle(path, f"{new} {crc32(new.encode()):08x}\n")
+        with writing(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+            settle(path, f"{new} {crc32(new.encode()):08x}\n")
     found, _, checksum = path.read_bytes().partition(b" ")
     old = not checksum and re.fullmatch(rb"[0-9a-f]{32}", found)  # it was written before there were checksums
     if not old and checksum != b"%08x\n" % crc32(found):
