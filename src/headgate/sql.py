@@ -70,14 +70,6 @@ def indented(sql: str) -> str:
     )  # splitlines would cut at other characters within literals
 
 
-def union(*selects: str) -> str:
-    return "\nUNION ALL\n".join(selects)
-
-
-def conjunction(*conditions: str) -> str:
-    return " AND ".join(condition for condition in conditions if condition)
-
-
 def alive(table: str, at: str) -> str:
     """The condition that an element of `table` lives at an instant."""
     return f"{table}._t <= {at} AND {at} < COALESCE({table}._x, {FOREVER})"

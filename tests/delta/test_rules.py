@@ -73,11 +73,11 @@ class Example:
 
     def program(self) -> Program:
         """The program that the title asks for: of a large epoch, or of a tiny one, or in a single task."""
-        made = lower(self.plan(), few=self.title.startswith("tiny: "))
+        made = lower(self.plan(), tiny=self.title.startswith("tiny: "))
         if self.title.startswith("every double: "):
-            assert made.beyond is not None
-            made = made.beyond()
-        return made.in_one_task() if self.title.startswith("single task: ") else made
+            assert made.for_all_doubles is not None
+            made = made.for_all_doubles()
+        return made.single_task() if self.title.startswith("single task: ") else made
 
     def text(self) -> str:
         query = "\n".join(f"-- {line}" for line in self.query.split("\n"))
@@ -94,7 +94,7 @@ def written_by() -> Iterator[dict[str, str]]:
 
     def noted(*args: Any, **options: Any) -> Any:
         made = make(*args, **options)
-        modules[made] = sys._getframe(1).f_globals["__name__"].rpartition(".")[2]
+        modules[made.name] = sys._getframe(1).f_globals["__name__"].rpartition(".")[2]
         return made
 
     with patch.object(Lowering, "step", noted):
@@ -105,10 +105,10 @@ def printed(program: Program, rule: str, modules: dict[str, str]) -> str:
     """The steps of a program, in order; in full those that the rule wrote, or all if it left that to other rules."""
     shown = {rule} if rule in modules.values() else set(modules.values())
     lines = [f"-- reads {source}" for source in program.inputs]
-    lines += [f"-- ends by {source}" for source in program.ending]
+    lines += [f"-- ends by {source}" for source in program.expiring]
     lines += [f"-- keeps {one.name}: {one.contents}, with the columns of {one.shape}" for one in program.synopses]
-    if program.beyond is not None:
-        lines.append("-- may raise an error at a double that is not tame")
+    if program.for_all_doubles is not None:
+        lines.append("-- may raise an error at a double that does not fit")
     for name, step in program.steps.items():
         lines.append(
             f"{name} AS (\n{indented(step.sql)}\n)" if modules[name] in shown else f"-- {name}: {modules[name]}"

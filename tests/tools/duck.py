@@ -17,7 +17,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Function, Relation, Stream, View
 from headgate.cql.binder import bind
 from headgate.cql.dialect import parse
-from headgate.delta.exact import BEYOND
+from headgate.delta.exact import DOES_NOT_FIT
 from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
 from headgate.plan.fragments import all_parts, cut
@@ -45,7 +45,7 @@ def _lowered(text: str, case: Case) -> tuple[Program, ...]:
         if len(_programs) > 500:
             _programs.clear()
         plan = rewritten(bound(case)).plan
-        _programs[text] = (lower(plan), lower(plan, few=True))
+        _programs[text] = (lower(plan), lower(plan, tiny=True))
     return _programs[text]
 
 
@@ -136,7 +136,7 @@ class Fragments:
     def run(self, cuttings: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> list[Change]:
         changes: list[Change] = []
         for part, (cuts, moves) in zip(self.parts, itertools.cycle(cuttings)):
-            programs = [lower(part.plan, few, piped=part.log is not None) for few in (False, True)]
+            programs = [lower(part.plan, tiny, as_elements=part.log is not None) for tiny in (False, True)]
             duck = Duck(self.case, programs, self.logs, opens(part.plan))
             changes = duck.run(cuts, moves)
             if part.log is not None:
@@ -191,9 +191,11 @@ class Duck:
             try:
                 found = self.epoch(since, after, until, move)
             except duckdb.Error as error:
-                if BEYOND not in str(error):
+                if DOES_NOT_FIT not in str(error):
                     raise
-                self.programs = [program.beyond() if program.beyond else program for program in self.programs]
+                self.programs = [
+                    program.for_all_doubles() if program.for_all_doubles else program for program in self.programs
+                ]
                 self.turn(epoch)
                 found = self.epoch(since, after, until, move)
             changes += found

@@ -47,7 +47,8 @@
 -- at_once_1: sweep
 -- known_1: sweep
 timeline_5 AS (
-  SELECT _k1 AS k, COALESCE(_p0.count, 0) AS count, _p1.max_v AS max_v, COALESCE(_p2.count_name, 0) AS count_name, _k1, _t, COALESCE(_p0._live, FALSE) AS _live FROM known_1
+  SELECT _k1 AS k, COALESCE(_p0.count, 0) AS count, _p1.max_v AS max_v, COALESCE(_p2.count_name, 0) AS count_name, _k1, _t, COALESCE(_p0._live, FALSE) AS _live
+  FROM known_1
 )
 -- timeline_6: sweep
 -- steps_1: sweep

@@ -9,21 +9,35 @@
 -- window_2: window
 -- all_1: lower
 elements_1 AS (
-  SELECT k AS _k1, _x - 5 AS _at, v AS _v0, 1 AS _one, _x FROM all_1
+  SELECT k AS _k1, _x - 5 AS _at, v AS _v0, 1 AS _one, _x
+  FROM all_1
 )
 walked_1 AS (
-  SELECT _k1, _at, _v0, _one FROM elements_1
+  SELECT _k1, _at, _v0, _one
+  FROM elements_1
   UNION ALL
-  SELECT _k1, _at, NULL AS _v0, NULL AS _one FROM (SELECT DISTINCT _k1, _x AS _at FROM elements_1 WHERE _x <= :until)
+  SELECT _k1, _at, NULL AS _v0, NULL AS _one
+  FROM (
+    SELECT DISTINCT _k1, _x AS _at
+    FROM elements_1
+    WHERE _x <= :until
+  )
   UNION ALL
-  SELECT _k1, _at, NULL AS _v0, NULL AS _one FROM (SELECT DISTINCT _k1, CAST(:since AS BIGINT) AS _at FROM elements_1 WHERE :since >= 0)
+  SELECT _k1, _at, NULL AS _v0, NULL AS _one
+  FROM (
+    SELECT DISTINCT _k1, CAST(:since AS BIGINT) AS _at
+    FROM elements_1
+    WHERE :since >= 0
+  )
 )
 swept_1 AS (
   SELECT _k1, _at, MAX(_v0) OVER (PARTITION BY _k1 ORDER BY _at RANGE BETWEEN 4 PRECEDING AND CURRENT ROW) AS max_v, COUNT(_one) OVER (PARTITION BY _k1 ORDER BY _at RANGE BETWEEN 4 PRECEDING AND CURRENT ROW) AS _rows,
-    LEAD(_at) OVER (PARTITION BY _k1 ORDER BY _at) AS _next FROM walked_1
+    LEAD(_at) OVER (PARTITION BY _k1 ORDER BY _at) AS _next
+  FROM walked_1
 )
 timeline_1 AS (
-  SELECT _k1 AS k, max_v, _k1, _at AS _t, _rows > 0 AS _live FROM swept_1
+  SELECT _k1 AS k, max_v, _k1, _at AS _t, _rows > 0 AS _live
+  FROM swept_1
   WHERE _at >= :since AND (_next IS NULL OR _next > _at)
 )
 -- timeline_2: sweep
@@ -43,23 +57,41 @@ timeline_1 AS (
 -- window_2: window
 -- all_1: lower
 elements_1 AS (
-  SELECT _x - 5 AS _at, CASE WHEN k > 0 THEN v END AS _v0, 1 AS _one, _x FROM all_1
+  SELECT _x - 5 AS _at, CASE WHEN k > 0 THEN v END AS _v0, 1 AS _one, _x
+  FROM all_1
 )
 walked_1 AS (
-  SELECT _at, _v0, _one FROM elements_1
+  SELECT _at, _v0, _one
+  FROM elements_1
   UNION ALL
-  SELECT _at, NULL AS _v0, NULL AS _one FROM (SELECT DISTINCT _x AS _at FROM elements_1 WHERE _x <= :until)
+  SELECT _at, NULL AS _v0, NULL AS _one
+  FROM (
+    SELECT DISTINCT _x AS _at
+    FROM elements_1
+    WHERE _x <= :until
+  )
   UNION ALL
-  SELECT _at, NULL AS _v0, NULL AS _one FROM (SELECT DISTINCT CAST(:since AS BIGINT) AS _at FROM elements_1 WHERE :since >= 0)
+  SELECT _at, NULL AS _v0, NULL AS _one
+  FROM (
+    SELECT DISTINCT CAST(:since AS BIGINT) AS _at
+    FROM elements_1
+    WHERE :since >= 0
+  )
   UNION ALL
-  SELECT _at, NULL AS _v0, NULL AS _one FROM (SELECT CAST(0 AS BIGINT) AS _at WHERE 0 > :since AND 0 <= :until)
+  SELECT _at, NULL AS _v0, NULL AS _one
+  FROM (
+    SELECT CAST(0 AS BIGINT) AS _at
+    WHERE 0 > :since AND 0 <= :until
+  )
 )
 swept_1 AS (
   SELECT _at, MIN(_v0) OVER (ORDER BY _at RANGE BETWEEN 4 PRECEDING AND CURRENT ROW) AS min_v, COUNT(_one) OVER (ORDER BY _at RANGE BETWEEN 4 PRECEDING AND CURRENT ROW) AS _rows,
-    LEAD(_at) OVER (ORDER BY _at) AS _next FROM walked_1
+    LEAD(_at) OVER (ORDER BY _at) AS _next
+  FROM walked_1
 )
 timeline_1 AS (
-  SELECT min_v, _at AS _t, TRUE AS _live FROM swept_1
+  SELECT min_v, _at AS _t, TRUE AS _live
+  FROM swept_1
   WHERE _at >= :since AND (_next IS NULL OR _next > _at)
 )
 -- timeline_2: sweep

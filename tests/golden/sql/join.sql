@@ -20,13 +20,13 @@
 join_1 AS (
   SELECT s_k, v, t_k, w,
     GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
-  FROM project_1 AS l JOIN all_1 AS r
-    ON s_k = t_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
+  FROM project_1 AS l
+  JOIN all_1 AS r ON s_k = t_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
   UNION ALL
   SELECT s_k, v, t_k, w,
     GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
-  FROM project_4 AS l JOIN project_2 AS r
-    ON s_k = t_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
+  FROM project_4 AS l
+  JOIN project_2 AS r ON s_k = t_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
 )
 -- project_5: linear
 -- shape_1: netting
@@ -59,8 +59,8 @@ join_1 AS (
 join_1 AS (
   SELECT s_k, r_k, e,
     GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
-  FROM project_1 AS l JOIN all_1 AS r
-    ON s_k = r_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807)
+  FROM project_1 AS l
+  JOIN all_1 AS r ON s_k = r_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807)
 )
 -- project_4: linear
 -- shape_2: netting
@@ -92,16 +92,17 @@ join_1 AS (
 -- window_4: window
 -- project_4: linear
 join_1 AS (
-  SELECT /*+ COALESCE(1) */ * FROM (
-  SELECT s_k, v, t_k, w,
-    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
-  FROM project_1 AS l JOIN all_1 AS r
-    ON s_k = t_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807)
-  UNION ALL
-  SELECT s_k, v, t_k, w,
-    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
-  FROM project_4 AS l JOIN project_2 AS r
-    ON s_k = t_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807)
+  SELECT /*+ COALESCE(1) */ *
+  FROM (
+    SELECT s_k, v, t_k, w,
+      GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
+    FROM project_1 AS l
+    JOIN all_1 AS r ON s_k = t_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807)
+    UNION ALL
+    SELECT s_k, v, t_k, w,
+      GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
+    FROM project_4 AS l
+    JOIN project_2 AS r ON s_k = t_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807)
   )
 )
 -- project_5: linear

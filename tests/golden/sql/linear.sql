@@ -6,17 +6,23 @@
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- window_1: window
 filter_1 AS (
-  SELECT k, v, name, _t, _x, _n FROM window_1 WHERE v > 1
+  SELECT k, v, name, _t, _x, _n
+  FROM window_1
+  WHERE v > 1
 )
 project_1 AS (
-  SELECT k + 1 AS k, _t, _x, _n FROM filter_1
+  SELECT k + 1 AS k, _t, _x, _n
+  FROM filter_1
 )
 -- window_2: window
 filter_2 AS (
-  SELECT k, v, name, _t, _x, _n FROM window_2 WHERE v > 1
+  SELECT k, v, name, _t, _x, _n
+  FROM window_2
+  WHERE v > 1
 )
 project_2 AS (
-  SELECT k + 1 AS k, _t, _x, _n FROM filter_2
+  SELECT k + 1 AS k, _t, _x, _n
+  FROM filter_2
 )
 -- netted_1: netting
 -- repeated_1: netting
@@ -34,29 +40,37 @@ project_2 AS (
 -- reads log_t_2: t in (since - 5, until - 5 or since]
 -- window_1: window
 project_1 AS (
-  SELECT k, _t, _x, _n FROM window_1
+  SELECT k, _t, _x, _n
+  FROM window_1
 )
 -- window_2: window
 project_2 AS (
-  SELECT w, _t, _x, _n FROM window_2
+  SELECT w, _t, _x, _n
+  FROM window_2
 )
 union_1 AS (
-  SELECT k, _t, _x, _n FROM project_1
+  SELECT k, _t, _x, _n
+  FROM project_1
   UNION ALL
-  SELECT w, _t, _x, _n FROM project_2
+  SELECT w, _t, _x, _n
+  FROM project_2
 )
 -- window_3: window
 project_3 AS (
-  SELECT k, _t, _x, _n FROM window_3
+  SELECT k, _t, _x, _n
+  FROM window_3
 )
 -- window_4: window
 project_4 AS (
-  SELECT w, _t, _x, _n FROM window_4
+  SELECT w, _t, _x, _n
+  FROM window_4
 )
 union_2 AS (
-  SELECT k, _t, _x, _n FROM project_3
+  SELECT k, _t, _x, _n
+  FROM project_3
   UNION ALL
-  SELECT w, _t, _x, _n FROM project_4
+  SELECT w, _t, _x, _n
+  FROM project_4
 )
 -- netted_1: netting
 -- repeated_1: netting
@@ -75,29 +89,37 @@ union_2 AS (
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- window_1: window
 project_1 AS (
-  SELECT k, 1 AS sides_l, 0 AS sides_r, _t, _x, _n FROM window_1
+  SELECT k, 1 AS sides_l, 0 AS sides_r, _t, _x, _n
+  FROM window_1
 )
 -- window_2: window
 project_2 AS (
-  SELECT k, 0 AS sides_l, 1 AS sides_r, _t, _x, _n FROM window_2
+  SELECT k, 0 AS sides_l, 1 AS sides_r, _t, _x, _n
+  FROM window_2
 )
 union_1 AS (
-  SELECT k, sides_l, sides_r, _t, _x, _n FROM project_1
+  SELECT k, sides_l, sides_r, _t, _x, _n
+  FROM project_1
   UNION ALL
-  SELECT k, sides_l, sides_r, _t, _x, _n FROM project_2
+  SELECT k, sides_l, sides_r, _t, _x, _n
+  FROM project_2
 )
 -- window_3: window
 project_3 AS (
-  SELECT k, 1 AS sides_l, 0 AS sides_r, _t, _x, _n FROM window_3
+  SELECT k, 1 AS sides_l, 0 AS sides_r, _t, _x, _n
+  FROM window_3
 )
 -- window_4: window
 project_4 AS (
-  SELECT k, 0 AS sides_l, 1 AS sides_r, _t, _x, _n FROM window_4
+  SELECT k, 0 AS sides_l, 1 AS sides_r, _t, _x, _n
+  FROM window_4
 )
 union_2 AS (
-  SELECT k, sides_l, sides_r, _t, _x, _n FROM project_3
+  SELECT k, sides_l, sides_r, _t, _x, _n
+  FROM project_3
   UNION ALL
-  SELECT k, sides_l, sides_r, _t, _x, _n FROM project_4
+  SELECT k, sides_l, sides_r, _t, _x, _n
+  FROM project_4
 )
 -- touched_1: running
 -- events_1: running
@@ -109,10 +131,13 @@ union_2 AS (
 -- spans_1: sweep
 -- sweep_1: sweep
 weight_1 AS (
-  SELECT k, sides_l, sides_r, _t, _x, _n * CAST(GREATEST(sides_l - sides_r, 0) AS BIGINT) AS _n FROM sweep_1 WHERE CAST(GREATEST(sides_l - sides_r, 0) AS BIGINT) <> 0
+  SELECT k, sides_l, sides_r, _t, _x, _n * CAST(GREATEST(sides_l - sides_r, 0) AS BIGINT) AS _n
+  FROM sweep_1
+  WHERE CAST(GREATEST(sides_l - sides_r, 0) AS BIGINT) <> 0
 )
 project_5 AS (
-  SELECT k, _t, _x, _n FROM weight_1
+  SELECT k, _t, _x, _n
+  FROM weight_1
 )
 -- netted_1: netting
 -- repeated_1: netting
@@ -127,17 +152,23 @@ project_5 AS (
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- window_1: window
 exploded_1 AS (
-  SELECT k, v, name, part, _t, _x, _n FROM window_1 LATERAL VIEW EXPLODE(SPLIT(name, ',')) e AS part
+  SELECT k, v, name, part, _t, _x, _n
+  FROM window_1
+  LATERAL VIEW EXPLODE(SPLIT(name, ',')) e AS part
 )
 project_1 AS (
-  SELECT k, part, _t, _x, _n FROM exploded_1
+  SELECT k, part, _t, _x, _n
+  FROM exploded_1
 )
 -- window_2: window
 exploded_2 AS (
-  SELECT k, v, name, part, _t, _x, _n FROM window_2 LATERAL VIEW EXPLODE(SPLIT(name, ',')) e AS part
+  SELECT k, v, name, part, _t, _x, _n
+  FROM window_2
+  LATERAL VIEW EXPLODE(SPLIT(name, ',')) e AS part
 )
 project_2 AS (
-  SELECT k, part, _t, _x, _n FROM exploded_2
+  SELECT k, part, _t, _x, _n
+  FROM exploded_2
 )
 -- netted_1: netting
 -- repeated_1: netting

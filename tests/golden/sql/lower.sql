@@ -15,9 +15,11 @@
 -- keep_1: netting
 -- live_1: netting
 all_1 AS (
-  SELECT r_k, _t, _x, _n FROM live_1
+  SELECT r_k, _t, _x, _n
+  FROM live_1
   UNION ALL
-  SELECT r_k, _t, _x, _n FROM project_2
+  SELECT r_k, _t, _x, _n
+  FROM project_2
 )
 -- window_2: window
 -- project_3: linear
@@ -27,9 +29,11 @@ all_1 AS (
 -- keep_2: netting
 -- live_2: netting
 all_2 AS (
-  SELECT k, v, _t, _x, _n FROM live_2
+  SELECT k, v, _t, _x, _n
+  FROM live_2
   UNION ALL
-  SELECT k, v, _t, _x, _n FROM project_4
+  SELECT k, v, _t, _x, _n
+  FROM project_4
 )
 -- elements_1: recomputed
 -- instants_1: recomputed
@@ -61,9 +65,11 @@ all_2 AS (
 -- keep_1: netting
 -- live_1: netting
 all_1 AS (
-  SELECT r_k, _t, _x, _n FROM live_1
+  SELECT r_k, _t, _x, _n
+  FROM live_1
   UNION ALL
-  SELECT r_k, _t, _x, _n FROM project_2
+  SELECT r_k, _t, _x, _n
+  FROM project_2
 )
 -- window_2: window
 -- project_3: linear
@@ -73,7 +79,9 @@ all_1 AS (
 -- keep_2: netting
 -- live_2: netting
 ends_1 AS (
-  SELECT * FROM live_2 WHERE _x > :since AND _x <= :until
+  SELECT *
+  FROM live_2
+  WHERE _x > :since AND _x <= :until
 )
 -- touched_1: running
 -- events_1: running
@@ -101,6 +109,7 @@ ends_1 AS (
 -- netted_1: netting
 -- repeated_1: netting
 result_1 AS (
-  SELECT k, _t, CAST(1 AS BIGINT) AS _n FROM repeated_1
+  SELECT k, _t, CAST(1 AS BIGINT) AS _n
+  FROM repeated_1
 )
 -- result: result_1

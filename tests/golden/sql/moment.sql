@@ -5,10 +5,13 @@
 -- reads log_s_1: s in (since, until]
 -- window_1: window
 keyed_1 AS (
-  SELECT *, k AS _k1 FROM window_1
+  SELECT *, k AS _k1
+  FROM window_1
 )
 groups_1 AS (
-  SELECT _k1 AS k, COUNT(*) AS count, MAX(v) AS max_v, _t, _t + 1 AS _x, CAST(1 AS BIGINT) AS _n FROM keyed_1 GROUP BY _k1, _t
+  SELECT _k1 AS k, COUNT(*) AS count, MAX(v) AS max_v, _t, _t + 1 AS _x, CAST(1 AS BIGINT) AS _n
+  FROM keyed_1
+  GROUP BY _k1, _t
 )
 -- project_1: linear
 -- rstream_1: stream
@@ -23,7 +26,8 @@ groups_1 AS (
 -- window_1: window
 -- project_1: linear
 distinct_1 AS (
-  SELECT DISTINCT k, _t, _t + 1 AS _x, CAST(1 AS BIGINT) AS _n FROM project_1
+  SELECT DISTINCT k, _t, _t + 1 AS _x, CAST(1 AS BIGINT) AS _n
+  FROM project_1
 )
 -- rstream_1: stream
 -- result_1: lower
@@ -42,10 +46,13 @@ distinct_1 AS (
 -- project_2: linear
 -- union_1: linear
 keyed_1 AS (
-  SELECT *, k AS _k1 FROM union_1
+  SELECT *, k AS _k1
+  FROM union_1
 )
 groups_1 AS (
-  SELECT _k1 AS k, SUM(sides_l) AS sides_l, SUM(sides_r) AS sides_r, _t, _t + 1 AS _x, CAST(1 AS BIGINT) AS _n FROM keyed_1 GROUP BY _k1, _t
+  SELECT _k1 AS k, SUM(sides_l) AS sides_l, SUM(sides_r) AS sides_r, _t, _t + 1 AS _x, CAST(1 AS BIGINT) AS _n
+  FROM keyed_1
+  GROUP BY _k1, _t
 )
 -- weight_1: linear
 -- project_3: linear

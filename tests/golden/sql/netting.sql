@@ -9,31 +9,45 @@
 -- window_2: window
 -- project_2: linear
 netted_1 AS (
-  SELECT k, _t, SUM(_n) AS _n FROM (
-  SELECT k, _t, _n FROM project_1
-  UNION ALL
-  SELECT k, _x AS _t, -_n AS _n FROM project_1 WHERE _x <= :until
-  UNION ALL
-  SELECT k, _x AS _t, -_n AS _n FROM project_2
+  SELECT k, _t, SUM(_n) AS _n
+  FROM (
+    SELECT k, _t, _n
+    FROM project_1
+    UNION ALL
+    SELECT k, _x AS _t, -_n AS _n
+    FROM project_1
+    WHERE _x <= :until
+    UNION ALL
+    SELECT k, _x AS _t, -_n AS _n
+    FROM project_2
   )
-  GROUP BY k, _t HAVING SUM(_n) <> 0
+  GROUP BY k, _t
+  HAVING SUM(_n) <> 0
 )
 repeated_1 AS (
-  SELECT k, _t FROM (
-  SELECT k, _t, _n FROM netted_1 WHERE _n > 0
+  SELECT k, _t
+  FROM (
+    SELECT k, _t, _n
+    FROM netted_1
+    WHERE _n > 0
   )
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy
 )
 repeated_2 AS (
-  SELECT k, _t FROM (
-  SELECT k, _t, -_n AS _n FROM netted_1 WHERE _n < 0
+  SELECT k, _t
+  FROM (
+    SELECT k, _t, -_n AS _n
+    FROM netted_1
+    WHERE _n < 0
   )
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy
 )
 result_1 AS (
-  SELECT k, _t, CAST(1 AS BIGINT) AS _n FROM repeated_1
+  SELECT k, _t, CAST(1 AS BIGINT) AS _n
+  FROM repeated_1
   UNION ALL
-  SELECT k, _t, CAST(-1 AS BIGINT) AS _n FROM repeated_2
+  SELECT k, _t, CAST(-1 AS BIGINT) AS _n
+  FROM repeated_2
 )
 -- result: result_1
 
@@ -55,18 +69,26 @@ result_1 AS (
 -- stored_1: stored
 -- project_2: linear
 shape_1 AS (
-  SELECT r_k, _x, _n FROM project_2
+  SELECT r_k, _x, _n
+  FROM project_2
 )
 keep_1 AS (
-  SELECT r_k, _x, SUM(_n) AS _n FROM (
-  SELECT r_k, _x, _n FROM kept_1 WHERE (_x IS NULL OR _x > :until)
-  UNION ALL
-  SELECT r_k, _x, _n FROM project_2 WHERE (_x IS NULL OR _x > :until)
+  SELECT r_k, _x, SUM(_n) AS _n
+  FROM (
+    SELECT r_k, _x, _n
+    FROM kept_1
+    WHERE (_x IS NULL OR _x > :until)
+    UNION ALL
+    SELECT r_k, _x, _n
+    FROM project_2
+    WHERE (_x IS NULL OR _x > :until)
   )
-  GROUP BY r_k, _x HAVING SUM(_n) <> 0
+  GROUP BY r_k, _x
+  HAVING SUM(_n) <> 0
 )
 live_1 AS (
-  SELECT r_k, CAST(:since AS BIGINT) AS _t, _x, _n FROM kept_1
+  SELECT r_k, CAST(:since AS BIGINT) AS _t, _x, _n
+  FROM kept_1
 )
 -- all_1: lower
 -- window_2: window
@@ -79,62 +101,92 @@ live_1 AS (
 -- project_6: linear
 -- all_2: lower
 shape_2 AS (
-  SELECT x_k, _x, _n FROM project_4
+  SELECT x_k, _x, _n
+  FROM project_4
 )
 keep_2 AS (
-  SELECT x_k, _x, SUM(_n) AS _n FROM (
-  SELECT x_k, _x, _n FROM kept_2 WHERE (_x IS NULL OR _x > :until)
-  UNION ALL
-  SELECT x_k, _x, _n FROM project_4 WHERE (_x IS NULL OR _x > :until)
+  SELECT x_k, _x, SUM(_n) AS _n
+  FROM (
+    SELECT x_k, _x, _n
+    FROM kept_2
+    WHERE (_x IS NULL OR _x > :until)
+    UNION ALL
+    SELECT x_k, _x, _n
+    FROM project_4
+    WHERE (_x IS NULL OR _x > :until)
   )
-  GROUP BY x_k, _x HAVING SUM(_n) <> 0
+  GROUP BY x_k, _x
+  HAVING SUM(_n) <> 0
 )
 live_2 AS (
-  SELECT x_k, CAST(:since AS BIGINT) AS _t, _x, _n FROM kept_2
+  SELECT x_k, CAST(:since AS BIGINT) AS _t, _x, _n
+  FROM kept_2
 )
 -- join_2: join
 -- project_7: linear
 shape_3 AS (
-  SELECT k, w, _x, _n FROM project_7
+  SELECT k, w, _x, _n
+  FROM project_7
 )
 keep_3 AS (
-  SELECT k, w, _x, SUM(_n) AS _n FROM (
-  SELECT k, w, _x, _n FROM kept_3 WHERE (_x IS NULL OR _x > :until)
-  UNION ALL
-  SELECT k, w, _x, _n FROM project_7 WHERE (_x IS NULL OR _x > :until)
+  SELECT k, w, _x, SUM(_n) AS _n
+  FROM (
+    SELECT k, w, _x, _n
+    FROM kept_3
+    WHERE (_x IS NULL OR _x > :until)
+    UNION ALL
+    SELECT k, w, _x, _n
+    FROM project_7
+    WHERE (_x IS NULL OR _x > :until)
   )
-  GROUP BY k, w, _x HAVING SUM(_n) <> 0
+  GROUP BY k, w, _x
+  HAVING SUM(_n) <> 0
 )
 live_3 AS (
-  SELECT k, w, CAST(:since AS BIGINT) AS _t, _x, _n FROM kept_3
+  SELECT k, w, CAST(:since AS BIGINT) AS _t, _x, _n
+  FROM kept_3
 )
 -- ends_1: lower
 netted_1 AS (
-  SELECT k, w, _t, SUM(_n) AS _n FROM (
-  SELECT k, w, _t, _n FROM project_7
-  UNION ALL
-  SELECT k, w, _x AS _t, -_n AS _n FROM project_7 WHERE _x <= :until
-  UNION ALL
-  SELECT k, w, _x AS _t, -_n AS _n FROM ends_1
+  SELECT k, w, _t, SUM(_n) AS _n
+  FROM (
+    SELECT k, w, _t, _n
+    FROM project_7
+    UNION ALL
+    SELECT k, w, _x AS _t, -_n AS _n
+    FROM project_7
+    WHERE _x <= :until
+    UNION ALL
+    SELECT k, w, _x AS _t, -_n AS _n
+    FROM ends_1
   )
-  GROUP BY k, w, _t HAVING SUM(_n) <> 0
+  GROUP BY k, w, _t
+  HAVING SUM(_n) <> 0
 )
 repeated_1 AS (
-  SELECT k, w, _t FROM (
-  SELECT k, w, _t, _n FROM netted_1 WHERE _n > 0
+  SELECT k, w, _t
+  FROM (
+    SELECT k, w, _t, _n
+    FROM netted_1
+    WHERE _n > 0
   )
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy
 )
 repeated_2 AS (
-  SELECT k, w, _t FROM (
-  SELECT k, w, _t, -_n AS _n FROM netted_1 WHERE _n < 0
+  SELECT k, w, _t
+  FROM (
+    SELECT k, w, _t, -_n AS _n
+    FROM netted_1
+    WHERE _n < 0
   )
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy
 )
 result_1 AS (
-  SELECT k, w, _t, CAST(1 AS BIGINT) AS _n FROM repeated_1
+  SELECT k, w, _t, CAST(1 AS BIGINT) AS _n
+  FROM repeated_1
   UNION ALL
-  SELECT k, w, _t, CAST(-1 AS BIGINT) AS _n FROM repeated_2
+  SELECT k, w, _t, CAST(-1 AS BIGINT) AS _n
+  FROM repeated_2
 )
 -- result: result_1
 
@@ -148,34 +200,50 @@ result_1 AS (
 -- window_2: window
 -- project_2: linear
 netted_1 AS (
-  SELECT k, _t, SUM(_n) AS _n FROM (
-  SELECT /*+ COALESCE(1) */ * FROM (
-  SELECT k, _t, _n FROM project_1
-  UNION ALL
-  SELECT k, _x AS _t, -_n AS _n FROM project_1 WHERE _x <= :until
-  UNION ALL
-  SELECT k, _x AS _t, -_n AS _n FROM project_2
+  SELECT k, _t, SUM(_n) AS _n
+  FROM (
+    SELECT /*+ COALESCE(1) */ *
+    FROM (
+      SELECT k, _t, _n
+      FROM project_1
+      UNION ALL
+      SELECT k, _x AS _t, -_n AS _n
+      FROM project_1
+      WHERE _x <= :until
+      UNION ALL
+      SELECT k, _x AS _t, -_n AS _n
+      FROM project_2
+    )
   )
-  )
-  GROUP BY k, _t HAVING SUM(_n) <> 0
+  GROUP BY k, _t
+  HAVING SUM(_n) <> 0
 )
 repeated_1 AS (
-  SELECT k, _t FROM (
-  SELECT k, _t, _n FROM netted_1 WHERE _n > 0
+  SELECT k, _t
+  FROM (
+    SELECT k, _t, _n
+    FROM netted_1
+    WHERE _n > 0
   )
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy
 )
 repeated_2 AS (
-  SELECT k, _t FROM (
-  SELECT k, _t, -_n AS _n FROM netted_1 WHERE _n < 0
+  SELECT k, _t
+  FROM (
+    SELECT k, _t, -_n AS _n
+    FROM netted_1
+    WHERE _n < 0
   )
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy
 )
 result_1 AS (
-  SELECT /*+ COALESCE(1) */ * FROM (
-  SELECT k, _t, CAST(1 AS BIGINT) AS _n FROM repeated_1
-  UNION ALL
-  SELECT k, _t, CAST(-1 AS BIGINT) AS _n FROM repeated_2
+  SELECT /*+ COALESCE(1) */ *
+  FROM (
+    SELECT k, _t, CAST(1 AS BIGINT) AS _n
+    FROM repeated_1
+    UNION ALL
+    SELECT k, _t, CAST(-1 AS BIGINT) AS _n
+    FROM repeated_2
   )
 )
 -- result: result_1

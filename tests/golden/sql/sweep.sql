@@ -20,12 +20,16 @@
 -- swept_1: running
 -- timeline_1: running
 spans_1 AS (
-  SELECT k, count, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _x, _live FROM timeline_1
+  SELECT k, count, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _x, _live
+  FROM timeline_1
 )
 sweep_1 AS (
-  SELECT k, count, _t, _x, CAST(1 AS BIGINT) AS _n FROM spans_1 WHERE _live AND _t > :since
+  SELECT k, count, _t, _x, CAST(1 AS BIGINT) AS _n
+  FROM spans_1
+  WHERE _live AND _t > :since
   UNION ALL
-  SELECT k, count, _x AS _t, CAST(NULL AS BIGINT) AS _x, CAST(-1 AS BIGINT) AS _n FROM spans_1
+  SELECT k, count, _x AS _t, CAST(NULL AS BIGINT) AS _x, CAST(-1 AS BIGINT) AS _n
+  FROM spans_1
   WHERE _live AND _t <= :since AND _x IS NOT NULL
 )
 -- project_1: linear
@@ -66,10 +70,12 @@ sweep_1 AS (
 -- swept_1: running
 -- timeline_1: running
 timeline_2 AS (
-  SELECT k, count, _k1, _t, CASE WHEN _live THEN COALESCE(count > 1, FALSE) ELSE FALSE END AS _live FROM timeline_1
+  SELECT k, count, _k1, _t, CASE WHEN _live THEN COALESCE(count > 1, FALSE) ELSE FALSE END AS _live
+  FROM timeline_1
 )
 timeline_3 AS (
-  SELECT k AS k, CASE WHEN _live THEN count + 1 END AS n, _k1, _t, _live AS _live FROM timeline_2
+  SELECT k AS k, CASE WHEN _live THEN count + 1 END AS n, _k1, _t, _live AS _live
+  FROM timeline_2
 )
 steps_1 AS (
   SELECT k, n, _t, _live,
@@ -77,11 +83,13 @@ steps_1 AS (
   FROM timeline_3
 )
 inserts_1 AS (
-  SELECT k, n, _t FROM steps_1
+  SELECT k, n, _t
+  FROM steps_1
   WHERE _t > :since AND _live AND NOT (_was AND _old <=> STRUCT(k, n))
 )
 deletes_1 AS (
-  SELECT _old.k AS k, _old.n AS n, _t FROM steps_1
+  SELECT _old.k AS k, _old.n AS n, _t
+  FROM steps_1
   WHERE _t > :since AND _was AND NOT (_live AND _was AND _old <=> STRUCT(k, n))
 )
 -- result_1: netting

@@ -5,15 +5,21 @@
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 window_1 AS (
-  SELECT k, v, name, _t, _x, _n FROM (
-    SELECT k, v, name, _t AS _t, _t + 5 AS _x, CAST(1 AS BIGINT) AS _n FROM log_s_1
-  ) WHERE _t > :since AND _t <= :until
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 5 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_1
+  )
+  WHERE _t > :since AND _t <= :until
 )
 -- project_1: linear
 window_2 AS (
-  SELECT k, v, name, _t, _x, _n FROM (
-    SELECT k, v, name, _t AS _t, _t + 5 AS _x, CAST(1 AS BIGINT) AS _n FROM log_s_2
-  ) WHERE _t <= :since AND _x > :since AND _x <= :until
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 5 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_2
+  )
+  WHERE _t <= :since AND _x > :since AND _x <= :until
 )
 -- project_2: linear
 -- netted_1: netting
@@ -29,15 +35,21 @@ window_2 AS (
 -- reads log_s_1: s in (since - 1, until]
 -- reads log_s_2: s in (since - 6, until - 5 or since]
 window_1 AS (
-  SELECT k, v, name, _t, _x, _n FROM (
-    SELECT k, v, name, (_t + PMOD(-_t, 2)) AS _t, ((_t + 4) - PMOD((_t + 4), 2)) + 2 AS _x, CAST(1 AS BIGINT) AS _n FROM log_s_1
-  ) WHERE _t > :since AND _t <= :until AND _t < _x
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, (_t + PMOD(-_t, 2)) AS _t, ((_t + 4) - PMOD((_t + 4), 2)) + 2 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_1
+  )
+  WHERE _t > :since AND _t <= :until AND _t < _x
 )
 -- project_1: linear
 window_2 AS (
-  SELECT k, v, name, _t, _x, _n FROM (
-    SELECT k, v, name, (_t + PMOD(-_t, 2)) AS _t, ((_t + 4) - PMOD((_t + 4), 2)) + 2 AS _x, CAST(1 AS BIGINT) AS _n FROM log_s_2
-  ) WHERE _t <= :since AND _x > :since AND _x <= :until AND _t < _x
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, (_t + PMOD(-_t, 2)) AS _t, ((_t + 4) - PMOD((_t + 4), 2)) + 2 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_2
+  )
+  WHERE _t <= :since AND _x > :since AND _x <= :until AND _t < _x
 )
 -- project_2: linear
 -- netted_1: netting
@@ -56,9 +68,12 @@ window_2 AS (
 -- keeps kept_1: keep_1, with the columns of shape_2
 -- keeps sums_2: totals_2, with the columns of shape_3
 window_1 AS (
-  SELECT k, v, name, _t, _x, _n FROM (
-    SELECT k, v, name, _t AS _t, CAST(NULL AS BIGINT) AS _x, CAST(1 AS BIGINT) AS _n FROM log_s_1
-  ) WHERE _t > :since AND _t <= :until
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, CAST(NULL AS BIGINT) AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_1
+  )
+  WHERE _t > :since AND _t <= :until
 )
 -- project_1: linear
 -- touched_1: running
@@ -72,9 +87,12 @@ window_1 AS (
 -- sweep_1: sweep
 -- project_2: linear
 window_2 AS (
-  SELECT k, w, _t, _x, _n FROM (
-    SELECT k, w, _t AS _t, _t + 1 AS _x, CAST(1 AS BIGINT) AS _n FROM log_t_1
-  ) WHERE _t > :since AND _t <= :until
+  SELECT k, w, _t, _x, _n
+  FROM (
+    SELECT k, w, _t AS _t, _t + 1 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_t_1
+  )
+  WHERE _t > :since AND _t <= :until
 )
 -- project_3: linear
 -- union_1: linear
@@ -106,14 +124,20 @@ window_2 AS (
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- keeps kept_1: keep_1, with the columns of shape_2
 window_1 AS (
-  SELECT k, v, name, _t, _x, _n FROM (
-    SELECT k, v, name, _t AS _t, _t + 4 AS _x, CAST(1 AS BIGINT) AS _n FROM log_s_1
-  ) WHERE _t > :since AND _t <= :until
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 4 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_1
+  )
+  WHERE _t > :since AND _t <= :until
 )
 window_2 AS (
-  SELECT k, v, name, _t, _x, _n FROM (
-    SELECT k, v, name, _t AS _t, _t + 4 AS _x, CAST(1 AS BIGINT) AS _n FROM log_s_2
-  ) WHERE _t <= :since AND _x > :since AND _x <= :until
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 4 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_2
+  )
+  WHERE _t <= :since AND _x > :since AND _x <= :until
 )
 -- touched_1: running
 -- events_1: running
@@ -126,7 +150,8 @@ window_2 AS (
 -- steps_1: sweep
 -- inserts_1: sweep
 window_3 AS (
-  SELECT k, n, _t AS _t, _t + 5 AS _x, CAST(1 AS BIGINT) AS _n FROM inserts_1
+  SELECT k, n, _t AS _t, _t + 5 AS _x, CAST(1 AS BIGINT) AS _n
+  FROM inserts_1
 )
 -- project_1: linear
 -- shape_2: netting
@@ -148,14 +173,20 @@ window_3 AS (
 -- keeps waiting_1: later_1, with the columns of window_3
 -- keeps kept_1: keep_1, with the columns of shape_2
 window_1 AS (
-  SELECT k, v, name, _t, _x, _n FROM (
-    SELECT k, v, name, _t AS _t, _t + 4 AS _x, CAST(1 AS BIGINT) AS _n FROM log_s_1
-  ) WHERE _t > :since AND _t <= :until
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 4 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_1
+  )
+  WHERE _t > :since AND _t <= :until
 )
 window_2 AS (
-  SELECT k, v, name, _t, _x, _n FROM (
-    SELECT k, v, name, _t AS _t, _t + 4 AS _x, CAST(1 AS BIGINT) AS _n FROM log_s_2
-  ) WHERE _t <= :since AND _x > :since AND _x <= :until
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 4 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_2
+  )
+  WHERE _t <= :since AND _x > :since AND _x <= :until
 )
 -- touched_1: running
 -- events_1: running
@@ -168,20 +199,29 @@ window_2 AS (
 -- steps_1: sweep
 -- inserts_1: sweep
 window_3 AS (
-  SELECT k, n, _t, _x, _n FROM (
-    SELECT k, n, (_t + PMOD(-_t, 3)) AS _t, ((_t + 4) - PMOD((_t + 4), 3)) + 3 AS _x, CAST(1 AS BIGINT) AS _n FROM inserts_1
-  ) WHERE _t < _x
+  SELECT k, n, _t, _x, _n
+  FROM (
+    SELECT k, n, (_t + PMOD(-_t, 3)) AS _t, ((_t + 4) - PMOD((_t + 4), 3)) + 3 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM inserts_1
+  )
+  WHERE _t < _x
 )
 stamped_1 AS (
-  SELECT k, n, _t, _x, _n FROM waiting_1
+  SELECT k, n, _t, _x, _n
+  FROM waiting_1
   UNION ALL
-  SELECT k, n, _t, _x, _n FROM window_3
+  SELECT k, n, _t, _x, _n
+  FROM window_3
 )
 later_1 AS (
-  SELECT k, n, _t, _x, _n FROM stamped_1 WHERE _t > :until
+  SELECT k, n, _t, _x, _n
+  FROM stamped_1
+  WHERE _t > :until
 )
 window_4 AS (
-  SELECT k, n, _t, _x, _n FROM stamped_1 WHERE _t <= :until
+  SELECT k, n, _t, _x, _n
+  FROM stamped_1
+  WHERE _t <= :until
 )
 -- project_1: linear
 -- shape_2: netting
