@@ -1,8 +1,10 @@
 """Rules: the SQL that each one writes, in one golden file a rule, and that it answers as the reference does.
 
 A file holds cases: a title, a query over the streams of `SCRIPT`, and the steps of its program. Those that the module
-of the rule wrote stand there in full; of the others, only which module wrote them.
-`PYTHONPATH=src:tests python tests/delta/test_rules.py` writes the steps anew; read the difference before committing it.
+of the rule wrote stand there in full; of the others, only which module wrote them. To add a case, write its title and
+its query. `PYTHONPATH=src:tests python tests/delta/test_rules.py` writes the steps of all cases; read the difference
+before committing it.
+
 Every query is also run in DuckDB on random input and cuts, so that a wrong program cannot be blessed. A case whose
 title ends with "(text only)" is not run: it needs Spark, or time that the reference does not know."""
 
@@ -60,7 +62,7 @@ NO_RULE = {"__init__", "exact", "instants", "program", "query"}
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A query that a rule is used for, under a title that may begin with `tiny: ` or `single task: `."""
+    """A query that uses a rule. Its title may begin with the kind of program: tiny, single task or every double."""
 
     rule: str
     title: str
@@ -72,7 +74,7 @@ class Example:
         return found.plan
 
     def program(self) -> Program:
-        """The program that the title asks for: of a large epoch, or of a tiny one, or in a single task."""
+        """The program that the title asks for; for large epochs if it names none."""
         made = lower(self.plan(), tiny=self.title.startswith("tiny: "))
         if self.title.startswith("every double: "):
             assert made.for_all_doubles is not None
@@ -105,7 +107,7 @@ def printed(program: Program, rule: str, modules: dict[str, str]) -> str:
     """The steps of a program, in order; in full those that the rule wrote, or all if it left that to other rules."""
     shown = {rule} if rule in modules.values() else set(modules.values())
     lines = [f"-- reads {source}" for source in program.inputs]
-    lines += [f"-- ends by {source}" for source in program.expiring]
+    lines += [f"-- expires {str(source).removeprefix(': ')}" for source in program.expiring]
     lines += [f"-- keeps {one.name}: {one.contents}, with the columns of {one.shape}" for one in program.synopses]
     if program.for_all_doubles is not None:
         lines.append("-- may raise an error at a double that does not fit")
@@ -122,7 +124,7 @@ def examples(rule: str) -> Iterator[Example]:
         title, *lines = part.split("\n")
         query = []
         for line in lines:
-            if line.startswith("-- reads "):
+            if not line.startswith("-- ") or line.startswith("-- reads "):
                 break
             query.append(line.removeprefix("-- "))
         yield Example(rule, title, "\n".join(query))
@@ -167,6 +169,22 @@ def test_every_program_answers_as_the_reference_does(example: Example) -> None:
     ends = sorted({*chance.sample(range(HORIZON), 4), HORIZON})
     found = Duck(case, [example.program()]).run(ends, [True] * len(ends))
     assert difference(expected(case, example), found, HORIZON) is None
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "SUM(v) OVER ()",
+        "SUM(v) OVER (PARTITION BY name)",
+        "RANK() OVER (ORDER BY sent_at DESC)",
+        "RANK() OVER (PARTITION BY name ORDER BY sent_at DESC)",
+    ],
+)
+def test_a_function_that_is_recomputed_is_shown_as_it_was_written(function: str) -> None:
+    script = f"CREATE STREAM sent (name STRING, v INT, sent_at INT); SELECT {function} AS f FROM sent [RANGE 3]"
+    found = define(script, Catalog())[-1]
+    assert isinstance(found, Query)
+    assert lower(found.plan).fallbacks == (f"{function}: recomputed for each instant of change",)
 
 
 def expected(case: Case, example: Example) -> list[Change]:

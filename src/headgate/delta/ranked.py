@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def born(lowering: Lowering, node: Ranked) -> Table:
     """Born: the rows with their functions computed, from each moment of their group until the next."""
-    shown = ", ".join(item.expression.sql.replace("_at, ", "").replace("_at ", "") for item in node.items)
-    lowering.fallback(f"{shown}: recomputed for each instant of change")
+    functions = ", ".join(_shown(item.expression.sql) for item in node.items)
+    lowering.fallback(f"{functions}: recomputed for each instant of change")
     keys = [f"_k{position + 1}" for position in range(len(node.by))]
     columns = listed(names(node.child))
     grouped = comma(
@@ -59,3 +59,9 @@ def born(lowering: Lowering, node: Ranked) -> Table:
         where=("_at <= :since", "_next IS NOT NULL"),
     )
     return lowering.step("ranked", union(new, taken_back))
+
+
+def _shown(sql: str) -> str:
+    """A function for a reader: without the instant, which the binder puts first among the partitioning columns."""
+    plain = sql.replace("PARTITION BY _at, ", "PARTITION BY ")
+    return plain.replace("PARTITION BY _at ", "").replace("PARTITION BY _at)", ")")

@@ -1,10 +1,9 @@
 -- == calls of several rules
 -- SELECT k, COUNT(*) AS n, MAX(v) AS most, COUNT(DISTINCT name) AS names FROM s [RANGE 4] GROUP BY k
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- reads log_s_3: s in (since - 5, since]
--- ends by : s in (since - 5, until - 5 or since]
+-- expires s in (since - 5, until - 5 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- keeps sums_2: totals_2, with the columns of shape_2
 -- keeps sums_3: totals_3, with the columns of shape_3

@@ -1,6 +1,5 @@
 -- == every double: sums by band
 -- SELECT k, SUM(x) AS total FROM m [RANGE 4] GROUP BY k
--- 
 -- reads log_m_1: m in (since, until]
 -- reads log_m_2: m in (since - 5, until - 5 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1

@@ -1,6 +1,5 @@
 -- == a group for each row
 -- SELECT DISTINCT k FROM s [RANGE 4]
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1

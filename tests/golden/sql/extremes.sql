@@ -1,12 +1,10 @@
 -- == a tree over the instants
 -- SELECT s.k, MAX(w) AS most FROM s [RANGE 4], t [RANGE 3] WHERE s.k = t.k GROUP BY s.k
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
 -- reads log_t_2: t in (since - 4, since]
 -- reads log_s_2: s in (since - 5, since]
--- ends by : t in (since - 4, until - 4 or since]
+-- expires t in (since - 4, until - 4 or since]
 -- keeps kept_1: keep_1, with the columns of shape_1
 -- window_1: window
 -- project_1: linear
@@ -81,7 +79,6 @@ timeline_1 AS (
 
 -- == rows that may be taken back
 -- SELECT k, MAX(v) AS most FROM s [ROWS 3] GROUP BY k
--- 
 -- reads log_s_1: s in (since, until]
 -- keeps tail_1: last_1, with the columns of arriving_1
 -- project_1: linear

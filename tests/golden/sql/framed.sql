@@ -1,10 +1,8 @@
 -- == extremes by window frames
 -- SELECT k, MAX(v) AS most FROM s [RANGE 4] GROUP BY k
--- 
--- 
 -- reads log_s_1: s in (since - 5, since]
 -- reads log_s_2: s in (since, until]
--- ends by : s in (since - 5, until - 5 or since]
+-- expires s in (since - 5, until - 5 or since]
 -- window_1: window
 -- window_2: window
 -- all_1: lower
@@ -49,10 +47,9 @@ timeline_1 AS (
 
 -- == one row when there is nothing, with a filter
 -- SELECT MIN(v) FILTER (WHERE k > 0) AS least FROM s [RANGE 4]
--- 
 -- reads log_s_1: s in (since - 5, since]
 -- reads log_s_2: s in (since, until]
--- ends by : s in (since - 5, until - 5 or since]
+-- expires s in (since - 5, until - 5 or since]
 -- window_1: window
 -- window_2: window
 -- all_1: lower

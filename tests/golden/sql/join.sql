@@ -1,12 +1,10 @@
 -- == both sides old and new
 -- SELECT s.k, v, w FROM s [RANGE 4] JOIN t [RANGE 3] ON s.k = t.k AND v < w
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
 -- reads log_t_2: t in (since - 4, since]
 -- reads log_s_2: s in (since - 5, since]
--- ends by : t in (since - 4, until - 4 or since]
+-- expires t in (since - 4, until - 4 or since]
 -- keeps kept_1: keep_1, with the columns of shape_1
 -- window_1: window
 -- project_1: linear
@@ -41,8 +39,6 @@ join_1 AS (
 
 -- == what lives for one instant meets what was there
 -- SELECT s.k, e FROM s [NOW], r WHERE s.k = r.k
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_r_1: r in (since, until]
 -- keeps kept_1: keep_1, with the columns of shape_1
@@ -75,12 +71,11 @@ join_1 AS (
 
 -- == single task: unions come back as one partition
 -- SELECT s.k, v, w FROM s [RANGE 4] JOIN t [RANGE 3] ON s.k = t.k
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
 -- reads log_t_2: t in (since - 4, since]
 -- reads log_s_2: s in (since - 5, since]
--- ends by : t in (since - 4, until - 4 or since]
+-- expires t in (since - 4, until - 4 or since]
 -- keeps kept_1: keep_1, with the columns of shape_1
 -- window_1: window
 -- project_1: linear

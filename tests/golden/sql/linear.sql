@@ -1,7 +1,5 @@
 -- == filter and project
 -- SELECT k + 1 AS k FROM s [RANGE 4] WHERE v > 1
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- window_1: window
@@ -32,8 +30,6 @@ project_2 AS (
 
 -- == union all takes the names of the left side
 -- SELECT k FROM s [RANGE 4] UNION ALL SELECT w FROM t [RANGE 4]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
@@ -80,8 +76,6 @@ union_2 AS (
 
 -- == a weight multiplies the counts
 -- SELECT k FROM s [RANGE 4] EXCEPT ALL SELECT k FROM t [RANGE 4]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
@@ -147,7 +141,6 @@ project_5 AS (
 
 -- == explode (text only)
 -- SELECT k, part FROM s [RANGE 4] LATERAL VIEW EXPLODE(SPLIT(name, ',')) e AS part
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- window_1: window

@@ -1,7 +1,5 @@
 -- == what lives and what is born together, and what ends
 -- SELECT k, MEDIAN(v) AS middle FROM (SELECT s.k, v FROM s [RANGE 4], r WHERE s.k = r.k) GROUP BY k
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_r_1: r in (since, until]
 -- reads log_s_2: s in (since - 5, since]
@@ -49,8 +47,6 @@ all_2 AS (
 
 -- == what ends of what is kept
 -- SELECT k, COUNT(*) AS n FROM (SELECT s.k, v FROM s [RANGE 4], r WHERE s.k = r.k) GROUP BY k
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_r_1: r in (since, until]
 -- reads log_s_2: s in (since - 5, since]
@@ -99,7 +95,6 @@ ends_1 AS (
 
 -- == a stream
 -- SELECT ISTREAM(k) FROM s [NOW]
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 1, until - 1 or since]
 -- window_1: window

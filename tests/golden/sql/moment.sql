@@ -1,7 +1,5 @@
 -- == groups of one instant
 -- SELECT RSTREAM(k, COUNT(*) AS n, MAX(v) AS most) FROM s [NOW] GROUP BY k
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- window_1: window
 keyed_1 AS (
@@ -20,8 +18,6 @@ groups_1 AS (
 
 -- == distinct rows of one instant
 -- SELECT RSTREAM(DISTINCT k) FROM s [NOW]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- window_1: window
 -- project_1: linear
@@ -35,7 +31,6 @@ distinct_1 AS (
 
 -- == rows that may be taken back
 -- SELECT ISTREAM(k, COUNT(*) AS n) FROM (SELECT k FROM s [NOW] EXCEPT ALL SELECT k FROM t [NOW]) GROUP BY k
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
 -- keeps kept_1: keep_1, with the columns of shape_1

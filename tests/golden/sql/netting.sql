@@ -1,7 +1,5 @@
 -- == equal rows that come and go at one instant cancel out
 -- SELECT k FROM s [RANGE 4]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- window_1: window
@@ -53,14 +51,12 @@ result_1 AS (
 
 -- == what no log holds is kept
 -- SELECT x.k, y.w FROM (SELECT s.k, v FROM s [RANGE 4], r WHERE s.k = r.k) x, t [RANGE 3] y WHERE x.k = y.k
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_r_1: r in (since, until]
 -- reads log_s_2: s in (since - 5, since]
 -- reads log_t_1: t in (since, until]
 -- reads log_t_2: t in (since - 4, since]
--- ends by : t in (since - 4, until - 4 or since]
+-- expires t in (since - 4, until - 4 or since]
 -- keeps kept_1: keep_1, with the columns of shape_1
 -- keeps kept_2: keep_2, with the columns of shape_2
 -- keeps kept_3: keep_3, with the columns of shape_3
@@ -192,7 +188,6 @@ result_1 AS (
 
 -- == single task: netting in one partition
 -- SELECT k FROM s [RANGE 4]
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- window_1: window

@@ -1,7 +1,5 @@
 -- == rows are needed until time has gone beyond them
 -- SELECT x.k, y.w FROM s x, t y WHERE x.ELEMENT_TIME / 2 = y.ELEMENT_TIME + 1
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
 -- keeps kept_1: keep_1, with the columns of shape_1
@@ -94,7 +92,6 @@ result_1 AS (
 
 -- == rows are needed until the other side has gone beyond them (text only)
 -- SELECT p.w, q.w AS other FROM p, q WHERE p.seq = q.seq
--- 
 -- reads log_p_1: p in (since, until]
 -- reads log_q_1: q in (since, until]
 -- keeps furthest_1: far_1, with the columns of shape_1

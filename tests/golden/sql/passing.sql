@@ -1,6 +1,5 @@
 -- == a declared order closes its groups
 -- SELECT seq, COUNT(*) AS n FROM p GROUP BY seq EMIT FINAL
--- 
 -- reads log_p_1: p in (since, until]
 -- keeps waiting_1: later_1, with the columns of arriving_1
 arriving_1 AS (

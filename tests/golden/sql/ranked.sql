@@ -1,9 +1,8 @@
 -- == analytic functions at each instant of change
 -- SELECT k, v, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) AS nr FROM s [RANGE 4]
--- 
 -- reads log_s_1: s in (since - 5, since]
 -- reads log_s_2: s in (since, until]
--- ends by : s in (since - 5, until - 5 or since]
+-- expires s in (since - 5, until - 5 or since]
 -- window_1: window
 -- window_2: window
 -- all_1: lower

@@ -1,10 +1,8 @@
 -- == any aggregate, at each instant of change
 -- SELECT k, MEDIAN(v) AS middle FROM s [RANGE 4] GROUP BY k
--- 
--- 
 -- reads log_s_1: s in (since - 5, since]
 -- reads log_s_2: s in (since, until]
--- ends by : s in (since - 5, until - 5 or since]
+-- expires s in (since - 5, until - 5 or since]
 -- window_1: window
 -- window_2: window
 -- all_1: lower
@@ -47,8 +45,6 @@ timeline_1 AS (
 
 -- == rows that may be taken back
 -- SELECT MEDIAN(v) AS middle FROM s [ROWS 3]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- keeps tail_1: last_1, with the columns of arriving_1
 -- project_1: linear
@@ -113,10 +109,9 @@ timeline_1 AS (
 
 -- == tiny: extremes too
 -- SELECT k, MAX(v) AS most FROM s [RANGE 4] GROUP BY k
--- 
 -- reads log_s_1: s in (since - 5, since]
 -- reads log_s_2: s in (since, until]
--- ends by : s in (since - 5, until - 5 or since]
+-- expires s in (since - 5, until - 5 or since]
 -- window_1: window
 -- window_2: window
 -- all_1: lower

@@ -1,7 +1,5 @@
 -- == counts and sums of whole numbers
 -- SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 4] GROUP BY k
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1
@@ -63,8 +61,6 @@ timeline_1 AS (
 
 -- == one row when there is nothing
 -- SELECT COUNT(*) AS n FROM s [RANGE 4]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1
@@ -127,8 +123,6 @@ timeline_1 AS (
 
 -- == panes where many rows end together
 -- SELECT k, COUNT(*) AS n FROM s [RANGE 4 SLIDE 2] GROUP BY k
--- 
--- 
 -- reads log_s_1: s in (since - 1, until]
 -- reads log_s_2: s in (since - 6, until - 5 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1
@@ -195,8 +189,6 @@ timeline_1 AS (
 
 -- == extremes where nothing leaves
 -- SELECT k, MAX(v) AS most FROM s [RANGE UNBOUNDED] GROUP BY k
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- window_1: window
@@ -248,8 +240,6 @@ timeline_1 AS (
 
 -- == doubles as whole numbers (text only)
 -- SELECT k, SUM(x) AS total FROM m [RANGE 4] GROUP BY k
--- 
--- 
 -- reads log_m_1: m in (since, until]
 -- reads log_m_2: m in (since - 5, until - 5 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1
@@ -318,7 +308,6 @@ timeline_1 AS (
 
 -- == spreads (text only)
 -- SELECT k, VARIANCE(v) AS spread FROM s [RANGE 4] GROUP BY k
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1

@@ -1,7 +1,5 @@
 -- == a base relation
 -- SELECT k, e FROM r
--- 
--- 
 -- reads log_r_1: r in (since, until]
 stored_1 AS (
   SELECT k, e, _t, CAST(NULL AS BIGINT) AS _x, _n
@@ -15,7 +13,6 @@ stored_1 AS (
 
 -- == with a key a row goes when the next one comes
 -- SELECT k, e FROM keyed
--- 
 -- reads log_keyed_1: keyed in (since, until]
 -- keeps rows_1: last_1, with the columns of arriving_1
 changes_1 AS (

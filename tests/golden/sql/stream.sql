@@ -1,7 +1,5 @@
 -- == tuple by tuple
 -- SELECT ISTREAM(k + 1 AS k) FROM s [NOW] WHERE v > 1
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 1, until - 1 or since]
 window_1 AS (
@@ -71,8 +69,6 @@ result_1 AS (
 
 -- == each row at each instant
 -- SELECT RSTREAM(k) FROM s [RANGE 4]
--- 
--- 
 -- reads log_s_1: s in (since - 5, since]
 -- reads log_s_2: s in (since, until]
 -- window_1: window
@@ -102,8 +98,6 @@ rstream_1 AS (
 
 -- == rows that may be taken back
 -- SELECT RSTREAM(k, v) FROM s [ROWS 2]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- keeps tail_1: last_1, with the columns of arriving_1
 project_1 AS (
@@ -183,8 +177,6 @@ result_1 AS (
 
 -- == from the first tuple on (text only)
 -- SELECT RSTREAM(k) FROM clocked [RANGE 4 SECONDS] EVERY 1 SECOND
--- 
--- 
 -- reads log_clocked_1: clocked in (since - 4000001, since]
 -- reads log_clocked_2: clocked in (since, until]
 -- keeps beginning_1: begin_1, with the columns of shape_1
@@ -236,7 +228,6 @@ rstream_1 AS (
 
 -- == Dstream of what never goes
 -- SELECT DSTREAM(k) FROM s [RANGE UNBOUNDED]
--- 
 -- reads log_s_1: s in (since, until]
 -- window_1: window
 -- project_1: linear

@@ -1,12 +1,10 @@
 -- == a group's rows as elements
 -- SELECT x.k, n, w FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 4] GROUP BY k) x, t [RANGE 3] y WHERE x.k = y.k
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- reads log_t_1: t in (since, until]
 -- reads log_t_2: t in (since - 4, since]
--- ends by : t in (since - 4, until - 4 or since]
+-- expires t in (since - 4, until - 4 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- keeps kept_1: keep_1, with the columns of shape_2
 -- keeps kept_2: keep_2, with the columns of shape_3
@@ -56,7 +54,6 @@ sweep_1 AS (
 
 -- == filter and project carry a timeline
 -- SELECT k, n + 1 AS n FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 4] GROUP BY k) WHERE n > 1
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1

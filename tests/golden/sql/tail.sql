@@ -1,7 +1,5 @@
 -- == the last rows
 -- SELECT k, v FROM s [ROWS 3]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- keeps tail_1: last_1, with the columns of arriving_1
 -- project_1: linear
@@ -41,8 +39,6 @@ window_1 AS (
 
 -- == the last rows of each group within a span
 -- SELECT k, v FROM s [PARTITION BY k ROWS 2 RANGE 4]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- keeps tail_1: last_1, with the columns of arriving_1
 -- project_1: linear
@@ -96,8 +92,6 @@ held_1 AS (
 
 -- == rows with a slide
 -- SELECT k, v FROM s [ROWS 4 SLIDE 2]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- keeps tail_1: last_1, with the columns of arriving_1
 -- project_1: linear
@@ -140,7 +134,6 @@ window_1 AS (
 
 -- == values near the largest (text only)
 -- SELECT seq, w FROM p [RANGE 4 ON seq]
--- 
 -- reads log_p_1: p in (since, until]
 -- keeps tail_1: last_1, with the columns of arriving_1
 rows_1 AS (

@@ -1,7 +1,5 @@
 -- == what comes in and what goes out are ranges of the log
 -- SELECT k, v FROM s [RANGE 4]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 window_1 AS (
@@ -30,8 +28,6 @@ window_2 AS (
 
 -- == a slide delays the begin and the end
 -- SELECT k, v FROM s [RANGE 4 SLIDE 2]
--- 
--- 
 -- reads log_s_1: s in (since - 1, until]
 -- reads log_s_2: s in (since - 6, until - 5 or since]
 window_1 AS (
@@ -60,8 +56,6 @@ window_2 AS (
 
 -- == without a bound nothing ends
 -- SELECT DISTINCT k FROM s [RANGE UNBOUNDED] INTERSECT SELECT k FROM t [NOW]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
@@ -117,8 +111,6 @@ window_2 AS (
 
 -- == over a derived stream what lives is kept
 -- SELECT k FROM (ISTREAM(SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k)) [RANGE 4]
--- 
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 4, until - 4 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1
@@ -166,7 +158,6 @@ window_3 AS (
 
 -- == over a derived stream with a slide tuples wait
 -- SELECT k FROM (ISTREAM(SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k)) [RANGE 4 SLIDE 3]
--- 
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 4, until - 4 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1
