@@ -12,7 +12,7 @@ recomputed   everything else: the universal rule
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 from headgate.delta import extremes, framed, recomputed, running, sweep
 from headgate.delta.query import Table, select
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-RULES = ("running", "framed", "extremes", "recomputed")
-"""These take several calls at once and know whether a group is there at all."""
+Rule: TypeAlias = Literal["running", "framed", "extremes", "recomputed", "distinct", "apart"]
 
-ALONE = ("distinct", "apart")
-"""These take one call each, beside one of the others."""
+TOGETHER: tuple[Rule, ...] = ("running", "framed", "extremes", "recomputed")
+"""These rules take several calls at once and know whether a group is there at all."""
+
+ALONE: tuple[Rule, ...] = ("distinct", "apart")
+"""These rules take one call each, beside one of the others."""
 
 
 def timeline(lowering: Lowering, node: Aggregate) -> Table:
@@ -42,13 +44,13 @@ def timeline(lowering: Lowering, node: Aggregate) -> Table:
     return _together(lowering, node, made)
 
 
-def _parts(node: Aggregate, tiny: bool) -> list[tuple[str, Aggregate]]:
+def _parts(node: Aggregate, tiny: bool) -> list[tuple[Rule, Aggregate]]:
     """The node once for each rule, with the calls of that rule; the first part knows whether a group is there.
 
     In tiny epochs, the universal rule costs less than the many steps of `framed` and `extremes`.
     """
-    together: dict[str, list[Call]] = {}
-    alone: list[tuple[str, Call]] = []
+    together: dict[Rule, list[Call]] = {}
+    alone: list[tuple[Rule, Call]] = []
     for call in node.calls:
         rule = _rule(node, call)
         rule = "recomputed" if tiny and rule in ("framed", "extremes") else rule
@@ -58,11 +60,11 @@ def _parts(node: Aggregate, tiny: bool) -> list[tuple[str, Aggregate]]:
             together.setdefault(rule, []).append(call)
     if not together:
         together["running"] = []
-    parts = [(rule, together[rule]) for rule in RULES if rule in together] + [(rule, [call]) for rule, call in alone]
+    parts = [(rule, together[rule]) for rule in TOGETHER if rule in together] + [(rule, [call]) for rule, call in alone]
     return [(rule, replace(node, calls=tuple(calls))) for rule, calls in parts]
 
 
-def _rule(node: Aggregate, call: Call) -> str:
+def _rule(node: Aggregate, call: Call) -> Rule:
     """The cheapest rule that is exact for a call."""
     if call.outside:
         return "apart"
@@ -77,7 +79,8 @@ def _rule(node: Aggregate, call: Call) -> str:
     return "extremes" if running.growing(call) else "recomputed"
 
 
-def _made(lowering: Lowering, rule: str, part: Aggregate) -> Table:
+def _made(lowering: Lowering, rule: Rule, part: Aggregate) -> Table:
+    """The timeline of the calls of one rule."""
     match rule:
         case "running":
             return running.timeline(lowering, part)
@@ -96,7 +99,7 @@ def _made(lowering: Lowering, rule: str, part: Aggregate) -> Table:
             lowering.fallback(f"aggregate {shown}: recomputed for each group and instant of change")
             return recomputed.timeline(lowering, part)
         case _:
-            raise AssertionError(rule)
+            assert_never(rule)
 
 
 def _over_distinct(part: Aggregate) -> Aggregate:
@@ -115,7 +118,7 @@ def _over_distinct(part: Aggregate) -> Aggregate:
     return Aggregate(rows, groups, (again,), part.row_when_empty)
 
 
-def _together(lowering: Lowering, node: Aggregate, made: list[tuple[str, Aggregate, Table]]) -> Table:
+def _together(lowering: Lowering, node: Aggregate, made: list[tuple[Rule, Aggregate, Table]]) -> Table:
     """One timeline of several: each group has from each the last value that it gave."""
     hidden = sweep.group(node)
     known = sweep.together(lowering, hidden, [(step, [call.name for call in part.calls]) for _, part, step in made])

@@ -79,8 +79,8 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, all_doubles
     """Make the program that keeps the plan's result up to date.
 
     With `tiny` it is a program for epochs of a few rows, which has the same synopses. With `as_elements` it puts out
-    elements, for another fragment to read. With `all_doubles` it sums every double, by more steps and
-    synopses. Without, it raises an error with `exact.DOES_NOT_FIT` at the first double that needs these."""
+    elements, for another fragment to read. With `all_doubles` it sums every double, by more steps and synopses; without
+    it, it raises an error with `exact.DOES_NOT_FIT` at the first double that needs these."""
     lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles)
     if as_elements:
         result = netting.elements(lowering, plan)  # type: ignore[arg-type]
@@ -178,6 +178,7 @@ class Lowering:
         self.synopses.append(Synopsis(kept.name, contents.name, shape.name, known))
 
     def _synopsis_bound(self) -> bounds.Bound:
+        """How much is kept by the node that is being made."""
         form, node = self._making[-1]
         assert not is_stream(node)
         if form == "born" and isinstance(node, Window):
@@ -323,9 +324,9 @@ class Lowering:
                 assert_never(node)
 
     def note_expiry(self, node: Relation) -> None:
-        """Note when elements of the node end: by the ranges of logs that tell, or else that nothing tells.
+        """Note the ranges of logs that tell when elements of the node end, or that no range tells it.
 
-        A rule that reads all elements asks for no `ends`, so this is the only place that knows.
+        A rule that reads all elements finds the ends in them and does not ask for `ends`, so it is noted here.
         """
         match node:
             case Window(Source(stream), Now() | Range() as frame):

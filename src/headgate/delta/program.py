@@ -34,6 +34,7 @@ class Edge:
     offset: Tick = 0
 
     def at(self, since: Tick, until: Tick) -> Tick | None:
+        """The instant in ticks, for the epoch (since, until]; None for the beginning of time."""
         if self.anchor is None:
             return None
         return (since if self.anchor == "since" else until) + self.offset

@@ -93,6 +93,8 @@ class Doubles:
 
     values: tuple[str, ...]
     given: str
+    """The condition."""
+
     fitting: bool
     """True if it is known that they fit."""
 
@@ -107,7 +109,7 @@ class Accumulators:
         self.all_doubles = all_doubles
         """True if the doubles that do not fit are summed beside these: their bands lie in `_w0`, `_w1`, ..."""
         self.terms: dict[tuple[str, str], _Accumulator] = {("SUM", "_n"): _Accumulator("_rows", "SUM")}
-        """How it is combined, and of which SQL over the input row -> accumulator."""
+        """The accumulators by how they are combined and by their SQL over the input row."""
         self.doubles: dict[Doubles, int] = {}
         """The doubles that are summed, and their numbers."""
         self.products: dict[tuple[str, str], int] = {}
@@ -121,6 +123,7 @@ class Accumulators:
         return self.terms.setdefault((combine, sql), _Accumulator(f"_a{number}", combine, nothing)).name
 
     def names(self) -> list[str]:
+        """The columns that hold the accumulators."""
         return [accumulator.name for accumulator in self.terms.values()]
 
     def value(self, call: Call) -> str:
@@ -141,9 +144,11 @@ class Accumulators:
         return f"CASE WHEN {count} > 0 THEN {quotient} END"
 
     def extreme(self, call: Call) -> str:
+        """The value of a call that takes the largest or smallest."""
         return f"{self.term(ranked(call), EXTREMES[call.function], 'NULL')}{field(call)}"
 
     def total(self, call: Call, argument: str, kind: str, given: str) -> str:
+        """The sum of an argument over the rows where it is given, by its type."""
         if kind in INTEGRAL:
             return self.term(f"CASE WHEN {given} THEN {bracketed(argument)} * _n ELSE 0 END")
         if kind.startswith("DECIMAL"):
@@ -153,6 +158,7 @@ class Accumulators:
         return bands.total(fitting, f"_w{number}") if self.has_bands(number) else fitting
 
     def double(self, doubles: Doubles) -> int:
+        """The number of these doubles: their columns are `_d0x`, `_d0y` and so on."""
         return self.doubles.setdefault(doubles, len(self.doubles))
 
     def has_bands(self, number: int) -> bool:

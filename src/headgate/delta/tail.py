@@ -68,6 +68,7 @@ def _synopsis(lowering: Lowering, node: Window) -> Table:
 
 
 def _seen_from(frame: Rows | Values) -> str:
+    """The instant from which on a tuple is seen."""
     return _slid("_t", frame)
 
 
@@ -79,6 +80,7 @@ def _expiry(frame: Rows | Values) -> str:
 
 
 def _slid(instant: str, frame: Rows | Values) -> str:
+    """The instant, or with a slide the next multiple of it."""
     return ceiling(instant, frame.slide) if isinstance(frame, Rows) and frame.slide else instant
 
 
@@ -88,6 +90,7 @@ def _order(node: Window) -> str:
 
 
 def _carried(node: Window) -> str:
+    """The columns of the synopsis: those of a tuple, `_t`, and the order of arrival if there is one."""
     return listed((*names(node.child), "_t", *(("_s",) if arrival_ordered(node.child) else ())))
 
 
