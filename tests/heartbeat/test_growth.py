@@ -211,6 +211,14 @@ def test_named_sources_are_bound_to_those_that_were_declared_and_to_nobody_else(
     heartbeats.heed(1)
     assert len(asked) == 1
     assert len(heartbeats.generator.between) == 1
+    declared.skews[Party("s"), Party("s")] = (Bound(9),)
+    asked.clear()
+    heartbeats.heed(2)
+    cohorts = len(heartbeats.timelines["s"].cohorts)
+    assert len(asked) == 2 * cohorts, (
+        "what all sources say is found once for d2, which a SKEW names, and once for the others"
+    )
+    assert len(heartbeats.generator.between) == cohorts**2
 
 
 def test_what_was_forgotten_stays_so_in_a_saved_state() -> None:

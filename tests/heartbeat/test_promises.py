@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
+from operator import or_
 from typing import Literal
 
 import numpy as np
@@ -265,8 +266,9 @@ class Naive:
         for unit in units:
             promised = [self.promised(j, now_us) for j in unit]
             complete = None if None in promised else min(instant for instant in promised if instant is not None)
-            told = complete is not None and any(self.told(j, now_us) for j in unit)
-            if told or not all(self.silent(j, now_us) for j in unit):
+            told = [self.told(j, now_us) for j in unit]
+            spoken_for = any(told) and all(map(or_, told, (instant is not None for instant in promised)))
+            if spoken_for or not all(self.silent(j, now_us) for j in unit):
                 waiting.append(complete)
         if not waiting:  # all are silent: everything that came is complete, and what everybody promised
             stamps = [stamp for _, _, stamp in self.came]
@@ -410,6 +412,20 @@ def test_a_silent_source_keeps_to_its_declared_skew() -> None:
     say(heartbeats, Party("s", "a"), 200, 11)
     assert heartbeats.heartbeat(["s"], 11) == 105, "b may send 106, whatever its silence suggests"
     assert heartbeats.heartbeat(["s"], 21) == 200, "unless all are silent"
+
+
+def test_a_silent_stream_keeps_to_a_skew_that_has_not_taken_effect_yet() -> None:
+    declared = Declarations(
+        disorders={Party("p"): (Bound(1),)}, skews={(Party("p"), Party("q")): (Bound(0, after_us=20),)}
+    )
+    heartbeats = manager(declared, [stream("p"), stream("q")], timeout_us=10)
+    assert heartbeats.heartbeat(["p", "q"], 0) is None
+    for now_us in range(0, 30, 2):
+        say(heartbeats, Party("p"), 100 + now_us, now_us)
+        expected = None if now_us < 20 else 100 + now_us - 20
+        assert heartbeats.heartbeat(["p", "q"], now_us) == expected, (
+            "q may send 101 as long as p is declared to speak for it"
+        )
 
 
 def test_a_source_counts_from_the_statement_that_names_it() -> None:

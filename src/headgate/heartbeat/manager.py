@@ -10,7 +10,7 @@ Numbers in, numbers out: every method that needs the time of the engine's clock 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from itertools import compress
@@ -191,10 +191,16 @@ class Heartbeats:
         for cohort in self.generator.cohorts.values():
             cohort.maxima.horizon_us = longest_us
         senders = _Senders(self)
+        alike: dict[Hashable, int] = {}
         for timeline in self.timelines.values():
             for number in timeline.cohorts.values():
                 self.generator.towards[number], self.generator.guessed[number] = {}, {}
-                self._bind_one(timeline, number, senders.of(timeline, number))
+                same = alike.setdefault(senders.received(timeline, number), number)
+                if same == number or number in self.estimators:
+                    self._bind_one(timeline, number, senders.of(timeline, number))
+                else:
+                    self._bind_one(timeline, number, ())
+                    self.generator.towards[number] = dict(self.generator.towards[same])
         for number, cohort in self.generator.cohorts.items():
             estimator = self.estimators.get(number)
             cohort.prune(self.generator.towards[number], estimator.delays_us if estimator is not None else ())
@@ -537,7 +543,7 @@ class Heartbeats:
         silent = heard_us <= NEVER or (self.timeout_us is not None and heard_us <= silent_us - self.timeout_us)
         if not silent:
             return Standing(known, False, False, number, 0, heard_us, 1)
-        if known is None or not self._told(number, silent_us):
+        if not self._told(number, silent_us):
             return Standing(known, silent=True)
         return Standing(known, True, True, number, 0, heard_us)
 
@@ -580,7 +586,7 @@ class Heartbeats:
         )
         if forgotten < min((part.complete for part in holding), default=UNLIMITED):
             silent = not any(part.awaited for part in parts)
-            return Standing(forgotten, silent, silent, speaking=speaking, of=scope)
+            return Standing(forgotten if forgotten > NEVER // 2 else None, silent, silent, speaking=speaking, of=scope)
         if not holding:
             spoken = min((part.spoken for part in parts), default=NEVER)
             return Standing(spoken if spoken > NEVER // 2 else None, silent=True, of=scope)
@@ -625,8 +631,7 @@ class Heartbeats:
         heard = self._heard(number, chosen)
         spoken, forgotten = int(promised[heard].min(initial=UNLIMITED)), UNLIMITED
         if self.generator.cohorts[number].forgotten and self._told(number, silent_us):
-            said = self.generator.by_anybody(number, now_us)
-            forgotten = said if said > NEVER // 2 else UNLIMITED
+            forgotten = self.generator.by_anybody(number, now_us)
         if not holding.any():
             return _Part(number, spoken=spoken, forgotten=forgotten)
         member = int(np.argmin(promised if holding.all() else np.where(holding, promised, UNLIMITED + 1)))
@@ -652,7 +657,7 @@ class Heartbeats:
             last_us = np.where(last_us > NEVER, last_us, cohort.waited_for_us(timeline.since_us))
         counting = last_us > (NEVER if self.timeout_us is None else silent_us - self.timeout_us)
         everybody = self.timeout_us is None or counting.all() or not self._told(number, silent_us)
-        holding = counting if everybody else counting | ((last_us > NEVER) & (promised > NEVER // 2))
+        holding = counting if everybody else last_us > NEVER
         if chosen is None:
             return promised, counting, holding
         return promised, counting & chosen[number], holding & chosen[number]
@@ -703,11 +708,13 @@ class Heartbeats:
     def _said_of_unheard(
         self, timeline: Timeline, now_us: int, silent_us: int, scope: Scope | None
     ) -> tuple[Tick | None, bool]:
-        """What others' tuples say about the sources of a stream, or of named ones, of which none has spoken yet, by
-        what is declared; and whether one of those others is not silent."""
-        found, told = [], False
+        """What others' tuples say about the sources of a stream, or of named ones, of which none has spoken yet, by what
+        is declared; and whether some of those others are not silent, and say something of all of which nothing was said
+        so far.
+        """
+        found, told, missing = [], False, False
         for kind in timeline.all_kinds(scope):
-            said = [NEVER]
+            said, going_on = [NEVER], False
             for number, cohort in self.generator.cohorts.items():
                 other = self.owner(number)
                 comparable = other.stream.domain is timeline.stream.domain
@@ -716,9 +723,11 @@ class Heartbeats:
                     if not bound.tuples:
                         cohort.maxima.horizon_us = max(cohort.maxima.horizon_us, bound.after_us)
                         said.append(cohort.maxima.ago(bound.after_us, now_us).largest - bound.within)
-                        told |= self._tells(number, silent_us)
+                        going_on |= self._tells(number, silent_us)
             found.append(max(said))
-        return (min(found), told) if min(found) > NEVER // 2 else (None, False)
+            told |= going_on
+            missing |= max(said) <= NEVER // 2 and not going_on
+        return min(found) if min(found) > NEVER // 2 else None, told and not missing
 
     def _heard(self, number: int, chosen: Members | None = None) -> NDArray[np.bool_]:
         """Which sources of a cohort, or of those chosen, have ever spoken."""
@@ -989,6 +998,14 @@ class _Senders:
                     self.of_party.setdefault(level, []).append(number)
                 self.sensors += [number] if kind.sensor is not None else []
                 self.counters += [number] if kind.counter is not None else []
+
+    def received(self, timeline: Timeline, number: int) -> Hashable:
+        """Cohorts for which this is equal are told the same by the same others: sources that no SKEW to them names are alike."""
+        kind = timeline.kind(number)
+        parties = tuple(
+            dict.fromkeys(party if party in self.to_party else Party(party.stream) for party in kind.parties)
+        )
+        return parties, kind.sensor, kind.counter, self.heartbeats.generator.cohorts[number].latency_us
 
     def of(self, timeline: Timeline, number: int) -> Iterable[int]:
         """The cohorts from which there may be a bound to this one."""
