@@ -126,7 +126,7 @@ def _analyse(query: Query, session: SparkSession, schemas: dict[str, StructType]
     with tempfile.TemporaryDirectory(prefix="headgate-check-") as folder:
         for part in all_parts(cut(query.plan, query.heartbeats)):
             piped = part.log is not None
-            programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
+            programs = lower(part.plan, as_elements=piped), lower(part.plan, tiny=True, as_elements=piped)
             if not all(log in schemas or log in shapes for log in programs[0].logs()):
                 return  # of a stream that was refused already
             fragment = Fragment(query.name, query.text, part, *programs, None, frozenset(), "nothing")

@@ -454,7 +454,7 @@ class Engine:
         shapes: dict[str, StructType] = {}
         for number, (part, group) in enumerate(_parts(query), 1):
             piped = part.log is not None
-            programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
+            programs = lower(part.plan, as_elements=piped), lower(part.plan, tiny=True, as_elements=piped)
             sees = {
                 stream: scope.condition(self.catalog.stream(stream).source or "")
                 for stream, scope in part.scopes.items()

@@ -116,16 +116,6 @@ def indented(sql: str) -> str:
     return "\n".join(f"  {line}" for line in sql.split("\n"))
 
 
-def union(*selects: str) -> str:
-    """One statement with the rows of all of them."""
-    return "\nUNION ALL\n".join(selects)
-
-
-def conjunction(*conditions: str) -> str:
-    """The conditions that are not empty, joined by AND."""
-    return " AND ".join(condition for condition in conditions if condition)
-
-
 def alive(table: str, at: str) -> str:
     """The condition that an element of `table` lives at an instant."""
     return f"{table}._t <= {at} AND {at} < COALESCE({table}._x, {FOREVER})"

@@ -165,7 +165,7 @@ def judged(case: Case, found: list[Change], cutting: object, strict: bool) -> No
 
 @settings(max_examples=50)
 @given(number_cases(TAME), cuttings())
-def test_tame_doubles(case: Case, cutting: Cutting) -> None:
+def test_doubles_that_fit(case: Case, cutting: Cutting) -> None:
     judged(case, Duck(case, compiled(case)).run(*cutting), cutting, strict=True)
 
 

@@ -229,7 +229,7 @@ def ran(case: Case, plan: Node, kept: Scopes, cutting: tuple[list[int], list[boo
         ]
         for stream, rows in case.input.items()
     }
-    return Duck(replace(case, input=given), [lower(plan), lower(plan, few=True)]).run(*cutting)
+    return Duck(replace(case, input=given), [lower(plan), lower(plan, tiny=True)]).run(*cutting)
 
 
 def judged(case: Case, plan: Node, groups: dict[str, Groups], cuttings: list[tuple[list[int], list[bool]]]) -> bool:

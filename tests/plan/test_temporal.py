@@ -54,7 +54,7 @@ def answered(text: str, rows: dict[str, list[tuple[Any, ...]]], cuts: list[int])
     plan = query(text).plan
     given = {name: [(row[0], row, "+") for row in some] for name, some in rows.items()}
     case = Case(id="", query=text, streams=SCHEMAS, relations={}, views=(), input=given, horizon=cuts[-1])
-    duck = Duck(case, [lower(plan), lower(plan, few=True)])
+    duck = Duck(case, [lower(plan), lower(plan, tiny=True)])
     return sorted(duck.run(cuts, [True] * len(cuts)), key=lambda change: (change[0], str(change[2])))
 
 

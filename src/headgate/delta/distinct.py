@@ -1,10 +1,13 @@
-"""Duplicate elimination: a group for each row, alive while its count is positive."""
+"""Duplicate elimination.
+
+timeline     of an aggregate without calls: a group for each row, alive while its count is positive"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from headgate.delta import aggregate
+from headgate.delta.query import Table
 from headgate.plan.expressions import Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct
 from headgate.sql import backquoted
@@ -13,7 +16,8 @@ if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def timeline(lowering: Lowering, node: Distinct) -> str | None:
+def timeline(lowering: Lowering, node: Distinct) -> Table:
+    """Timeline: the rows as groups, each with the instants at which it appears and disappears."""
     keys = tuple(
         Named(one.name, Expression(backquoted(one.name), one.type, frozenset({one.name.lower()}), one.name))
         for one in node.columns

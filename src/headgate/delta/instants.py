@@ -14,6 +14,7 @@ def floor(instant: str, slide: Tick) -> str:
 
 
 def ceiling(instant: str, slide: Tick) -> str:
+    """The first multiple of `slide` from the instant on, also before 0."""
     return f"({instant} + PMOD(-{instant}, {slide}))"
 
 

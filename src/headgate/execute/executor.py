@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.cql import calls
-from headgate.delta.exact import BEYOND
+from headgate.delta.exact import DOES_NOT_FIT
 from headgate.delta.program import Input, Program
 from headgate.errors import Place, UserError
 from headgate.execute import refusals
@@ -202,7 +202,7 @@ class Executor:
         return {name: schema.simpleString() for name, schema in self.synopsis_schemas.items()}
 
     def _compare_shapes(self, shapes: dict[str, str]) -> None:
-        if self.wide.beyond is not None and shapes.keys() > self.shapes().keys():
+        if self.wide.for_all_doubles is not None and shapes.keys() > self.shapes().keys():
             self.go_beyond()  # it had met such doubles before
         if shapes != self.shapes():
             raise UserError(
@@ -292,7 +292,7 @@ class Executor:
             try:
                 return work()
             except PySparkException as error:
-                if self.wide.beyond is None or BEYOND not in str(error):
+                if self.wide.for_all_doubles is None or DOES_NOT_FIT not in str(error):
                     raise
                 self.go_beyond()
                 return work()
@@ -304,17 +304,17 @@ class Executor:
         keep.
         """
         fragment = self.fragment
-        assert fragment.program.beyond is not None
-        assert fragment.brief.beyond is not None
-        fragment.program, fragment.brief = fragment.program.beyond(), fragment.brief.beyond()
+        assert fragment.program.for_all_doubles is not None
+        assert fragment.brief.for_all_doubles is not None
+        fragment.program, fragment.brief = fragment.program.for_all_doubles(), fragment.brief.for_all_doubles()
         self.take_programs()
         self.analyse()
 
     def take_programs(self) -> None:
         """Derive the programs for large, small and tiny epochs from the fragment's."""
         self.wide = self.fragment.program
-        self.narrow = self.fragment.program.in_one_task()
-        self.brief = self.fragment.brief.in_one_task()
+        self.narrow = self.fragment.program.single_task()
+        self.brief = self.fragment.brief.single_task()
         self.shared = self.wide.shared()
         self.shared_when_brief = self.brief.shared()
         self.program = self.wide

@@ -1,11 +1,11 @@
-"""Sums of wild doubles: whole numbers by band, and over the few bands of a group the universal rule.
+"""Sums of doubles that do not fit: whole numbers by band, and over the few bands of a group the universal rule.
 
-    rows with a wild double  →  by group and band, scaled so that they are tame: exact running sums
-                             →  by group: the list of its bands, in their order, put together with the sums of the tame
-                             ones
+    rows with such a double  →  by group and band, scaled so that they fit: exact running sums
+                             →  by group: the list of its bands, in their order, put together with the sums of those
+                                that fit
 
 Bands are put together in doubles, always in the same order. So the answer depends on the rows that are there and on
-nothing else."""
+nothing else. This module makes plans and expressions; `running` makes the steps."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from headgate.plan.derived import column
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Filter, Project, Relation
 
-TAME = "DOUBLE TAME"
-"""The type of a double that is known to be tame."""
+FITTING = "DOUBLE FITTING"
+"""The type of a double that is known to fit."""
 
 NAN = "CAST('NaN' AS DOUBLE)"
 
 
-def bands(node: Aggregate, call: Call, given: str, name: str, spread: bool) -> Aggregate:
-    """For each group of the node the list of its bands, of the doubles that a call takes."""
+def by_group(node: Aggregate, call: Call, given: str, name: str, spread: bool) -> Aggregate:
+    """The plan that gives, for each group of the node, the list of bands of the doubles that a call takes."""
     values = [f"CAST({argument.sql} AS DOUBLE)" for argument in call.arguments]
-    condition = f"{given} AND NOT ({' AND '.join(map(exact.tame, values))})"
+    condition = f"{given} AND NOT ({' AND '.join(map(exact.fits, values))})"
     rows: Relation = Filter(node.child, Expression(condition, "BOOLEAN", call.columns))
     keys = [Named(f"k{number}", key.expression) for number, key in enumerate(node.keys, 1)]
     sides = range(1, len(values) + 1)
@@ -33,7 +33,7 @@ def bands(node: Aggregate, call: Call, given: str, name: str, spread: bool) -> A
     rows = Project(rows, (*keys, *taken))
     rows = _extended(rows, [Named(f"b{i}", _over(exact.band(f"v{i}"), "INT", f"v{i}")) for i in sides])
     rows = _extended(
-        rows, [Named(f"z{i}", _over(exact.scaled(f"v{i}", f"b{i}"), TAME, f"v{i}", f"b{i}")) for i in sides]
+        rows, [Named(f"z{i}", _over(exact.scaled(f"v{i}", f"b{i}"), FITTING, f"v{i}", f"b{i}")) for i in sides]
     )
     groups = tuple(Named(key, column(rows, key)) for key in (*(key.name for key in keys), *(f"b{i}" for i in sides)))
     calls = [_call(rows, "n", "count", "z1"), _call(rows, "s", "sum", "z1")]
@@ -51,8 +51,8 @@ def bands(node: Aggregate, call: Call, given: str, name: str, spread: bool) -> A
 
 
 def _fields(sides: int, spread: bool) -> list[str]:
-    """The fields of a band: its number, how many doubles it holds, their sum; for spreads also means and squares about
-    these.
+    """The fields of a band: its number, how many doubles it holds, their sum; for spreads also the means and the sums
+    of squares about them.
     """
     infinite = "CAST('Infinity' AS DOUBLE)"
     special = (
@@ -82,36 +82,37 @@ def _over(sql: str, kind: str, *columns: str) -> Expression:
 
 
 def _call(rows: Relation, name: str, function: str, *columns: str) -> Call:
-    arguments = tuple(_over(one, TAME, one) for one in columns)
+    arguments = tuple(_over(one, FITTING, one) for one in columns)
     kind = "BIGINT" if function == "count" else "DOUBLE"
     return Call(name, function, f"{function}({', '.join(columns)})", kind, arguments, False, None, frozenset(columns))
 
 
-# put together with the tame ones
+# put together with the doubles that fit
 
 
-def total(tame: str, bands: str) -> str:
-    return f"CASE WHEN {bands} IS NULL THEN {tame} ELSE {_folded(bands, tame, 'e.s')} END"
+def total(fitting: str, bands: str) -> str:
+    """The sum of all doubles, from that of the ones that fit and those of the bands."""
+    return f"CASE WHEN {bands} IS NULL THEN {fitting} ELSE {_folded(bands, fitting, 'e.s')} END"
 
 
-def tame_count(count: str, bands: str) -> str:
-    """How many of the doubles are tame, as a whole number."""
+def fitting_count(count: str, bands: str) -> str:
+    """How many of the doubles fit, as a whole number."""
     return f"({count} - COALESCE(AGGREGATE({bands}, CAST(0 AS BIGINT), (a, e) -> a + e.n), 0))"
 
 
-def mean(bands: str, count: str, tame: str, tame_mean: str, side: int) -> str:
-    """The mean of all, from that of the tame ones and those of the bands."""
-    return _folded(bands, f"{tame_mean} * ({tame} / {count})", f"e.m{side} * (e.n / {count})")
+def mean(bands: str, count: str, fitting: str, fitting_mean: str, side: int) -> str:
+    """The mean of all doubles, from the count and mean of the ones that fit and those of the bands."""
+    return _folded(bands, f"{fitting_mean} * ({fitting} / {count})", f"e.m{side} * (e.n / {count})")
 
 
-def squares(bands: str, tame: str, within: str, sides: Sequence[tuple[int, str, str]], field: str) -> str:
-    """The sum of squares or products about the mean, of all: within each band, and between the bands.
+def squares(bands: str, fitting: str, within: str, sides: Sequence[tuple[int, str, str]], field: str) -> str:
+    """The sum of squares or products about the mean, of all doubles: within each band, and between the bands.
 
-    Of each side: its number, the mean of the tame ones, the mean of all.
+    `sides` holds for each side its number, the mean of the doubles that fit, and the mean of all.
     """
-    ours = " * ".join(f"({tame_mean} - {every})" for _, tame_mean, every in sides)
+    ours = " * ".join(f"({fitting_mean} - {every})" for _, fitting_mean, every in sides)
     theirs = " * ".join(f"(e.m{side} - {every})" for side, _, every in sides)
-    folded = _folded(bands, f"{within} + {tame} * {ours}", f"(e.{field} * e.n + e.n * {theirs})")
+    folded = _folded(bands, f"{within} + {fitting} * {ours}", f"(e.{field} * e.n + e.n * {theirs})")
     return f"CASE WHEN {bands} IS NULL THEN {within} ELSE {folded} END"
 
 
