@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from headgate import Engine, read_commits
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector
-from headgate.cql import into
+from headgate.catalog import sinks
 from headgate.cql.definitions import define
 from headgate.deliver import flush
 from headgate.deliver.outbox import Outbox
@@ -184,9 +184,9 @@ def test_how_much_goes_out_at_once_is_set_for_all_or_said_of_a_sink() -> None:
         catalog,
     )
     connectors = [catalog.query(name).connector for name in "abc"]
-    assert [into.flush_rows(connector, 500) for connector in connectors] == [7, 500, None]
-    assert into.flush_rows(None, 500) == 500
-    assert into.flush_rows(Connector("console"), None) is None
+    assert [sinks.flush_rows(connector, 500) for connector in connectors] == [7, 500, None]
+    assert sinks.flush_rows(None, 500) == 500
+    assert sinks.flush_rows(Connector("console"), None) is None
     options = "'path' = 'out', 'deliver' = 'upserts', 'key' = 'k', 'flush_rows' = '9'"
     with pytest.raises(UserError, match="upserts cannot be cut into pieces"):
         define(f"CREATE QUERY d AS SELECT * FROM s [PARTITION BY k ROWS 1] INTO parquet OPTIONS ({options})", catalog)
