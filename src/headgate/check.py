@@ -27,7 +27,7 @@ from headgate.cql.definitions import Altered, Definition, Explanation, defined
 from headgate.cql.readers import FILES, SOURCES
 from headgate.delta.lower import lower
 from headgate.errors import Place, UserError, nearest, quoted
-from headgate.execute.executor import Executor
+from headgate.execute.compiled import CompiledFragment
 from headgate.execute.fragment import Fragment
 from headgate.permissions import READING, permissions
 from headgate.plan.fragments import all_parts, cut
@@ -133,10 +133,10 @@ def _analyse(query: Query, session: SparkSession, schemas: dict[str, StructType]
             programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
             if not all(log in schemas or log in shapes for log in programs[0].logs()):
                 return  # of a stream that was refused already
-            fragment = Fragment(query.name, query.text, part, *programs, None, frozenset(), "nothing")
-            executor = Executor(session, fragment, {}, ChainMap(shapes, schemas), Path(folder), 1)
+            compiled = CompiledFragment(query.name, query.text, part, *programs)
+            fragment = Fragment(compiled, session, {}, ChainMap(shapes, schemas), Path(folder), partitions=1)
             if part.log is not None:
-                shapes[part.log] = executor.result_schema
+                shapes[part.log] = fragment.result_schema
 
 
 def _source(stream: Stream | Relation, session: SparkSession | None, whole: Place) -> Iterator[UserError]:

@@ -51,8 +51,8 @@ from headgate.deliver.outbox import Outbox
 from headgate.deliver.sinks.made import made, made_again
 from headgate.delta.lower import lower
 from headgate.errors import UserError
-from headgate.execute.executor import Executor
-from headgate.execute.fragment import Ahead, Fragment
+from headgate.execute.compiled import Ahead, CompiledFragment
+from headgate.execute.fragment import Fragment
 from headgate.heartbeat import in_force
 from headgate.heartbeat.clock import Clock, EngineClock, SystemClock
 from headgate.heartbeat.manager import Heartbeats, base
@@ -192,7 +192,7 @@ class Engine:
         self._inputs.check_files()
         for query in self.queries():
             query.check_files()
-            for fragment in (executor.fragment for executor in query.executors):
+            for fragment in query.fragments:
                 for stream in (
                     fragment.part.streams if fragment.begun else ()
                 ):  # one that never ran has given no heartbeat
@@ -331,8 +331,8 @@ class Engine:
         self._journal.record("engine", {"statement": asdict(statement)}, then=done, undo=undo)
         if isinstance(made, Query):
             outbox = self.query(made.name).outbox
-            for executor in self.query(made.name).executors:
-                self._journal.record(executor.subject, executor.state())
+            for fragment in self.query(made.name).fragments:
+                self._journal.record(fragment.subject, fragment.state())
             self._journal.record(outbox.subject, {"number": outbox.number})
 
     def _take_back(self, definition: Definition) -> None:
@@ -435,7 +435,7 @@ class Engine:
             with writing(directory):
                 directory.mkdir(parents=True, exist_ok=True)
             self._refuse_partial(whole)
-            executors = self._executors(query, start, whole, directory)
+            fragments = self._fragments(query, start, whole, directory)
             make = made_again if self.clock.standing else made
             sink = make(query, self.spark, directory, self._default_sink)
             flush_rows = lambda: sinks.flush_rows(query.connector, self.catalog.settings.flush_rows)  # noqa: E731
@@ -445,21 +445,16 @@ class Engine:
         except Exception:
             del self.catalog.queries[query.name.lower()]
             raise
-        self._loop.queries[query.name] = RunningQuery(query, executors, outbox, self.catalog, self._why, self.wake)
+        self._loop.queries[query.name] = RunningQuery(query, fragments, outbox, self.catalog, self._why, self.wake)
 
-    def _executors(self, query: Query, start: Tick | None, whole: frozenset[str], directory: Path) -> list[Executor]:
-        """Of its fragments, each behind those it reads."""
-        executors: list[Executor] = []
+    def _fragments(self, query: Query, start: Tick | None, whole: frozenset[str], directory: Path) -> list[Fragment]:
+        """Its fragments, each behind those it reads."""
+        fragments: list[Fragment] = []
         made: dict[str, Log] = {}
         shapes: dict[str, StructType] = {}
-        for number, (part, group) in enumerate(_parts(query), 1):
+        for number, compiled in enumerate(self._compiled(query), 1):
+            part, group = compiled.part, compiled.group
             piped = part.log is not None
-            programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
-            sees = {
-                stream: scope.condition(self.catalog.stream(stream).source or "")
-                for stream, scope in part.scopes.items()
-            }
-            fragment = Fragment(query.name, query.text, part, *programs, start, whole, _ahead(query, part), sees, group)
             folder = directory / f"part-{number}" if piped else directory / f"group-{number}" if group else directory
             with writing(folder):
                 folder.mkdir(exist_ok=True)
@@ -468,20 +463,32 @@ class Engine:
                 if piped
                 else None
             )
-            executor = Executor(
+            fragment = Fragment(
+                compiled,
                 self.spark,
-                fragment,
                 ChainMap(made, self._inputs.logs),
                 ChainMap(shapes, self._inputs.schemas),
                 folder,
-                self._partitions,
-                self._journal,
-                output,
+                start=start,
+                whole=whole,
+                partitions=self._partitions,
+                journal=self._journal,
+                output=output,
             )
             if part.log is not None and output is not None:
-                made[part.log], shapes[part.log] = output, executor.result_schema
-            executors.append(executor)
-        return executors
+                made[part.log], shapes[part.log] = output, fragment.result_schema
+            fragments.append(fragment)
+        return fragments
+
+    def _compiled(self, query: Query) -> Iterator[CompiledFragment]:
+        for part, group in _parts(query):
+            piped = part.log is not None
+            programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
+            sees = {
+                stream: scope.condition(self.catalog.stream(stream).source or "")
+                for stream, scope in part.scopes.items()
+            }
+            yield CompiledFragment(query.name, query.text, part, *programs, _ahead(query, part), sees, group)
 
     def _refuse_partial(self, relations: Iterable[str]) -> None:
         """A relation of which rows are gone that other queries no longer needed cannot be read by a new one."""
@@ -631,7 +638,7 @@ class Engine:
         ]
         ends = {query: end for query in read if (end := last[query.domain]) is not None}
         if self._temporary if close is None else close:
-            ends = {query: settled(query.definition.plan, end, query.executor.closing) for query, end in ends.items()}
+            ends = {query: settled(query.definition.plan, end, query.answer.instant_of) for query, end in ends.items()}
         with _collected(failures):
             self._loop.take_all({query.name: end for query, end in ends.items()})
             self._tidy()
@@ -872,7 +879,7 @@ class Engine:
     def _why(self, query: RunningQuery) -> Why:
         streams = query.streams()
         waiting = {stream: query.waiting(stream) for stream in streams}
-        least = min((executor.fragment for executor in query.answers), key=lambda fragment: fragment.after)
+        least = min(query.answers, key=lambda fragment: fragment.after)
         reached = query.reached if query.begun else None
         found = why(self._heartbeats, query.name, streams, reached, waiting, self.clock.now_us(), least.part.scopes)
         groups = {

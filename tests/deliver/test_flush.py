@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate import Engine, read_commits
+from headgate.catalog import sinks
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector
-from headgate.catalog import sinks
 from headgate.cql.definitions import define
 from headgate.deliver import flush
 from headgate.deliver.outbox import Outbox

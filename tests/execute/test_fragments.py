@@ -217,7 +217,7 @@ def test_what_proliferates_does_not_run_ahead(spark: SparkSession) -> None:
         engine.push("s1", rows("a", *range(1, 80)))
         engine.push("s2", rows("b", *range(1, 80)))
         engine.step()
-        part = engine.query("q").executors[0].fragment
+        part = engine.query("q").fragments[0]
         assert (part.selectivity() or 0) > 1
         before = part.after
         engine.push("s1", rows("a", 90))
@@ -321,7 +321,7 @@ def test_a_query_that_comes_later_sees_all_of_its_parts(spark: SparkSession) -> 
         engine.push("r", [(1, (1, 7)), (2, (1, 8))])
         engine.advance(100)
         engine.execute(f"CREATE QUERY fused AS {query}; SET heartbeats = 'operator'; CREATE QUERY cut AS {query}")
-        assert len(engine.query("cut").executors) > 2
+        assert len(engine.query("cut").fragments) > 2
         engine.push("s1", rows("a", 105, 120))
         engine.push("s2", rows("b", 104))
         engine.advance(130)

@@ -24,7 +24,7 @@ from headgate.catalog.declarations import Declarations, Enabling
 from headgate.catalog.skew import Bound
 from headgate.cql.definitions import define
 from headgate.errors import UserError
-from headgate.execute.next_event import due
+from headgate.execute.next_event import next_event
 from headgate.heartbeat.arrivals import of_one
 from headgate.heartbeat.clock import ManualClock
 from headgate.heartbeat.enabling import by_date, last_beat_us, since_largest
@@ -495,21 +495,21 @@ def test_what_is_due_follows_from_the_tuples_in_the_log(tmp_path: Path) -> None:
     log = Log(tmp_path)
     logs = {"s": log}
     leaves = {"s": frozenset([Span(), Span(6, 6)])}
-    assert due(leaves, logs, reached=-1) is None
+    assert next_event(leaves, logs, reached=-1) is None
     log.append(pa.table({"_t": [10, 40, 41]}))
-    assert due(leaves, logs, reached=-1) == 10
-    assert due(leaves, logs, reached=10) == 16, "the window lets it go"
-    assert due(leaves, logs, reached=16) == 40
-    assert due(leaves, logs, reached=16, start=40) == 41, "what was there before is not seen"
-    assert due(leaves, logs, reached=16, start=40, whole=["s"]) == 40, "but of a relation"
-    assert due(leaves, logs, reached=46) == 47
-    assert due(leaves, logs, reached=47) is None
+    assert next_event(leaves, logs, reached=-1) == 10
+    assert next_event(leaves, logs, reached=10) == 16, "the window lets it go"
+    assert next_event(leaves, logs, reached=16) == 40
+    assert next_event(leaves, logs, reached=16, start=40) == 41, "what was there before is not seen"
+    assert next_event(leaves, logs, reached=16, start=40, whole=["s"]) == 40, "but of a relation"
+    assert next_event(leaves, logs, reached=46) == 47
+    assert next_event(leaves, logs, reached=47) is None
     log.forget(lambda chunk: False)
-    assert due(leaves, logs, reached=41) == 42, "it may be in a synopsis"
-    assert due({"s": frozenset([Span(0, 60_000)])}, logs, reached=41) == 60, (
+    assert next_event(leaves, logs, reached=41) == 42, "it may be in a synopsis"
+    assert next_event({"s": frozenset([Span(0, 60_000)])}, logs, reached=41) == 60, (
         "for a long time it is looked for now and then"
     )
-    assert due(leaves, logs, reached=47) is None
+    assert next_event(leaves, logs, reached=47) is None
 
 
 @settings(max_examples=150)
