@@ -133,8 +133,8 @@ def _analyse(query: Query, session: SparkSession, schemas: dict[str, StructType]
             programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
             if not all(log in schemas or log in shapes for log in programs[0].logs()):
                 return  # of a stream that was refused already
-            compiled = CompiledFragment(query.name, query.text, part, *programs)
-            fragment = Fragment(compiled, session, {}, ChainMap(shapes, schemas), Path(folder), partitions=1)
+            compiled = CompiledFragment(part, *programs)
+            fragment = Fragment(query, compiled, session, {}, ChainMap(shapes, schemas), Path(folder), partitions=1)
             if part.log is not None:
                 shapes[part.log] = fragment.result_schema
 

@@ -464,6 +464,7 @@ class Engine:
                 else None
             )
             fragment = Fragment(
+                query,
                 compiled,
                 self.spark,
                 ChainMap(made, self._inputs.logs),
@@ -488,7 +489,7 @@ class Engine:
                 stream: scope.condition(self.catalog.stream(stream).source or "")
                 for stream, scope in part.scopes.items()
             }
-            yield CompiledFragment(query.name, query.text, part, *programs, _ahead(query, part), sees, group)
+            yield CompiledFragment(part, *programs, _ahead(query, part), sees, group)
 
     def _refuse_partial(self, relations: Iterable[str]) -> None:
         """A relation of which rows are gone that other queries no longer needed cannot be read by a new one."""

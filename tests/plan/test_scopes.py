@@ -25,7 +25,7 @@ from tools.generator import cases, cuttings
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.delta.lower import lower
-from headgate.execute.fragment import has_visible_rows, sources_in
+from headgate.execute.inputs import has_visible_rows, sources_in
 from headgate.log.log import Log
 from headgate.plan.expressions import Expression
 from headgate.plan.fragments import cut

@@ -16,17 +16,11 @@ are there; or everything that has come, in any order."""
 
 @dataclass(frozen=True, slots=True)
 class CompiledFragment:
-    """A part of a query's plan with its programs."""
-
-    query: str
-    """The query's name."""
-
-    text: str
-    """The query's text, in which errors show their place."""
+    """A part of a query that runs by itself: its plan, and the programs that run an epoch of it."""
 
     part: Part
     program: Program
-    tiny: Program
+    tiny_program: Program
     """For epochs of a few rows: rules that look at every row at every instant, in fewer steps, on equal synopses."""
 
     ahead: Ahead = "nothing"
@@ -35,14 +29,3 @@ class CompiledFragment:
 
     group: str = ""
     """The group of sources whose answers it gives, in a query that runs by groups."""
-
-    @property
-    def full_name(self) -> str:
-        """The name that errors and notes give it."""
-        whole = self.query if self.part.log is None else f"{self.part.log} of {self.query}"
-        return f"{whole} for group {self.group}" if self.group else whole
-
-    @property
-    def stop(self) -> str:
-        """The name it has on the way of a heartbeat, in traces."""
-        return self.part.log or self.query

@@ -97,18 +97,18 @@ class Candidate:
         complete = self.complete()
         if self.choice.fixed is not None:
             return complete
-        if self.fragment.ahead == "everything":
+        if self.fragment.inputs.ahead == "everything":
             return UNLIMITED
         return None if complete is None else complete + 1
 
     def has_input(self) -> bool:
         """Say whether there is an epoch to run. If there is none because nothing happens, advance without one."""
-        fragment = self.fragment
+        fragment, inputs = self.fragment, self.fragment.inputs
         if fragment.failed:
             return False
-        if fragment.by_arrival:
+        if inputs.by_arrival:
             upto = self.arrival_limit()
-            if upto is not None and fragment.has_work(upto):
+            if upto is not None and inputs.has_work(upto):
                 return True
         until = self.complete()
         return until is not None and until > fragment.after and not self._advance_idle(until)
@@ -119,10 +119,10 @@ class Candidate:
         It is looked again after the promise: what comes from then on is late.
         """
         fragment = self.fragment
-        if self.choice.query.wants_empty(fragment) or fragment.has_work(until):
+        if self.choice.query.wants_empty(fragment) or fragment.inputs.has_work(until):
             return False
         self.choice.horizon.promise(fragment, until)
-        if fragment.has_work(until):
+        if fragment.inputs.has_work(until):
             return False
         fragment.advance_idle(until)
         return True
@@ -131,26 +131,26 @@ class Candidate:
         """Say whether it would help to ask its streams how far they are: something waits for the answer."""
         if self.choice.fixed is not None or self.fragment.failed:
             return False
-        return self.choice.horizon.can_ask(self.fragment) and self.fragment.has_events(UNLIMITED)
+        return self.choice.horizon.can_ask(self.fragment) and self.fragment.inputs.has_events(UNLIMITED)
 
     def ask(self) -> bool:
         """Ask its streams how far they are, for the sake of the next instant at which something happens."""
-        event = self.fragment.next_event()
+        event = self.fragment.inputs.next_event()
         if event is None:
             return False
-        if self.fragment.by_arrival:
+        if self.fragment.inputs.by_arrival:
             event -= 1  # a tuple of the first open instant can be taken
         return self.choice.ask(self.fragment, event)
 
     def next_epoch(self) -> NextEpoch:
         """Return its next epoch: up to where its input is complete, or as far as enough rows go."""
         fragment, most, complete = self.fragment, self.choice.epoch_rows, self.complete()
-        if not fragment.by_arrival:
+        if not fragment.inputs.by_arrival:
             assert complete is not None
-            return NextEpoch(fragment, fragment.epoch_end(complete, most))
+            return NextEpoch(fragment, fragment.inputs.epoch_end(complete, most))
         upto = self.arrival_limit()
         assert upto is not None
-        if fragment.ahead == "an instant":
-            upto = fragment.arrival_end(upto, most)
+        if fragment.inputs.ahead == "an instant":
+            upto = fragment.inputs.arrival_end(upto, most)
         until = fragment.after if complete is None else max(fragment.after, complete)
         return NextEpoch(fragment, until, (upto, most))

@@ -280,11 +280,12 @@ class Loop:
         """Drop chunks that no query reads any more. A stream without readers keeps everything for those to come."""
         if not name.startswith(LATE):  # dead letters stay, read or not
             log.forget(lambda chunk: self._needed(name, chunk))
-        log.compact({reader.position(name).arrived for reader in self._readers(name) if reader.by_arrival})
+        readers = [reader.inputs for reader in self._readers(name)]
+        log.compact({reader.position(name).arrived for reader in readers if reader.by_arrival})
 
     def _needed(self, log: str, chunk: Chunk) -> bool:
         readers = self._readers(log)
-        return not readers or any(reader.still_needs(log, chunk) for reader in readers)
+        return not readers or any(reader.inputs.still_needs(log, chunk) for reader in readers)
 
     def _readers(self, log: str) -> list[Fragment]:
         return [fragment for query in list(self.queries.values()) for fragment in query.reading(log)]

@@ -134,11 +134,11 @@ class RunningQuery:
 
     def waiting(self, stream: str) -> int:
         """Return how many tuples of a stream have come and are not answered yet."""
-        answer = self.answer
-        if answer.ahead == "everything":
-            return sum(chunk.rows for chunk in answer.unread(stream).new())
-        reached = answer.position(stream).upto if answer.ahead == "an instant" else self.reached
-        return answer.logs[stream].rows_after(max(self.reached, reached))
+        inputs = self.answer.inputs
+        if inputs.ahead == "everything":
+            return sum(chunk.rows for chunk in inputs.unread(stream).new())
+        reached = inputs.position(stream).upto if inputs.ahead == "an instant" else self.reached
+        return inputs.logs[stream].rows_after(max(self.reached, reached))
 
     def readers(self, part: str) -> list[str]:
         """Return the names of the parts that read a part."""
@@ -240,7 +240,7 @@ class RunningQuery:
 
     def _tidy_output(self, name: str, log: Log) -> None:
         readers = self.reading(name)
-        log.forget(lambda chunk: any(reader.still_needs(name, chunk) for reader in readers))
+        log.forget(lambda chunk: any(reader.inputs.still_needs(name, chunk) for reader in readers))
         log.compact()
 
     def close(self, wait_s: float = CLOSE_SECONDS) -> None:

@@ -34,7 +34,7 @@ def held(engine: Engine, slide: int = 1) -> Held:
             streams = fragment.program.streams()
             for name in fragment.program.logs():
                 taken = fragment.after if slide == 1 or name not in streams else fragment.after // slide * slide - 1
-                for chunk in fragment.logs[name].overlapping(taken, None):
+                for chunk in fragment.inputs.logs[name].overlapping(taken, None):
                     rows = chunk.rows if chunk.low > taken else chunk.rows_after(taken)
                     total += Held(rows, round(chunk.size * rows / chunk.rows))
             sizes = [chunk.size for chunks in fragment.synopses.files.values() for chunk in chunks]
