@@ -266,7 +266,7 @@ class Fed:
 BORDERS: dict[str, Callable[[Engine], tuple[Any, str]]] = {
     "the epoch": lambda engine: (engine.query("bad").answer, "answer"),
     "the commit": lambda engine: (engine.query("bad").outbox, "put"),
-    "the cut into pieces": lambda engine: (engine.query("bad").outbox, "pieces"),
+    "the cut into pieces": lambda engine: (engine.query("bad").outbox, "split"),
     "between epochs": lambda engine: (engine.query("bad"), "wants_empty"),
     "the labels": lambda engine: (engine.query("bad"), "labels"),
     "the tidying": lambda engine: (engine.query("bad"), "tidy"),

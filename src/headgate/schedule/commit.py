@@ -33,9 +33,9 @@ def commit(query: RunningQuery, written: Written) -> int:
 
 
 def _pieces(query: RunningQuery, written: Written) -> list[list[Path]]:
-    """Return the files as they are to go out. Cutting a large epoch into pieces is work of Spark, and may fail."""
+    """Return the files as they are to go out. Splitting a large epoch is a Spark job, and may fail."""
     fragment = written.fragment
     try:
-        return query.outbox.pieces(written.files, fragment.workspace.session)
+        return query.outbox.split(written.files, fragment.workspace.session)
     except Exception as error:
         raise fragment.failure(error, written.after, written.until) from error

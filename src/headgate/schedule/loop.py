@@ -241,7 +241,7 @@ class Loop:
 
     def flushing(self) -> bool:
         """Say whether some sink may take more of what waits in the next turn."""
-        return any(query.courier.more(self.clock.now_us()) for query in list(self.queries.values()))
+        return any(query.courier.can_deliver(self.clock.now_us()) for query in list(self.queries.values()))
 
     def finish(self, wait_s: float) -> None:
         """Hand over the rest of what is being flushed, and wait no longer than that for all sinks together."""
