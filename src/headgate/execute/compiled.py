@@ -1,4 +1,4 @@
-"""A fragment as the compiler hands it over: what it computes, of which input, before it has run anywhere."""
+"""A fragment as the compiler hands it over: what it computes and what it reads, before it has run anywhere."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class Fragment:
 
     @property
     def since(self) -> Tick:
-        """The instant as of which the synopses are."""
+        """The instant that the synopses describe."""
         return self.progress.since
 
     @property

@@ -61,7 +61,7 @@ class FragmentInputs:
         self.logs = logs
         """By name: the logs of streams and relations, and those that other fragments of the query write."""
         self.whole = whole
-        """Relations, of which it sees everything in any case: their rows were put in before and are still there."""
+        """Relations that it sees in full, from before `start` too: their rows were put in before and still count."""
         self._spans = ends(self.part.plan)
 
     @property

@@ -13,7 +13,7 @@ from headgate.plan.ends import Span, Spans
 from headgate.ticks import UNLIMITED, Tick
 
 SELDOM = 4
-"""Where nobody knows when something ends, the next look comes after this fraction of the time that has passed."""
+"""Where it is unknown when something ends, the next look comes after this fraction of the time that has passed."""
 
 LOOKS = 1_000
 """Tuples that a log no longer holds may live on in synopses, which alone know when they end. This is how many looks

@@ -13,7 +13,7 @@ class Trouble:
     """The errors of the sources, or of the queries, from turn to turn. One that does not change is reported once."""
 
     def __init__(self) -> None:
-        self.told: dict[str, UserError] = {}
+        self.reported: dict[str, UserError] = {}
 
     @contextmanager
     def waited_out(self, tell: Callable[[str], None], goes_on: Callable[[UserError], str]) -> Iterator[None]:
@@ -29,11 +29,11 @@ class Trouble:
                 raise
             found = {f"{one.render()}\n{how}": one for one, how in zip(error.each(), ways, strict=True)}
             for text in found:
-                if text not in self.told:
+                if text not in self.reported:
                     tell(text)
-            self.told = found
+            self.reported = found
         else:
-            for past in self.told.values():
+            for past in self.reported.values():
                 if concerns_all(past):
                     tell(f"it goes on; this is over: {past.message}")
-            self.told = {}
+            self.reported = {}

@@ -98,13 +98,13 @@ class Asking:
         return stamped or self.heartbeats.declarations.by_clock(stream) or stream in self.functions
 
     def raise_failed(self) -> None:
-        """Raise the error of a function or source that failed, if one has. It holds up nobody, so it comes last."""
+        """Raise the error of a function or source that failed, if one has. It does not hold up queries, so it comes last."""
         failed, self._failed = self._failed, None
         if failed is not None:
             raise failed
 
     def _found_out(self, stream: str, now_us: int) -> tuple[int, Tick | None] | None:
-        """Return as of when all rows of a stream are read, and what its function answers; None if nobody knows."""
+        """Return as of when all rows of a stream are read, and what its function answers; None if neither is known."""
         if not self.known(stream):
             return None
         if not self.heartbeats.timelines[stream].external:

@@ -1,8 +1,13 @@
 """The loop: for each query choose an epoch, run it, commit it, and deliver the results.
 
-It reads like the description of the system; the work is done elsewhere. One thread at a time runs epochs. It takes the
-turn of the journal only to promise heartbeats and to commit, so rows go on arriving while Spark computes: they lie
-behind the heartbeats that were promised, and so behind the epoch."""
+    choose     `choice.Choice`: which fragment is next, and up to which instant (the heartbeat, a watermark)
+    promise    `horizon.Horizon`: tuples up to that instant that come from now on are late
+    run        `execute.fragment.Fragment`: one Spark statement writes the results to files
+    commit     `commit.commit`: the files and the fragment's progress count by one line of the journal
+    deliver    `deliver.courier.Courier`: the results go to the sink, in a thread of its own
+
+One thread at a time runs epochs. It takes the turn of the journal only to promise and to commit, so rows go on arriving
+while Spark computes: they lie behind the heartbeats that were promised, and so behind the epoch."""
 
 from __future__ import annotations
 
@@ -144,7 +149,7 @@ class Loop:
                 self._note(query, written, rows, began_us)
 
     def _note(self, query: RunningQuery, written: Written, rows: int, began_us: int) -> None:
-        """Note what an epoch did, for whoever called and for the traces."""
+        """Note what an epoch did, for the caller and for the traces."""
         fragment = written.fragment
         query.traces.seen(fragment.stop, query.reached_by(fragment), began_us, self.clock.now_us(), rows)
         self._epochs.append(Epoch(query.name, written.after, written.until, fragment.part.name, rows))

@@ -54,7 +54,7 @@ class RunningQuery:
         self.trouble: UserError | None = None
         """Why it stands still, if it does."""
         self.complaints: list[UserError] = []
-        """Errors of listeners that nobody has heard of yet."""
+        """Errors of listeners that were not raised yet."""
 
     def __repr__(self) -> str:
         return f"RunningQuery({self.name}: {self.count} results, complete up to {self.complete})"
@@ -75,7 +75,7 @@ class RunningQuery:
 
     @property
     def scopes(self) -> Scopes:
-        """The sources that it can see, of streams with many sources of which it does not see all."""
+        """By stream: the sources that it can see, where it does not see all of them."""
         return self.answer.part.scopes if not self.definition.by_groups else scopes(self.definition.plan)
 
     @property
