@@ -87,7 +87,7 @@ class SynopsisStore:
         return self._fact(version, written, sum(chunk.rows for chunk in chain.from_iterable(written.values())))
 
     def _together(self, contents: Mapping[str, DataFrame]) -> DataFrame:
-        """Return all synopses as one frame. A column names the synopsis of a row; each has a struct, null in the others."""
+        """Return all synopses as one frame: a column names the synopsis of a row, and each has a struct of its own."""
         together: DataFrame | None = None
         for name, frame in contents.items():
             columns = ", ".join(

@@ -98,7 +98,7 @@ class Asking:
         return stamped or self.heartbeats.declarations.by_clock(stream) or stream in self.functions
 
     def raise_failed(self) -> None:
-        """Raise the error of a function or source that failed, if one has. It does not hold up queries, so it comes last."""
+        """Raise the error of a function or source that failed, if one has. It holds up no query, so it comes last."""
         failed, self._failed = self._failed, None
         if failed is not None:
             raise failed
