@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 
-from headgate.catalog.entries import Stream
 from headgate.errors import UserError
 from headgate.execute.executor import Executor, needed, positions
 from headgate.heartbeat.clock import Clock
-from headgate.heartbeat.manager import LATE, Heartbeats
+from headgate.heartbeat.clocks import LATE
+from headgate.heartbeat.manager import Heartbeats
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
@@ -80,7 +80,7 @@ class Loop:
         self.deliver(pieces=0)  # what a crash or a sink that was down left waiting goes before anything new
         with self.journal.turn:
             now_us = self.clock.now_us()
-            self.heartbeats.set_date(self.clock.date_us(), now_us)
+            self.heartbeats.enabling.set_date(self.clock.date_us(), now_us)
             self.asking.beat(now_us)
             self.look(now_us)
         epochs = self.take(dict.fromkeys(self.queries))
@@ -183,10 +183,10 @@ class Loop:
         """
         if self.settings().failed_after_us is not None:
             read = {stream for query in self.queries.values() for stream in query.traces.streams}
-            lines = [self.heartbeats.timelines[name] for name in sorted(read)]
-            watched = [line for line in lines if isinstance(line.stream, Stream) and line.external and not line.paused]
-            going_on = [line.name for line in watched if not self.asking.known(line.name)]
-            self.watch.looked({name: self.heartbeats.standing(name, now_us).complete for name in going_on}, now_us)
+            times = {name: self.heartbeats.stream(name) for name in sorted(read)}
+            watched = {name: time for name, time in times.items() if time.is_watched}
+            going_on = {name: time for name, time in watched.items() if not self.asking.known(name)}
+            self.watch.looked({name: time.complete(now_us) for name, time in going_on.items()}, now_us)
 
     # what a turn asks of it
 
@@ -199,7 +199,7 @@ class Loop:
             for name, streams in query.labels().items():  # the answer first
                 reading = [found[reader] for reader in query.readers(name)]
                 scopes = parts[name].scopes if streams == parts[name].streams else answer.fragment.part.scopes
-                heartbeat = self.heartbeats.heartbeat(streams, now_us, scopes=scopes)
+                heartbeat = self.heartbeats.complete(streams, now_us, scopes=scopes)
                 found[name] = max((tick for tick in (heartbeat, *reading) if tick is not None), default=None)
         return found
 
@@ -214,7 +214,7 @@ class Loop:
     def give(self, part: Part, until: Tick) -> None:
         with self.journal.turn:
             for stream in part.streams:
-                self.heartbeats.give(stream, until, part.scopes.get(stream))
+                self.heartbeats.promise(stream, until, part.scopes.get(stream))
 
     def sent(self, query: RunningQuery, heartbeat: Tick | None) -> None:
         """A heartbeat sets out on its way through the query: whatever runs now runs because of it."""
@@ -222,14 +222,14 @@ class Loop:
             return
         now_us = self.clock.now_us()
         with self.journal.turn:
-            lines = {name: self.heartbeats.timelines[name] for name in query.traces.streams}
-            standings = {
-                name: self.heartbeats.standing(name, now_us, lines, scope=query.scopes.get(name)) for name in lines
+            times = {name: self.heartbeats.stream(name) for name in query.traces.streams}
+            complete = {
+                name: UNLIMITED if time.finished else time.complete(now_us, times, query.scopes.get(name))
+                for name, time in times.items()
             }
             if len(query.answers) > 1:  # a heartbeat of the whole is one of all groups
-                heartbeat = self.heartbeats.heartbeat(lines, now_us, scopes=query.scopes)
-            heard_us = {name: line.came_us for name, line in lines.items()}
-            complete = {name: UNLIMITED if lines[name].finished else one.complete for name, one in standings.items()}
+                heartbeat = self.heartbeats.complete(times, now_us, scopes=query.scopes)
+            heard_us = {name: time.came_us for name, time in times.items()}
         query.traces.looked(complete, heard_us, now_us)
         if heartbeat is None:
             return
