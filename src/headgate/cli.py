@@ -285,7 +285,7 @@ def told(query: Query, catalog: Catalog) -> str:
     """What is known of a query without running it."""
     from headgate.delta.lower import in_parts
     from headgate.explain import explained
-    from headgate.heartbeat.manager import progress
+    from headgate.heartbeat.progress import progress
 
     parts = in_parts(query.plan, query.heartbeats)
     streams = {stream for _, program in parts for stream in program.streams()}

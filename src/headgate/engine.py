@@ -53,11 +53,11 @@ from headgate.delta.lower import lower
 from headgate.errors import UserError
 from headgate.execute.compiled import Ahead, CompiledFragment
 from headgate.execute.fragment import Fragment
-from headgate.heartbeat import in_force
+from headgate.heartbeat import bound_text, in_force
 from headgate.heartbeat.clock import Clock, EngineClock, SystemClock
-from headgate.heartbeat.manager import Heartbeats, base
-from headgate.heartbeat.saved import restore, saved
-from headgate.heartbeat.why import Why, why
+from headgate.heartbeat.clocks import base
+from headgate.heartbeat.manager import Heartbeats
+from headgate.heartbeat.why import Why
 from headgate.log.checksum import writing
 from headgate.log.journal import Fact, Journal
 from headgate.log.lock import Lock
@@ -125,7 +125,7 @@ class Engine:
         self._journal.subjects["engine"] = self._apply
         self._statements = Statements()
         self._heartbeats = Heartbeats(self.catalog.declarations)
-        self._heartbeats.set_date(self.clock.date_us(), self.clock.now_us())
+        self._heartbeats.enabling.set_date(self.clock.date_us(), self.clock.now_us())
         self._wake = threading.Event()
         """Something has arrived, or is to end: whoever waits for the next look at the sources need not."""
         self._inputs = Inputs(
@@ -188,7 +188,7 @@ class Engine:
             self._add_query(definition, folder)
         self._resuming, self._journal.waiting = {}, {}
         self.clock.go_on()
-        self._heartbeats.set_date(self.clock.date_us(), self.clock.now_us())
+        self._heartbeats.enabling.set_date(self.clock.date_us(), self.clock.now_us())
         self._inputs.check_files()
         for query in self.queries():
             query.check_files()
@@ -196,10 +196,8 @@ class Engine:
                 for stream in (
                     fragment.part.streams if fragment.begun else ()
                 ):  # one that never ran has given no heartbeat
-                    self._heartbeats.give(stream, fragment.after, fragment.part.scopes.get(stream), again=True)
-        for timeline in self._heartbeats.timelines.values():
-            if timeline.external and not timeline.paused:  # nobody was silent because we did not listen
-                self._heartbeats.resume(timeline.name, self.clock.now_us())
+                    self._heartbeats.promise(stream, fragment.after, fragment.part.scopes.get(stream), again=True)
+        self._heartbeats.listen_again(self.clock.now_us())
         self._sweep()
         return True
 
@@ -220,7 +218,7 @@ class Engine:
                 self.catalog.aggregates.add(function)
             case {"heartbeats": state, "now": now_us}:
                 self.clock.stand_at(now_us)
-                restore(self._heartbeats, state, self.catalog)
+                self._heartbeats.restore(state, self.catalog)
             case {"told": [method, *arguments], "now": now_us}:
                 self.clock.stand_at(now_us)
                 getattr(self._heartbeats, method)(*arguments, now_us)
@@ -257,7 +255,7 @@ class Engine:
         for (stream, rate), members in groupby(sorted(sensors, key=_by_rate), lambda one: (one[0], one[2].rate)):
             known = {source: found.deviation for _, source, found in members}
             yield "engine", {"sensors": [stream, known, None if rate is None else str(rate)]}
-        yield "engine", {"heartbeats": saved(self._heartbeats), "now": self.clock.now_us()}
+        yield "engine", {"heartbeats": self._heartbeats.save(), "now": self.clock.now_us()}
         yield from self._inputs.facts()
         for query in self.queries():
             yield from query.facts()
@@ -374,13 +372,10 @@ class Engine:
     def _heed_settings(self) -> None:
         """Streams' policies and bounds may have changed as well."""
         settings = self.catalog.settings
-        self._heartbeats.timeout_us = settings.timeout_us
-        self._heartbeats.estimating = settings.estimation == "on"
-        self._heartbeats.generator.set_unit(settings.clock_unit_us)
         for stream in self.catalog.streams.values():
-            self._heartbeats.timelines[stream.name].stream = stream
+            self._heartbeats.define(stream, self.clock.now_us())
             self._inputs.inlets[stream.name].stream = stream
-        self._heartbeats.heed(self.clock.now_us())
+        self._heartbeats.apply_declarations(self.clock.now_us(), settings)
 
     def _forget(self, dropped: Dropped) -> None:
         """Stop what was dropped. Its files go when no epoch runs any more that may read them."""
@@ -508,7 +503,7 @@ class Engine:
         """
         kept = [forgotten for stream in streams if (forgotten := self._inputs.logs[stream].forgotten) is not None]
         seen = scopes(query.plan)
-        told = [self._heartbeats.limit(base(stream), seen.get(stream)) for stream in streams]
+        told = [self._heartbeats.stream(base(stream)).promised(seen.get(stream)) for stream in streams]
         given = [limit for limit in told if limit is not None]
         known = kept if query.from_beginning else [*kept, *given]
         return max(known) if known else None
@@ -662,7 +657,7 @@ class Engine:
         """The largest timestamp that has come on any stream with that kind of time."""
         inputs: list[Stream | Relation] = [*self.catalog.streams.values(), *self.catalog.relations.values()]
         members = (one.name for one in inputs if one.domain is domain)
-        seen = (self._heartbeats.references(member) for member in members)
+        seen = (self._heartbeats.stream(member).largest for member in members)
         return max((largest for largest in seen if largest is not None), default=None)
 
     def run(self, until: Callable[[], bool] | None = None, tell: Callable[[str], None] | None = None) -> None:
@@ -773,7 +768,7 @@ class Engine:
         name = receiver if isinstance(receiver, str) else receiver.stream
         found = self.catalog.streams.get(name.lower()) or self.catalog.relations.get(name.lower())
         domain = found.domain if found is not None and found.domain is not None else TimeDomain.INTEGER
-        self.execute(f"{statement} {in_force.pairs(bounds, domain)}")
+        self.execute(f"{statement} {bound_text.pairs(bounds, domain)}")
 
     def sensors(
         self, stream: str, deviations: Mapping[Any, Tick | timedelta], rate: Fraction | float | None = None
@@ -804,7 +799,7 @@ class Engine:
             "None" if Party(stream) in declared else None
         )  # so earlier versions wrote down what was said of the whole stream
         declared |= {Party(stream, source): Sensors(d, rate) for source, d in known.items() if source != whole}
-        self._heartbeats.heed(self.clock.now_us())
+        self._heartbeats.apply_declarations(self.clock.now_us())
 
     def pause(self, stream: str) -> None:
         """Say that the stream is not read for a while: it is not silent, and nothing of it will be late because of the
@@ -864,25 +859,25 @@ class Engine:
     def heartbeat(self, stream: str) -> Any:
         """Up to when the stream is known to be complete; None while that is unknown."""
         found = self.catalog.stream(stream)
-        standing = self._heartbeats.standing(found.name, self.clock.now_us())
-        instants = self._heartbeats.limit(found.name), standing.complete
+        time = self._heartbeats.stream(found.name)
+        instants = time.promised(), time.complete(self.clock.now_us())
         known = [tick for tick in instants if tick is not None and tick != UNLIMITED]
         return found.domain.moment(max(known)) if known else None
 
     def silent(self, stream: str) -> bool:
         """Whether nothing came from the stream for the timeout, so that it no longer holds queries back."""
-        return self._heartbeats.silent(self.catalog.stream(stream).name, self.clock.now_us())
+        return self._heartbeats.stream(self.catalog.stream(stream).name).is_silent(self.clock.now_us())
 
     def bounds(self) -> Listing:
         """The bounds in force, where each came from, and the line of CQL that would declare it."""
-        return Listing(in_force.HEADINGS, in_force.all_rows(self._heartbeats))
+        return Listing(in_force.HEADINGS, self._heartbeats.bounds_in_force())
 
     def _why(self, query: RunningQuery) -> Why:
         streams = query.streams()
         waiting = {stream: query.waiting(stream) for stream in streams}
         least = min(query.answers, key=lambda fragment: fragment.after)
         reached = query.reached if query.begun else None
-        found = why(self._heartbeats, query.name, streams, reached, waiting, self.clock.now_us(), least.part.scopes)
+        found = self._heartbeats.explain(query.name, streams, reached, waiting, self.clock.now_us(), least.part.scopes)
         groups = {
             group: "no instant yet" if upto is None else str(upto) for group, upto in query.complete_by_group.items()
         }
@@ -904,11 +899,7 @@ class Engine:
     def late(self, stream: str) -> dict[Any, int]:
         """How many tuples came late, by source. A stream without SOURCE BY has the one source None; in one with many,
         None stands for those that were forgotten."""
-        timeline = self._heartbeats.timelines[self.catalog.stream(stream).name]
-        found = {
-            source: int(timeline.late[number]) for source, number in timeline.sources.items() if timeline.late[number]
-        }
-        return found | ({None: timeline.forgotten_late} if timeline.forgotten_late else {})
+        return self._heartbeats.stream(self.catalog.stream(stream).name).late_by_source()
 
     def counts(self, stream: str) -> dict[str, int]:
         """How many tuples went to the log, and how many to the dead letters, by reason."""
@@ -974,7 +965,7 @@ def _ahead(query: Query, part: Part) -> Ahead:
 
 def _written(party: str | Party) -> str:
     """A stream or source as CQL names it."""
-    return in_force.named(Party(party) if isinstance(party, str) else party)
+    return bound_text.named(Party(party) if isinstance(party, str) else party)
 
 
 def _by_rate(one: tuple[str, str, Sensors]) -> tuple[str, bool, Fraction]:

@@ -11,12 +11,13 @@ from typing import TypeAlias
 
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
+from headgate.heartbeat.clocks import base
 from headgate.heartbeat.enabling import last_beat_us
-from headgate.heartbeat.manager import Heartbeats, base
+from headgate.heartbeat.manager import Heartbeats
 from headgate.scope import Scopes
 from headgate.sources.source import Source
 from headgate.spark.failures import called, failure
-from headgate.ticks import Tick, TimeDomain
+from headgate.ticks import Tick
 
 Function: TypeAlias = Callable[[], Tick | None]
 """A function of the user's that returns the instant up to which nothing will still come; None if it does not know."""
@@ -47,13 +48,13 @@ class Asking:
     def beat(self, now_us: int) -> None:
         """Hand over the answers about streams with HEARTBEAT EVERY whose period has passed."""
         self.next_us = None
-        for name in self.heartbeats.timelines:
-            enabling = self.heartbeats.declarations.enabling(name)
-            if enabling.how != "every" or not self.known(name):
+        for name, every_us in self.heartbeats.enabling.periods_us().items():
+            if not self.known(name):
                 continue
-            self._expect(last_beat_us(now_us, enabling.every_us) + enabling.every_us)
-            if self.heartbeats.beats(name, now_us) and (found := self._found_out(name, now_us)) is not None:
-                self.heartbeats.beat(name, now_us, *found)
+            self._expect(last_beat_us(now_us, every_us) + every_us)
+            due = self.heartbeats.enabling.is_beat_due(name, now_us)
+            if due and (found := self._found_out(name, now_us)) is not None:
+                self.heartbeats.enabling.beat(name, now_us, *found)
 
     def ask(self, streams: Iterable[str], now_us: int, due: Tick | None = None, scopes: Scopes | None = None) -> bool:
         """Ask about the streams that are on demand; say whether any answer moves one.
@@ -62,7 +63,7 @@ class Asking:
         are the sources that the fragment that waits can see.
         """
         names, heartbeats = list(dict.fromkeys(map(base, streams))), self.heartbeats
-        demanded = [name for name in names if heartbeats.declarations.enabling(name).how == "on demand"]
+        demanded = [name for name in names if heartbeats.enabling.is_on_demand(name)]
         asked = {name: found for name in demanded if (found := self._found_out(name, now_us)) is not None}
         if due is not None:
             answers = {
@@ -70,17 +71,17 @@ class Asking:
                 for name, found in asked.items()
                 if (answer := self._answer(name, now_us, *found)) is not None
             }
-            complete = heartbeats.heartbeat(names, now_us, answers, scopes)
+            complete = heartbeats.complete(names, now_us, answers, scopes)
             if complete is None or complete < due:
                 for name, answer in answers.items():
                     if answer == complete:  # the clock is all that it waits for
-                        self._expect(now_us + int((due - answer) * heartbeats.declarations.enabling(name).tick_us))
+                        self._expect(now_us + heartbeats.enabling.length_us(name, due - answer))
                 return False
-        moved = [heartbeats.ask(name, now_us, *found) for name, found in asked.items()]
+        moved = [heartbeats.enabling.ask(name, now_us, *found) for name, found in asked.items()]
         return any(moved)
 
     def _answer(self, stream: str, now_us: int, read_us: int, said: Tick | None) -> Tick | None:
-        by_clock = self.heartbeats.answer(stream, now_us, read_us)
+        by_clock = self.heartbeats.enabling.answer(stream, now_us, read_us)
         return max((answer for answer in (by_clock, said) if answer is not None), default=None)
 
     def _expect(self, at_us: int) -> None:
@@ -88,14 +89,12 @@ class Asking:
 
     def worth_asking(self, streams: Iterable[str]) -> bool:
         """Say whether any of the streams can be asked about on demand."""
-        enabling = self.heartbeats.declarations.enabling
-        return any(enabling(name).how == "on demand" and self.known(name) for name in map(base, streams))
+        on_demand = self.heartbeats.enabling.is_on_demand
+        return any(on_demand(name) and self.known(name) for name in map(base, streams))
 
     def known(self, stream: str) -> bool:
         """Say whether the clock or a function can tell how far a stream is that sends nothing."""
-        timeline = self.heartbeats.timelines[stream]
-        stamped = not timeline.external and timeline.stream.domain is TimeDomain.TIMESTAMP
-        return stamped or self.heartbeats.declarations.by_clock(stream) or stream in self.functions
+        return self.heartbeats.enabling.can_answer(stream) or stream in self.functions
 
     def raise_failed(self) -> None:
         """Raise the error of a function or source that failed, if one has. It holds up no query, so it comes last."""
@@ -107,9 +106,10 @@ class Asking:
         """Return as of when all rows of a stream are read, and what its function answers; None if neither is known."""
         if not self.known(stream):
             return None
-        if not self.heartbeats.timelines[stream].external:
+        if not self.heartbeats.stream(stream).external:
             return now_us, None
-        read_us = self.heartbeats.timelines[stream].read_us = self._read_us(stream, now_us)
+        read_us = self._read_us(stream, now_us)
+        self.heartbeats.enabling.note_read(stream, read_us)
         return None if read_us is None else (read_us, self._by_function(stream, now_us, read_us))
 
     def _read_us(self, stream: str, now_us: int) -> int | None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.catalog.entries import Stream
 from headgate.execute.fragment import Fragment
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.manager import Heartbeats
@@ -29,7 +28,7 @@ class Horizon:
         """Take note of the time: the date, and heartbeats that the clock gives every so often."""
         with self.journal.turn:
             now_us = self.clock.now_us()
-            self.heartbeats.set_date(self.clock.date_us(), now_us)
+            self.heartbeats.enabling.set_date(self.clock.date_us(), now_us)
             self.asking.beat(now_us)
 
     def of(self, query: RunningQuery, answer: Fragment) -> Mapping[str, Tick | None]:
@@ -44,7 +43,7 @@ class Horizon:
             for name, streams in query.labels().items():  # the answer first
                 reading = [found[reader] for reader in query.readers(name)]
                 scopes = parts[name].scopes if streams == parts[name].streams else answer.part.scopes
-                heartbeat = self.heartbeats.heartbeat(streams, now_us, scopes=scopes)
+                heartbeat = self.heartbeats.complete(streams, now_us, scopes=scopes)
                 found[name] = max((tick for tick in (heartbeat, *reading) if tick is not None), default=None)
         return found
 
@@ -61,7 +60,7 @@ class Horizon:
         """Promise a fragment that its streams are complete up to `until`: what still comes up to there is late."""
         with self.journal.turn:
             for stream in fragment.part.streams:
-                self.heartbeats.give(stream, until, fragment.part.scopes.get(stream))
+                self.heartbeats.promise(stream, until, fragment.part.scopes.get(stream))
 
     # for those who watch
 
@@ -69,16 +68,14 @@ class Horizon:
         """Begin the trace of a heartbeat that sets out on its way through a query: what runs now runs because of it."""
         now_us = self.clock.now_us()
         with self.journal.turn:
-            lines = {name: self.heartbeats.timelines[name] for name in query.traces.streams}
-            standings = {
-                name: self.heartbeats.standing(name, now_us, lines, scope=query.scopes.get(name)) for name in lines
+            times = {name: self.heartbeats.stream(name) for name in query.traces.streams}
+            complete = {
+                name: UNLIMITED if time.finished else time.complete(now_us, times, query.scopes.get(name))
+                for name, time in times.items()
             }
-            if len(query.answers) > 1:  # a heartbeat of the whole is one of all groups
-                whole = self.heartbeats.heartbeat(lines, now_us, scopes=query.scopes)
-            else:
-                whole = heartbeat
-            heard_us = {name: line.came_us for name, line in lines.items()}
-            complete = {name: UNLIMITED if lines[name].finished else one.complete for name, one in standings.items()}
+            by_groups = len(query.answers) > 1  # a heartbeat of the whole is one of all groups
+            whole = self.heartbeats.complete(times, now_us, scopes=query.scopes) if by_groups else heartbeat
+            heard_us = {name: time.came_us for name, time in times.items()}
         query.traces.looked(complete, heard_us, now_us)
         if whole is None:
             return
@@ -95,7 +92,6 @@ class Horizon:
         with self.journal.turn:
             now_us = self.clock.now_us()
             streams = {stream for query in queries.values() for stream in query.traces.streams}
-            lines = [self.heartbeats.timelines[name] for name in sorted(streams)]
-            sent = [line for line in lines if isinstance(line.stream, Stream) and line.external and not line.paused]
-            going_on = [line.name for line in sent if not self.asking.known(line.name)]
-            return {name: self.heartbeats.standing(name, now_us).complete for name in going_on}
+            times = {name: self.heartbeats.stream(name) for name in sorted(streams)}
+            watched = {name: time for name, time in times.items() if time.is_watched}
+            return {name: time.complete(now_us) for name, time in watched.items() if not self.asking.known(name)}

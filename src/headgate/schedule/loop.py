@@ -20,7 +20,8 @@ from time import monotonic
 from headgate.errors import UserError
 from headgate.execute.fragment import Fragment, Written
 from headgate.heartbeat.clock import Clock
-from headgate.heartbeat.manager import LATE, Heartbeats
+from headgate.heartbeat.clocks import LATE
+from headgate.heartbeat.manager import Heartbeats
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log

@@ -14,7 +14,8 @@ from headgate.delta.program import Kept
 from headgate.errors import UserError
 from headgate.execute.fragment import RESTARTS, Fragment
 from headgate.explain import explained
-from headgate.heartbeat.manager import base, progress
+from headgate.heartbeat.clocks import base
+from headgate.heartbeat.progress import progress
 from headgate.heartbeat.why import Why
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Fact

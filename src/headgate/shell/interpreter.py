@@ -20,7 +20,7 @@ from headgate.delta.lower import in_parts
 from headgate.engine import Engine
 from headgate.errors import Broken, Place, UserError
 from headgate.explain import explained
-from headgate.heartbeat.manager import progress
+from headgate.heartbeat.progress import progress
 from headgate.heartbeat.why import Why
 from headgate.plan.nodes import sources
 from headgate.shell.commands import Advance, Command, Explain, Push, command, summary

@@ -104,7 +104,7 @@ class Inputs:
 
     def add(self, stream: Stream | Relation, folder: str | None = None) -> None:
         schema = self._shaped(stream)
-        self.heartbeats.add(stream, self.clock.now_us())
+        self.heartbeats.define(stream, self.clock.now_us())
         folder = folder or fresh_folder(self.directory / "streams", stream.name)
         inlet = Inlet(
             stream,
@@ -152,7 +152,7 @@ class Inputs:
         """A stream has one more column: rows that are in the log already have none there."""
         inlet = self.inlets[stream.name]
         inlet.shape(stream, to_arrow_schema(self._shaped(stream), timezone="UTC"))
-        self.heartbeats.timelines[stream.name].stream = stream
+        self.heartbeats.define(stream, self.clock.now_us())
         for source in self.sources:
             if source.inlet is inlet:
                 source.reshape()
