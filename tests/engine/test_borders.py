@@ -202,7 +202,7 @@ def took(delivery: Delivery, batches: Iterator[pa.RecordBatch]) -> None:
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
     engines: list[Engine] = []
-    for module in ("runtime.executor", "sinks.callback"):
+    for module in ("execute.executor", "deliver.sinks.callback"):
         monkeypatch.setattr(f"headgate.{module}.own", lambda session, partitions=None: session)
     monkeypatch.setattr("headgate.engine.Executor", OneRow)
     monkeypatch.setattr("test_borders.ANSWER", lambda: None)
