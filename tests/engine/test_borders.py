@@ -204,7 +204,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
     engines: list[Engine] = []
     for module in ("execute.executor", "deliver.sinks.callback"):
         monkeypatch.setattr(f"headgate.{module}.own", lambda session, partitions=None: session)
-    monkeypatch.setattr("headgate.engine.Executor", OneRow)
+    monkeypatch.setattr("headgate.build.Executor", OneRow)
     monkeypatch.setattr("test_borders.ANSWER", lambda: None)
     TOLD.clear()
 

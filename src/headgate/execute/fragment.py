@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from headgate.compile import Ahead
 from headgate.delta.program import Program
 from headgate.plan.fragments import Part
 from headgate.ticks import Tick
@@ -26,10 +27,6 @@ MOVE_COST_ROWS = 50_000
 
 MEASURED_ROWS = 100
 """So many tuples must have been taken before their number says something about how many are put out for each."""
-
-Ahead: TypeAlias = Literal["nothing", "an instant", "everything"]
-"""What a fragment takes beyond its heartbeat: nothing; the tuples of the first open instant, because all before them
-are there; or everything that has come, in whatever order."""
 
 
 class Taken(NamedTuple):

@@ -936,8 +936,21 @@ class Heartbeats:
         return f"{sender_kind} to {kind}" if sender_kind != kind else f"one source of {kind} to another"
 
 
-def progress(catalog: Catalog, streams: Iterable[str]) -> str:
-    """Whether a query over these streams needs a timeout, by what is declared, in words."""
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Whether a query goes on once all of its sources pause, by what is declared."""
+
+    needs_timeout: bool
+    """True if nothing but a timeout, or a later tuple, lets it go on."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def progress(catalog: Catalog, streams: Iterable[str]) -> Progress:
+    """Find out whether a query over these streams needs a timeout, by what is declared."""
     heartbeats = Heartbeats(catalog.declarations)
     known: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
     for stream in known:
@@ -945,17 +958,20 @@ def progress(catalog: Catalog, streams: Iterable[str]) -> str:
     read = list(map(base, streams))
     unasked = [name for name in read if heartbeats.unasked(name)]
     if unasked:
-        return (
+        return Progress(
+            True,
             f"waits for ever once all sources pause: with HEARTBEAT NONE only a later tuple of {unasked[0]} says "
-            "how far it is"
+            "how far it is",
         )
     missing = heartbeats.without_progress(read)
     if missing is None:
         clock = ", or the clock does" if any(map(heartbeats.follows_clock, read)) else ""
-        return f"needs no timeout: every source's tuples say in the end how far each source is{clock}"
+        return Progress(False, f"needs no timeout: every source's tuples say in the end how far each source is{clock}")
     timeout_us = catalog.settings.timeout_us
     length = f"{timeout_us / 1e6:g} s" if timeout_us is not None else "none is set"
-    return f"needs a timeout ({length}) once all sources pause: no bound within 0 is declared from {missing}"
+    return Progress(
+        True, f"needs a timeout ({length}) once all sources pause: no bound within 0 is declared from {missing}"
+    )
 
 
 def _least_rate(timeline: Timeline) -> float:
