@@ -13,7 +13,6 @@ import shutil
 import tempfile
 import threading
 import time
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import deepcopy
@@ -27,14 +26,15 @@ from typing import Any, Literal
 
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
+from headgate.build import build_fragments
 from headgate.catalog import sinks
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.declarations import Party, Sensors
 from headgate.catalog.entries import Function, Query, Relation, Stream, View
 from headgate.catalog.skew import Bound
+from headgate.compile import compile_query, compile_script, compile_statements
 from headgate.cql.definitions import (
     Altered,
     BoundsAsked,
@@ -44,15 +44,11 @@ from headgate.cql.definitions import (
     Listing,
     Setting,
     WhyAsked,
-    defined,
 )
 from headgate.deliver.courier import CLOSE_SECONDS, DROP_SECONDS
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.sinks.made import made, made_again
-from headgate.delta.lower import lower
 from headgate.errors import UserError
-from headgate.execute.compiled import Ahead, CompiledFragment
-from headgate.execute.fragment import Fragment
 from headgate.heartbeat import bound_text, in_force
 from headgate.heartbeat.clock import Clock, EngineClock, SystemClock
 from headgate.heartbeat.clocks import base
@@ -61,21 +57,17 @@ from headgate.heartbeat.why import Why
 from headgate.log.checksum import writing
 from headgate.log.journal import Fact, Journal
 from headgate.log.lock import Lock
-from headgate.log.log import Log
 from headgate.observe import status
 from headgate.observe.trouble import Trouble
 from headgate.observe.watch import watching
 from headgate.permissions import Permissions, permissions
-from headgate.plan.fragments import Part, all_parts, cut
 from headgate.plan.nodes import domain, sources
-from headgate.plan.properties import flowing
 from headgate.plan.scopes import scopes
 from headgate.plan.settled import settled
 from headgate.recovery import Statement, Statements
 from headgate.schedule.asking import Asking
 from headgate.schedule.loop import HAND_SECONDS, Epoch, Loop
 from headgate.schedule.query import RunningQuery
-from headgate.scope import described
 from headgate.server.listener import Listener, listening
 from headgate.sources.inlet import ticks
 from headgate.sources.inputs import Inputs
@@ -209,7 +201,7 @@ class Engine:
                 self.clock.stand_at(statement.now)
                 again = (statement.query or "").lower() in self.catalog.queries
                 cql = "ALTER" + statement.cql[len("CREATE") :] if again else statement.cql
-                for _, definition in defined(cql, self.catalog):
+                for definition in compile_script(cql, self.catalog):
                     self._carry_out_again(definition, statement)
                     self._statements.recall(statement, definition)
             case {"sensors": [stream, known, rate]}:
@@ -281,15 +273,8 @@ class Engine:
         answers: list[Definition | Why] = []
         with self._journal.turn, self._allowing(allow):
             before = self._declared()
-            passed_over: list[Definition] = []
-
-            def registered(said: str) -> Definition | None:
-                known = self._statements.recalled(said)
-                passed_over.extend([known] if known is not None else [])
-                return known
-
-            for said, definition in defined(cql, self.catalog, origin, registered):
-                if any(definition is known for known in passed_over):
+            for said, definition, _, known in compile_statements(cql, self.catalog, origin, self._statements.recalled):
+                if known:
                     answers.append(definition)
                     continue
                 with self._journal.together():
@@ -430,7 +415,18 @@ class Engine:
             with writing(directory):
                 directory.mkdir(parents=True, exist_ok=True)
             self._refuse_partial(whole)
-            fragments = self._fragments(query, start, whole, directory)
+            fragments = build_fragments(
+                query,
+                compile_query(query, self.catalog),
+                self.spark,
+                self._inputs.logs,
+                self._inputs.schemas,
+                directory,
+                self._journal,
+                start=start,
+                whole=whole,
+                partitions=self._partitions,
+            )
             make = made_again if self.clock.standing else made
             sink = make(query, self.spark, directory, self._default_sink)
             flush_rows = lambda: sinks.flush_rows(query.connector, self.catalog.settings.flush_rows)  # noqa: E731
@@ -441,50 +437,6 @@ class Engine:
             del self.catalog.queries[query.name.lower()]
             raise
         self._loop.queries[query.name] = RunningQuery(query, fragments, outbox, self.catalog, self._why, self.wake)
-
-    def _fragments(self, query: Query, start: Tick | None, whole: frozenset[str], directory: Path) -> list[Fragment]:
-        """Its fragments, each behind those it reads."""
-        fragments: list[Fragment] = []
-        made: dict[str, Log] = {}
-        shapes: dict[str, StructType] = {}
-        for number, compiled in enumerate(self._compiled(query), 1):
-            part, group = compiled.part, compiled.group
-            piped = part.log is not None
-            folder = directory / f"part-{number}" if piped else directory / f"group-{number}" if group else directory
-            with writing(folder):
-                folder.mkdir(exist_ok=True)
-            output = (
-                Log(folder / "elements", self._journal, f"log queries/{directory.name}/part-{number}")
-                if piped
-                else None
-            )
-            fragment = Fragment(
-                query,
-                compiled,
-                self.spark,
-                ChainMap(made, self._inputs.logs),
-                ChainMap(shapes, self._inputs.schemas),
-                folder,
-                start=start,
-                whole=whole,
-                partitions=self._partitions,
-                journal=self._journal,
-                output=output,
-            )
-            if part.log is not None and output is not None:
-                made[part.log], shapes[part.log] = output, fragment.result_schema
-            fragments.append(fragment)
-        return fragments
-
-    def _compiled(self, query: Query) -> Iterator[CompiledFragment]:
-        for part, group in _parts(query):
-            piped = part.log is not None
-            programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
-            sees = {
-                stream: scope.condition(self.catalog.stream(stream).source or "")
-                for stream, scope in part.scopes.items()
-            }
-            yield CompiledFragment(part, *programs, _ahead(query, part), sees, group)
 
     def _refuse_partial(self, relations: Iterable[str]) -> None:
         """A relation of which rows are gone that other queries no longer needed cannot be read by a new one."""
@@ -942,25 +894,6 @@ def _not_taken(query: RunningQuery) -> UserError:
         detail="It has not answered yet." if trouble is None else sentence(trouble),
         hint="With --directory they are kept, and delivered the next time.",
     )
-
-
-def _parts(query: Query) -> list[tuple[Part, str]]:
-    """Of what it consists: its fragments, each behind those it reads, or one for each group of sources, with its
-    group.
-    """
-    whole = cut(query.plan, query.heartbeats)
-    if not query.by_groups:
-        return [(part, "") for part in all_parts(whole)]
-    return [(replace(whole, scopes=seen), described(seen)) for seen in query.by_groups]
-
-
-def _ahead(query: Query, part: Part) -> Ahead:
-    """What a fragment takes of its streams before they are complete."""
-    if part.log is not None or not flowing(part.plan):
-        return "nothing"
-    if len(sources(part.plan)) > 1:
-        return "an instant"
-    return "everything" if query.ordering == "needed" else "nothing"
 
 
 def _written(party: str | Party) -> str:

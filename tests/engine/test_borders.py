@@ -205,7 +205,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
     engines: list[Engine] = []
     for module in ("execute.workspace", "deliver.sinks.callback"):
         monkeypatch.setattr(f"headgate.{module}.own", lambda session, partitions=None: session)
-    monkeypatch.setattr("headgate.engine.Fragment", OneRow)
+    monkeypatch.setattr("headgate.build.Fragment", OneRow)
     monkeypatch.setattr("test_borders.ANSWER", lambda: None)
     TOLD.clear()
 

@@ -373,12 +373,12 @@ def test_a_stream_is_declared_with_its_heartbeat_and_one_of_the_name_clock_is_it
 def test_a_stream_that_the_clock_speaks_for_needs_no_timeout() -> None:
     catalog = Catalog()
     define(OUTSIDE + "CREATE STREAM other (v INT, at TIMESTAMP) TIMESTAMP BY at;", catalog)
-    assert "needs a timeout" in progress(catalog, ["outside"])
+    assert "needs a timeout" in str(progress(catalog, ["outside"]))
     define("SKEW FROM CLOCK TO outside (WITHIN 5)", catalog)
-    assert progress(catalog, ["outside"]).endswith("or the clock does")
-    assert "needs a timeout" in progress(catalog, ["outside", "other"])
+    assert str(progress(catalog, ["outside"])).endswith("or the clock does")
+    assert "needs a timeout" in str(progress(catalog, ["outside", "other"]))
     define("HEARTBEAT OF outside NONE", catalog)
-    assert "needs a timeout" in progress(catalog, ["outside"])
+    assert "needs a timeout" in str(progress(catalog, ["outside"]))
 
 
 def test_every_line_of_cql_declares_what_it_stands_beside() -> None:

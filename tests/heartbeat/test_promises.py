@@ -435,7 +435,7 @@ def test_a_stream_that_the_engine_stamps_and_nobody_may_ask_about_is_named() -> 
         "CREATE STREAM i (v INT) TIMESTAMP INTERNAL; CREATE STREAM p (v INT, at TIMESTAMP) TIMESTAMP BY at;", catalog
     )
     define("DISORDER OF p (WITHIN 0);", catalog)
-    assert progress(catalog, ["i"]).startswith("needs no timeout")
-    assert "no bound within 0 is declared from i to p" in progress(catalog, ["i", "p"])
+    assert str(progress(catalog, ["i"])).startswith("needs no timeout")
+    assert "no bound within 0 is declared from i to p" in str(progress(catalog, ["i", "p"]))
     define("HEARTBEAT OF i NONE;", catalog)
-    assert "only a later tuple of i says how far it is" in progress(catalog, ["i"])
+    assert "only a later tuple of i says how far it is" in str(progress(catalog, ["i"]))

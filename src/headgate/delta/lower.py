@@ -35,7 +35,6 @@ from headgate.delta import (
 from headgate.delta.exact import BEYOND
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, read_names
 from headgate.plan import bounds
-from headgate.plan.fragments import Cutting, Part, all_parts, cut
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
@@ -103,11 +102,6 @@ def lower(plan: Node, few: bool = False, piped: bool = False, wild: bool = False
         if any(BEYOND in step.sql for step in lowering.steps.values())
         else None,
     )
-
-
-def in_parts(plan: Node, how: Cutting = "query") -> list[tuple[Part, Program]]:
-    """The programs of the fragments that the plan is cut into, each behind those it reads."""
-    return [(part, lower(part.plan, piped=part.log is not None)) for part in all_parts(cut(plan, how))]
 
 
 class Lowering:

@@ -21,12 +21,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.catalog.entries import Query
+from headgate.compile import CompiledFragment
 from headgate.delta.exact import BEYOND
 from headgate.delta.program import Program
 from headgate.errors import UserError
 from headgate.execute import errors
 from headgate.execute.analysis import Analysis
-from headgate.execute.compiled import CompiledFragment
 from headgate.execute.inputs import FragmentInputs
 from headgate.execute.programs import Programs, SizedProgram
 from headgate.execute.progress import Progress

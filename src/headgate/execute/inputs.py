@@ -11,9 +11,9 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from headgate.compile import CompiledFragment
 from headgate.delta.program import Input, Program
 from headgate.errors import UserError
-from headgate.execute.compiled import CompiledFragment
 from headgate.execute.epoch_end import epoch_end, estimated_rows
 from headgate.execute.next_event import next_event
 from headgate.execute.position import Position, Unread, first_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Relation, Stream
@@ -13,8 +14,21 @@ from headgate.heartbeat.model import TimeModel
 from headgate.ticks import TimeDomain
 
 
-def progress(catalog: Catalog, streams: Iterable[str]) -> str:
-    """Whether a query over these streams needs a timeout, by what is declared, in words."""
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Whether a query goes on once all of its sources pause, by what is declared."""
+
+    needs_timeout: bool
+    """True if nothing but a timeout, or a later tuple, lets it go on."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def progress(catalog: Catalog, streams: Iterable[str]) -> Progress:
+    """Find out whether a query over these streams needs a timeout, by what is declared."""
     model = TimeModel(catalog.declarations)
     known: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
     for stream in known:
@@ -22,17 +36,20 @@ def progress(catalog: Catalog, streams: Iterable[str]) -> str:
     read = list(map(base, streams))
     forbidden = [name for name in read if model.enabling.is_forbidden(name)]
     if forbidden:
-        return (
+        return Progress(
+            True,
             f"waits for ever once all sources pause: with HEARTBEAT NONE only a later tuple of {forbidden[0]} says "
-            "how far it is"
+            "how far it is",
         )
     missing = missing_bound(model, read)
     if missing is None:
         clock = ", or the clock does" if any(map(model.enabling.follows_clock, read)) else ""
-        return f"needs no timeout: every source's tuples say in the end how far each source is{clock}"
+        return Progress(False, f"needs no timeout: every source's tuples say in the end how far each source is{clock}")
     timeout_us = catalog.settings.timeout_us
     length = f"{timeout_us / 1e6:g} s" if timeout_us is not None else "none is set"
-    return f"needs a timeout ({length}) once all sources pause: no bound within 0 is declared from {missing}"
+    return Progress(
+        True, f"needs a timeout ({length}) once all sources pause: no bound within 0 is declared from {missing}"
+    )
 
 
 def missing_bound(model: TimeModel, streams: Iterable[str]) -> str | None:

@@ -209,7 +209,12 @@ class RunningQuery:
 
     def progress(self) -> str:
         """Say whether the declared bounds keep it going when all sources pause, or a timeout must."""
-        return progress(self._catalog, self.streams())
+        return str(progress(self._catalog, self.streams()))
+
+    @property
+    def needs_timeout(self) -> bool:
+        """True if only a timeout lets it go on once all of its sources pause, by what is declared."""
+        return progress(self._catalog, self.streams()).needs_timeout
 
     # running
 
