@@ -63,3 +63,21 @@ def test_the_first_chunks_up_to_a_number_of_rows() -> None:
     chunks = [Chunk(Path(str(number)), rows, 0, 0) for number, rows in enumerate((5, 3, 4))]
     assert [len(first_rows(chunks, most)) for most in (1, 5, 8, 11, 12)] == [1, 1, 2, 2, 3]
     assert first_rows([], 5) == []
+
+
+def test_chunks_before_and_behind_a_readers_position_are_not_merged(tmp_path: Path) -> None:
+    log = Log(tmp_path / "log")
+    for stamp in range(40):
+        log.append(pa.table({"_t": [stamp, stamp + 5], "_s": [stamp, stamp]}))
+    assert [chunk.arrived for chunk in log.chunks][:3] == [2, 4, 6]
+    log.compact(apart={50})
+    ends = [chunk.arrived for chunk in log.chunks]
+    assert 50 in ends
+    assert len(ends) < 40
+    assert sum(chunk.rows for chunk in log.chunks if chunk.arrived <= 50) == 50
+    log.forget(lambda chunk: chunk.arrived > 50)
+    again = Log(tmp_path / "again")
+    again.apply(log.state())
+    assert [chunk.arrived for chunk in again.chunks] == [chunk.arrived for chunk in log.chunks]
+    again.append(pa.table({"_t": [1], "_s": [1]}))
+    assert again.chunks[-1].arrived == 81
