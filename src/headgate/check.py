@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections import ChainMap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,17 +19,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from headgate.build import build_fragments
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector, Query, Relation, Stream
 from headgate.catalog.readers import STREAMED, reader
+from headgate.compile import compile_query, compile_script
 from headgate.cql import dialect
-from headgate.cql.definitions import Altered, Definition, Explanation, defined
-from headgate.delta.lower import lower
+from headgate.cql.definitions import Altered, Definition, Explanation
 from headgate.errors import Place, UserError, nearest, quoted
-from headgate.execute.executor import Executor
-from headgate.execute.fragment import Fragment
+from headgate.log.journal import Journal
 from headgate.permissions import READING, permissions
-from headgate.plan.fragments import all_parts, cut
 from headgate.spark.connectors import is_missing
 from headgate.spark.failures import reason_of
 from headgate.sql import ddl
@@ -51,7 +49,7 @@ def problems(
     shapes: dict[str, StructType] = {}
     for whole in statements:
         try:
-            for _, definition in defined(text[whole.start : whole.end], catalog, origin):
+            for definition in compile_script(text[whole.start : whole.end], catalog, origin):
                 yield from _refused(definition, catalog, session, shapes, whole)
         except UserError as error:
             yield _moved(error, whole)
@@ -83,19 +81,19 @@ def _refused(
         case Altered(Stream() as stream) if session is not None:
             yield from _shape(stream, catalog, session, shapes, whole)
         case Query() as query:
-            yield from _program(query, session, shapes, whole)
+            yield from _program(query, catalog, session, shapes, whole)
         case Explanation(query) | Altered(Query() as query):
-            yield from _program(query, session, shapes, whole)
+            yield from _program(query, catalog, session, shapes, whole)
         case _:
             pass
 
 
 def _program(
-    query: Query, session: SparkSession | None, shapes: dict[str, StructType], whole: Place
+    query: Query, catalog: Catalog, session: SparkSession | None, shapes: dict[str, StructType], whole: Place
 ) -> Iterator[UserError]:
     try:
         if session is not None:
-            _analyse(query, session, shapes)
+            _analyse(query, catalog, session, shapes)
     except UserError as error:
         yield _within(error, query, whole)
 
@@ -120,19 +118,14 @@ def _shape(
             return
 
 
-def _analyse(query: Query, session: SparkSession, schemas: dict[str, StructType]) -> None:
-    """Let Spark analyse the program of each fragment; raises what it refuses."""
-    shapes: dict[str, StructType] = {}
+def _analyse(query: Query, catalog: Catalog, session: SparkSession, schemas: dict[str, StructType]) -> None:
+    """Let Spark analyse the program of each fragment; raise what it refuses."""
+    fragments = compile_query(replace(query, by_groups=()), catalog)
+    known = {*schemas, *(fragment.part.log for fragment in fragments)}
+    if not all(log in known for fragment in fragments for log in fragment.program.logs()):
+        return  # it reads a stream that was refused already
     with tempfile.TemporaryDirectory(prefix="headgate-check-") as folder:
-        for part in all_parts(cut(query.plan, query.heartbeats)):
-            piped = part.log is not None
-            programs = lower(part.plan, as_elements=piped), lower(part.plan, tiny=True, as_elements=piped)
-            if not all(log in schemas or log in shapes for log in programs[0].logs()):
-                return  # of a stream that was refused already
-            fragment = Fragment(query.name, query.text, part, *programs, None, frozenset(), "nothing")
-            executor = Executor(session, fragment, {}, ChainMap(shapes, schemas), Path(folder), 1)
-            if part.log is not None:
-                shapes[part.log] = executor.result_schema
+        build_fragments(query, fragments, session, {}, schemas, Path(folder), Journal(), partitions=1)
 
 
 def _source(stream: Stream | Relation, session: SparkSession | None, whole: Place) -> Iterator[UserError]:

@@ -19,8 +19,6 @@ from headgate import __version__
 from headgate.errors import UserError, report
 
 if TYPE_CHECKING:
-    from headgate.catalog.catalog import Catalog
-    from headgate.catalog.entries import Query
     from headgate.engine import Engine
 
 app = typer.Typer(
@@ -126,7 +124,8 @@ def run(
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
     from headgate.catalog.catalog import Catalog
-    from headgate.cql.definitions import Explanation, Listing, define
+    from headgate.compile import compile_script, explanation
+    from headgate.cql.definitions import Explanation, Listing
     from headgate.cql.readers import check_paths, files_read, formats
     from headgate.engine import Engine
     from headgate.heartbeat.why import Why
@@ -154,7 +153,7 @@ def run(
     if not remembered:  # otherwise only the engine knows what the script's names stand for
         catalog = Catalog()
         catalog.permissions = permissions(allow or None)
-        define(text, catalog, str(script))
+        compile_script(text, catalog, str(script))
     needed = connectors.among({format for cql in (text, *remembered) for format in formats(cql, str(script))})
     session = started(master, settings_from(conf or []), needed, SHORT_LIVED if short else ())
     asked_to_stop(running, stop)  # Spark has put a handler of its own in the place of ours
@@ -176,13 +175,9 @@ def run(
             if isinstance(definition, Listing | Why):
                 out.print(str(definition), markup=False, highlight=False)
             elif isinstance(definition, Explanation):
-                out.print(told(definition.query, engine.catalog), markup=False, highlight=False)
+                out.print(explanation(definition.query, engine.catalog), markup=False, highlight=False)
         for query in engine.queries():
-            if (
-                not (once or replay)
-                and engine.catalog.settings.timeout_us is None
-                and "needs no" not in query.progress()
-            ):
+            if not (once or replay) and engine.catalog.settings.timeout_us is None and query.needs_timeout:
                 err.print(f'note: query "{query.name}" {query.progress()}', markup=False)
             for growth in query.growing():
                 err.print(
@@ -244,18 +239,19 @@ def explain(
 ) -> None:
     """Print each query with all defaults written out, its plan, and the SQL of an epoch. Starts no JVM."""
     from headgate.catalog.catalog import Catalog
-    from headgate.cql.definitions import Explanation, define
+    from headgate.compile import compile_script, explanation
+    from headgate.cql.definitions import Explanation
 
     catalog = Catalog()
     catalog.closed = True  # no function can have been registered
-    definitions = define(read_script(script), catalog, str(script))
+    definitions = compile_script(read_script(script), catalog, str(script))
     chosen = [catalog.query(query)] if query is not None else list(catalog.queries.values())
     if query is None:
         chosen += [definition.query for definition in definitions if isinstance(definition, Explanation)]
     if not chosen:
         raise UserError("no-query", f'script "{script}" has no query')
     for position, one in enumerate(chosen):
-        out.print(("\n\n" if position else "") + told(one, catalog), markup=False)
+        out.print(("\n\n" if position else "") + explanation(one, catalog), markup=False)
 
 
 @app.command()
@@ -285,17 +281,6 @@ def check(
     out.print(
         f"{script}: nothing to complain of{'' if spark else ', as far as can be told without Spark'}", markup=False
     )
-
-
-def told(query: Query, catalog: Catalog) -> str:
-    """What is known of a query without running it."""
-    from headgate.delta.lower import in_parts
-    from headgate.explain import explained
-    from headgate.heartbeat.manager import progress
-
-    parts = in_parts(query.plan, query.heartbeats)
-    streams = {stream for _, program in parts for stream in program.streams()}
-    return explained(query, parts, progress(catalog, sorted(streams)), groups=catalog.declarations.groups())
 
 
 @app.command()

@@ -13,7 +13,6 @@ import shutil
 import tempfile
 import threading
 import time
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import deepcopy
@@ -27,14 +26,15 @@ from typing import Any, Literal
 
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
+from headgate.build import build_fragments
 from headgate.catalog import sinks
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.declarations import Party, Sensors
 from headgate.catalog.entries import Function, Query, Relation, Stream, View
 from headgate.catalog.skew import Bound
+from headgate.compile import compile_query, compile_script, compile_statements
 from headgate.cql.definitions import (
     Altered,
     BoundsAsked,
@@ -44,39 +44,31 @@ from headgate.cql.definitions import (
     Listing,
     Setting,
     WhyAsked,
-    defined,
 )
 from headgate.deliver.courier import CLOSE_SECONDS, DROP_SECONDS
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.sinks.sink_for import sink_after_restart, sink_for
-from headgate.delta.lower import lower
 from headgate.errors import UserError
-from headgate.execute.executor import Executor
-from headgate.execute.fragment import Ahead, Fragment
-from headgate.heartbeat import in_force
+from headgate.heartbeat import bound_text, in_force
 from headgate.heartbeat.clock import Clock, EngineClock, SystemClock
-from headgate.heartbeat.manager import Heartbeats, base
-from headgate.heartbeat.saved import restore, saved
-from headgate.heartbeat.why import Why, why
+from headgate.heartbeat.clocks import base
+from headgate.heartbeat.manager import Heartbeats
+from headgate.heartbeat.why import Why
 from headgate.log.checksum import writing
 from headgate.log.folders import fresh_folder, local_directory
 from headgate.log.journal import Fact, Journal
 from headgate.log.lock import Lock
-from headgate.log.log import Log
 from headgate.observe import status
 from headgate.observe.trouble import Trouble
 from headgate.observe.watch import watching
 from headgate.permissions import Permissions, permissions
-from headgate.plan.fragments import Part, all_parts, cut
 from headgate.plan.nodes import domain, sources
-from headgate.plan.properties import flowing
 from headgate.plan.scopes import scopes
 from headgate.plan.settled import settled
 from headgate.recovery import Statement, Statements
 from headgate.schedule.asking import Asking
 from headgate.schedule.loop import HAND_SECONDS, Epoch, Loop
 from headgate.schedule.query import RunningQuery
-from headgate.scope import described
 from headgate.server.listener import Listener, listening
 from headgate.sources.inlet import ticks
 from headgate.sources.inputs import Inputs
@@ -125,7 +117,7 @@ class Engine:
         self._journal.subjects["engine"] = self._apply
         self._statements = Statements()
         self._heartbeats = Heartbeats(self.catalog.declarations)
-        self._heartbeats.set_date(self.clock.date_us(), self.clock.now_us())
+        self._heartbeats.enabling.set_date(self.clock.date_us(), self.clock.now_us())
         self._wake = threading.Event()
         """Something has arrived, or is to end: whoever waits for the next look at the sources need not."""
         self._inputs = Inputs(
@@ -188,18 +180,16 @@ class Engine:
             self._add_query(definition, folder)
         self._resuming, self._journal.waiting = {}, {}
         self.clock.go_on()
-        self._heartbeats.set_date(self.clock.date_us(), self.clock.now_us())
+        self._heartbeats.enabling.set_date(self.clock.date_us(), self.clock.now_us())
         self._inputs.check_files()
         for query in self.queries():
             query.check_files()
-            for fragment in (executor.fragment for executor in query.executors):
+            for fragment in query.fragments:
                 for stream in (
                     fragment.part.streams if fragment.begun else ()
                 ):  # one that never ran has given no heartbeat
-                    self._heartbeats.give(stream, fragment.after, fragment.part.scopes.get(stream), again=True)
-        for timeline in self._heartbeats.timelines.values():
-            if timeline.external and not timeline.paused:  # nobody was silent because we did not listen
-                self._heartbeats.resume(timeline.name, self.clock.now_us())
+                    self._heartbeats.promise(stream, fragment.after, fragment.part.scopes.get(stream), again=True)
+        self._heartbeats.listen_again(self.clock.now_us())
         self._sweep()
         return True
 
@@ -211,7 +201,7 @@ class Engine:
                 self.clock.stand_at(statement.now)
                 again = (statement.query or "").lower() in self.catalog.queries
                 cql = "ALTER" + statement.cql[len("CREATE") :] if again else statement.cql
-                for _, definition in defined(cql, self.catalog):
+                for definition in compile_script(cql, self.catalog):
                     self._carry_out_again(definition, statement)
                     self._statements.recall(statement, definition)
             case {"sensors": [stream, known, rate]}:
@@ -220,7 +210,7 @@ class Engine:
                 self.catalog.aggregates.add(function)
             case {"heartbeats": state, "now": now_us}:
                 self.clock.stand_at(now_us)
-                restore(self._heartbeats, state, self.catalog)
+                self._heartbeats.restore(state, self.catalog)
             case {"told": [method, *arguments], "now": now_us}:
                 self.clock.stand_at(now_us)
                 getattr(self._heartbeats, method)(*arguments, now_us)
@@ -257,7 +247,7 @@ class Engine:
         for (stream, rate), members in groupby(sorted(sensors, key=_by_rate), lambda one: (one[0], one[2].rate)):
             known = {source: found.deviation for _, source, found in members}
             yield "engine", {"sensors": [stream, known, None if rate is None else str(rate)]}
-        yield "engine", {"heartbeats": saved(self._heartbeats), "now": self.clock.now_us()}
+        yield "engine", {"heartbeats": self._heartbeats.save(), "now": self.clock.now_us()}
         yield from self._inputs.facts()
         for query in self.queries():
             yield from query.facts()
@@ -283,15 +273,8 @@ class Engine:
         answers: list[Definition | Why] = []
         with self._journal.turn, self._allowing(allow):
             before = self._declared()
-            passed_over: list[Definition] = []
-
-            def registered(said: str) -> Definition | None:
-                known = self._statements.recalled(said)
-                passed_over.extend([known] if known is not None else [])
-                return known
-
-            for said, definition in defined(cql, self.catalog, origin, registered):
-                if any(definition is known for known in passed_over):
+            for said, definition, _, known in compile_statements(cql, self.catalog, origin, self._statements.recalled):
+                if known:
                     answers.append(definition)
                     continue
                 with self._journal.together():
@@ -331,8 +314,8 @@ class Engine:
         self._journal.record("engine", {"statement": asdict(statement)}, then=done, undo=undo)
         if isinstance(made, Query):
             outbox = self.query(made.name).outbox
-            for executor in self.query(made.name).executors:
-                self._journal.record(executor.subject, executor.state())
+            for fragment in self.query(made.name).fragments:
+                self._journal.record(fragment.subject, fragment.state())
             self._journal.record(outbox.subject, {"number": outbox.number})
 
     def _take_back(self, definition: Definition) -> None:
@@ -374,13 +357,10 @@ class Engine:
     def _heed_settings(self) -> None:
         """Streams' policies and bounds may have changed as well."""
         settings = self.catalog.settings
-        self._heartbeats.timeout_us = settings.timeout_us
-        self._heartbeats.estimating = settings.estimation == "on"
-        self._heartbeats.generator.set_unit(settings.clock_unit_us)
         for stream in self.catalog.streams.values():
-            self._heartbeats.timelines[stream.name].stream = stream
+            self._heartbeats.define(stream, self.clock.now_us())
             self._inputs.inlets[stream.name].stream = stream
-        self._heartbeats.heed(self.clock.now_us())
+        self._heartbeats.apply_declarations(self.clock.now_us(), settings)
 
     def _forget(self, dropped: Dropped) -> None:
         """Stop what was dropped. Its files go when no epoch runs any more that may read them."""
@@ -435,7 +415,18 @@ class Engine:
             with writing(directory):
                 directory.mkdir(parents=True, exist_ok=True)
             self._refuse_partial(whole)
-            executors = self._executors(query, start, whole, directory)
+            fragments = build_fragments(
+                query,
+                compile_query(query, self.catalog),
+                self.spark,
+                self._inputs.logs,
+                self._inputs.schemas,
+                directory,
+                self._journal,
+                start=start,
+                whole=whole,
+                partitions=self._partitions,
+            )
             make = sink_after_restart if self.clock.standing else sink_for
             sink = make(query, self.spark, directory, self._default_sink)
             flush_rows = lambda: sinks.flush_rows(query.connector, self.catalog.settings.flush_rows)  # noqa: E731
@@ -445,43 +436,7 @@ class Engine:
         except Exception:
             del self.catalog.queries[query.name.lower()]
             raise
-        self._loop.queries[query.name] = RunningQuery(query, executors, outbox, self.catalog, self._why, self.wake)
-
-    def _executors(self, query: Query, start: Tick | None, whole: frozenset[str], directory: Path) -> list[Executor]:
-        """Of its fragments, each behind those it reads."""
-        executors: list[Executor] = []
-        made: dict[str, Log] = {}
-        shapes: dict[str, StructType] = {}
-        for number, (part, group) in enumerate(_parts(query), 1):
-            piped = part.log is not None
-            programs = lower(part.plan, as_elements=piped), lower(part.plan, tiny=True, as_elements=piped)
-            sees = {
-                stream: scope.condition(self.catalog.stream(stream).source or "")
-                for stream, scope in part.scopes.items()
-            }
-            fragment = Fragment(query.name, query.text, part, *programs, start, whole, _ahead(query, part), sees, group)
-            folder = directory / f"part-{number}" if piped else directory / f"group-{number}" if group else directory
-            with writing(folder):
-                folder.mkdir(exist_ok=True)
-            output = (
-                Log(folder / "elements", self._journal, f"log queries/{directory.name}/part-{number}")
-                if piped
-                else None
-            )
-            executor = Executor(
-                self.spark,
-                fragment,
-                ChainMap(made, self._inputs.logs),
-                ChainMap(shapes, self._inputs.schemas),
-                folder,
-                self._partitions,
-                self._journal,
-                output,
-            )
-            if part.log is not None and output is not None:
-                made[part.log], shapes[part.log] = output, executor.result_schema
-            executors.append(executor)
-        return executors
+        self._loop.queries[query.name] = RunningQuery(query, fragments, outbox, self.catalog, self._why, self.wake)
 
     def _refuse_partial(self, relations: Iterable[str]) -> None:
         """A relation of which rows are gone that other queries no longer needed cannot be read by a new one."""
@@ -500,7 +455,7 @@ class Engine:
         """
         kept = [forgotten for stream in streams if (forgotten := self._inputs.logs[stream].forgotten) is not None]
         seen = scopes(query.plan)
-        told = [self._heartbeats.limit(base(stream), seen.get(stream)) for stream in streams]
+        told = [self._heartbeats.stream(base(stream)).promised(seen.get(stream)) for stream in streams]
         given = [limit for limit in told if limit is not None]
         known = kept if query.from_beginning else [*kept, *given]
         return max(known) if known else None
@@ -631,7 +586,7 @@ class Engine:
         ]
         ends = {query: end for query in read if (end := last[query.domain]) is not None}
         if self._temporary if close is None else close:
-            ends = {query: settled(query.definition.plan, end, query.executor.closing) for query, end in ends.items()}
+            ends = {query: settled(query.definition.plan, end, query.answer.instant_of) for query, end in ends.items()}
         with _collected(failures):
             self._loop.take_all({query.name: end for query, end in ends.items()})
             self._tidy()
@@ -654,7 +609,7 @@ class Engine:
         """The largest timestamp that has come on any stream with that kind of time."""
         inputs: list[Stream | Relation] = [*self.catalog.streams.values(), *self.catalog.relations.values()]
         members = (one.name for one in inputs if one.domain is domain)
-        seen = (self._heartbeats.references(member) for member in members)
+        seen = (self._heartbeats.stream(member).largest for member in members)
         return max((largest for largest in seen if largest is not None), default=None)
 
     def run(self, until: Callable[[], bool] | None = None, tell: Callable[[str], None] | None = None) -> None:
@@ -765,7 +720,7 @@ class Engine:
         name = receiver if isinstance(receiver, str) else receiver.stream
         found = self.catalog.streams.get(name.lower()) or self.catalog.relations.get(name.lower())
         domain = found.domain if found is not None and found.domain is not None else TimeDomain.INTEGER
-        self.execute(f"{statement} {in_force.pairs(bounds, domain)}")
+        self.execute(f"{statement} {bound_text.pairs(bounds, domain)}")
 
     def sensors(
         self, stream: str, deviations: Mapping[Any, Tick | timedelta], rate: Fraction | float | None = None
@@ -796,7 +751,7 @@ class Engine:
             "None" if Party(stream) in declared else None
         )  # so earlier versions wrote down what was said of the whole stream
         declared |= {Party(stream, source): Sensors(d, rate) for source, d in known.items() if source != whole}
-        self._heartbeats.heed(self.clock.now_us())
+        self._heartbeats.apply_declarations(self.clock.now_us())
 
     def pause(self, stream: str) -> None:
         """Say that the stream is not read for a while: it is not silent, and nothing of it will be late because of the
@@ -856,25 +811,25 @@ class Engine:
     def heartbeat(self, stream: str) -> Any:
         """Up to when the stream is known to be complete; None while that is unknown."""
         found = self.catalog.stream(stream)
-        standing = self._heartbeats.standing(found.name, self.clock.now_us())
-        instants = self._heartbeats.limit(found.name), standing.complete
+        time = self._heartbeats.stream(found.name)
+        instants = time.promised(), time.complete(self.clock.now_us())
         known = [tick for tick in instants if tick is not None and tick != UNLIMITED]
         return found.domain.moment(max(known)) if known else None
 
     def silent(self, stream: str) -> bool:
         """Whether nothing came from the stream for the timeout, so that it no longer holds queries back."""
-        return self._heartbeats.silent(self.catalog.stream(stream).name, self.clock.now_us())
+        return self._heartbeats.stream(self.catalog.stream(stream).name).is_silent(self.clock.now_us())
 
     def bounds(self) -> Listing:
         """The bounds in force, where each came from, and the line of CQL that would declare it."""
-        return Listing(in_force.HEADINGS, in_force.all_rows(self._heartbeats))
+        return Listing(in_force.HEADINGS, self._heartbeats.bounds_in_force())
 
     def _why(self, query: RunningQuery) -> Why:
         streams = query.streams()
         waiting = {stream: query.waiting(stream) for stream in streams}
-        least = min((executor.fragment for executor in query.answers), key=lambda fragment: fragment.after)
+        least = min(query.answers, key=lambda fragment: fragment.after)
         reached = query.reached if query.begun else None
-        found = why(self._heartbeats, query.name, streams, reached, waiting, self.clock.now_us(), least.part.scopes)
+        found = self._heartbeats.explain(query.name, streams, reached, waiting, self.clock.now_us(), least.part.scopes)
         groups = {
             group: "no instant yet" if upto is None else str(upto) for group, upto in query.complete_by_group.items()
         }
@@ -896,11 +851,7 @@ class Engine:
     def late(self, stream: str) -> dict[Any, int]:
         """How many tuples came late, by source. A stream without SOURCE BY has the one source None; in one with many,
         None stands for those that were forgotten."""
-        timeline = self._heartbeats.timelines[self.catalog.stream(stream).name]
-        found = {
-            source: int(timeline.late[number]) for source, number in timeline.sources.items() if timeline.late[number]
-        }
-        return found | ({None: timeline.forgotten_late} if timeline.forgotten_late else {})
+        return self._heartbeats.stream(self.catalog.stream(stream).name).late_by_source()
 
     def counts(self, stream: str) -> dict[str, int]:
         """How many tuples went to the log, and how many to the dead letters, by reason."""
@@ -945,28 +896,9 @@ def _not_taken(query: RunningQuery) -> UserError:
     )
 
 
-def _parts(query: Query) -> list[tuple[Part, str]]:
-    """Of what it consists: its fragments, each behind those it reads, or one for each group of sources, with its
-    group.
-    """
-    whole = cut(query.plan, query.heartbeats)
-    if not query.by_groups:
-        return [(part, "") for part in all_parts(whole)]
-    return [(replace(whole, scopes=seen), described(seen)) for seen in query.by_groups]
-
-
-def _ahead(query: Query, part: Part) -> Ahead:
-    """What a fragment takes of its streams before they are complete."""
-    if part.log is not None or not flowing(part.plan):
-        return "nothing"
-    if len(sources(part.plan)) > 1:
-        return "an instant"
-    return "everything" if query.ordering == "needed" else "nothing"
-
-
 def _written(party: str | Party) -> str:
     """A stream or source as CQL names it."""
-    return in_force.named(Party(party) if isinstance(party, str) else party)
+    return bound_text.named(Party(party) if isinstance(party, str) else party)
 
 
 def _by_rate(one: tuple[str, str, Sensors]) -> tuple[str, bool, Fraction]:

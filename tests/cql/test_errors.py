@@ -17,7 +17,7 @@ from tools.texts import mutated, random_words, statements
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector
-from headgate.cql.definitions import define
+from headgate.compile import compile_script
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.webhook import WebhookSink
 from headgate.delta.lower import lower
@@ -343,9 +343,9 @@ MISTAKES_ABOUT_TIME = [
 
 def complaint(mistake: str) -> str:
     catalog = Catalog()
-    define(STREAMS + TIMED if mistake in MISTAKES_ABOUT_TIME else STREAMS, catalog)
+    compile_script(STREAMS + TIMED if mistake in MISTAKES_ABOUT_TIME else STREAMS, catalog)
     try:
-        define(mistake, catalog)
+        compile_script(mistake, catalog)
     except UserError as error:
         return error.render()
     return "no error"
@@ -441,7 +441,7 @@ def answered(text: str, catalog: Catalog) -> None:
     typed.
     """
     try:
-        define(text, catalog)
+        compile_script(text, catalog)
         for query in catalog.queries.values():
             lower(query.plan)
     except UserError as error:
@@ -452,7 +452,7 @@ def answered(text: str, catalog: Catalog) -> None:
 
 def known() -> Catalog:
     catalog = Catalog()
-    define(STREAMS, catalog)
+    compile_script(STREAMS, catalog)
     return catalog
 
 
@@ -474,7 +474,7 @@ def test_any_change_of_a_real_query_is_answered_by_a_plan_or_an_error(changed: t
     case, text = changed
     catalog = Catalog()
     try:
-        define(script(replace(case, query="")).rpartition(";\n")[0], catalog)
+        compile_script(script(replace(case, query="")).rpartition(";\n")[0], catalog)
     except NotYet:
         return
     answered(text, catalog)

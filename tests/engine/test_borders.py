@@ -33,7 +33,7 @@ from headgate.deliver.sinks.jdbc import Database
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.webhook import WebhookSink
 from headgate.errors import Broken, Several
-from headgate.execute.executor import RESTARTS, Executor
+from headgate.execute.fragment import RESTARTS, Fragment, Written
 from headgate.heartbeat.clock import Clock
 from headgate.spark.failures import called, check_alive, condition, failure, reason_of
 
@@ -170,17 +170,18 @@ def test_functions_of_the_user_may_raise_anything() -> None:
 # an engine without Spark
 
 
-class OneRow(Executor):
+class OneRow(Fragment):
     """Answers every epoch with one row: where the epoch ends."""
 
     def analyse(self) -> None:
         self.result_schema = StructType()
 
-    def run(self, until: int) -> list[Path]:
+    def run(self, until: int) -> Written:
         try:
-            return self.answer(until)
+            progress = {"after": until, "since": until, "epochs": self.epochs + 1}
+            return Written(self, self.after, until, self.answer(until), progress)
         except Exception as error:
-            raise self.failed(error, self.fragment.after, until) from error
+            raise self.failure(error, self.after, until) from error
 
     def answer(self, until: int) -> list[Path]:
         path = self.directory / f"{until}.parquet"
@@ -202,9 +203,9 @@ def took(delivery: Delivery, batches: Iterator[pa.RecordBatch]) -> None:
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
     engines: list[Engine] = []
-    for module in ("execute.executor", "deliver.sinks.callback"):
+    for module in ("execute.workspace", "deliver.sinks.callback"):
         monkeypatch.setattr(f"headgate.{module}.own_session", lambda session, partitions=None: session)
-    monkeypatch.setattr("headgate.engine.Executor", OneRow)
+    monkeypatch.setattr("headgate.build.Fragment", OneRow)
     monkeypatch.setattr("test_borders.ANSWER", lambda: None)
     TOLD.clear()
 
@@ -263,10 +264,10 @@ class Fed:
 
 
 BORDERS: dict[str, Callable[[Engine], tuple[Any, str]]] = {
-    "the epoch": lambda engine: (engine.query("bad").executor, "answer"),
+    "the epoch": lambda engine: (engine.query("bad").answer, "answer"),
     "the commit": lambda engine: (engine.query("bad").outbox, "put"),
-    "the cut into pieces": lambda engine: (engine.query("bad").outbox, "pieces"),
-    "between epochs": lambda engine: (engine.query("bad"), "tells_empty"),
+    "the cut into pieces": lambda engine: (engine.query("bad").outbox, "split"),
+    "between epochs": lambda engine: (engine.query("bad"), "wants_empty"),
     "the labels": lambda engine: (engine.query("bad"), "labels"),
     "the tidying": lambda engine: (engine.query("bad"), "tidy"),
     "the sink": lambda engine: (engine.query("bad").outbox.sink, "deliver"),
@@ -343,7 +344,7 @@ def test_a_query_that_fails_for_good_stands_still_and_run_goes_on(
     def throws(*_: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(engine.query("bad").executor, "answer", throws)
+    monkeypatch.setattr(engine.query("bad").answer, "answer", throws)
     told: list[str] = []
     fed(engine, 1)
     end = time.monotonic() + 30
@@ -356,7 +357,7 @@ def test_a_query_that_fails_for_good_stands_still_and_run_goes_on(
     fed(engine, 2)
     engine.run(until=lambda: engine.query("good").delivered == 2 or time.monotonic() > end, tell=told.append)
     assert engine.query("good").delivered == 2
-    assert engine.query("bad").executor.back_off.failures == RESTARTS + 1
+    assert engine.query("bad").answer.back_off.failures == RESTARTS + 1
     assert (
         told[0]
         == 'query-failed: query "bad" failed in the epoch (-1, 1]\ndetail: MemoryError.\nIt is restarted from where it was.'
@@ -459,7 +460,7 @@ def test_a_spark_that_has_ended_ends_all_and_says_so(
     def throws(*_: Any) -> Any:
         raise Py4JNetworkError("Answer from Java side is empty")
 
-    monkeypatch.setattr(engine.query("bad").executor, "answer", throws)
+    monkeypatch.setattr(engine.query("bad").answer, "answer", throws)
     fed(engine, 1)
     failed = stepped(engine)
     assert failed is not None

@@ -310,7 +310,7 @@ def test_damage_while_it_runs_stops_those_who_read_it(spark: SparkSession, tmp_p
     more()
     engine.advance(at)
     refused(next((tmp_path / "streams" / "s").glob("*.parquet")))
-    engine.query("sums").executor.move()
+    engine.query("sums").answer.move_state()
     refused(next((tmp_path / "queries" / "sums").glob("synopses/*/*/*.parquet")))
     shown = engine.query("sums").results()
     assert [(one.at, *one.row.values()) for one in shown if one.sign == "+"] == [
@@ -504,8 +504,8 @@ def write_kept(spark: SparkSession) -> None:
     engine.push("s", [("a", 1, 1), ("b", 2, 2), ("a", None, None)])
     engine.advance(3)
     for query in engine.queries():
-        if query.executor.fragment.program.synopses:
-            query.executor.move()
+        if query.answer.program.synopses:
+            query.answer.move_state()
     engine._journal.checkpoint(engine._facts)
     engine._journal.wait()
     engine.push("s", [("a", 3, 4), ("c", 4, 2), ("b", 4, 8)])

@@ -28,7 +28,7 @@ from headgate.deliver.sinks.files import FileSink, read_commits
 from headgate.deliver.sinks.sink import Delivery, in_order
 from headgate.deliver.sinks.writer import identity
 from headgate.errors import UserError
-from headgate.execute.executor import listed_synopses, read_synopses
+from headgate.execute.synopses import listed_synopses, read_synopses
 from headgate.heartbeat.clock import ManualClock
 from headgate.heartbeat.why import Why
 from headgate.log import chunk
@@ -46,7 +46,7 @@ NAMED = ("torn-file", "other-version", "no-journal")
 
 
 class Synopses:
-    """The files of a fragment's synopses, as an executor knows them by the journal."""
+    """The files of a fragment's synopses, as its store knows them by the journal."""
 
     def __init__(self, directory: Path, journal: Journal) -> None:
         self.folder = directory / "queries" / "q" / "synopses" / "000000000001"

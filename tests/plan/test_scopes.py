@@ -13,7 +13,6 @@ from functools import cache
 from itertools import chain, combinations, product
 from operator import itemgetter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pyarrow as pa
@@ -26,8 +25,7 @@ from tools.generator import cases, cuttings
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.delta.lower import lower
-from headgate.execute.executor import Executor, sources_in
-from headgate.execute.fragment import Fragment
+from headgate.execute.inputs import has_visible_rows, sources_in
 from headgate.log.log import Log
 from headgate.plan.expressions import Expression
 from headgate.plan.fragments import cut
@@ -323,14 +321,12 @@ def test_nothing_and_everything() -> None:
 def test_an_epoch_is_worth_running_only_for_tuples_that_are_seen(tmp_path: Path) -> None:
     catalog = Catalog()
     define(SCRIPT + "SELECT SUM(v) AS n FROM s [RANGE 3] WHERE dev = 1", catalog)
-    executor, log = object.__new__(Executor), Log(tmp_path / "log")
-    executor.fragment = cast(Fragment, SimpleNamespace(part=cut(catalog.query("q").plan, "query")))
-    executor.logs = {"s": log}
+    part, log = cut(catalog.query("q").plan, "query"), Log(tmp_path / "log")
     for sources, stamps, seen in (([2, None], [5, 6], False), ([1, 2], [7, 8], True)):
         numbers = {"dev": pa.array(sources, pa.int32()), "v": pa.array([1, 1], pa.int32())}
         log.append(pa.table({**numbers, "_t": pa.array(stamps, pa.int64()), "_s": pa.array(stamps, pa.int64())}))
-        assert executor.has_rows("s", 0, 10) == seen
-    assert not executor.has_rows("s", 0, 6)
+        assert has_visible_rows(part, "s", log, 0, 10) == seen
+    assert not has_visible_rows(part, "s", log, 0, 6)
     log.chunks[0].path.write_bytes(b"damaged")
     sources_in.cache_clear()
-    assert executor.has_rows("s", 0, 6), "which an epoch then says"
+    assert has_visible_rows(part, "s", log, 0, 6), "which an epoch then says"

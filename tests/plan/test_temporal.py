@@ -16,7 +16,7 @@ from tools.duck import Duck
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query
-from headgate.cql.definitions import define
+from headgate.compile import compile_script
 from headgate.delta.lower import lower
 from headgate.engine import Engine
 from headgate.errors import UserError
@@ -44,7 +44,7 @@ CREATE VIEW flow2 AS SELECT tb, src, COUNT(*) AS cnt FROM main1 GROUP BY time / 
 
 
 def query(text: str) -> Query:
-    found = define(SCRIPT + text, Catalog())[-1]
+    found = compile_script(SCRIPT + text, Catalog())[-1]
     assert isinstance(found, Query)
     return found
 
@@ -262,10 +262,10 @@ def test_declared_orders_are_followed_through_expressions(declared: str, key: st
 
 def test_a_column_that_is_added_can_be_ordered_too() -> None:
     catalog = Catalog()
-    define(f"{SCRIPT} ALTER STREAM main0 ADD COLUMN nr BIGINT INCREASING;", catalog)
-    listing = define("DESCRIBE main0;", catalog)[0]
+    compile_script(f"{SCRIPT} ALTER STREAM main0 ADD COLUMN nr BIGINT INCREASING;", catalog)
+    listing = compile_script("DESCRIBE main0;", catalog)[0]
     assert ("nr", "BIGINT", "increasing") in listing.rows  # type: ignore[union-attr]
-    define("SELECT nr, COUNT(*) AS n FROM main0 GROUP BY nr EMIT FINAL", catalog)
+    compile_script("SELECT nr, COUNT(*) AS n FROM main0 GROUP BY nr EMIT FINAL", catalog)
 
 
 @pytest.mark.spark

@@ -192,7 +192,7 @@ def test_a_bad_body_has_its_place(engine: Engine, headers: dict[str, str], body:
 def test_a_stream_that_is_to_fail_refuses_the_whole_batch(engine: Engine) -> None:
     with client(engine) as asking:
         asking.post("/streams/strict/heartbeat", headers=JSON, json={"to": 5})
-        engine._heartbeats.give("strict", 5)
+        engine._heartbeats.promise("strict", 5)
         answer = asking.post("/streams/strict", headers=JSON, json=[[9, [1]], [3, [2]]])
         assert (answer.status_code, answer.json()["code"]) == (409, "late-tuple")
     assert not logged(engine, "strict")

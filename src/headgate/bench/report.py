@@ -55,7 +55,7 @@ from headgate.bench.durability import (
 from headgate.bench.start import FIRST, Step, first_answers
 from headgate.catalog.declarations import Declarations, Grouping, Party
 from headgate.catalog.entries import Stream
-from headgate.catalog.skew import Bound
+from headgate.catalog.skew import SkewBound
 from headgate.engine import Engine
 from headgate.heartbeat.arrivals import Arrivals, of_rows
 from headgate.heartbeat.manager import Heartbeats
@@ -376,14 +376,14 @@ def managing(sources: int, rows: int) -> dict[str, float]:
         for heartbeats, seconds in times.values():
             begun = perf_counter()
             heartbeats.arrived("s", batch, turn * SECOND_US)
-            heartbeats.heartbeat(["s"], turn * SECOND_US)
+            heartbeats.complete(["s"], turn * SECOND_US)
             seconds.append(perf_counter() - begun)
     return {way: median(seconds[2:]) for way, (_, seconds) in times.items()}
 
 
 def managers(names: list[str]) -> dict[str, Heartbeats]:
     s = Party("s")
-    bounds = (Bound(2 * SECOND_US), Bound(0, after_us=3 * SECOND_US))
+    bounds = (SkewBound(2 * SECOND_US), SkewBound(0, after_us=3 * SECOND_US))
     declared = Declarations(skews={(s, s): bounds}, disorders={s: bounds}, latencies_us={s: SECOND_US // 2})
     ways = {"declared": declared, "learnt": Declarations()}
     if len(names) > GROUPS:
@@ -391,7 +391,7 @@ def managers(names: list[str]) -> dict[str, Heartbeats]:
         ways |= {f"{way}, grouped": replace(known, groupings=groupings) for way, known in ways.items()}
     found = {way: Heartbeats(known) for way, known in ways.items()}
     for heartbeats in found.values():
-        heartbeats.add(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="k"), 0)
+        heartbeats.define(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="k"), 0)
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from headgate.catalog.skew import Bound, Bounds, strongest
+from headgate.catalog.skew import Bounds, SkewBound, strongest
 from headgate.scope import Groups
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Sensors:
     def after(self, other: Sensors) -> Bounds:
         """What a tuple of the other says about this one."""
         within = self.deviation + other.deviation + 1
-        return strongest((Bound(within), *self._in_the_end(within)))
+        return strongest((SkewBound(within), *self._in_the_end(within)))
 
     @staticmethod
     def weakest(members: Iterable[Sensors]) -> Sensors:
@@ -58,7 +58,7 @@ class Sensors:
         return Sensors(max(one.deviation for one in known), min(rates) if len(rates) == len(known) else None)
 
     def _in_the_end(self, ticks: Tick) -> Bounds:
-        return () if self.rate is None else (Bound(0, after_us=-int(-Fraction(ticks) * 1_000_000 // self.rate)),)
+        return () if self.rate is None else (SkewBound(0, after_us=-int(-Fraction(ticks) * 1_000_000 // self.rate)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,10 @@ class Counter:
     most_us: int
 
     def own(self) -> Bounds:
-        return (Bound(0),)
+        return (SkewBound(0),)
 
     def after(self, other: Counter) -> Bounds:
-        return strongest((Bound(0, after_us=max(self.most_us - other.least_us, 0)), Bound(0, tuples=1)))
+        return strongest((SkewBound(0, after_us=max(self.most_us - other.least_us, 0)), SkewBound(0, tuples=1)))
 
     @staticmethod
     def weakest(members: Iterable[Counter]) -> Counter:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
@@ -16,7 +16,6 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Function, Query, Relation, Stamped, Stream, View, late_name
 from headgate.cql import calls, dialect, into, readers, syntax, time
 from headgate.cql.binder import bind
-from headgate.delta.lower import lower
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.monotone import kind_of
@@ -111,9 +110,21 @@ Definition: TypeAlias = (
 )
 
 
+class Defined(NamedTuple):
+    """A statement of a script and what it defines."""
+
+    statement: str
+    definition: Definition
+    place: Place
+    """Where the statement stands in the script."""
+
+    known: bool
+    """True if the words of the statement had defined it before, so that the catalog was left alone."""
+
+
 def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
     """Carry out a script on the catalog, statement by statement; a bare query is registered as q1, q2, ..."""
-    return [definition for _, definition in defined(text, catalog, origin)]
+    return [one.definition for one in defined(text, catalog, origin)]
 
 
 def defined(
@@ -121,12 +132,17 @@ def defined(
     catalog: Catalog,
     origin: str = "",
     registered: Callable[[str], Definition | None] = lambda statement: None,
-) -> Iterator[tuple[str, Definition]]:
-    """The same one by one, with the statement, so that each can be put to work before the next: a mistake takes back
-    nothing before it. What is registered already, by the same words, is not defined again."""
+) -> Iterator[Defined]:
+    """Carry out a script on the catalog, one statement a step, so that each can be put to work before the next.
+
+    A mistake takes back nothing before it. `registered` says what the words of a statement have defined already; that
+    is given out and not defined again."""
     for tree in dialect.parse(text, origin):
         statement = _span(tree, text)
-        yield statement, registered(statement) or _defined(tree, text, catalog, origin)
+        place = Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin)
+        before = registered(statement)
+        definition = _defined(tree, text, catalog, origin) if before is None else before
+        yield Defined(statement, definition, place, before is not None)
 
 
 def _defined(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
@@ -359,29 +375,8 @@ def _query(
         kind = "stream" if is_stream(query.plan) else "relation"
         connector = into.checked(created, name, kind, query.plan.columns, catalog.permissions, place)
         query = replace(query, connector=connector, from_beginning=bool(created.args.get("from_beginning")))
-    if catalog.settings.state == "bounded":
-        _refuse_growing(query, Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), place.origin))
     catalog.add(query, place(created.this) if created is not None else None)
     return query
-
-
-def _refuse_growing(query: Query, whole: Place) -> None:
-    """SET state = 'bounded': what a query keeps must not grow for as long as it runs."""
-    growing = lower(query.plan).growing()
-    if not growing:
-        return
-    place = whole
-    for word in (growth.operator for growth in reversed(growing)):
-        if (at := query.text.lower().find(word.lower())) >= 0:
-            place = replace(whole, start=whole.start + at, end=whole.start + at + len(word))
-    raise UserError(
-        "state-grows",
-        f'query "{query.name}" keeps state that grows for as long as it runs',
-        place=place,
-        detail="; ".join(growth.reason for growth in growing) + ".",
-        hint="Give it a window that ends, such as [RANGE 1 HOUR], let time close it with EMIT FINAL, or SET state = "
-        "'any'.",
-    )
 
 
 def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Query:

@@ -17,7 +17,7 @@ from sqlglot import exp
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.declarations import Counter, Declarations, Enabling, Estimation, Grouping, Party, Sensors
 from headgate.catalog.entries import Relation, Stream
-from headgate.catalog.skew import Bound, Bounds, problem
+from headgate.catalog.skew import Bounds, SkewBound, problem
 from headgate.cql import syntax
 from headgate.errors import Place, UserError, nearest, quoted, unknown
 from headgate.ticks import UNLIMITED, Tick, TimeDomain, micros_per
@@ -431,20 +431,20 @@ class _Reader:
         it.
         """
         if isinstance(promises[0], syntax.Length):
-            return (Bound(self.ticks(promises[0], "DISORDER", domain) + 1),)
+            return (SkewBound(self.ticks(promises[0], "DISORDER", domain) + 1),)
         return self.bounds(promises, domain)
 
     def bounds(self, promises: Sequence[syntax.Promise], domain: TimeDomain) -> Bounds:
-        bounds: list[Bound] = []
+        bounds: list[SkewBound] = []
         for promise in promises:
             within = self.ticks(promise.args["within"], "WITHIN", domain)
             after = promise.args.get("after")
             if after is None:
-                bounds.append(Bound(within))
+                bounds.append(SkewBound(within))
             elif _unit(after) == "TUPLE":
-                bounds.append(Bound(within, tuples=self.no_more(self.whole(after, "AFTER", 0), MOST_TUPLES, after)))
+                bounds.append(SkewBound(within, tuples=self.no_more(self.whole(after, "AFTER", 0), MOST_TUPLES, after)))
             else:
-                bounds.append(Bound(within, after_us=self.delay(after, "AFTER")))
+                bounds.append(SkewBound(within, after_us=self.delay(after, "AFTER")))
             if (wrong := problem(bounds)) is not None:
                 raise self.bad(wrong, promise)
         return tuple(bounds)

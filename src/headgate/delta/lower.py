@@ -36,7 +36,6 @@ from headgate.delta import (
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis
 from headgate.delta.query import Query, Table, select, union
 from headgate.plan import bounds
-from headgate.plan.fragments import Cutting, Part, all_parts, cut
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
@@ -104,11 +103,6 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, all_doubles
         if any(step.may_not_fit for step in lowering.steps.values())
         else None,
     )
-
-
-def in_parts(plan: Node, how: Cutting = "query") -> list[tuple[Part, Program]]:
-    """The programs of the fragments that the plan is cut into, each behind those it reads."""
-    return [(part, lower(part.plan, as_elements=part.log is not None)) for part in all_parts(cut(plan, how))]
 
 
 class Lowering:

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.catalog.declarations import Estimation
-from headgate.catalog.skew import Bound, Bounds, strongest
+from headgate.catalog.skew import Bounds, SkewBound, strongest
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
 from headgate.heartbeat.generator import Generator
 
@@ -306,7 +306,7 @@ class Estimator:
             if within is None and (at_once or self.is_steady(row, column)):
                 within = int(self.estimate[row, column] + margin[column])
             if within is not None:
-                found.append(Bound(max(within, 1) if at_once else within, after_us=delay_us))
+                found.append(SkewBound(max(within, 1) if at_once else within, after_us=delay_us))
         return strongest(found)
 
     def is_steady(self, row: int, column: int) -> bool:

@@ -22,7 +22,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.catalog.skew import Bound, Bounds
+from headgate.catalog.skew import Bounds, SkewBound
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
 from headgate.heartbeat.maxima import Delayed, Maxima, grown, top
 from headgate.ticks import Tick
@@ -346,13 +346,13 @@ class Generator:
                 np.maximum(result, self.by_guess(first, number, bound, now_us), out=result)
         return result
 
-    def by_guess(self, first: int, number: int, bound: Bound, now_us: int) -> Ticks:
+    def by_guess(self, first: int, number: int, bound: SkewBound, now_us: int) -> Ticks:
         """What the sources of a cohort say about each of another by one bound that was learnt, as far as it is relied
         on.
         """
         return np.minimum(self.by_others(first, number, bound, now_us), self.cohorts[number].relied_on())
 
-    def by_itself(self, number: int, bound: Bound, now_us: int) -> Ticks:
+    def by_itself(self, number: int, bound: SkewBound, now_us: int) -> Ticks:
         """What each source says about itself by one bound."""
         cohort = self.cohorts[number]
         if bound.tuples:
@@ -361,7 +361,7 @@ class Generator:
             seen = cohort.delayed(bound.after_us, now_us).at(now_us) if bound.after_us else cohort.largest
         return seen[: cohort.size] - bound.within
 
-    def by_others(self, first: int, number: int, bound: Bound, now_us: int) -> Ticks:
+    def by_others(self, first: int, number: int, bound: SkewBound, now_us: int) -> Ticks:
         """What the sources of a cohort say by one bound about each source of another: the largest timestamp of any but
         itself.
         """

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.catalog.declarations import Counter, Declarations, Party, Sensors
-from headgate.catalog.skew import Bound, Bounds, strongest, weaker
+from headgate.catalog.skew import Bounds, SkewBound, strongest, weaker
 from headgate.heartbeat.arrivals import Ticks
 from headgate.ticks import Tick
 
@@ -94,7 +94,7 @@ class Kind:
 
 def arriving(bounds: Bounds, latency_us: int) -> Bounds:
     """A promise made at emission holds for what arrives once nothing that was sent before can be under way any more."""
-    return tuple(bound if bound.tuples else Bound(bound.within, bound.after_us + latency_us) for bound in bounds)
+    return tuple(bound if bound.tuples else SkewBound(bound.within, bound.after_us + latency_us) for bound in bounds)
 
 
 def kinds(declarations: Declarations, stream: str, sources: Iterable[str]) -> dict[str, Kind]:

@@ -24,7 +24,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request
@@ -38,13 +38,11 @@ from headgate.catalog.entries import Stream
 from headgate.errors import UserError
 from headgate.server.bodies import BadBody, rows
 from headgate.server.listener import is_local
+from headgate.server.served import Served
 from headgate.sources.inlet import Inlet
 from headgate.sources.rows import ticks
 from headgate.sources.verdict import HEARTBEAT, TUPLE
 from headgate.ticks import TimeDomain
-
-if TYPE_CHECKING:
-    from headgate.engine import Engine
 
 T = TypeVar("T")
 
@@ -114,7 +112,7 @@ class Numbered:
 class Desk:
     """What the endpoint does with the engine; each method can be called from any thread."""
 
-    def __init__(self, engine: Engine, inlet_of: Callable[[str], Inlet]) -> None:
+    def __init__(self, engine: Served, inlet_of: Callable[[str], Inlet]) -> None:
         self.engine = engine
         self.inlet_of = inlet_of
         self.turn = engine.turn
@@ -242,7 +240,7 @@ def _written(moment: Any) -> Any:
 
 
 def application(
-    engine: Engine, inlet_of: Callable[[str], Inlet], token: str | None = None, room: Room | None = None
+    engine: Served, inlet_of: Callable[[str], Inlet], token: str | None = None, room: Room | None = None
 ) -> FastAPI:
     """The endpoint as an ASGI application; `state.desk` and `state.pool` are for who runs it."""
     room = room or Room()

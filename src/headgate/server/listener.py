@@ -13,10 +13,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headgate.errors import UserError
+from headgate.server.served import Served
 from headgate.sources.inlet import Inlet
 
 if TYPE_CHECKING:
-    from headgate.engine import Engine
     from headgate.server.app import Room
 
 STOP_SECONDS = 10
@@ -70,7 +70,7 @@ class Listener:
 
 
 def listening(
-    engine: Engine, inlet_of: Callable[[str], Inlet], host: str, port: int, token: str | None, room: Room | None = None
+    engine: Served, inlet_of: Callable[[str], Inlet], host: str, port: int, token: str | None, room: Room | None = None
 ) -> Listener:
     """Open the endpoint."""
     try:

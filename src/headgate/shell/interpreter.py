@@ -14,15 +14,12 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, assert_never
 
 from headgate.catalog.entries import Function, Query, Relation, Stream, View
+from headgate.compile import explanation
 from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked
 from headgate.deliver.sinks.sink import Result
-from headgate.delta.lower import in_parts
 from headgate.engine import Engine
 from headgate.errors import Broken, Place, UserError, first_line
-from headgate.explain import explained
-from headgate.heartbeat.manager import progress
 from headgate.heartbeat.why import Why
-from headgate.plan.nodes import sources
 from headgate.shell.commands import Advance, Command, Explain, Push, command, summary
 from headgate.shell.entries import Entry
 from headgate.sql import Column, signature
@@ -109,10 +106,7 @@ class Interpreter:
             case Setting(name, taken_back):
                 self.say(f"{name} is {'taken back' if taken_back else 'set'}")
             case Explanation(query=asked):
-                streams = sorted({source.name for source in sources(asked.plan)})
-                parts = in_parts(asked.plan, asked.heartbeats)
-                groups = self.engine.catalog.declarations.groups()
-                self.say(explained(asked, parts, progress(self.engine.catalog, streams), groups=groups))
+                self.say(explanation(asked, self.engine.catalog))
             case Altered():
                 self.say(f"{definition.name} is altered")
             case Dropped(kind, name):

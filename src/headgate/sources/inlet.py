@@ -17,7 +17,7 @@ the stream has one source, None."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -31,6 +31,8 @@ from numpy.typing import NDArray
 
 from headgate.catalog.entries import Relation, Stream
 from headgate.errors import UserError
+from headgate.heartbeat.admission import Admission
+from headgate.heartbeat.arrival_order import ArrivalOrder
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks, of_rows
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.future import KNOWN
@@ -59,49 +61,31 @@ ROWS_WRITTEN = 1_000
 
 
 class Heartbeats(Protocol):
-    """What an inlet asks of the heartbeats, and what it tells them."""
+    """What an inlet asks of the time manager, and what it tells it."""
 
-    def limit(self, stream: str) -> Tick | None:
-        """Up to where readers of the whole stream were told that it is complete."""
+    @property
+    def order(self) -> ArrivalOrder:
+        """The instants of streams in arrival order."""
 
-    def limits(self, stream: str) -> tuple[Tick | None, Mapping[str, Tick]]:
-        """Timestamps up to here are late: in general, and of sources for which that is another instant."""
+    def admission(self, stream: str) -> Admission:
+        """Which timestamps of the stream are late, and what is known of its timestamps."""
 
-    def ahead_of(self, stream: str, date_us: int | None, now_us: int) -> Tick | None:
-        """Timestamps beyond this lie too far in the future; None: there is no limit."""
+    def future_limit(self, stream: str, date_us: int | None, now_us: int, tops: Ticks | None = None) -> Tick | None:
+        """Timestamps beyond this lie too far in the future; None: there is no limit. `tops` are the largest timestamps
+        of a batch, in falling order: several together confirm each other.
+        """
 
-    def knows_pace(self, stream: str) -> bool:
-        """Whether that is known from what came before; otherwise a large batch is compared with itself."""
-
-    def believed(self, stream: str, tops: Ticks, date_us: int | None, now_us: int) -> Tick | None:
-        """The limit of `ahead_of` for a batch whose largest timestamps are known, in falling order."""
-
-    def first_open(self, stream: str) -> Tick:
-        """The first instant that is not closed."""
-
-    def next_arrival(self, count: int) -> Tick:
-        """The first of `count` instants in the order of arrival, which nobody else gets."""
-
-    def last_arrival(self) -> Tick:
-        """The last of them that anybody got."""
-
-    def arrivals_reached(self, last: Tick) -> None:
-        """Nobody gets an instant in the order of arrival up to this one any more."""
-
-    def references(self, stream: str) -> Tick | None:
-        """The largest timestamp that was seen on the stream."""
-
-    def wants_sample(self, stream: str) -> bool:
-        """Whether a summary of a batch is to tell how its timestamps are distributed."""
-
-    def arrived(self, stream: str, arrivals: Arrivals, now_us: int) -> None:
-        """Tuples came, late ones among them, but none from the far future."""
-
-    def late(self, stream: str, sources: Sequence[Any], counts: Ticks) -> None:
-        """So many of them were late, by source."""
-
-    def punctuated_by(self, stream: str, promises: Mapping[Any, Tick], now_us: int) -> None:
-        """These sources say themselves up to when nothing will still come."""
+    def arrived(
+        self,
+        stream: str,
+        arrivals: Arrivals,
+        now_us: int,
+        late: Ticks | None = None,
+        heartbeats: Mapping[Any, Tick] | None = None,
+    ) -> None:
+        """Take a batch: tuples, late ones included but none from the far future; how many of each source were late;
+        and heartbeats that sources sent.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,32 +184,27 @@ class Inlet:
         name, domain = self.stream.name, self.stream.domain
         if domain is None:
             return Limits()
-        first_open = self.heartbeats.first_open(name)
+        admission = self.heartbeats.admission(name)
+        limits = Limits(domain.origin, first_open=admission.first_open)
         if self.stamped != "external":
-            return Limits(domain.origin, first_open=first_open)
-        (closed, apart), ahead = (
-            self.heartbeats.limits(name),
-            self.heartbeats.ahead_of(name, clock.date_us(), clock.now_us()),
-        )
-        limits = Limits(domain.origin, first_open=first_open, apart=apart)
-        limits = limits if closed is None else replace(limits, closed=closed)
+            return limits
+        ahead = self.heartbeats.future_limit(name, clock.date_us(), clock.now_us())
+        limits = replace(limits, apart=admission.closed_by_source)
+        limits = limits if admission.closed is None else replace(limits, closed=admission.closed)
         return limits if ahead is None else replace(limits, ahead=ahead)
 
     @property
     def nothing_arrived(self) -> bool:
-        """True if no tuple came yet and no heartbeat was given. Dead letters are then stamped like the first tuple that
-        comes."""
-        name = self.stream.name
-        return (
-            self.stream.domain is not None
-            and self.heartbeats.limit(name) is None
-            and self.heartbeats.references(name) is None
-        )
+        """True if no tuple came yet and no heartbeat was promised: dead letters are then stamped like the first tuple
+        that comes.
+        """
+        return self.stream.domain is not None and self.heartbeats.admission(self.stream.name).unheard
 
     def limits_for(self, limits: Limits, tops: Ticks, clock: Clock) -> Limits:
-        """The limits once the largest timestamps of a batch are known, in falling order. To be asked once a batch, if
-        at all."""
-        ahead = self.heartbeats.believed(self.stream.name, tops, clock.date_us(), clock.now_us())
+        """The limits once a batch is known by its largest timestamps, in falling order. To be asked once a batch, if at
+        all.
+        """
+        ahead = self.heartbeats.future_limit(self.stream.name, clock.date_us(), clock.now_us(), tops)
         return replace(limits, ahead=Limits().ahead if ahead is None else ahead)
 
     def needs_second_look(self, found: Mapping[str, int]) -> bool:
@@ -233,17 +212,17 @@ class Inlet:
         if self.stamped != "external" or self.stream.domain is None:
             return False
         return bool(found.get(FAR_FUTURE)) or not (
-            found.get(TUPLE, 0) < KNOWN or self.heartbeats.knows_pace(self.stream.name)
+            found.get(TUPLE, 0) < KNOWN or self.heartbeats.admission(self.stream.name).settled
         )
 
     def stamps(self, count: int, clock: Clock) -> Ticks:
         """Timestamps for rows that are stamped on entry: the order of arrival, or the date, which never goes back."""
         if self.stamped == "latent":
-            first = self.heartbeats.next_arrival(count)
+            first = self.heartbeats.order.reserve(count)
             return np.arange(first, first + count, dtype=np.int64)
         date_us = clock.date_us()
         now = clock.now_us() if date_us is None else date_us
-        self.entered = max(self.entered, now, self.heartbeats.first_open(self.stream.name))
+        self.entered = max(self.entered, now, self.heartbeats.admission(self.stream.name).first_open)
         return np.full(count, self.entered, np.int64)
 
     # what the journal knows of it
@@ -271,7 +250,7 @@ class Inlet:
         what = {
             "arrivals": self.arrivals + rows,
             "entered": self.entered,
-            "latent": self.heartbeats.last_arrival(),
+            "latent": self.heartbeats.order.last,
             "counts": counts,
             "position": self.position,
             "now": now_us,  # the position as it is in the end
@@ -287,7 +266,7 @@ class Inlet:
 
     def _apply(self, what: dict[str, Any], batch: Batch | None) -> None:
         self.arrivals, self.entered, self.position = what["arrivals"], what["entered"], dict(what["position"])
-        self.heartbeats.arrivals_reached(what["latent"])
+        self.heartbeats.order.skip_to(what["latent"])
         for verdict, count in what["counts"].items():
             self.counts["heartbeats" if verdict == HEARTBEAT else verdict] += count
         if batch is not None:
@@ -299,7 +278,7 @@ class Inlet:
         return {
             "arrivals": self.arrivals,
             "entered": self.entered,
-            "latent": self.heartbeats.last_arrival(),
+            "latent": self.heartbeats.order.last,
             "counts": counts,
             "position": dict(self.position),
         }
@@ -436,17 +415,9 @@ class Inlet:
         self.dead.append(letters.select(self.dead_schema.names))
 
     def tell(self, batch: Batch, now_us: int) -> None:
-        """Tell the heartbeats of rows that are in the log. A fixed relation has no heartbeat."""
-        if self.stream.domain is None:
-            return
-        name, arrivals = self.stream.name, batch.arrivals
-        if arrivals.total:
-            self.heartbeats.arrived(name, arrivals, now_us)
-        tardy = np.flatnonzero(batch.late)
-        if tardy.size:
-            self.heartbeats.late(name, [arrivals.sources[position] for position in tardy.tolist()], batch.late[tardy])
-        if batch.promises:
-            self.heartbeats.punctuated_by(name, batch.promises, now_us)
+        """Tell the time manager of a batch whose rows are in the log. A fixed relation has no time."""
+        if self.stream.domain is not None:
+            self.heartbeats.arrived(self.stream.name, batch.arrivals, now_us, batch.late, batch.promises)
 
 
 def _texts(rows: pa.ChunkedArray, reasons: Verdicts) -> pa.Array:

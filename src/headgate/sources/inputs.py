@@ -113,7 +113,7 @@ class Inputs:
     def add(self, stream: Stream | Relation, folder: str | None = None) -> None:
         """Make the inlet and logs of a new stream or relation."""
         schema = self._shaped(stream)
-        self.heartbeats.add(stream, self.clock.now_us())
+        self.heartbeats.define(stream, self.clock.now_us())
         folder = folder or fresh_folder(self.directory / "streams", stream.name)
         inlet = Inlet(
             stream,
@@ -168,7 +168,7 @@ class Inputs:
         """Give a stream one more column. Rows that are in the log already have null there."""
         inlet = self.inlets[stream.name]
         inlet.shape(stream, to_arrow_schema(self._shaped(stream), timezone="UTC"))
-        self.heartbeats.timelines[stream.name].stream = stream
+        self.heartbeats.define(stream, self.clock.now_us())
         for source in self.sources:
             if source.inlet is inlet:
                 source.reshape()

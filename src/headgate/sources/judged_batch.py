@@ -98,9 +98,12 @@ class JudgedBatch:
         heard = any(self.files.get(verdict) for verdict in (TUPLE, LATE, HEARTBEAT))
         batch = self._by_source() if self.inlet.source is not None and heard else self._from_footers()
         stream = self.inlet.stream
-        if stream.domain is None or not batch.arrivals.total or not self.inlet.heartbeats.wants_sample(stream.name):
+        if stream.domain is None or not batch.arrivals.total:
             return batch
-        reference = self.inlet.heartbeats.references(stream.name)
+        admission = self.inlet.heartbeats.admission(stream.name)
+        if not admission.wants_sample:
+            return batch
+        reference = admission.largest
         sample = self._sample(int(batch.arrivals.largest.max()) if reference is None else reference)
         return replace(batch, arrivals=replace(batch.arrivals, sample=sample))
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query, Stream, View
-from headgate.cql.definitions import define
+from headgate.compile import compile_script
 from headgate.cql.dialect import parse
 from headgate.cql.functions import AGGREGATES
 from headgate.delta.lower import lower
@@ -31,9 +31,9 @@ def explained(case: Case) -> list[str]:
                 written = backquoted(column).replace("\\", r"\\")
                 text = re.sub(rf"(?<![\w`]){re.escape(column)}(?![\w`])", written, text)
     catalog = Catalog()
-    define(script(replace(case, query="Select 1")).rpartition(";\n")[0], catalog)
+    compile_script(script(replace(case, query="Select 1")).rpartition(";\n")[0], catalog)
     assumed = _assume(parse(text)[-1], catalog)
-    (definition,) = define(text, catalog)
+    (definition,) = compile_script(text, catalog)
     assert isinstance(definition, Query | View)
     lower(definition.plan)
     return assumed

@@ -178,7 +178,7 @@ def _watched(engine: Engine) -> list[float]:
 
         setattr(part, name, watched)
 
-    timed(engine._heartbeats, "heartbeat")
+    timed(engine._heartbeats, "complete")
     timed(engine._asking, "beat")
     return spent
 

@@ -1,48 +1,55 @@
-"""What Spark refuses when it analyses a program, as the user wrote it: the place in the query's text, and what may
-help.
+"""What Spark refuses or fails with, as an error of ours: which query, which epoch, where in its text, and what helps.
 
-Spark complains of the SQL that a query was compiled to. Its error names functions, columns and expressions; those
-that stand in the user's text, however they are spaced and quoted there, tell the place.
-"""
+Spark complains of the SQL that a query was compiled to. Its error names functions, columns and expressions. Those that
+stand in the user's text, however they are spaced and quoted there, tell the place."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from pyspark.sql import DataFrame
-
 from headgate.cql.functions import BUILT_IN
-from headgate.errors import Place, nearest
-from headgate.spark.failures import condition, parameters, reason_of
+from headgate.errors import Place, UserError, nearest
+from headgate.spark.failures import condition, failure, parameters, reason_of
+from headgate.ticks import Tick
 
 LEFT_OUT = " \t\r\n`\"'()"
 """Characters in which Spark's way to write an expression differs from the user's."""
 
-FROM_OUTSIDE = (
-    "PythonUDF",
-    "PythonUDAF",
-    "ScalaUDF",
-    "ScalaAggregator",
-    "HiveSimpleUDF",
-    "HiveGenericUDF",
-    "HiveUDAFFunction",
-)
+
+def rejected(error: Exception, query: str, text: str) -> UserError:
+    """Return the error for a query that Spark refuses when it is registered."""
+    return failure(
+        error, "query-rejected", f'Spark refuses query "{query}"', place=_rejected_place(error, text), hint=_hint(error)
+    )
 
 
-def place(error: Exception, text: str) -> Place:
-    """The longest of the names and expressions Spark complains of that stands in the user's text; else the whole
-    query.
-    """
+def failed(error: Exception, query: str, text: str, after: Tick, until: Tick) -> UserError:
+    """Return the error for a query that fails in the epoch (after, until]."""
+    message = f'query "{query}" failed in the epoch ({after}, {until}]'
+    return failure(error, "query-failed", message, place=_failed_place(error, text))
+
+
+def _rejected_place(error: Exception, text: str) -> Place:
+    """Return the longest of the names and expressions in the error that stands in the text; else the whole query."""
     named = parameters(error).values()
     parts = [part for value in map(str, named) for part in (value, value.split(".")[-1])]
-    found = [span for part in parts if (span := _found(part, text)) is not None]
+    found = [span for part in parts if (span := _find(part, text)) is not None]
     if not found:
         return Place(text, 0, len(text))
     start, end = max(found, key=lambda span: span[1] - span[0])
     return Place(text, start, end)
 
 
-def _found(wanted: str, text: str) -> tuple[int, int] | None:
+def _failed_place(error: Exception, text: str) -> Place | None:
+    """Return the longest of the names and expressions in the error that stands in the text as it is; else None."""
+    named = [str(value).strip("`\"'") for value in parameters(error).values()]
+    found = [(len(name), start) for name in named if name and (start := text.lower().find(name.lower())) >= 0]
+    if not found:
+        return None
+    length, start = max(found)
+    return Place(text, start, start + length)
+
+
+def _find(wanted: str, text: str) -> tuple[int, int] | None:
+    """Find an expression in the text, whatever the spaces, quotes and brackets; a name only as a whole word."""
     letters = [(letter.lower(), place) for place, letter in enumerate(text) if letter not in LEFT_OUT]
     plain = "".join(letter for letter in wanted.lower() if letter not in LEFT_OUT)
     written = "".join(letter for letter, _ in letters)
@@ -57,7 +64,7 @@ def _within_word(text: str, start: int, end: int) -> bool:
     return before.isalnum() or before == "_" or behind.isalnum() or behind == "_"
 
 
-def hint(error: Exception) -> str:
+def _hint(error: Exception) -> str:
     named = {key: str(value) for key, value in parameters(error).items()}
     code = condition(error)
     if code.startswith(("UNRESOLVED_ROUTINE", "UNRESOLVABLE_TABLE")):
@@ -74,26 +81,3 @@ def hint(error: Exception) -> str:
     if code == "FAILED_TO_PARSE_TOO_COMPLEX" or "java.lang.StackOverflowError" in reason_of(error):
         return "It is too long for Spark: write IN (...), or cut it into views."
     return ""
-
-
-def undetermined(frame: DataFrame) -> str | None:
-    """The first function from outside that was registered as one that is not deterministic.
-
-    It can be seen only where Spark runs in this process.
-    """
-    waiting: list[Any] = [frame._jdf.queryExecution().analyzed()]
-    while waiting:
-        node = waiting.pop()
-        kind = str(node.getClass().getSimpleName())
-        if kind in FROM_OUTSIDE and not node.udfDeterministic():
-            return str(node.name() if kind.startswith("Python") else node.toString())
-        parts = (
-            node.expressions() if hasattr(node, "expressions") and kind not in FROM_OUTSIDE and _is_plan(node) else None
-        )
-        for some in (parts, node.children()):
-            waiting.extend(some.apply(number) for number in range(some.size())) if some is not None else None
-    return None
-
-
-def _is_plan(node: Any) -> bool:
-    return ".plans." in str(node.getClass().getName())
