@@ -128,11 +128,11 @@ def run(
     from headgate.cql.readers import check_paths, files_read, formats
     from headgate.engine import Engine
     from headgate.heartbeat.why import Why
-    from headgate.recovery import told_before
     from headgate.server.listener import address
     from headgate.sources.replay import ReplayClock
     from headgate.spark import connectors
     from headgate.spark.session import SHORT_LIVED, check_java, settings, started
+    from headgate.statements import remembered_statements
 
     text = read_script(script)
     if replay is not None and directory is not None:
@@ -147,7 +147,7 @@ def run(
     short = (once or replay is not None) and alone and sum(one.size() for one in files) <= SHORT_BYTES
     if directory is not None:
         check_directory(directory)
-    remembered = told_before(directory) if directory is not None else []
+    remembered = remembered_statements(directory) if directory is not None else []
     needed = connectors.among({format for cql in (text, *remembered) for format in formats(cql, str(script))})
     session = started(master, settings(conf or []), needed, SHORT_LIVED if short else ())
     asked_to_stop(running, stop)  # Spark has put a handler of its own in the place of ours
