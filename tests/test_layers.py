@@ -29,8 +29,14 @@ LAYERS = """
     deliver
     observe
     schedule
-    recovery
     server
+    facts
+    statements core
+    inspection
+    registry
+    stream_time
+    recovery
+    running
     engine
     demo testing shell bench
     cli

@@ -1,8 +1,8 @@
 """`headgate check`: what would be refused of a script, without data and without running anything.
 
-Every statement is defined; what it says is compiled. With Spark, each query's program is analysed over empty inputs,
-so that functions and types are what Spark says they are, and connectors are looked up. A statement that fails is left
-out and the others are looked at.
+Every statement is carried out on a catalog of its own. With Spark, each query is compiled and its programs are analysed
+over empty inputs, so that functions and types are what Spark says they are, and connectors are looked up. A statement
+that fails is left out, and the others are checked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from headgate.sql import ddl
 def problems(
     text: str, origin: str, session: SparkSession | None, allow: list[str] | None = None
 ) -> Iterator[UserError]:
-    """The errors of a script's statements, in their order."""
+    """Give the errors of a script's statements, in their order; without a session, those that need no Spark."""
     catalog = Catalog()
     catalog.permissions = permissions(allow)
     catalog.closed = session is None or not _functions(session)
@@ -186,6 +186,7 @@ def missing(path: str) -> UserError | None:
 
 
 def replace_place(error: UserError, place: Place) -> UserError:
+    """Give the error another place."""
     error.place = place
     return error
 

@@ -1,105 +1,176 @@
-"""The statements that made an engine's catalog what it is, in order: executing them again makes the same catalog.
+"""How an engine goes on after a restart, however the one before it ended.
 
-Settings count from where they stand, so the order matters. A query that was dropped or replaced leaves nothing behind:
-its statement goes. After a restart, a script finds here what it had registered before."""
+    resume             read the journal: apply every fact, then connect sources and queries, check and tidy their files
+    checkpoint_facts   the shortest list of facts that leads to where the engine is now
+    sweep              delete the folders of what is not known any more
+
+While facts are applied, the engine's clock stands at the instants at which they became facts. Statements are carried
+out again, but queries and sources are set up only at the end, and only those that are left.
+"""
 
 from __future__ import annotations
 
-import re
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import groupby
+from typing import Any, assert_never
 
-from headgate.catalog.entries import Function, Query, Relation, Stream, View
-from headgate.cql.definitions import Altered, Definition, Dropped, Setting
-from headgate.log.journal import facts
-from headgate.log.lock import Lock
-
-TAKEN_BACK = re.compile(r"^(DROP\s+\w+)(\s+IF\s+EXISTS)?", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    cql: str
-    said: tuple[str, ...]
-    """What the user wrote and this stands for: a query without a name was given one, a query may have been altered."""
-
-    now: int
-    """When, in microseconds on the engine's clock."""
-
-    query: str | None = None
-    """The query it registers."""
-
-    folder: str | None = None
-    """Where in the engine's directory its files are: a name that is used again gets another."""
-
-    groups: int = 0
-    """As how many parts the query runs, if it runs by groups of sources."""
+from headgate.catalog.declarations import Sensors
+from headgate.catalog.entries import Query, Relation, Stream
+from headgate.compile import compile_script
+from headgate.core import Core
+from headgate.cql.definitions import Altered, Definition, Dropped
+from headgate.facts import (
+    SUBJECT,
+    AggregateRegistered,
+    EngineFact,
+    Finished,
+    HeartbeatsSaved,
+    Paused,
+    Punctuated,
+    Resumed,
+    SensorsDeclared,
+    Statement,
+    read_fact,
+)
+from headgate.log.journal import Fact
+from headgate.registry import Registry
+from headgate.stream_time import apply_sensors, apply_time_fact
 
 
-class Statements:
-    def __init__(self) -> None:
-        self.all: list[Statement] = []
-        self._recalled: dict[str, list[Definition]] = {}
-        """What was registered before the restart, by the words of its statement."""
+def resume(registry: Registry) -> bool:
+    """Go on where the engine before this one was; False if there was none. If that fails, the directory is given back.
 
-    def of(self, said: str, definition: Definition, now_us: int, folder: str | None) -> Statement:
+    What the journal holds was allowed when it was said, so permissions count only from here on."""
+    try:
+        resumed = _resume(registry)
+    except BaseException:
+        registry.core.lock.release()
+        raise
+    registry.core.catalog.permissions = registry.core.permissions
+    return resumed
+
+
+def _resume(registry: Registry) -> bool:
+    core, reading = registry.core, _Reading(registry)
+    core.journal.subjects[SUBJECT] = reading.apply
+    if not core.journal.read():
+        return False
+    for inlet in core.inputs.inlets.values():
+        core.inputs.reconnect(inlet.stream)
+    for query, folder in reading.queries.values():
+        registry.add_query(query, folder)
+    core.journal.waiting = {}
+    core.clock.go_on()
+    core.heartbeats.enabling.set_date(core.clock.date_us(), core.clock.now_us())
+    core.inputs.check_files()
+    for running in core.queries():
+        running.check_files()
+    _promise_again(core)
+    core.heartbeats.listen_again(core.clock.now_us())
+    sweep(core)
+    return True
+
+
+def _promise_again(core: Core) -> None:
+    """Streams are complete as far as queries have answered: what comes below that is late, as before the restart."""
+    for query in core.queries():
+        for fragment in query.fragments:
+            for stream in fragment.part.streams if fragment.begun else ():
+                core.heartbeats.promise(stream, fragment.after, fragment.part.scopes.get(stream), again=True)
+
+
+class _Reading:
+    """Applies the facts of the journal in their order."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.core = registry.core
+        self.queries: dict[str, tuple[Query, str | None]] = {}
+        """The queries that are registered and not dropped so far, each with the folder of its files."""
+
+    def apply(self, what: dict[str, Any]) -> None:
+        fact = read_fact(what)
+        match fact:
+            case Statement():
+                self.core.clock.stand_at(fact.now)
+                self.carry_out_again(fact)
+            case SensorsDeclared():
+                apply_sensors(self.core, fact)
+            case AggregateRegistered(function):
+                self.core.catalog.aggregates.add(function)
+            case HeartbeatsSaved(state, now_us):
+                self.core.clock.stand_at(now_us)
+                self.core.heartbeats.restore(state, self.core.catalog)
+            case Paused() | Resumed() | Finished() | Punctuated():
+                self.core.clock.stand_at(fact.now)
+                apply_time_fact(self.core, fact)
+            case _:
+                assert_never(fact)
+
+    def carry_out_again(self, statement: Statement) -> None:
+        """Carry out a statement on the catalog. One that was altered stands as the CREATE that would make it now."""
+        again = (statement.query or "").lower() in self.core.catalog.queries
+        cql = "ALTER" + statement.cql[len("CREATE") :] if again else statement.cql
+        for definition in compile_script(cql, self.core.catalog):
+            self.define_again(definition, statement)
+            self.registry.statements.recall(statement, definition)
+
+    def define_again(self, definition: Definition, statement: Statement) -> None:
+        """Do what the registry does, but leave queries and the sources of streams for the end."""
         match definition:
-            case Query(name=name, by_groups=by_groups) if not said.upper().startswith(("CREATE", "ALTER")):
-                return Statement(f"CREATE QUERY {name} AS {said}", (said,), now_us, name, folder, len(by_groups))
-            case Query(name=name, by_groups=by_groups):
-                return Statement(said, (said,), now_us, name, folder, len(by_groups))
-            case Altered(Query(name=name, by_groups=by_groups)):
-                before = next(one.said for one in self.all if one.query == name)
-                return Statement("CREATE" + said[len("ALTER") :], (*before, said), now_us, name, folder, len(by_groups))
-            case Setting(taken_back=True):  # what was declared from Python is declared behind all statements
-                return Statement(TAKEN_BACK.sub(r"\1 IF EXISTS", said), (said,), now_us)
-        return Statement(said, (said,), now_us, folder=folder)
+            case Stream() | Relation():
+                self.core.inputs.add(definition, statement.folder)
+            case Query() as query:
+                self.define_query_again(query, statement)
+            case Altered(Query() as query):
+                self.define_query_again(query, statement)
+            case Dropped("query", name):
+                self.queries.pop(name, None)
+            case _:
+                self.registry.carry_out(definition)
 
-    def add(self, statement: Statement, definition: Definition) -> None:
-        """It has been executed. What it makes obsolete goes, and a script must say anew what was dropped."""
-        gone = definition.name if isinstance(definition, Dropped) and definition.kind == "query" else statement.query
-        self.all = [one for one in self.all if one.query is None or one.query != gone]
-        if not isinstance(definition, Dropped) or definition.kind != "query":
-            self.all.append(statement)
-        if isinstance(definition, Dropped | Altered):
-            for said, known in list(self._recalled.items()):
-                self._recalled[said] = [one for one in known if _subject(one) != _subject(definition)]
-
-    def recall(self, statement: Statement, definition: Definition) -> None:
-        """It was executed before the restart."""
-        self.add(statement, definition)
-        if not isinstance(definition, Dropped | Setting):
-            for said in statement.said:
-                self._recalled.setdefault(said, []).append(definition)
-
-    def recalled(self, said: str) -> Definition | None:
-        """What these words registered before the restart; each is asked for once."""
-        known = self._recalled.get(said)
-        return known.pop(0) if known else None
-
-    def state(self) -> list[dict[str, Any]]:
-        return [asdict(statement) for statement in self.all]
+    def define_query_again(self, query: Query, statement: Statement) -> None:
+        if len(query.by_groups) != statement.groups:  # a version that knew no groups ran it as a whole
+            query = self.core.catalog.queries[query.name.lower()] = replace(query, by_groups=())
+        self.queries[query.name] = query, statement.folder
 
 
-def _subject(definition: Definition) -> tuple[str, str] | None:
-    """What a definition is about: its kind and name."""
-    match definition:
-        case Dropped(kind, name):
-            return kind, name
-        case Altered(now):
-            return _subject(now)
-        case Stream() | Relation() | View() | Query() | Function():
-            return type(definition).__name__.lower(), definition.name
-    return None
+def checkpoint_facts(registry: Registry) -> Iterator[Fact]:
+    """Give the facts of a checkpoint: those of the engine, then those of inputs and queries."""
+    for fact in _engine_facts(registry):
+        yield SUBJECT, fact.to_json()
+    yield from registry.core.inputs.facts()
+    for query in registry.core.queries():
+        yield from query.facts()
 
 
-def told_before(directory: Path) -> list[str]:
-    """The statements that an engine on this directory will begin with, without starting one."""
-    Lock(directory).release()  # one that cannot be used, or is in use, is refused before Spark is started
-    statements: dict[str, str] = {}
-    for subject, what in facts(directory / "journal"):
-        if subject == "engine" and "statement" in what:
-            statement = what["statement"]
-            statements[statement["query"] or f"{len(statements)} {statement['cql']}"] = statement["cql"]
-    return list(statements.values())
+def _engine_facts(registry: Registry) -> Iterator[EngineFact]:
+    core = registry.core
+    for function in sorted(core.catalog.aggregates):
+        yield AggregateRegistered(function)
+    yield from registry.statements.all
+    sensors = [
+        (party.stream, party.source, found)
+        for party, found in core.catalog.declarations.sensors.items()
+        if party.source is not None  # those of a whole stream were declared by a statement
+    ]
+    for (stream, rate), members in groupby(sorted(sensors, key=_by_rate), lambda one: (one[0], one[2].rate)):
+        yield SensorsDeclared(stream, {source: found.deviation for _, source, found in members}, rate)
+    yield HeartbeatsSaved(core.heartbeats.save(), core.clock.now_us())
+
+
+def _by_rate(one: tuple[str, str, Sensors]) -> tuple[str, bool, Fraction]:
+    return one[0], one[2].rate is not None, one[2].rate or Fraction(0)
+
+
+def sweep(core: Core) -> None:
+    """Delete the folders of streams, relations and queries that are not known any more."""
+    known = core.inputs.folders() | {"queries": {query.outbox.directory for query in core.queries()}}
+    for kind, folders in known.items():
+        there = core.directory / kind
+        for folder in there.iterdir() if there.exists() else ():
+            if folder not in folders:
+                shutil.rmtree(folder, ignore_errors=True)

@@ -372,7 +372,7 @@ RUNNING: dict[str, Callable[[Engine], object]] = {
     "a folder that another query writes to": lambda engine: [
         (
             engine.execute(
-                f"CREATE QUERY {one} AS SELECT v FROM ticks INTO parquet OPTIONS ('path' = '{engine._directory}/out')"
+                f"CREATE QUERY {one} AS SELECT v FROM ticks INTO parquet OPTIONS ('path' = '{engine._core.directory}/out')"
             ),
             engine.push("ticks", [(1, ("a", 1))]),
             engine.advance(1),
@@ -389,7 +389,7 @@ RUNNING: dict[str, Callable[[Engine], object]] = {
         "CREATE QUERY q AS SELECT v FROM ticks INTO callback OPTIONS ('function' = 'json:lods')"
     ),
     "a webhook that nobody listens to": lambda engine: WebhookSink(
-        "q", Connector("webhook", {"url": "http://127.0.0.1:1/"}), engine.spark, engine._directory
+        "q", Connector("webhook", {"url": "http://127.0.0.1:1/"}), engine.spark, engine._core.directory
     )._post(Delivery("q", 1, 0, 1, 1, (), 0), 0, [], last=True),
     "a case that is none": lambda engine: read(CASES.parent / "test_errors.py"),
     "a file of cases that is not there": lambda engine: read(CASES / "none.jsonl"),
@@ -406,7 +406,9 @@ def complaints_of_running(spark: SparkSession) -> str:
             try:
                 make(engine)
             except UserError as error:
-                said = error.render().replace(str(CASES.parent), "tests").replace(str(engine._directory), "directory")
+                said = (
+                    error.render().replace(str(CASES.parent), "tests").replace(str(engine._core.directory), "directory")
+                )
                 said = said.replace(str(Path.cwd()), "/here")
                 texts.append(f"> {mistake}\n{said}\n\n")
             else:

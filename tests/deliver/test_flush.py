@@ -240,7 +240,7 @@ def test_a_large_close_reaches_the_folder_piece_by_piece_also_across_a_crash(
     assert out() == [(1, 9, 4), (2, 9, 4)], "the close of instant 10 is not out"
     assert (engine.query("q").complete, engine.query("q").delivered) == (10, 9)
     assert engine.query("kept").delivered == 10
-    engine._lock.release()  # the process is gone
+    engine._core.lock.release()  # the process is gone
 
     engine = Engine(spark, tmp_path / "state", clock=ManualClock())
     engine.step()

@@ -222,7 +222,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
 
     yield made
     for engine in engines:
-        if engine._journal._broken is None:
+        if engine._core.journal._broken is None:
             engine.close()
 
 
@@ -247,7 +247,7 @@ class Fed:
     starting = False
 
     def __init__(self, engine: Engine, stream: str) -> None:
-        self.inlet, self.session, self.notes = engine._inputs.inlets[stream], engine.spark, list[UserError]()
+        self.inlet, self.session, self.notes = engine._core.inputs.inlets[stream], engine.spark, list[UserError]()
         self.polls = 0
 
     def poll(self, clock: Clock) -> int:
@@ -387,7 +387,7 @@ def test_a_source_that_fails_is_tried_again_after_a_while_and_the_others_are_rea
     clock = ManualClock()
     engine = make(clock=clock)
     bad, good = Fed(engine, "s"), Fed(engine, "t")
-    engine._inputs.sources += [bad, good]
+    engine._core.inputs.sources += [bad, good]
     assert engine.poll() == 0
     for turn, kind in enumerate(KINDS, 1):
         thrown = kind()
@@ -399,7 +399,7 @@ def test_a_source_that_fails_is_tried_again_after_a_while_and_the_others_are_rea
         with pytest.raises(UserError) as failed:
             engine.poll()
         assert reason_of(thrown) in reason_of(failed.value), thrown
-        assert engine._inputs.troubles == {"s": failed.value}
+        assert engine._core.inputs.troubles == {"s": failed.value}
         del bad.poll
         before = bad.polls
         with pytest.raises(UserError):
@@ -409,7 +409,7 @@ def test_a_source_that_fails_is_tried_again_after_a_while_and_the_others_are_rea
         engine.poll()
         assert bad.polls == before + 1
         assert good.polls == 1 + 3 * turn
-        assert not engine._inputs.troubles
+        assert not engine._core.inputs.troubles
 
 
 def test_run_goes_on_without_a_source_but_not_without_any(make: Callable[..., Engine]) -> None:
@@ -420,7 +420,7 @@ def test_run_goes_on_without_a_source_but_not_without_any(make: Callable[..., En
         raise OSError(5, "Input/output error")
 
     bad.poll = bad.drain = throws  # type: ignore[method-assign]
-    engine._inputs.sources += [bad, good]
+    engine._core.inputs.sources += [bad, good]
     told: list[str] = []
     engine.push("t", [(3, (3,))])
     engine.punctuate("t", 3)
@@ -433,8 +433,8 @@ def test_run_goes_on_without_a_source_but_not_without_any(make: Callable[..., En
     with pytest.raises(UserError, match='stream "s" cannot be read'):
         engine.run_once()
     assert engine.query("bad").complete is None, "what was not read is not answered"
-    engine._inputs.sources.remove(good)
-    engine._inputs.worked = False
+    engine._core.inputs.sources.remove(good)
+    engine._core.inputs.worked = False
     with pytest.raises(UserError, match='stream "s" cannot be read'):
         engine.run(until=lambda: time.monotonic() > end, tell=told.append)
 
@@ -554,14 +554,14 @@ def test_a_program_that_steps_waits_for_a_sink_once_and_not_for_long(
     engine = make(directory=tmp_path)
     released = threading.Event()
     monkeypatch.setattr("test_borders.ANSWER", lambda: released.wait(60))
-    engine._loop.patience_s = 0.5
+    engine._core.loop.patience_s = 0.5
     for at in (1, 2, 3):
         fed(engine, at)
         began = time.monotonic()
         engine.step()
         assert (time.monotonic() - began >= 0.5) == (at == 1)
         assert TOLD[-1] == ("good", at, [at])
-    monkeypatch.setattr("headgate.engine.CLOSE_SECONDS", 0.5)
+    monkeypatch.setattr("headgate.core.CLOSE_SECONDS", 0.5)
     began = time.monotonic()
     engine.close()
     assert time.monotonic() - began < 5, "the end does not wait for it"
@@ -578,7 +578,7 @@ def test_a_query_that_is_replaced_delivers_nothing_more(
     engine = make()
     released = threading.Event()
     monkeypatch.setattr("test_borders.ANSWER", lambda: released.wait(60))
-    engine._loop.patience_s = 0.2
+    engine._core.loop.patience_s = 0.2
     for at in (1, 2):
         fed(engine, at)
         engine.step()
@@ -604,7 +604,7 @@ def test_a_query_is_dropped_while_its_sink_hangs(make: Callable[..., Engine], mo
     engine = make()
     released = threading.Event()
     monkeypatch.setattr("test_borders.ANSWER", lambda: released.wait(60))
-    engine._loop.patience_s = 0.2
+    engine._core.loop.patience_s = 0.2
     fed(engine, 1)
     engine.step()
     courier, began = engine.query("bad").courier, time.monotonic()

@@ -374,7 +374,7 @@ def test_22_a_bounded_rows_window_over_a_year_keeps_bounded_state(spark: SparkSe
         play.push("a", *((day * 86_400 + second, second) for second in range(50)))
         play.step()
         fragment.move_state()
-        play.engine._loop.tidy()
+        play.engine._core.loop.tidy()
     assert fragment.synopses.rows <= 10
-    assert sum(chunk.rows for chunk in play.engine._inputs.logs["a"].chunks) <= 100
+    assert sum(chunk.rows for chunk in play.engine._core.inputs.logs["a"].chunks) <= 100
     assert play.engine.query("q").growing() == ()

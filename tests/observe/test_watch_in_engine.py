@@ -42,8 +42,7 @@ def test_an_epoch_that_hangs_is_taken_again_and_the_others_go_on(spark: SparkSes
         began = time.monotonic()
         engine.run(until=lambda: engine.query("hangs").delivered == 3 or time.monotonic() - began > 60, tell=tell)
         engine.step()  # which sees that the sink's thread has delivered
-        engine._told_us = -(10**12)
-        engine._tell_status()
+        engine._running.write_status()
         assert [result.row["v"] for result in engine.query("goes_on").results()] == [1, 2, 3]
     assert time.monotonic() - began < 60
     assert mark.exists()

@@ -1,6 +1,6 @@
-"""From statements to definitions: what CREATE, DROP, SET and SHOW say, checked, for the catalog to remember.
+"""From statements to definitions: CREATE, ALTER, DROP, SET and SHOW are checked, and carried out on the catalog.
 
-What is declared about clocks and delays is read by `time`.
+Declarations about clocks and delays are read by `time`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting was changed, or a declaration about time made or taken back; the catalog has it already."""
+    """A statement changed a setting, or made or took back a declaration about time; the catalog has it already."""
 
     name: str
     taken_back: bool = False
@@ -46,7 +46,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Something is no longer known by its name."""
+    """DROP: something is no longer known by its name; an empty name if IF EXISTS found nothing."""
 
     kind: str
     name: str
@@ -54,7 +54,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """Something took the place of what its name stood for before."""
+    """ALTER: something took the place of what its name stood for before."""
 
     now: Stream | View | Query
     before: Stream | View | Query
@@ -66,7 +66,7 @@ class Altered:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Listing:
-    """What SHOW and DESCRIBE answer: a table of words."""
+    """The answer to SHOW and DESCRIBE: a table of words."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -84,12 +84,12 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class BoundsAsked:
-    """SHOW BOUNDS: only what runs knows which bounds are in force."""
+    """SHOW BOUNDS: the engine answers it, since the catalog does not know which bounds are in force."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhyAsked:
-    """WHY: what holds a registered query's answer back."""
+    """WHY: the engine answers what holds a registered query back."""
 
     query: str
 
@@ -221,7 +221,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
 
 
 def _check_body(function: Function, catalog: Catalog, whole: Place) -> None:
-    """What no query may call, no function may call either."""
+    """Refuse a function whose body calls what no query may call."""
     if catalog.permissions is None:
         return
     for name in sorted(set(calls.called(function.body))):
@@ -236,7 +236,7 @@ def _view(
     catalog: Catalog,
     place: _Places,
 ) -> View:
-    """A query by name. Columns that are given with a type are cast to it."""
+    """Bind a view and put it into the catalog. Columns that are given with a type are cast to it."""
     types = [column.args["kind"].sql("spark") if isinstance(column, exp.ColumnDef) else None for column in columns]
     plan = bind(query, text, catalog, place.origin, [column.name for column in columns], types).plan
     wanted = tree.args.get("kind")
@@ -255,7 +255,7 @@ def _view(
 
 
 def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
-    """Views are written into the queries over them, so only what is read under its own name cannot go."""
+    """Drop something. Views are written into the queries over them, so only a stream or relation can still be read."""
     kind = tree.args["kind"].lower()
     known = catalog.of_kind(kind)
     if tree.name.lower() not in known:
@@ -281,7 +281,7 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
 
 
 def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> Altered:
-    """What is wrong with the new definition leaves the old one as it was."""
+    """Replace a definition; an error in the new one leaves the old one as it was."""
     named = tree.this if isinstance(tree.this, exp.Identifier) else tree.this.this
     if tree.args.get("column") is not None:
         stream = catalog.only_stream(named.name, "ALTER STREAM", place(named))
@@ -307,7 +307,7 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
 
 
 def shown(kind: str, catalog: Catalog) -> Listing:
-    """SHOW STREAMS, QUERIES, ...: everything of that kind."""
+    """Answer SHOW STREAMS, QUERIES, ...: list everything of that kind."""
     if kind == "SETTINGS":
         return Listing(("setting", "value", "values"), tuple(settings.listed(catalog.settings)))
     singular = {"QUERIES": "query"}.get(kind, kind.lower().removesuffix("s"))
@@ -328,7 +328,7 @@ def shown(kind: str, catalog: Catalog) -> Listing:
 
 
 def described(name: str, catalog: Catalog, place: Place | None) -> Listing:
-    """DESCRIBE: the columns of a stream, relation, view or query, and what is known of its time."""
+    """Answer DESCRIBE: list the columns of a stream, relation, view or query, and which of them hold its time."""
     found = catalog.queries.get(name.lower()) or catalog.source(name, place)
     columns = found.plan.columns if isinstance(found, Query | View) else found.columns
     notes = {}

@@ -178,8 +178,8 @@ def _watched(engine: Engine) -> list[float]:
 
         setattr(part, name, watched)
 
-    timed(engine._heartbeats, "complete")
-    timed(engine._asking, "beat")
+    timed(engine._core.heartbeats, "complete")
+    timed(engine._core.asking, "beat")
     return spent
 
 
