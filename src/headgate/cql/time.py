@@ -59,6 +59,7 @@ class Promised:
     enabling: Enabling | None = None
 
     def remember(self, declarations: Declarations) -> None:
+        """Add it to what was declared."""
         if self.disorder is not None:
             declarations.disorders[self.party] = self.disorder
         if self.latency_us is not None:
@@ -68,6 +69,7 @@ class Promised:
 
 
 def promised(tree: syntax.CreateStream, stream: Stream, catalog: Catalog, place: Places) -> Promised:
+    """Read the clauses about time of a CREATE STREAM."""
     reader, disorder, latency = _Reader(catalog, place), tree.args.get("disorder"), tree.args.get("latency")
     enabling = tree.args.get("enabling")
     for given in (*(disorder or ()), *([latency] if latency else ())):
@@ -149,11 +151,13 @@ class _Reader:
     place: Places
 
     def bad(self, message: str, tree: exp.Expression, hint: str = "") -> UserError:
+        """The error for a bound that makes no sense, with its place."""
         return UserError("bad-bound", message, place=self.place(tree), hint=hint)
 
     # lengths and numbers
 
     def amount(self, length: syntax.Length, word: str) -> Fraction:
+        """The number of a length, whatever its unit; not negative."""
         if _unit(length) == "UNLIMITED":
             raise self.bad(f"{word} cannot be UNLIMITED", length)
         number = Fraction(length.args["amount"])
@@ -162,24 +166,28 @@ class _Reader:
         return number
 
     def number(self, length: syntax.Length, word: str) -> Fraction:
+        """A number without a unit."""
         number = self.amount(length, word)
         if _unit(length) is not None:
             raise self.bad(f"{word} is a number and has no unit", length)
         return number
 
     def whole(self, length: syntax.Length, word: str, least: int) -> int:
+        """A whole number, `least` or more."""
         number = self.amount(length, word)
         if number.denominator != 1 or not least <= number < UNLIMITED:
             raise self.bad(f"{word} must be a whole number{f', {least} or more' if least else ''}", length)
         return int(number)
 
     def exact_ticks(self, length: syntax.Length, word: str, domain: TimeDomain) -> Fraction:
+        """A length of a stream's time in ticks, not rounded."""
         self.amount(length, word)
         if _unit(length) == "TUPLE":
             raise self.bad(f"{word} is a length of time, not a number of tuples", length)
         return self.catalog.exact_ticks(length.args["amount"], _unit(length), domain, self.place(length))
 
     def ticks(self, length: syntax.Length, word: str, domain: TimeDomain) -> Tick:
+        """A length of a stream's time in whole ticks."""
         if self.exact_ticks(length, word, domain) >= UNLIMITED:
             raise self.bad(f"{word} is longer than time itself", length)
         return self.catalog.ticks(length.args["amount"], _unit(length), domain, self.place(length))
@@ -204,6 +212,7 @@ class _Reader:
         return micros
 
     def no_more(self, number: int, most: int, length: syntax.Length) -> int:
+        """The number, which must not be larger than `most`."""
         if number > most:
             raise self.bad(f"{number:,} is too many: there can be {most:,}", length)
         return number
@@ -217,7 +226,7 @@ class _Reader:
         return found
 
     def known(self, identifier: exp.Identifier) -> Timed:
-        """The stream or relation of that name, whoever stamps it."""
+        """The stream or relation of that name, stamped by its source or by the engine."""
         catalog, name, place = self.catalog, identifier.name, self.place(identifier)
         if name.lower() in catalog.views:
             raise UserError(
@@ -232,6 +241,7 @@ class _Reader:
         return found
 
     def refuse_without_clock(self, found: Timed, tree: exp.Expression) -> None:
+        """Refuse a stream or relation whose timestamps do not come from its source."""
         reasons = {
             "internal": "is stamped on entry",
             "latent": "is taken in the order of arrival",
@@ -248,16 +258,19 @@ class _Reader:
             )
 
     def domain(self, found: Timed) -> TimeDomain:
+        """The kind of time of a stream that its source stamps."""
         assert found.domain is not None  # see refuse_without_clock
         return found.domain
 
     def parties(self, tree: syntax.Party) -> tuple[Timed, list[Party]]:
+        """The stream, and the sources of it that are named; without SOURCE the stream itself."""
         found, sources = self.timed(tree.this), tree.args.get("sources") or ()
         if sources and not _has_sources(found):
             raise self.no_sources(found, sources[0])
         return found, [Party(found.name, source.name) for source in sources] or [Party(found.name)]
 
     def no_sources(self, found: Timed, tree: exp.Expression) -> UserError:
+        """The error for a source of a stream that does not tell sources apart."""
         return UserError(
             "no-source-column",
             f'"{found.name}" holds one source: no column of it says which source a tuple comes from',
@@ -282,6 +295,7 @@ class _Reader:
     # statements
 
     def skew(self, tree: syntax.Skew) -> None:
+        """SKEW FROM one party, or the clock, TO another."""
         start, target = tree.this, tree.args["to"]
         if self.from_clock(tree):
             self.skew_from_clock(tree)
@@ -294,6 +308,7 @@ class _Reader:
             self.catalog.declarations.skews[one, other] = bounds
 
     def from_clock(self, tree: syntax.Skew) -> bool:
+        """True if a SKEW is from the engine's clock, and not from a stream called CLOCK."""
         start = tree.this
         return start.name.lower() == CLOCK and not start.args.get("sources") and not self.catalog.has_source(CLOCK)
 
