@@ -29,6 +29,7 @@ class SkewBound:
 
     @property
     def delay(self) -> int:
+        """The delay in tuples or in microseconds; 0: the bound holds at once."""
         return self.tuples or self.after_us
 
     def __str__(self) -> str:

@@ -73,6 +73,8 @@ POLICIES = ("KEEP", "DROP", "FAIL")
 class TimeParser(Spark.Parser):
     # words
 
+    """Parses statements and clauses about time. The dialect builds on it."""
+
     def _at(self, kind: TokenType) -> bool:
         return bool(self._curr) and self._curr.token_type == kind
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from headgate.catalog.declarations import Declarations, Estimation
 from headgate.catalog.entries import Stream
 from headgate.heartbeat.arrivals import NEVER
-from headgate.heartbeat.generator import Cohort, Generator
+from headgate.heartbeat.cohort import Cohort
+from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.stream_clock import StreamClock
 
 LATE = "late("

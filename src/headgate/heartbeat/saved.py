@@ -25,9 +25,11 @@ from headgate.catalog.entries import Relation, Stream
 from headgate.catalog.skew import SkewBound
 from headgate.errors import UserError
 from headgate.heartbeat.arrivals import NEVER
+from headgate.heartbeat.cohort import Cohort
+from headgate.heartbeat.counted import Counted
 from headgate.heartbeat.estimate import Estimator
 from headgate.heartbeat.future import Pace
-from headgate.heartbeat.generator import Cohort, Counted, Generator
+from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, Partition
 from headgate.heartbeat.maxima import Delayed, Maxima, Top
 from headgate.heartbeat.model import TimeModel
