@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from headgate.delta import recomputed, sweep
 from headgate.delta.running import EXTREMES, field, ranked
 from headgate.plan.nodes import Aggregate
-from headgate.plan.properties import retracts
 from headgate.sql import comma, listed, name, union
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def _stretches(lowering: Lowering, node: Aggregate, elements: str, numbered: str
     hidden = sweep.group(node)
     by = listed((*hidden, *values))
     present = elements
-    if retracts(node.child):
+    if node.child.retracts:
         events = union(
             f"SELECT {by}, GREATEST(_t, :since) AS _t, _n FROM {elements}",
             f"SELECT {by}, _x AS _t, -_n AS _n FROM {elements} WHERE _x <= :until",

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.plan.nodes import Join, names
-from headgate.plan.properties import instantaneous
 from headgate.sql import FOREVER, listed, union
 
 if TYPE_CHECKING:
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
 def born(lowering: Lowering, node: Join) -> str:
     new_left, new_right = lowering.born(node.left), lowering.born(node.right)
     # What lives for one instant only cannot meet anything that begins after it.
-    right = new_right if instantaneous(node.right) else lowering.all_elements(node.right)
+    right = new_right if node.right.instantaneous else lowering.all_elements(node.right)
     pairs = [_pairs(node, new_left, right)]
-    old_left = None if instantaneous(node.left) else lowering.live(node.left)
+    old_left = None if node.left.instantaneous else lowering.live(node.left)
     if old_left is not None:
         pairs.append(_pairs(node, old_left, new_right))
     return lowering.step("join", union(*pairs))

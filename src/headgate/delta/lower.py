@@ -36,6 +36,7 @@ from headgate.delta.exact import BEYOND
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, read_names
 from headgate.plan import bounds
 from headgate.plan.fragments import Cutting, Part, all_parts, cut
+from headgate.plan.limits import StateBound
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
@@ -65,7 +66,6 @@ from headgate.plan.nodes import (
     is_stream,
     names,
 )
-from headgate.plan.properties import in_logs, momentary, open_ended, picks, renames
 from headgate.plan.tree import parents
 from headgate.sql import listed, union
 from headgate.ticks import Tick
@@ -168,15 +168,15 @@ class Lowering:
         elif form == "timeline" and isinstance(node, Aggregate):
             self.synopses.append(Synopsis(name, contents, shape, bounds.accumulators(node)))
         else:
-            self.synopses.append(Synopsis(name, contents, shape, bounds.rows(node)))  # type: ignore[arg-type]
+            self.synopses.append(Synopsis(name, contents, shape, node.rows))  # type: ignore[union-attr]
 
-    def _log_bound(self, low: Edge) -> bounds.Bound | None:
+    def _log_bound(self, low: Edge) -> StateBound | None:
         """How much of a log must stay for the node that is being made, and because of which operator."""
         _, node = self._making[-1]
         if low == Edge("since") or isinstance(node, Source):
             return None
         if not isinstance(node, Window):
-            return bounds.rows(node)  # type: ignore[arg-type]
+            return node.rows  # type: ignore[union-attr]
         linear = Window | Filter | Project | Weight | Exploded | Union
         asking = next((above for _, above in reversed(self._making) if not isinstance(above, linear)), node)
         return bounds.read_again(asking, node)
@@ -207,7 +207,7 @@ class Lowering:
                 return linear.both(self, node, self.born(left), self.born(right))
             case Join():
                 return join.born(self, node)
-            case Aggregate() | Distinct() | Ranked() if momentary(node):
+            case Aggregate() | Distinct() | Ranked() if node.momentary:
                 return moment.born(self, node)
             case Aggregate() | Distinct():
                 return sweep.born(self, node)
@@ -226,7 +226,7 @@ class Lowering:
         return self.once("live", node, lambda: self._live(node))
 
     def _live(self, node: Relation) -> Form:
-        if not in_logs(node) and not self.served(node):
+        if not node.in_logs and not self.served(node):
             return netting.kept(self, node)
         match node:
             case Window():
@@ -247,15 +247,15 @@ class Lowering:
         return self.once("ends", node, lambda: self._ends(node))
 
     def _ends(self, node: Relation) -> Form:
-        if open_ended(node):
+        if node.open_ended:
             return None
         match node:
             case Window(Source(), Now() | Unbounded() | Range() | Final(delay=int())):
                 return window.ends(self, node)
-            case Filter() | Project() | Weight() | Exploded() if in_logs(node) or self.served(node):
+            case Filter() | Project() | Weight() | Exploded() if node.in_logs or self.served(node):
                 child = self.ends(node.child)
                 return linear.apply(self, node, child) if child else None
-            case Union(left, right) if in_logs(node):
+            case Union(left, right) if node.in_logs:
                 return linear.either(self, node, self.ends(left), self.ends(right))
             case _:
                 live = self.live(node)
@@ -265,7 +265,9 @@ class Lowering:
         """Whether what is kept of the child serves for the node too: it loses nothing, or others need the child as
         well.
         """
-        return renames(node) or (isinstance(node, Project) and picks(node) and len(self.above.get(node.child, ())) > 1)
+        if not isinstance(node, Project):
+            return False
+        return node.renames or (node.picks and len(self.above.get(node.child, ())) > 1)
 
     def timeline(self, node: Relation) -> Form:
         """The node as a timeline, if it is an aggregate under selections and projections."""
@@ -307,7 +309,7 @@ class Lowering:
                 self.expires(left)
                 self.expires(right)
             case _:
-                self.timed |= not open_ended(node)
+                self.timed |= not node.open_ended
 
     def all_elements(self, node: Relation) -> str:
         """Live and born together: everything that lives at some instant of the epoch."""

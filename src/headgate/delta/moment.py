@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from headgate.delta import netting
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, Distinct, Ranked, names
-from headgate.plan.properties import retracts
 from headgate.sql import ONE, comma, listed, name
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def born(lowering: Lowering, node: Aggregate | Distinct | Ranked) -> str:
 def _rows(lowering: Lowering, node: Aggregate | Distinct | Ranked) -> str:
     """The rows below, each as often as it counts."""
     born = lowering.born(node.child)
-    if not retracts(node.child):
+    if not node.child.retracts:
         return born
     row = comma(listed(names(node.child)), "_t")
     net = f"SELECT {row}, SUM(_n) AS _n FROM {born} GROUP BY {row} HAVING SUM(_n) > 0"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from headgate.delta import sweep
 from headgate.plan.nodes import Relation, names
-from headgate.plan.properties import endless, group_key, open_ended, retracts, stamped_by
 from headgate.sql import NEVER, conjunction, listed, union
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def elements(lowering: Lowering, node: Relation) -> str:
 
     Where nothing is taken back, an element and its end follow from the input alone. Elsewhere the end of a row is known
     or not depending on where the epoch ends, so the rows are put out as they come and go."""
-    if not retracts(node):
+    if not node.retracts:
         return lowering.step("result", f"SELECT {listed(names(node))}, _t, _x, _n FROM {lowering.born(node)}")
     return lowering.step(
         "result", f"SELECT {listed(names(node))}, _t, {NEVER} AS _x, _n FROM {changes(lowering, node)}"
@@ -43,7 +42,7 @@ def elements(lowering: Lowering, node: Relation) -> str:
 
 def inserts(lowering: Lowering, node: Relation) -> str:
     """The rows that come, one by one: their columns and `_t`."""
-    if group_key(node) is not None and (timeline := lowering.timeline(node)):
+    if node.group_key is not None and (timeline := lowering.timeline(node)):
         return sweep.inserts(lowering, node, timeline)
     if unmatched(node):
         return lowering.born(node)
@@ -53,9 +52,9 @@ def inserts(lowering: Lowering, node: Relation) -> str:
 def deletes(lowering: Lowering, node: Relation) -> str | None:
     """The rows that go, one by one."""
     columns = listed(names(node))
-    if group_key(node) is not None and (timeline := lowering.timeline(node)):
+    if node.group_key is not None and (timeline := lowering.timeline(node)):
         return sweep.deletes(lowering, node, timeline)
-    if endless(node):
+    if node.endless:
         return None
     if unmatched(node):
         gone = [f"SELECT {columns}, _x AS _t FROM {lowering.born(node)} WHERE _x <= :until"]
@@ -68,7 +67,7 @@ def deletes(lowering: Lowering, node: Relation) -> str | None:
 
 def unmatched(node: Relation) -> bool:
     """No equal row ends when one begins, and nothing is taken back: elements need no netting."""
-    return not retracts(node) and (endless(node) or stamped_by(node) is not None)
+    return not node.retracts and (node.endless or node.stamped_by is not None)
 
 
 def netted(lowering: Lowering, node: Relation) -> str:
@@ -109,13 +108,13 @@ def kept(lowering: Lowering, node: Relation, needed: str = "") -> str:
     columns = listed(names(node))
     born = lowering.born(node)
     name = lowering.fresh("kept")
-    lowering.timed |= not open_ended(node)
+    lowering.timed |= not node.open_ended
     outlives = conjunction("(_x IS NULL OR _x > :until)", needed)
     both = union(
         f"SELECT {columns}, _x, _n FROM {name} WHERE {outlives}",
         f"SELECT {columns}, _x, _n FROM {born} WHERE {outlives}",
     )
-    if retracts(node):
+    if node.retracts:
         both = f"SELECT {columns}, _x, SUM(_n) AS _n FROM (\n{both}\n)\nGROUP BY {columns}, _x HAVING SUM(_n) <> 0"
     shape = lowering.step("shape", f"SELECT {columns}, _x, _n FROM {born}")
     contents = lowering.step("keep", both)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta.program import Synopsis
-from headgate.plan.bounds import Limited
+from headgate.plan.limits import Limited
 from headgate.plan.nodes import Compared, Needed, Ordered, names
 from headgate.sql import conjunction, listed, union
 

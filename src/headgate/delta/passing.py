@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from headgate.delta.instants import stamp
 from headgate.plan.nodes import Passed, Source, Window, names
-from headgate.plan.properties import arrival_ordered
 from headgate.sql import ONE, comma, listed, union
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 def born(lowering: Lowering, node: Window, frame: Passed) -> str:
     tuples, waiting = lowering.tuples(node.child), lowering.fresh("waiting")
-    own = (*names(node.child), "_t", *(("_s",) if arrival_ordered(node.child) else ()))
+    own = (*names(node.child), "_t", *(("_s",) if node.child.arrival_ordered else ()))
     columns = listed((*own, "_v"))
     arriving = lowering.step("arriving", f"SELECT {listed(own)}, {frame.value} AS _v FROM {tuples}")
     every = lowering.step("open", union(f"SELECT {columns} FROM {waiting}", f"SELECT {columns} FROM {arriving}"))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from headgate.plan.bounds import Bound, Growing
+from headgate.plan.limits import Growing, StateBound
 from headgate.plan.nodes import is_part
 from headgate.sql import Column, indented
 from headgate.ticks import Tick, TimeDomain
@@ -53,7 +53,7 @@ class Input:
     high: tuple[Edge, ...]
     """The earliest of these."""
 
-    bound: Bound | None = None
+    bound: StateBound | None = None
     """How much of the log must stay for this; None where it is nothing but the epoch."""
 
     def range(self, since: Tick, until: Tick) -> tuple[Tick | None, Tick]:
@@ -85,7 +85,7 @@ class Synopsis:
     name: str
     contents: str
     shape: str
-    bound: Bound
+    bound: StateBound
     """How much it holds at the most."""
 
 
@@ -94,7 +94,7 @@ class Kept:
     """A synopsis, or the part of a log that must stay, and how large it becomes."""
 
     name: str
-    bound: Bound
+    bound: StateBound
 
     def __str__(self) -> str:
         return f"{self.name}: {self.bound}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.plan.nodes import Ranked, names
-from headgate.plan.properties import endless
 from headgate.sql import NEVER, alive, comma, listed, name, union
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def born(lowering: Lowering, node: Ranked) -> str:
     )
     elements = lowering.step("elements", f"SELECT {grouped} FROM {lowering.all_elements(node.child)}")
     changing = [f"SELECT {comma(listed(keys), '_t AS _at')} FROM {elements} WHERE _t > :since"]
-    if not endless(node.child):
+    if not node.child.endless:
         changing.append(f"SELECT {comma(listed(keys), '_x AS _at')} FROM {elements} WHERE _x > :since AND _x <= :until")
     instants = lowering.step("instants", f"SELECT DISTINCT {comma(listed(keys), '_at')} FROM (\n{union(*changing)}\n)")
     before = f"SELECT DISTINCT {comma(listed(keys), 'CAST(:since AS BIGINT) AS _at')} FROM {instants}"

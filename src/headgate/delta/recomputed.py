@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from headgate.delta import sweep
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, domain, names
-from headgate.plan.properties import endless, retracts
 from headgate.sql import ONE, alive, comma, listed, name, union
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def timeline(lowering: Lowering, node: Aggregate, unchanged: bool = False) -> st
     moments = moments_of(lowering, node, elements, unchanged)
     rows = elements
     on = [f"m.{key} <=> e.{key}" for key in hidden]
-    if retracts(node.child):
+    if node.child.retracts:
         rows = _netted_rows(lowering, node, elements, moments, needed)
         on.append("m._at = e._at")
     else:
@@ -53,7 +52,7 @@ def moments_of(lowering: Lowering, node: Aggregate, elements: str, unchanged: bo
     hidden = sweep.group(node)
     starts = f"SELECT {comma(listed(hidden), '_t AS _at')} FROM {elements} WHERE _t > :since"
     ends = f"SELECT {comma(listed(hidden), '_x AS _at')} FROM {elements} WHERE _x > :since AND _x <= :until"
-    changing = [starts] if endless(node.child) else [starts, ends]
+    changing = [starts] if node.child.endless else [starts, ends]
     origin = domain(node.child).origin
     if node.row_when_empty:
         changing.append(f"SELECT CAST({origin} AS BIGINT) AS _at WHERE {origin} > :since AND {origin} <= :until")

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from headgate.delta import exact, recomputed, sweep, wild
 from headgate.plan.expressions import INTEGRAL, NUMERIC, Call
 from headgate.plan.nodes import Aggregate, domain
-from headgate.plan.properties import coarse, endless
 from headgate.plan.temporal import groups_until
 from headgate.sql import bracketed, comma, conjunction, listed, name, union
 
@@ -350,10 +349,10 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators, term
     born, ends = lowering.born(node.child), lowering.ends(node.child)
     touched = union(*(f"SELECT {selected} FROM {accumulated.prepared(form)}" for form in (born, ends) if form))
     moved = lowering.step("touched", touched)
-    if coarse(node.child):
+    if node.child.coarse:
         ends_by = listed((*hidden, "_t", "_x"))
         moved = lowering.step("panes", f"SELECT {ends_by}, {_combined(every)} FROM {moved} GROUP BY {ends_by}")
-    if endless(node.child):
+    if node.child.endless:
         events = f"SELECT {listed((*hidden, '_t', *own))} FROM {moved}"
     else:
         signed = ", ".join(

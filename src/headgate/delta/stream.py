@@ -20,7 +20,6 @@ from headgate.plan.nodes import (
     names,
     sources,
 )
-from headgate.plan.properties import arrival_ordered, instantaneous, retracts, straight
 from headgate.sql import FOREVER, comma, listed, union
 from headgate.ticks import Tick, TimeDomain
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def tuples(lowering: Lowering, node: Istream | Dstream | Rstream) -> str:
-    below = straight(node)
+    below = node.straight
     if below is not None:
         return _selected(lowering, node.child, below)
     match node:
@@ -52,13 +51,13 @@ def _selected(lowering: Lowering, node: Relation, below: Stream) -> str:
     """A stream that only selects and projects from another: tuple by tuple, order of arrival kept."""
     match node:
         case Filter(child) | Project(child):
-            order = "_t, _s" if arrival_ordered(below) else "_t"
+            order = "_t, _s" if below.arrival_ordered else "_t"
             return linear.apply(lowering, node, _selected(lowering, child, below), carried=order)
         case Window():
             tuples = lowering.tuples(below)
             if node.stamp is None and node.arrival is None:
                 return tuples
-            columns = comma(listed(names(below)), stamp(node), "_t", "_s" if arrival_ordered(below) else "")
+            columns = comma(listed(names(below)), stamp(node), "_t", "_s" if below.arrival_ordered else "")
             return lowering.step("stamped", f"SELECT {columns} FROM {tuples}")
         case _:
             raise AssertionError(node)
@@ -67,7 +66,7 @@ def _selected(lowering: Lowering, node: Relation, below: Stream) -> str:
 def _everything(lowering: Lowering, node: Relation, every: Tick) -> str:
     """Rstream: each row at each instant of the epoch at which it lives, or at each multiple of `every` among them."""
     columns = listed(names(node))
-    if instantaneous(node):
+    if node.instantaneous:
         rows = f"SELECT {columns}, _t, _n FROM {lowering.born(node)}"
         rows += f" WHERE PMOD(_t, {every}) = 0" if every > 1 else ""
     else:
@@ -87,7 +86,7 @@ def _everything(lowering: Lowering, node: Relation, every: Tick) -> str:
             f"  SELECT {columns}, {first} AS _from, {last} AS _to, _n FROM (\n{spans}\n) WHERE {first} <= {last}\n"
             f") LATERAL VIEW EXPLODE(SEQUENCE(_from, _to{f', {every}' if every > 1 else ''})) e AS _i"
         )
-    if retracts(node):
+    if node.retracts:
         counted = f"SELECT {columns}, _t, SUM(_n) AS _n FROM (\n{rows}\n)\nGROUP BY {columns}, _t HAVING SUM(_n) > 0"
         return netting.repeated(lowering, node, counted)
     return lowering.step("rstream", f"SELECT {columns}, _t FROM (\n{rows}\n)")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from headgate.delta.instants import ceiling, stamp
 from headgate.plan.nodes import Rows, Values, Window, names
-from headgate.plan.properties import arrival_ordered
 from headgate.sql import NEVER, ONE, comma, conjunction, listed, name, union
 
 if TYPE_CHECKING:
@@ -85,11 +84,11 @@ def _slid(instant: str, frame: Rows | Values) -> str:
 
 def _order(node: Window) -> str:
     """Ties in time: by arrival where there is one, else by value."""
-    return "_t, _s" if arrival_ordered(node.child) else comma("_t", *(name(column) for column in names(node.child)))
+    return "_t, _s" if node.child.arrival_ordered else comma("_t", *(name(column) for column in names(node.child)))
 
 
 def _carried(node: Window) -> str:
-    return listed((*names(node.child), "_t", *(("_s",) if arrival_ordered(node.child) else ())))
+    return listed((*names(node.child), "_t", *(("_s",) if node.child.arrival_ordered else ())))
 
 
 def _displaced(lowering: Lowering, node: Window, frame: Rows | Values) -> str:
