@@ -106,32 +106,16 @@ class FrameTraits(ABC):
 class TimeFrame(FrameTraits):
     """A frame in which each tuple counts for a time that follows from its own timestamp."""
 
-    @property
-    def together(self) -> frozenset[str] | None:
-        return None
-
-    @property
-    def deciding(self) -> frozenset[str]:
-        return frozenset()
+    together = None
+    deciding = frozenset()
 
     def renamed(self, rename: Rename) -> FrameTraits | None:
         return self
 
-    @property
-    def ties(self) -> bool:
-        return False
-
-    @property
-    def interval_by_stamp(self) -> bool:
-        return True
-
-    @property
-    def retracts(self) -> bool:
-        return False
-
-    @property
-    def kept(self) -> bool | None:
-        return None
+    ties = False
+    interval_by_stamp = True
+    retracts = False
+    kept = None
 
 
 @frozen
@@ -151,21 +135,10 @@ class Now(TimeFrame):
     def bound(self, window: Window, arrived: str) -> StateBound:
         return unless_growing(f"what {arrived} at the last instant", window.child.flow)
 
-    @property
-    def endless(self) -> bool:
-        return False
-
-    @property
-    def open_ended(self) -> bool:
-        return False
-
-    @property
-    def fixed_span(self) -> Tick | None:
-        return 1
-
-    @property
-    def coarse(self) -> bool:
-        return False
+    endless = False
+    open_ended = False
+    fixed_span = 1
+    coarse = False
 
 
 @frozen
@@ -188,21 +161,10 @@ class Unbounded(TimeFrame):
             return Growing(base.stream, f"{base.stream} [RANGE UNBOUNDED] holds every tuple ever seen")
         return Growing("RANGE UNBOUNDED", "[RANGE UNBOUNDED] over a query holds every tuple that ever came of it")
 
-    @property
-    def endless(self) -> bool:
-        return True
-
-    @property
-    def open_ended(self) -> bool:
-        return True
-
-    @property
-    def fixed_span(self) -> Tick | None:
-        return None
-
-    @property
-    def coarse(self) -> bool:
-        return False
+    endless = True
+    open_ended = True
+    fixed_span = None
+    coarse = False
 
 
 @frozen
@@ -238,13 +200,8 @@ class Range(TimeFrame):
         span = lasting(self.length + (self.slide or 0), window.time)
         return unless_growing(f"what {arrived} in the last {span}", window.child.flow)
 
-    @property
-    def endless(self) -> bool:
-        return False
-
-    @property
-    def open_ended(self) -> bool:
-        return False
+    endless = False
+    open_ended = False
 
     @property
     def fixed_span(self) -> Tick | None:
@@ -258,29 +215,12 @@ class Range(TimeFrame):
 class TailFrame(FrameTraits):
     """A frame in which the tuples that come decide which earlier ones still count: it keeps a tail of them."""
 
-    @property
-    def interval_by_stamp(self) -> bool:
-        return False
-
-    @property
-    def endless(self) -> bool:
-        return False
-
-    @property
-    def retracts(self) -> bool:
-        return True
-
-    @property
-    def fixed_span(self) -> Tick | None:
-        return None
-
-    @property
-    def coarse(self) -> bool:
-        return False
-
-    @property
-    def kept(self) -> bool | None:
-        return True
+    interval_by_stamp = False
+    endless = False
+    retracts = True
+    fixed_span = None
+    coarse = False
+    kept = True
 
 
 @frozen
@@ -336,9 +276,7 @@ class Rows(TailFrame):
     def renamed(self, rename: Rename) -> FrameTraits | None:
         return Rows(self.count, tuple(map(rename, self.by)), self.span, self.slide, self.step)
 
-    @property
-    def ties(self) -> bool:
-        return True
+    ties = True
 
     @property
     def open_ended(self) -> bool:
@@ -371,9 +309,7 @@ class Values(TailFrame):
         near = f"keeps every tuple near the largest {self.column}, however many come"
         return Growing(f"ON {self.column}", f"[RANGE {self.length} ON {self.column}] {near}")
 
-    @property
-    def together(self) -> frozenset[str] | None:
-        return frozenset()
+    together = frozenset()
 
     @property
     def deciding(self) -> frozenset[str]:
@@ -382,45 +318,20 @@ class Values(TailFrame):
     def renamed(self, rename: Rename) -> FrameTraits | None:
         return self if rename(self.column) == self.column else None
 
-    @property
-    def ties(self) -> bool:
-        return False
-
-    @property
-    def open_ended(self) -> bool:
-        return True
+    ties = False
+    open_ended = True
 
 
 class FinalFrame(FrameTraits):
     """A frame that shows each tuple for one instant, once it is final."""
 
-    @property
-    def interval_by_stamp(self) -> bool:
-        return False
-
-    @property
-    def ties(self) -> bool:
-        return False
-
-    @property
-    def endless(self) -> bool:
-        return False
-
-    @property
-    def open_ended(self) -> bool:
-        return False
-
-    @property
-    def retracts(self) -> bool:
-        return False
-
-    @property
-    def fixed_span(self) -> Tick | None:
-        return 1
-
-    @property
-    def coarse(self) -> bool:
-        return True
+    interval_by_stamp = False
+    ties = False
+    endless = False
+    open_ended = False
+    retracts = False
+    fixed_span = 1
+    coarse = True
 
 
 @frozen
@@ -462,9 +373,7 @@ class Final(FinalFrame):
     def bound(self, window: Window, arrived: str) -> StateBound:
         return unless_growing(f"what {arrived} and is not final yet", window.child.flow)
 
-    @property
-    def together(self) -> frozenset[str] | None:
-        return None
+    together = None
 
     @property
     def deciding(self) -> frozenset[str]:
@@ -504,9 +413,7 @@ class Passed(FinalFrame):
         since = f"what {arrived} since {self.column} last changed enough to close something"
         return unless_growing(since, window.child.flow)
 
-    @property
-    def together(self) -> frozenset[str] | None:
-        return frozenset()
+    together = frozenset()
 
     @property
     def deciding(self) -> frozenset[str]:
@@ -515,9 +422,7 @@ class Passed(FinalFrame):
     def renamed(self, rename: Rename) -> FrameTraits | None:
         return self if rename(self.column) == self.column else None
 
-    @property
-    def kept(self) -> bool | None:
-        return False
+    kept = False
 
 
 Frame: TypeAlias = Now | Unbounded | Range | Rows | Values | Final | Passed

@@ -40,9 +40,7 @@ class _Grouped(RelationOperator):
     def momentary(self) -> bool:
         """Whether every row lives for one instant because those it is computed of do."""
 
-    @property
-    def watches(self) -> frozenset[str]:
-        return frozenset()
+    watches = frozenset()
 
     @property
     def narrows(self) -> Literal["never", "what is kept", "always"]:
@@ -63,9 +61,7 @@ class _Grouped(RelationOperator):
     def shown_at(self, last: Tick, closing: Closing) -> Tick:
         return last
 
-    @property
-    def endless(self) -> bool:
-        return False
+    endless = False
 
     @property
     def open_ended(self) -> bool:
@@ -79,44 +75,19 @@ class _Grouped(RelationOperator):
     def instantaneous(self) -> bool:
         return self.momentary
 
-    @property
-    def fixed_span(self) -> Tick | None:
-        return None
-
-    @property
-    def coarse(self) -> bool:
-        return False
-
-    @property
-    def stamped_by(self) -> frozenset[str] | None:
-        return None
-
-    @property
-    def in_logs(self) -> bool:
-        return False
-
-    @property
-    def at_leaf(self) -> bool:
-        return False
-
-    @property
-    def waits_for_several(self) -> bool:
-        return False
-
-    @property
-    def window(self) -> Window | None:
-        return None
-
-    @property
-    def plain_merge(self) -> bool:
-        return False
+    fixed_span = None
+    coarse = False
+    stamped_by = None
+    in_logs = False
+    at_leaf = False
+    waits_for_several = False
+    window = None
+    plain_merge = False
 
     def flows(self, frame: Unbounded | Now) -> bool:
         return False
 
-    @property
-    def linear(self) -> bool:
-        return False
+    linear = False
 
 
 @frozen
@@ -153,9 +124,7 @@ class Aggregate(_Grouped):
     def together(self) -> frozenset[str] | None:
         return frozenset(key.name.lower() for key in self.keys)
 
-    @property
-    def deciding(self) -> frozenset[str]:
-        return frozenset()
+    deciding = frozenset()
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -213,9 +182,7 @@ class Aggregate(_Grouped):
     def starts_with_input(self) -> bool:
         return self.momentary
 
-    @property
-    def monotonic(self) -> bool:
-        return False
+    monotonic = False
 
 
 @frozen
@@ -230,9 +197,7 @@ class Distinct(_Grouped):
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
 
-    @property
-    def label(self) -> str:
-        return "distinct"
+    label = "distinct"
 
     @property
     def momentary(self) -> bool:
@@ -250,9 +215,7 @@ class Distinct(_Grouped):
     def deciding(self) -> frozenset[str]:
         return lower_names(self.child)
 
-    @property
-    def own_names(self) -> tuple[str, ...]:
-        return ()
+    own_names = ()
 
     def with_own_names(self, names: tuple[str, ...]) -> Self:
         assert not names
@@ -280,9 +243,7 @@ class Distinct(_Grouped):
     def flow(self) -> StateBound:
         return self.child.flow  # each row that comes or goes changes one group
 
-    @property
-    def reads_again(self) -> str:
-        return "it is read again"
+    reads_again = "it is read again"
 
     @property
     def unique(self) -> frozenset[str] | None:
@@ -364,22 +325,8 @@ class Ranked(_Grouped):
         changed = because("OVER", every, self.child.rows)
         return changed if isinstance(changed, Growing) else self.child.flow
 
-    @property
-    def reads_again(self) -> str:
-        return "an analytic function or LIMIT is computed from it again"
-
-    @property
-    def unique(self) -> frozenset[str] | None:
-        return None
-
-    @property
-    def group_key(self) -> tuple[str, ...] | None:
-        return None
-
-    @property
-    def starts_with_input(self) -> bool:
-        return False
-
-    @property
-    def monotonic(self) -> bool:
-        return False
+    reads_again = "an analytic function or LIMIT is computed from it again"
+    unique = None
+    group_key = None
+    starts_with_input = False
+    monotonic = False

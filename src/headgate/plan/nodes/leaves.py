@@ -22,26 +22,11 @@ class _Leaf(RelationOperator):
     """A relation that is not computed here: it has no children."""
 
     inputs = ()
-
-    @property
-    def carried(self) -> tuple[Carried, ...]:
-        return ()
-
-    @property
-    def together(self) -> frozenset[str] | None:
-        return None
-
-    @property
-    def deciding(self) -> frozenset[str]:
-        return frozenset()
-
-    @property
-    def watches(self) -> frozenset[str]:
-        return frozenset()
-
-    @property
-    def own_names(self) -> tuple[str, ...]:
-        return ()
+    carried = ()
+    together = None
+    deciding = frozenset()
+    watches = frozenset()
+    own_names = ()
 
     def with_own_names(self, names: tuple[str, ...]) -> Self:
         assert not names
@@ -57,40 +42,22 @@ class _Leaf(RelationOperator):
     def shown_at(self, last: Tick, closing: Closing) -> Tick:
         return last
 
-    @property
-    def reads_again(self) -> str:
-        return "it is read again"
-
-    @property
-    def group_key(self) -> tuple[str, ...] | None:
-        return None
+    reads_again = "it is read again"
+    group_key = None
 
     @property
     def begins(self) -> Spans:
         return self.ends
 
-    @property
-    def starts_with_input(self) -> bool:
-        return False
-
-    @property
-    def waits_for_several(self) -> bool:
-        return False
-
-    @property
-    def window(self) -> Window | None:
-        return None
-
-    @property
-    def plain_merge(self) -> bool:
-        return False
+    starts_with_input = False
+    waits_for_several = False
+    window = None
+    plain_merge = False
 
     def flows(self, frame: Unbounded | Now) -> bool:
         return False
 
-    @property
-    def linear(self) -> bool:
-        return False
+    linear = False
 
 
 @frozen
@@ -124,9 +91,7 @@ class Stored(_Leaf):
     def ends(self) -> Spans:
         return {} if self.domain is None else {self.relation: frozenset([Span()])}
 
-    @property
-    def lasts(self) -> bool:
-        return True
+    lasts = True
 
     @property
     def opens(self) -> bool:
@@ -156,37 +121,22 @@ class Stored(_Leaf):
     def endless(self) -> bool:
         return self.growing
 
-    @property
-    def open_ended(self) -> bool:
-        return True
+    open_ended = True
 
     @property
     def retracts(self) -> bool:
         return not self.growing
 
-    @property
-    def instantaneous(self) -> bool:
-        return False
-
-    @property
-    def fixed_span(self) -> Tick | None:
-        return None
-
-    @property
-    def coarse(self) -> bool:
-        return False
-
-    @property
-    def stamped_by(self) -> frozenset[str] | None:
-        return None
+    instantaneous = False
+    fixed_span = None
+    coarse = False
+    stamped_by = None
 
     @property
     def in_logs(self) -> bool:
         return bool(self.key)
 
-    @property
-    def at_leaf(self) -> bool:
-        return True
+    at_leaf = True
 
 
 @frozen
@@ -219,9 +169,7 @@ class Piped(_Leaf):
     def lasts(self) -> bool:
         return self.child.lasts
 
-    @property
-    def opens(self) -> bool:
-        return False  # the other fragment opens
+    opens = False  # the other fragment opens
 
     @property
     def rows(self) -> StateBound:
@@ -231,9 +179,7 @@ class Piped(_Leaf):
     def flow(self) -> StateBound:
         return self.child.flow
 
-    @property
-    def unique(self) -> frozenset[str] | None:
-        return None
+    unique = None
 
     @property
     def monotonic(self) -> bool:
@@ -267,10 +213,5 @@ class Piped(_Leaf):
     def stamped_by(self) -> frozenset[str] | None:
         return self.child.stamped_by
 
-    @property
-    def in_logs(self) -> bool:
-        return False
-
-    @property
-    def at_leaf(self) -> bool:
-        return False
+    in_logs = False
+    at_leaf = False

@@ -241,9 +241,7 @@ class StreamOperator(Operator):
 class RelationOperator(Operator):
     """What is asked of relations alone."""
 
-    @property
-    def flowing(self) -> bool:
-        return False  # the changes of a relation are no tuples
+    flowing = False  # the changes of a relation are no tuples
 
     @property
     @abstractmethod
@@ -363,13 +361,8 @@ class RowByRow(RelationOperator):
     def carried(self) -> tuple[Carried, ...]:
         return (identity(self.child),)
 
-    @property
-    def together(self) -> frozenset[str] | None:
-        return None
-
-    @property
-    def deciding(self) -> frozenset[str]:
-        return frozenset()
+    together = None
+    deciding = frozenset()
 
     @property
     def watches(self) -> frozenset[str]:
@@ -417,9 +410,7 @@ class RowByRow(RelationOperator):
     def flow(self) -> StateBound:
         return self.child.flow
 
-    @property
-    def reads_again(self) -> str:
-        return "it is read again"
+    reads_again = "it is read again"
 
     @property
     def unique(self) -> frozenset[str] | None:
@@ -436,9 +427,7 @@ class RowByRow(RelationOperator):
             return None
         return tuple(written[holding[name.lower()]] for name in below)
 
-    @property
-    def starts_with_input(self) -> bool:
-        return True
+    starts_with_input = True
 
     @property
     def monotonic(self) -> bool:
@@ -480,9 +469,7 @@ class RowByRow(RelationOperator):
     def at_leaf(self) -> bool:
         return self.child.at_leaf
 
-    @property
-    def waits_for_several(self) -> bool:
-        return False
+    waits_for_several = False
 
     @property
     def window(self) -> Window | None:

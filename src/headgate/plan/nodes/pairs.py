@@ -31,21 +31,10 @@ class _OfTwo(RelationOperator):
         @property
         def right(self) -> Relation: ...
 
-    @property
-    def together(self) -> frozenset[str] | None:
-        return None
-
-    @property
-    def deciding(self) -> frozenset[str]:
-        return frozenset()
-
-    @property
-    def watches(self) -> frozenset[str]:
-        return frozenset()
-
-    @property
-    def own_names(self) -> tuple[str, ...]:
-        return ()
+    together = None
+    deciding = frozenset()
+    watches = frozenset()
+    own_names = ()
 
     def with_own_names(self, names: tuple[str, ...]) -> Self:
         assert not names
@@ -73,17 +62,9 @@ class _OfTwo(RelationOperator):
     def shown_at(self, last: Tick, closing: Closing) -> Tick:
         return last
 
-    @property
-    def unique(self) -> frozenset[str] | None:
-        return None
-
-    @property
-    def group_key(self) -> tuple[str, ...] | None:
-        return None
-
-    @property
-    def starts_with_input(self) -> bool:
-        return True
+    unique = None
+    group_key = None
+    starts_with_input = True
 
     @property
     def monotonic(self) -> bool:
@@ -101,17 +82,9 @@ class _OfTwo(RelationOperator):
     def retracts(self) -> bool:
         return self.left.retracts or self.right.retracts
 
-    @property
-    def waits_for_several(self) -> bool:
-        return True
-
-    @property
-    def window(self) -> Window | None:
-        return None
-
-    @property
-    def linear(self) -> bool:
-        return True
+    waits_for_several = True
+    window = None
+    linear = True
 
 
 @frozen
@@ -171,38 +144,23 @@ class Join(_OfTwo):
         equated = {e.right.column if side is self.right else e.left.column for e in self.equalities}
         return side.unique is not None and side.unique <= {column.lower() for column in equated if column is not None}
 
-    @property
-    def reads_again(self) -> str:
-        return "a join reads it again"
+    reads_again = "a join reads it again"
 
     @property
     def instantaneous(self) -> bool:
         return self.left.instantaneous or self.right.instantaneous  # a pair lives no longer than either of its sides
 
-    @property
-    def fixed_span(self) -> Tick | None:
-        return None
-
-    @property
-    def coarse(self) -> bool:
-        return False
+    fixed_span = None
+    coarse = False
 
     @property
     def stamped_by(self) -> frozenset[str] | None:
         left, right = self.left.stamped_by, self.right.stamped_by
         return left | right if left is not None and right is not None else None
 
-    @property
-    def in_logs(self) -> bool:
-        return False
-
-    @property
-    def at_leaf(self) -> bool:
-        return False
-
-    @property
-    def plain_merge(self) -> bool:
-        return False
+    in_logs = False
+    at_leaf = False
+    plain_merge = False
 
     def flows(self, frame: Unbounded | Now) -> bool:
         return False
@@ -219,9 +177,7 @@ class Union(_OfTwo):
     def columns(self) -> tuple[Column, ...]:
         return self.left.columns
 
-    @property
-    def label(self) -> str:
-        return "union all"
+    label = "union all"
 
     @property
     def carried(self) -> tuple[Carried, ...]:
@@ -240,9 +196,7 @@ class Union(_OfTwo):
     def flow(self) -> StateBound:
         return all_of(self.left.flow, self.right.flow)
 
-    @property
-    def reads_again(self) -> str:
-        return "it is read again"
+    reads_again = "it is read again"
 
     @property
     def instantaneous(self) -> bool:
@@ -256,9 +210,7 @@ class Union(_OfTwo):
     def coarse(self) -> bool:
         return self.left.coarse and self.right.coarse
 
-    @property
-    def stamped_by(self) -> frozenset[str] | None:
-        return None
+    stamped_by = None
 
     @property
     def in_logs(self) -> bool:

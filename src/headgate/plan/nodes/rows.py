@@ -35,9 +35,7 @@ class Filter(RowByRow):
     def label(self) -> str:
         return f"filter {self.condition.sql}"
 
-    @property
-    def selects(self) -> bool:
-        return True
+    selects = True
 
 
 @frozen
@@ -55,9 +53,7 @@ class Project(RowByRow):
     def label(self) -> str:
         return f"project {', '.join(map(_shown, self.items))}"
 
-    @property
-    def selects(self) -> bool:
-        return True
+    selects = True
 
     @property
     def carried(self) -> tuple[Carried, ...]:
@@ -116,44 +112,23 @@ class Weight(RowByRow):
     def label(self) -> str:
         return "taken away" if self.factor.sql == "-1" else f"as often as {self.factor.sql}"
 
-    @property
-    def selects(self) -> bool:
-        return False
+    selects = False
 
     @property
     def begins(self) -> Spans:
         return self.child.ends  # of what is taken away, a row comes back when it ends
 
-    @property
-    def monotonic(self) -> bool:
-        return False
-
-    @property
-    def endless(self) -> bool:
-        return False
-
-    @property
-    def retracts(self) -> bool:
-        return True
-
-    @property
-    def fixed_span(self) -> Tick | None:
-        return None
-
-    @property
-    def coarse(self) -> bool:
-        return False
-
-    @property
-    def stamped_by(self) -> frozenset[str] | None:
-        return None
+    monotonic = False
+    endless = False
+    retracts = True
+    fixed_span = None
+    coarse = False
+    stamped_by = None
 
     def flows(self, frame: Unbounded | Now) -> bool:
         return False
 
-    @property
-    def linear(self) -> bool:
-        return False
+    linear = False
 
 
 @frozen
@@ -174,9 +149,7 @@ class Exploded(RowByRow):
     def label(self) -> str:
         return f"lateral view {'outer ' if self.outer else ''}{self.generator.sql} as {', '.join(self.made)}"
 
-    @property
-    def selects(self) -> bool:
-        return False
+    selects = False
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -228,9 +201,7 @@ class Needed(RowByRow):
     def label(self) -> str:
         return f"needed while there can be a partner by {self.because}"
 
-    @property
-    def selects(self) -> bool:
-        return False
+    selects = False
 
     @property
     def watches(self) -> frozenset[str]:
@@ -254,13 +225,9 @@ class Needed(RowByRow):
     def unique(self) -> frozenset[str] | None:
         return self.child.unique
 
-    @property
-    def in_logs(self) -> bool:
-        return True
+    in_logs = True
 
     def flows(self, frame: Unbounded | Now) -> bool:
         return False
 
-    @property
-    def linear(self) -> bool:
-        return False
+    linear = False

@@ -21,13 +21,8 @@ if TYPE_CHECKING:
 class _PlainStream(StreamOperator):
     """A stream whose columns are those of its input, under their names, and which looks at nothing else."""
 
-    @property
-    def watches(self) -> frozenset[str]:
-        return frozenset()
-
-    @property
-    def own_names(self) -> tuple[str, ...]:
-        return ()
+    watches = frozenset()
+    own_names = ()
 
     def with_own_names(self, names: tuple[str, ...]) -> Self:
         assert not names
@@ -36,21 +31,10 @@ class _PlainStream(StreamOperator):
     def with_outputs(self, needed: set[str], movable: Callable[[Expression], bool]) -> Self:
         return self
 
-    @property
-    def monotonic(self) -> bool:
-        return False  # tuples are there for their instant
-
-    @property
-    def at_leaf(self) -> bool:
-        return False
-
-    @property
-    def waits_for_several(self) -> bool:
-        return False
-
-    @property
-    def reads_again(self) -> str:
-        return "it is read again"
+    monotonic = False  # tuples are there for their instant
+    at_leaf = False
+    waits_for_several = False
+    reads_again = "it is read again"
 
 
 @frozen
@@ -80,17 +64,9 @@ class Source(_PlainStream):
     def sources(self) -> list[Source | Stored]:
         return [self]
 
-    @property
-    def carried(self) -> tuple[Carried, ...]:
-        return ()
-
-    @property
-    def together(self) -> frozenset[str] | None:
-        return None
-
-    @property
-    def deciding(self) -> frozenset[str]:
-        return frozenset()
+    carried = ()
+    together = None
+    deciding = frozenset()
 
     @property
     def narrows(self) -> Literal["never", "what is kept", "always"]:
@@ -100,13 +76,8 @@ class Source(_PlainStream):
     def ends(self) -> Spans:
         return {self.stream: frozenset([Span()])}
 
-    @property
-    def lasts(self) -> bool:
-        return False
-
-    @property
-    def opens(self) -> bool:
-        return False
+    lasts = False
+    opens = False
 
     def shown_at(self, last: Tick, closing: Closing) -> Tick:
         return last
@@ -119,21 +90,14 @@ class Source(_PlainStream):
     def base(self) -> Source | None:
         return self
 
-    @property
-    def straight(self) -> Stream | None:
-        return None
+    straight = None
 
     @property
     def stamp_column(self) -> str | None:
         return self.timestamp
 
-    @property
-    def starting(self) -> Relation | None:
-        return None
-
-    @property
-    def arrival_ordered(self) -> bool:
-        return True
+    starting = None
+    arrival_ordered = True
 
     @property
     def flowing(self) -> bool:
@@ -170,13 +134,8 @@ class _OfRelation(_PlainStream):
     def opens(self) -> bool:
         return self.child.opens
 
-    @property
-    def base(self) -> Source | None:
-        return None
-
-    @property
-    def stamp_column(self) -> str | None:
-        return None
+    base = None
+    stamp_column = None
 
     @property
     def arrival_ordered(self) -> bool:
@@ -211,9 +170,7 @@ class Istream(_OfChanges):
 
     child: Relation
 
-    @property
-    def label(self) -> str:
-        return "istream"
+    label = "istream"
 
     @property
     def deciding(self) -> frozenset[str]:
@@ -242,9 +199,7 @@ class Dstream(_OfChanges):
 
     child: Relation
 
-    @property
-    def label(self) -> str:
-        return "dstream"
+    label = "dstream"
 
     @property
     def deciding(self) -> frozenset[str]:
@@ -254,17 +209,9 @@ class Dstream(_OfChanges):
     def ends(self) -> Spans:
         return self.child.ends
 
-    @property
-    def straight(self) -> Stream | None:
-        return None
-
-    @property
-    def starting(self) -> Relation | None:
-        return None
-
-    @property
-    def flowing(self) -> bool:
-        return False
+    straight = None
+    starting = None
+    flowing = False
 
 
 @frozen
@@ -278,13 +225,8 @@ class Rstream(_OfRelation):
     def label(self) -> str:
         return f"rstream{f' every {span_text(self.every, self.time)}' if self.every else ''}"
 
-    @property
-    def together(self) -> frozenset[str] | None:
-        return None
-
-    @property
-    def deciding(self) -> frozenset[str]:
-        return frozenset()
+    together = None
+    deciding = frozenset()
 
     @property
     def ends(self) -> Spans:

@@ -70,9 +70,7 @@ class Window(RelationOperator):
             return lower_names(self.child)
         return self.frame.deciding
 
-    @property
-    def watches(self) -> frozenset[str]:
-        return frozenset()
+    watches = frozenset()
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -117,22 +115,15 @@ class Window(RelationOperator):
     def flow(self) -> StateBound:
         return self.child.flow
 
-    @property
-    def reads_again(self) -> str:
-        return "it is read again"
+    reads_again = "it is read again"
 
     @property
     def unique(self) -> frozenset[str] | None:
         one_each = isinstance(self.frame, Rows) and self.frame.count == 1
         return self.frame.deciding if one_each else None
 
-    @property
-    def group_key(self) -> tuple[str, ...] | None:
-        return None
-
-    @property
-    def starts_with_input(self) -> bool:
-        return False  # `temporal` asks the frame
+    group_key = None
+    starts_with_input = False  # `temporal` asks the frame
 
     @property
     def monotonic(self) -> bool:
@@ -175,9 +166,7 @@ class Window(RelationOperator):
     def at_leaf(self) -> bool:
         return isinstance(self.child, Source)
 
-    @property
-    def waits_for_several(self) -> bool:
-        return False
+    waits_for_several = False
 
     @property
     def window(self) -> Window | None:
@@ -190,6 +179,4 @@ class Window(RelationOperator):
     def flows(self, frame: Unbounded | Now) -> bool:
         return self.frame == frame and self.child.flowing
 
-    @property
-    def linear(self) -> bool:
-        return True
+    linear = True
