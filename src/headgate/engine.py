@@ -68,7 +68,6 @@ from headgate.observe.watch import watching
 from headgate.permissions import Permissions, permissions
 from headgate.plan.fragments import Part, all_parts, cut
 from headgate.plan.nodes import domain, sources
-from headgate.plan.properties import flowing
 from headgate.plan.scopes import scopes
 from headgate.plan.settled import settled
 from headgate.recovery import Statement, Statements
@@ -957,7 +956,7 @@ def _parts(query: Query) -> list[tuple[Part, str]]:
 
 def _ahead(query: Query, part: Part) -> Ahead:
     """What a fragment takes of its streams before they are complete."""
-    if part.log is not None or not flowing(part.plan):
+    if part.log is not None or not part.plan.flowing:
         return "nothing"
     if len(sources(part.plan)) > 1:
         return "an instant"

@@ -16,7 +16,7 @@ from headgate.cql.definitions import define
 from headgate.delta.lower import in_parts, lower
 from headgate.errors import UserError
 from headgate.explain import explained
-from headgate.plan.bounds import Growing
+from headgate.plan.limits import Growing
 from headgate.testing.cases import Case, Row
 
 SCRIPT = """CREATE STREAM s (k STRING, v INT, at TIMESTAMP) TIMESTAMP BY at;

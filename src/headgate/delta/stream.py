@@ -26,7 +26,6 @@ from headgate.plan.nodes import (
     names,
     sources,
 )
-from headgate.plan.properties import arrival_ordered, instantaneous, retracts, straight
 from headgate.sql import FOREVER, comma, listed
 from headgate.ticks import Tick, TimeDomain
 
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 def tuples(lowering: Lowering, node: Istream | Dstream | Rstream) -> Table:
     """Tuples: by the operator, or one by one where the relation below only selects and projects."""
-    below = straight(node)
+    below = node.straight
     if below is not None:
         return _selected(lowering, node.child, below)
     match node:
@@ -58,13 +57,13 @@ def _selected(lowering: Lowering, node: Relation, below: Stream) -> Table:
     """Tuples of a stream that only selects and projects from another, with their order of arrival."""
     match node:
         case Filter(child) | Project(child):
-            order = "_t, _s" if arrival_ordered(below) else "_t"
+            order = "_t, _s" if below.arrival_ordered else "_t"
             return linear.apply(lowering, node, _selected(lowering, child, below), carried=order)
         case Window():
             tuples = lowering.tuples(below)
             if node.stamp is None and node.arrival is None:
                 return tuples
-            columns = comma(listed(names(below)), stamp(node), "_t", "_s" if arrival_ordered(below) else "")
+            columns = comma(listed(names(below)), stamp(node), "_t", "_s" if below.arrival_ordered else "")
             return lowering.step("stamped", select(columns, tuples))
         case _:
             raise AssertionError(node)
@@ -73,7 +72,7 @@ def _selected(lowering: Lowering, node: Relation, below: Stream) -> Table:
 def _everything(lowering: Lowering, node: Relation, every: Tick) -> Table:
     """Rstream: each row at each instant of the epoch at which it lives, or at each multiple of `every` among them."""
     columns = listed(names(node))
-    if instantaneous(node):
+    if node.instantaneous:
         rows = select(f"{columns}, _t, _n", lowering.born(node), where=f"PMOD(_t, {every}) = 0" if every > 1 else "")
     else:
         lowering.acts_without_input = True
@@ -88,7 +87,7 @@ def _everything(lowering: Lowering, node: Relation, every: Tick) -> Table:
         bounded = select(f"{columns}, {first} AS _from, {last} AS _to, _n", spans, where=f"{first} <= {last}")
         instants = f"EXPLODE(SEQUENCE(_from, _to{f', {every}' if every > 1 else ''})) e AS _i"
         rows = select(f"{columns}, _i AS _t, _n", LateralView(bounded, instants))
-    if retracts(node):
+    if node.retracts:
         by = f"{columns}, _t"
         return netting.repeated(lowering, node, select(f"{by}, SUM(_n) AS _n", rows, group_by=by, having="SUM(_n) > 0"))
     return lowering.step("rstream", select(f"{columns}, _t", rows))

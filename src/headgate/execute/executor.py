@@ -30,9 +30,7 @@ from headgate.log.checksum import synced, torn, writing
 from headgate.log.chunk import Chunk, count, sized
 from headgate.log.journal import Journal
 from headgate.log.log import Log
-from headgate.plan.ends import ends
 from headgate.plan.nodes import Source, is_part, sources
-from headgate.plan.properties import opens
 from headgate.sources.verdict import source_texts
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, concerns_all, failure, parameters
@@ -86,7 +84,7 @@ class Executor:
         self.origin = session
         self.session = own(session, partitions)
         self.output = output
-        self.spans = ends(fragment.part.plan)
+        self.spans = fragment.part.plan.ends
         self.partitions = partitions
         self.fragment = fragment
         self.logs = logs
@@ -240,7 +238,7 @@ class Executor:
         end.
         """
         fragment = self.fragment
-        if not fragment.epochs and opens(fragment.part.plan):
+        if not fragment.epochs and fragment.part.plan.opens:
             return True
         return self.wide.happens(fragment.after, until, self.has_rows)
 

@@ -15,26 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, cast
 
-from headgate.plan.nodes import (
-    Exploded,
-    Filter,
-    Join,
-    Needed,
-    Node,
-    Piped,
-    Project,
-    Relation,
-    Source,
-    Stored,
-    Union,
-    Weight,
-    Window,
-    children,
-    part_name,
-    sources,
-)
+from headgate.plan.nodes import Node, Piped, Relation, children, is_stream, part_name, sources
 from headgate.plan.scopes import scopes
-from headgate.plan.tree import parents, with_children
+from headgate.plan.tree import parents
 from headgate.scope import Scopes
 
 Cutting: TypeAlias = Literal["query", "operator", "memory-aware"]
@@ -97,32 +80,32 @@ class _Cutter:
 
     def below(self, node: Node, read: dict[str, Part]) -> Node:
         """The node over its children, of which those that are cut off are read from their logs."""
-        several = isinstance(node, Join | Union)
-        return with_children(
-            node,
+        return node.over(
             tuple(
-                self.cut_off(child, read) if several and self.pays(node, child) else self.below(child, read)
+                self.cut_off(child, read)
+                if node.waits_for_several and self.pays(node, child)
+                else self.below(child, read)
                 for child in children(node)
             ),
         )
 
     def pays(self, node: Node, child: Node) -> bool:
         """Whether the child has less to wait for than the node, and is not just a look at logs that are there."""
-        return not _at_leaf(child) and frozenset() != streams(child) != streams(node)
+        return not child.at_leaf and frozenset() != streams(child) != streams(node)
 
     def cut_off(self, node: Node, read: dict[str, Part]) -> Node:
         """Cut here, or further down where others read the same: outer joins and the like read each side more than
         once.
         """
         shared, here = node, node
-        while len(children(here)) == 1 and not _at_leaf(here):
-            shared = here if len(self.above[here]) > 1 else shared
+        while len(children(here)) == 1 and not here.at_leaf:
+            shared = here if len(self.above[here]) > 1 and not is_stream(here) else shared
             (here,) = children(here)
         return self.over(node, shared, self.piped(cast(Relation, shared), read))
 
     def over(self, node: Node, old: Node, new: Node) -> Node:
         """The chain from `node` down to `old`, over `new` instead."""
-        return new if node is old else with_children(node, (self.over(children(node)[0], old, new),))
+        return new if node is old else node.over((self.over(children(node)[0], old, new),))
 
     def piped(self, child: Relation, read: dict[str, Part]) -> Piped:
         if child not in self.made:
@@ -132,19 +115,6 @@ class _Cutter:
         assert part.log is not None
         read.setdefault(part.log, part)
         return Piped(child, part.log)
-
-
-def _at_leaf(node: Node) -> bool:
-    """Whether it only selects from base streams and relations, whose logs are there to be read."""
-    match node:
-        case Stored() | Window(Source()):
-            return True
-        case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child):
-            return _at_leaf(child)
-        case Union(left, right):
-            return _at_leaf(left) and _at_leaf(right)
-        case _:
-            return False
 
 
 # how far each may run ahead
