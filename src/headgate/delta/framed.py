@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from headgate.delta import sweep
 from headgate.delta.query import Select, Table, select, union
-from headgate.delta.running import EXTREMES
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, domain
 from headgate.sql import comma, listed, name
@@ -22,7 +21,18 @@ from headgate.ticks import Tick
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
-FRAMED = frozenset({*EXTREMES, "skewness", "kurtosis", "bitwise_and_agg", "bitwise_or_agg", "bitwise_xor_agg"})
+FRAMED = {
+    "min": "MIN",
+    "max": "MAX",
+    "arg_min": "MIN_BY",
+    "arg_max": "MAX_BY",
+    "skewness": "SKEWNESS",
+    "kurtosis": "KURTOSIS",
+    "bitwise_and_agg": "BIT_AND",
+    "bitwise_or_agg": "BIT_OR",
+    "bitwise_xor_agg": "BIT_XOR",
+}
+"""The functions that this rule computes, with their names in Spark."""
 
 
 def framed(call: Call) -> bool:
@@ -77,4 +87,4 @@ def _over(call: Call, column: Callable[[str], str]) -> str:
         column(f"CASE WHEN {call.condition} THEN {argument.sql} END" if call.condition else argument.sql)
         for argument in call.arguments
     ]
-    return f"{call.sql.split('(')[0]}({', '.join(arguments)})"
+    return f"{FRAMED[call.function]}({', '.join(arguments)})"
