@@ -40,11 +40,9 @@ from headgate.plan.limits import StateBound
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
-    Dstream,
     Exploded,
     Filter,
     Final,
-    Istream,
     Join,
     Needed,
     Node,
@@ -54,7 +52,6 @@ from headgate.plan.nodes import (
     Range,
     Ranked,
     Relation,
-    Rstream,
     Source,
     Stored,
     Stream,
@@ -286,16 +283,7 @@ class Lowering:
                 return None
 
     def tuples(self, node: Stream) -> str:
-        return self.once("tuples", node, lambda: self._tuples(node))
-
-    def _tuples(self, node: Stream) -> str:
-        match node:
-            case Source():
-                return self.input(node.stream, Edge("since"), Edge("until"))
-            case Istream() | Dstream() | Rstream():
-                return stream.tuples(self, node)
-            case _:
-                assert_never(node)
+        return self.once("tuples", node, lambda: stream.tuples(self, node))
 
     def expires(self, node: Relation) -> None:
         """Who reads what lives finds out from it what ends: note the ranges of logs from which that can be foreseen."""

@@ -1,4 +1,4 @@
-"""Relation-to-stream operators: the tuples of Istream, Dstream and Rstream, with `_t` as their timestamp."""
+"""Streams: the tuples of a base stream, of Istream, Dstream and Rstream, with `_t` as their timestamp."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from headgate.plan.nodes import (
     Project,
     Relation,
     Rstream,
+    Source,
     Stream,
     Window,
     domain,
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def tuples(lowering: Lowering, node: Istream | Dstream | Rstream) -> str:
-    below = node.straight
-    if below is not None:
-        return _selected(lowering, node.child, below)
+def tuples(lowering: Lowering, node: Stream) -> str:
+    """The tuples of the stream in the epoch."""
     match node:
+        case Source():
+            return lowering.input(node.stream, Edge("since"), Edge("until"))
+        case Istream(child) | Rstream(child) if node.straight is not None:
+            return _selected(lowering, child, node.straight)
         case Istream(child):
             return netting.inserts(lowering, child)
         case Dstream(child):
@@ -59,8 +62,7 @@ def _selected(lowering: Lowering, node: Relation, below: Stream) -> str:
                 return tuples
             columns = comma(listed(names(below)), stamp(node), "_t", "_s" if below.arrival_ordered else "")
             return lowering.step("stamped", f"SELECT {columns} FROM {tuples}")
-        case _:
-            raise AssertionError(node)
+    raise AssertionError(node)  # `straight` leads through nothing else
 
 
 def _everything(lowering: Lowering, node: Relation, every: Tick) -> str:

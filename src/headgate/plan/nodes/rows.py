@@ -14,7 +14,6 @@ from headgate.plan.nodes.operator import Carried, RowByRow
 from headgate.plan.nodes.streams import Source
 from headgate.plan.spans import Spans
 from headgate.sql import Column
-from headgate.ticks import Tick
 
 if TYPE_CHECKING:
     from headgate.plan.nodes import Relation
