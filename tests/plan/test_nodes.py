@@ -38,6 +38,7 @@ from headgate.plan.nodes import (
     Relation,
     Rows,
     Rstream,
+    Sample,
     Source,
     Stored,
     Stream,
@@ -73,6 +74,7 @@ def over(below: Relation) -> dict[type, Node]:
     stream = Istream(below)
     found: list[Node] = [
         S,
+        Sample(stream, "10", 7),
         stream,
         Dstream(below),
         Rstream(below, 5),
@@ -179,7 +181,7 @@ def test_a_plan_that_reads_a_missing_column_is_not_complete(kind: type[Operator]
     node = EXAMPLES[kind]
     assert complete(node)
     for found in node.expressions:
-        assert {name for name in found.columns} <= {"k", "v", "a", "b"}
+        assert found.columns <= {"k", "v", "a", "b"}
     missing = _Renamed({"k": "nowhere", "v": "nothing"})
     if node.expressions:
         assert not complete(node.reading(missing))

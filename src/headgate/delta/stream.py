@@ -1,7 +1,8 @@
-"""Streams: the tuples of a base stream, of Istream, Dstream and Rstream, with `_t` as their timestamp."""
+"""Streams: the tuples of a base stream, of a sample, of Istream, Dstream and Rstream, with `_t` as their timestamp."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
 from headgate.delta import linear, netting
@@ -14,6 +15,7 @@ from headgate.plan.nodes import (
     Project,
     Relation,
     Rstream,
+    Sample,
     Source,
     Stream,
     Window,
@@ -21,7 +23,7 @@ from headgate.plan.nodes import (
     names,
     sources,
 )
-from headgate.sql import FOREVER, comma, listed, union
+from headgate.sql import FOREVER, Column, comma, listed, name, union
 from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ def tuples(lowering: Lowering, node: Stream) -> str:
     match node:
         case Source():
             return lowering.input(node.stream, Edge("since"), Edge("until"))
+        case Sample():
+            return _sampled(lowering, node)
         case Istream(child) | Rstream(child) if node.straight is not None:
             return _selected(lowering, child, node.straight)
         case Istream(child):
@@ -48,6 +52,30 @@ def tuples(lowering: Lowering, node: Stream) -> str:
             return _everything(lowering, child, every or 1)
         case _:
             assert_never(node)
+
+
+def _sampled(lowering: Lowering, node: Sample) -> str:
+    """The tuples whose MD5, as hexadecimal digits, is below as large a part of all such numbers as the sample is.
+
+    MD5 of a text, and the comparison of two texts, are the same in Spark, in DuckDB and in Python, so the reference
+    evaluator draws the same sample; nulls are left out of the text by CONCAT_WS. Digits compare as numbers do."""
+    values = comma(f"'{node.seed}'", "CAST(_t AS STRING)", *(_hashed(column) for column in node.columns))
+    part = Fraction(node.percent) / 100
+    limit = f"{int(part * 16**8):08x}" if part < 1 else "g"
+    columns = comma(listed(names(node)), "_t", "_s" if node.arrival_ordered else "")
+    drawn = f"MD5(CONCAT_WS('|', {values})) < '{limit}'"
+    return lowering.step("sample", f"SELECT {columns} FROM {lowering.tuples(node.child)} WHERE {drawn}")
+
+
+def _hashed(column: Column) -> str:
+    """A column as text that does not depend on how an engine prints values."""
+    value, kind = name(column.name), column.type.upper()
+    if kind in ("FLOAT", "DOUBLE"):  # exact in every engine: a multiple of a power of two, and what is left of another
+        whole = f"CAST({value} * 1048576E0 % 2147483648E0 AS BIGINT)"
+        return f"CASE WHEN ABS({value}) < 1E300 THEN CAST({whole} AS STRING) END"
+    if kind.startswith("TIMESTAMP"):
+        return f"CAST(UNIX_MICROS(CAST({value} AS TIMESTAMP)) AS STRING)"
+    return f"HEX({value})" if kind == "BINARY" else f"CAST({value} AS STRING)"
 
 
 def _selected(lowering: Lowering, node: Relation, below: Stream) -> str:

@@ -14,7 +14,7 @@ from headgate.plan.nodes.leaves import Piped, Stored
 from headgate.plan.nodes.operator import StreamOperator
 from headgate.plan.nodes.pairs import Equality, Join, Union
 from headgate.plan.nodes.rows import Compared, Exploded, Filter, Needed, Ordered, Project, Weight
-from headgate.plan.nodes.streams import Dstream, Istream, Rstream, Source
+from headgate.plan.nodes.streams import Dstream, Istream, Rstream, Sample, Source
 from headgate.plan.nodes.windows import Window
 from headgate.ticks import TimeDomain
 
@@ -43,6 +43,7 @@ __all__ = [
     "Relation",
     "Rows",
     "Rstream",
+    "Sample",
     "Source",
     "Stored",
     "Stream",
@@ -60,7 +61,7 @@ __all__ = [
     "sources",
 ]
 
-Stream: TypeAlias = Source | Istream | Dstream | Rstream
+Stream: TypeAlias = Source | Sample | Istream | Dstream | Rstream
 Relation: TypeAlias = (
     Window
     | Filter

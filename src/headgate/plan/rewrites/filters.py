@@ -111,6 +111,8 @@ def _below_window(node: Filter, window: Window) -> Relation | None:
     stream = window.child
     if isinstance(stream, Source) and not isinstance(window.frame, Rows):
         return None  # the log is read through the filter
+    if not isinstance(stream, Istream | Dstream | Rstream) and window.frame == Unbounded():
+        return None  # it would come back
 
     def below(down: Expression) -> Relation:
         if isinstance(stream, Istream | Dstream | Rstream):
