@@ -39,7 +39,7 @@ from headgate.plan.nodes import (
     Rows,
     Rstream,
     Sample,
-    Source,
+    Scan,
     Stored,
     Stream,
     Unbounded,
@@ -59,8 +59,8 @@ from headgate.ticks import TimeDomain
 SOURCE = Path(headgate.__file__).parent
 DISPATCH = SOURCE / "delta" / "lower.py"
 
-S = Source("s", (Column("k", "STRING"), Column("v", "INT")), TimeDomain.INTEGER, None)
-T = Source("t", (Column("a", "STRING"), Column("b", "INT")), TimeDomain.INTEGER, None)
+S = Scan("s", (Column("k", "STRING"), Column("v", "INT")), TimeDomain.INTEGER, None)
+T = Scan("t", (Column("a", "STRING"), Column("b", "INT")), TimeDomain.INTEGER, None)
 K, V = column_of("k", "STRING"), column_of("v", "INT")
 POSITIVE = Expression("v > 0", "BOOLEAN", frozenset({"v"}))
 TOTAL = Call("total", "sum", "SUM(v)", "BIGINT", (V,), False, "k = 'x'", frozenset({"k", "v"}))

@@ -44,7 +44,7 @@ from headgate.plan.nodes import (
     Project,
     Relation,
     Sample,
-    Source,
+    Scan,
     Stored,
     Stream,
     Unbounded,
@@ -359,7 +359,7 @@ def named(binder: _Binder, written: exp.Table, window: StreamWindow | None) -> R
     node: Node
     match found:
         case BaseStream():
-            node = Source(found.name, found.columns, found.domain, found.timestamp, found.source)
+            node = Scan(found.name, found.columns, found.domain, found.timestamp, found.source)
         case BaseRelation():
             node = Stored(found.name, found.columns, found.domain, found.growing, found.key)
         case View():

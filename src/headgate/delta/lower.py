@@ -35,7 +35,7 @@ from headgate.delta import (
 from headgate.delta.exact import BEYOND
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis, read_names
 from headgate.plan import bounds
-from headgate.plan.fragments import Cutting, Part, all_parts, cut
+from headgate.plan.fragments import Part, Splitting, all_parts, split
 from headgate.plan.limits import StateBound
 from headgate.plan.nodes import (
     Aggregate,
@@ -52,7 +52,7 @@ from headgate.plan.nodes import (
     Range,
     Ranked,
     Relation,
-    Source,
+    Scan,
     Stored,
     Stream,
     Unbounded,
@@ -102,9 +102,9 @@ def lower(plan: Node, few: bool = False, piped: bool = False, wild: bool = False
     )
 
 
-def in_parts(plan: Node, how: Cutting = "query") -> list[tuple[Part, Program]]:
+def in_parts(plan: Node, how: Splitting = "query") -> list[tuple[Part, Program]]:
     """The programs of the fragments that the plan is cut into, each behind those it reads."""
-    return [(part, lower(part.plan, piped=part.log is not None)) for part in all_parts(cut(plan, how))]
+    return [(part, lower(part.plan, piped=part.log is not None)) for part in all_parts(split(plan, how))]
 
 
 class Lowering:
@@ -170,7 +170,7 @@ class Lowering:
     def _log_bound(self, low: Edge) -> StateBound | None:
         """How much of a log must stay for the node that is being made, and because of which operator."""
         _, node = self._making[-1]
-        if low == Edge("since") or isinstance(node, Source):
+        if low == Edge("since") or isinstance(node, Scan):
             return None
         if not isinstance(node, Window):
             return node.rows  # type: ignore[union-attr]
@@ -247,7 +247,7 @@ class Lowering:
         if node.open_ended:
             return None
         match node:
-            case Window(Source(), Now() | Unbounded() | Range() | Final(delay=int())):
+            case Window(Scan(), Now() | Unbounded() | Range() | Final(delay=int())):
                 return window.ends(self, node)
             case Filter() | Project() | Weight() | Exploded() if node.in_logs or self.served(node):
                 child = self.ends(node.child)
@@ -288,7 +288,7 @@ class Lowering:
     def expires(self, node: Relation) -> None:
         """Who reads what lives finds out from it what ends: note the ranges of logs from which that can be foreseen."""
         match node:
-            case Window(Source(stream), Now() | Range() as frame):
+            case Window(Scan(stream), Now() | Range() as frame):
                 least, most = window.reach(frame)
                 self.ending.add((stream, Edge("since", -most), (Edge("until", -least), Edge("since"))))
             case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta.instants import stamp
-from headgate.plan.nodes import Passed, Source, Window, names
+from headgate.plan.nodes import Passed, Scan, Window, names
 from headgate.sql import ONE, comma, listed, union
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def born(lowering: Lowering, node: Window, frame: Passed) -> str:
 
 def _said(node: Window, frame: Passed) -> str:
     """What is wrong, as the arguments of CONCAT."""
-    stream = f'stream "{node.child.stream}"' if isinstance(node.child, Source) else "the query it comes from"
+    stream = f'stream "{node.child.stream}"' if isinstance(node.child, Scan) else "the query it comes from"
     way = "fall" if frame.rises else "rise"
     text = f'column "{frame.column}" of {stream} was declared so that {frame.value} does not {way}, but '
     return (

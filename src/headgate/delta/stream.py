@@ -16,7 +16,7 @@ from headgate.plan.nodes import (
     Relation,
     Rstream,
     Sample,
-    Source,
+    Scan,
     Stream,
     Window,
     domain,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def tuples(lowering: Lowering, node: Stream) -> str:
     """The tuples of the stream in the epoch."""
     match node:
-        case Source():
+        case Scan():
             return lowering.input(node.stream, Edge("since"), Edge("until"))
         case Sample():
             return _sampled(lowering, node)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 from headgate.delta import passing, tail
 from headgate.delta.instants import ceiling, floor, stamp
 from headgate.delta.program import Edge
-from headgate.plan.nodes import Final, Now, Passed, Range, Rows, Source, Unbounded, Values, Window, names
+from headgate.plan.nodes import Final, Now, Passed, Range, Rows, Scan, Unbounded, Values, Window, names
 from headgate.sql import NEVER, ONE, comma, conjunction, listed, union
 from headgate.ticks import Tick
 
@@ -68,7 +68,7 @@ def born(lowering: Lowering, node: Window) -> str:
     if isinstance(node.frame, Passed):
         return passing.born(lowering, node, node.frame)
     longest = delay(node.frame)
-    if isinstance(node.child, Source) and longest is not None:
+    if isinstance(node.child, Scan) and longest is not None:
         low = Edge("since", -longest)
         return _stamped(
             lowering, node, lowering.input(node.child.stream, low, Edge("until")), "_t > :since AND _t <= :until"
@@ -98,7 +98,7 @@ def live(lowering: Lowering, node: Window) -> str | None:
             low = Edge("since", -reach(node.frame)[1])
         case Passed():
             raise AssertionError(node)
-    assert isinstance(node.child, Source)
+    assert isinstance(node.child, Scan)
     return _stamped(
         lowering, node, lowering.input(node.child.stream, low, Edge("since")), "_t <= :since AND _x > :since"
     )
@@ -113,7 +113,7 @@ def ends(lowering: Lowering, node: Window) -> str | None:
             return None
         case Now() | Range() | Final():
             least, most = reach(node.frame)
-    assert isinstance(node.child, Source)
+    assert isinstance(node.child, Scan)
     log = lowering.input(node.child.stream, Edge("since", -most), Edge("until", -least), Edge("since"))
     return _stamped(lowering, node, log, "_t <= :since AND _x > :since AND _x <= :until")
 

@@ -15,7 +15,7 @@ from headgate.sql import Column
 from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
-    from headgate.plan.nodes import Relation, Source
+    from headgate.plan.nodes import Relation, Scan
 
 
 class _Leaf(RelationOperator):
@@ -84,7 +84,7 @@ class Stored(_Leaf):
         return f"relation {self.relation}"
 
     @property
-    def sources(self) -> list[Source | Stored]:
+    def sources(self) -> list[Scan | Stored]:
         return [self]
 
     @property
@@ -158,7 +158,7 @@ class Piped(_Leaf):
         return f"what {self.log} puts out"
 
     @property
-    def sources(self) -> list[Source | Stored]:
+    def sources(self) -> list[Scan | Stored]:
         return self.child.sources
 
     @property

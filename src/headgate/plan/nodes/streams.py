@@ -38,7 +38,7 @@ class _PlainStream(StreamOperator):
 
 
 @frozen
-class Source(_PlainStream):
+class Scan(_PlainStream):
     """A base stream, read from its log."""
 
     stream: str
@@ -61,7 +61,7 @@ class Source(_PlainStream):
         return f"stream {self.stream}"
 
     @property
-    def sources(self) -> list[Source | Stored]:
+    def sources(self) -> list[Scan | Stored]:
         return [self]
 
     carried = ()
@@ -87,7 +87,7 @@ class Source(_PlainStream):
         return Limited("what arrives")
 
     @property
-    def base(self) -> Source | None:
+    def base(self) -> Scan | None:
         return self
 
     straight = None
@@ -160,7 +160,7 @@ class Sample(_PlainStream):
         return self.child.flow
 
     @property
-    def base(self) -> Source | None:
+    def base(self) -> Scan | None:
         return self.child.base
 
     @property
