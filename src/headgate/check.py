@@ -30,7 +30,7 @@ from headgate.errors import Place, UserError, nearest, quoted
 from headgate.execute.executor import Executor
 from headgate.execute.fragment import Fragment
 from headgate.permissions import READING, permissions
-from headgate.plan.fragments import all_parts, cut
+from headgate.plan.fragments import all_parts, split
 from headgate.sql import name
 
 
@@ -128,7 +128,7 @@ def _analyse(query: Query, session: SparkSession, schemas: dict[str, StructType]
     """Let Spark analyse the program of each fragment; raises what it refuses."""
     shapes: dict[str, StructType] = {}
     with tempfile.TemporaryDirectory(prefix="headgate-check-") as folder:
-        for part in all_parts(cut(query.plan, query.heartbeats)):
+        for part in all_parts(split(query.plan, query.heartbeats)):
             piped = part.log is not None
             programs = lower(part.plan, as_elements=piped), lower(part.plan, tiny=True, as_elements=piped)
             if not all(log in schemas or log in shapes for log in programs[0].logs()):

@@ -66,7 +66,7 @@ from headgate.observe import status
 from headgate.observe.trouble import Trouble
 from headgate.observe.watch import watching
 from headgate.permissions import Permissions, permissions
-from headgate.plan.fragments import Part, all_parts, cut
+from headgate.plan.fragments import Part, all_parts, split
 from headgate.plan.nodes import domain, sources
 from headgate.plan.scopes import scopes
 from headgate.plan.settled import settled
@@ -948,7 +948,7 @@ def _parts(query: Query) -> list[tuple[Part, str]]:
     """Of what it consists: its fragments, each behind those it reads, or one for each group of sources, with its
     group.
     """
-    whole = cut(query.plan, query.heartbeats)
+    whole = split(query.plan, query.heartbeats)
     if not query.by_groups:
         return [(part, "") for part in all_parts(whole)]
     return [(replace(whole, scopes=seen), described(seen)) for seen in query.by_groups]

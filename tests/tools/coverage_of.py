@@ -14,7 +14,7 @@ from headgate.testing.cases import Case
 from tools.duck import bound
 
 EXPECTED = frozenset(
-    """Source Stored Window Istream Dstream Rstream Rstream.every Filter Project Join Union Aggregate Weight Ranked Distinct Exploded
+    """Scan Sample Stored Window Istream Dstream Rstream Rstream.every Filter Project Join Union Aggregate Weight Ranked Distinct Exploded
     Final final final-join merge-final temporal-join decreasing
     Now Unbounded Range Range.slide Rows Rows.by Rows.span Rows.slide Rows.step Values stamp
     left right full semi anti cross using natural inner-on comma

@@ -18,7 +18,7 @@ from headgate.cql.dialect import parse
 from headgate.delta.exact import DOES_NOT_FIT
 from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
-from headgate.plan.fragments import all_parts, cut
+from headgate.plan.fragments import all_parts, split
 from headgate.plan.nodes import Node, is_part
 from headgate.plan.rewrites.driver import rewritten
 from headgate.sql import Column
@@ -127,7 +127,7 @@ class Fragments:
 
     def __init__(self, case: Case, plan: Node) -> None:
         self.case = case
-        self.parts = all_parts(cut(plan, "operator"))
+        self.parts = all_parts(split(plan, "operator"))
         self.logs: dict[str, pa.Table] = {}
 
     def run(self, cuttings: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> list[Change]:

@@ -36,16 +36,14 @@ from headgate.delta import (
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis
 from headgate.delta.query import Query, Table, select, union
 from headgate.plan import bounds
-from headgate.plan.fragments import Cutting, Part, all_parts, cut
+from headgate.plan.fragments import Part, Splitting, all_parts, split
 from headgate.plan.limits import StateBound
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
-    Dstream,
     Exploded,
     Filter,
     Final,
-    Istream,
     Join,
     Needed,
     Node,
@@ -55,8 +53,7 @@ from headgate.plan.nodes import (
     Range,
     Ranked,
     Relation,
-    Rstream,
-    Source,
+    Scan,
     Stored,
     Stream,
     Unbounded,
@@ -106,9 +103,9 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, all_doubles
     )
 
 
-def in_parts(plan: Node, how: Cutting = "query") -> list[tuple[Part, Program]]:
+def in_parts(plan: Node, how: Splitting = "query") -> list[tuple[Part, Program]]:
     """The programs of the fragments that the plan is cut into, each behind those it reads."""
-    return [(part, lower(part.plan, as_elements=part.log is not None)) for part in all_parts(cut(plan, how))]
+    return [(part, lower(part.plan, as_elements=part.log is not None)) for part in all_parts(split(plan, how))]
 
 
 class Lowering:
@@ -190,7 +187,7 @@ class Lowering:
     def _log_bound(self, low: Edge) -> StateBound | None:
         """How much of a log must be kept for the node that is being made, and because of which operator."""
         _, node = self._making[-1]
-        if low == Edge("since") or isinstance(node, Source):
+        if low == Edge("since") or isinstance(node, Scan):
             return None
         if not isinstance(node, Window):
             return node.rows  # type: ignore[union-attr]
@@ -274,7 +271,7 @@ class Lowering:
         if node.open_ended:
             return None
         match node:
-            case Window(Source(), Now() | Unbounded() | Range() | Final(delay=int())):
+            case Window(Scan(), Now() | Unbounded() | Range() | Final(delay=int())):
                 return window.ends(self, node)
             case Filter() | Project() | Weight() | Exploded() if node.in_logs or self.served(node):
                 child = self.ends(node.child)
@@ -314,16 +311,7 @@ class Lowering:
 
     def tuples(self, node: Stream) -> Table:
         """The tuples of a stream with timestamps in the epoch."""
-        return self.once("tuples", node, lambda: self._tuples(node))
-
-    def _tuples(self, node: Stream) -> Table:
-        match node:
-            case Source():
-                return self.input(node.stream, Edge("since"), Edge("until"))
-            case Istream() | Dstream() | Rstream():
-                return stream.tuples(self, node)
-            case _:
-                assert_never(node)
+        return self.once("tuples", node, lambda: stream.tuples(self, node))
 
     def note_expiry(self, node: Relation) -> None:
         """Note the ranges of logs that tell when elements of the node end, or that no range tells it.
@@ -331,7 +319,7 @@ class Lowering:
         A rule that reads all elements finds the ends in them and does not ask for `ends`, so it is noted here.
         """
         match node:
-            case Window(Source(stream), Now() | Range() as frame):
+            case Window(Scan(stream), Now() | Range() as frame):
                 least, most = window.reach(frame)
                 self.expiring[stream, Edge("since", -most), (Edge("until", -least), Edge("since"))] = None
             case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from headgate.delta.instants import stamp
 from headgate.delta.query import Alias, Joined, Table, select, union
-from headgate.plan.nodes import Passed, Source, Window, names
+from headgate.plan.nodes import Passed, Scan, Window, names
 from headgate.sql import ONE, comma, listed
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def born(lowering: Lowering, node: Window, frame: Passed) -> Table:
 
 def _message(node: Window, frame: Passed) -> str:
     """The text of the error, as the arguments of CONCAT."""
-    stream = f'stream "{node.child.stream}"' if isinstance(node.child, Source) else "the query it comes from"
+    stream = f'stream "{node.child.stream}"' if isinstance(node.child, Scan) else "the query it comes from"
     way = "fall" if frame.rises else "rise"
     text = f'column "{frame.column}" of {stream} was declared so that {frame.value} does not {way}, but '
     return (

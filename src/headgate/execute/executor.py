@@ -30,7 +30,7 @@ from headgate.log.checksum import synced, torn, writing
 from headgate.log.chunk import Chunk, count, sized
 from headgate.log.journal import Journal
 from headgate.log.log import Log
-from headgate.plan.nodes import Source, is_part, sources
+from headgate.plan.nodes import Scan, is_part, sources
 from headgate.sources.verdict import source_texts
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, concerns_all, failure, parameters
@@ -248,9 +248,7 @@ class Executor:
         if scope is None:
             return bool(chunks)
         column = next(
-            source.by
-            for source in sources(self.fragment.part.plan)
-            if isinstance(source, Source) and source.name == log
+            source.by for source in sources(self.fragment.part.plan) if isinstance(source, Scan) and source.name == log
         )
         try:
             return any(scope.meets(sources_in(chunk, column or "")) for chunk in chunks)

@@ -1,12 +1,12 @@
-"""Where a plan is cut into fragments, and how far each of them may run ahead.
+"""Where a plan is split into fragments, and how far each of them may run ahead.
 
-A fragment runs as far as its own inputs are complete. So a cut pays below an operator with several inputs, on a side
+A fragment runs as far as its own inputs are complete. So a split pays below an operator with several inputs, on a side
 that does not read all that the operator reads: that side need not wait for the others. Reading a base stream through
-selections and projections needs no cut, because the stream's log is one.
+selections and projections needs no split, because the stream's log is one.
 
-    query-level heartbeats      no cut: the whole plan waits for all of its streams operator-level heartbeats   a cut
-    wherever one pays memory-aware heartbeats     the same cuts; what makes more tuples than it takes does not run ahead
-    of who can consume them
+    query-level heartbeats      no split: the whole plan waits for all of its streams
+    operator-level heartbeats   a split wherever one pays
+    memory-aware heartbeats     the same splits; what makes more tuples than it takes waits for those who consume them
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headgate.plan.scopes import scopes
 from headgate.plan.tree import parents
 from headgate.scope import Scopes
 
-Cutting: TypeAlias = Literal["query", "operator", "memory-aware"]
+Splitting: TypeAlias = Literal["query", "operator", "memory-aware"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,12 @@ class Part:
         return self.log or "answer"
 
 
-def cut(plan: Node, how: Cutting) -> Part:
+def split(plan: Node, how: Splitting) -> Part:
     """The fragment that gives the answer, with those it reads."""
     return (
-        _Cutter(parents(plan)).part(plan, None) if how != "query" else Part(None, plan, (), streams(plan), scopes(plan))
+        _Splitter(parents(plan)).part(plan, None)
+        if how != "query"
+        else Part(None, plan, (), streams(plan), scopes(plan))
     )
 
 
@@ -68,7 +70,7 @@ def all_parts(root: Part) -> list[Part]:
     return list(found.values())
 
 
-class _Cutter:
+class _Splitter:
     def __init__(self, above: Mapping[Node, set[Node]]) -> None:
         self.above = above
         self.made: dict[Node, Part] = {}
@@ -79,10 +81,10 @@ class _Cutter:
         return Part(log, over, tuple(read.values()), streams(plan), scopes(plan))
 
     def below(self, node: Node, read: dict[str, Part]) -> Node:
-        """The node over its children, of which those that are cut off are read from their logs."""
+        """The node over its children, of which those that are split off are read from their logs."""
         return node.over(
             tuple(
-                self.cut_off(child, read)
+                self.split_off(child, read)
                 if node.waits_for_several and self.pays(node, child)
                 else self.below(child, read)
                 for child in children(node)
@@ -93,8 +95,8 @@ class _Cutter:
         """Whether the child has less to wait for than the node, and is not just a look at logs that are there."""
         return not child.at_leaf and frozenset() != streams(child) != streams(node)
 
-    def cut_off(self, node: Node, read: dict[str, Part]) -> Node:
-        """Cut here, or further down where others read the same: outer joins and the like read each side more than
+    def split_off(self, node: Node, read: dict[str, Part]) -> Node:
+        """Split here, or further down where others read the same: outer joins and the like read each side more than
         once.
         """
         shared, here = node, node
@@ -120,7 +122,7 @@ class _Cutter:
 # how far each may run ahead
 
 
-def labels(root: Part, how: Cutting, selectivity: Mapping[str, float]) -> dict[str, frozenset[str]]:
+def labels(root: Part, how: Splitting, selectivity: Mapping[str, float]) -> dict[str, frozenset[str]]:
     """For each part the streams whose heartbeats it waits for: its own, or those of the part above it (AssignLabels).
 
     `selectivity` is how many tuples a part puts out for each it takes, as measured; what was not is taken to be

@@ -16,7 +16,7 @@ from functools import lru_cache, reduce
 from typing import TypeAlias, cast
 
 from headgate.plan.expressions import INTEGRAL
-from headgate.plan.nodes import Equality, Filter, Join, Node, Piped, Relation, Source, Union, is_stream, names, sources
+from headgate.plan.nodes import Equality, Filter, Join, Node, Piped, Relation, Scan, Union, is_stream, names, sources
 from headgate.plan.nodes.operator import Carried
 from headgate.plan.rewrites.substitution import constants
 from headgate.scope import EVERYTHING, NOTHING, Groups, Scope, Scopes
@@ -46,7 +46,7 @@ def _look(node: Node, allowed: Allowed, seen: Seen, known: Known) -> None:
     if (key := (id(node), frozenset(allowed.items()))) in known:
         return
     known.add(key)
-    if isinstance(node, Source):
+    if isinstance(node, Scan):
         base = _base(node.stream)
         seen.setdefault(base, []).append(_scope(node, allowed) if node.stream == base else None)
     for watched in node.watches:
@@ -62,7 +62,7 @@ def _base(stream: str) -> str:
     return stream[len("late(") : -1] if stream.startswith("late(") else stream
 
 
-def _scope(source: Source, allowed: Allowed) -> Scope | None:
+def _scope(source: Scan, allowed: Allowed) -> Scope | None:
     by = (source.by or "").lower()
     values = allowed.get(by)
     kind = next((column.type for column in source.columns if column.name.lower() == by), "")
@@ -144,7 +144,7 @@ def by_groups(plan: Node, groups: Mapping[str, Groups]) -> tuple[Scopes, ...]:
 
     `groups` are those of its streams. Streams that are read together must be grouped alike.
     """
-    grouped = {source.name for source in sources(plan) if isinstance(source, Source) and source.name in groups}
+    grouped = {source.name for source in sources(plan) if isinstance(source, Scan) and source.name in groups}
     if len({groups[stream] for stream in grouped}) != 1 or not apart(plan, grouped):
         return ()
     seen, parts = scopes(plan), []
@@ -172,7 +172,7 @@ FREE = frozenset({"*"})
 @lru_cache(maxsize=10_000)
 def _held(node: Node, grouped: frozenset[str]) -> frozenset[str] | None:
     """The columns, in lower case, that hold the source from which a row comes; None if rows may come from several."""
-    if isinstance(node, Source):
+    if isinstance(node, Scan):
         if node.stream in grouped and node.by is not None:
             return frozenset({node.by.lower()})
         return FREE if _base(node.stream) not in grouped else None

@@ -42,7 +42,7 @@ from headgate.plan.nodes import (
     Ordered,
     Passed,
     Relation,
-    Source,
+    Scan,
     Stream,
     Unbounded,
     Window,
@@ -318,7 +318,7 @@ def _delay(window: Window, seen: list[Attribute], closers: tuple[frozenset[Close
     found: list[Tick] = []
     for one, some in zip(seen, closers, strict=True):
         reaches = [reach(one.value.steps, closer.steps) for closer in some]
-        if one.value.column == CLOCK and isinstance(window.child, Source) and None not in reaches:
+        if one.value.column == CLOCK and isinstance(window.child, Scan) and None not in reaches:
             found.append(max(cast(Tick, far) + closer.lag for far, closer in zip(reaches, some, strict=True)))
     return min(found, default=None)
 
@@ -393,7 +393,7 @@ def _order(side: Relation, value: Chain) -> Ordered | None:
     """The declared order of a value, if the side reads one base stream and has it from there."""
     known = attributes(side, value)
     reading = [window.child for window in windows(side)]
-    if known is None or len(known) != 1 or known[0].closers or len(reading) != 1 or not isinstance(reading[0], Source):
+    if known is None or len(known) != 1 or known[0].closers or len(reading) != 1 or not isinstance(reading[0], Scan):
         return None
     (seen,) = known
     return Ordered(reading[0], seen.value.column, seen.sql(), seen.rises)

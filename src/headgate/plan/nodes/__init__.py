@@ -14,7 +14,7 @@ from headgate.plan.nodes.leaves import Piped, Stored
 from headgate.plan.nodes.operator import StreamOperator
 from headgate.plan.nodes.pairs import Equality, Join, Union
 from headgate.plan.nodes.rows import Compared, Exploded, Filter, Needed, Ordered, Project, Weight
-from headgate.plan.nodes.streams import Dstream, Istream, Rstream, Source
+from headgate.plan.nodes.streams import Dstream, Istream, Rstream, Sample, Scan
 from headgate.plan.nodes.windows import Window
 from headgate.ticks import TimeDomain
 
@@ -43,7 +43,8 @@ __all__ = [
     "Relation",
     "Rows",
     "Rstream",
-    "Source",
+    "Sample",
+    "Scan",
     "Stored",
     "Stream",
     "Unbounded",
@@ -60,7 +61,7 @@ __all__ = [
     "sources",
 ]
 
-Stream: TypeAlias = Source | Istream | Dstream | Rstream
+Stream: TypeAlias = Scan | Sample | Istream | Dstream | Rstream
 Relation: TypeAlias = (
     Window
     | Filter
@@ -104,7 +105,7 @@ def children(node: Node) -> tuple[Node, ...]:
     return node.children
 
 
-def sources(node: Node) -> list[Source | Stored]:
+def sources(node: Node) -> list[Scan | Stored]:
     """The base streams and relations the node reads, through other fragments too, each occurrence."""
     return node.sources
 

@@ -22,7 +22,7 @@ from headgate.sql import Column
 from headgate.ticks import Tick
 
 if TYPE_CHECKING:
-    from headgate.plan.nodes import Relation, Window
+    from headgate.plan.nodes import Relation
 
 
 class _Grouped(RelationOperator):

@@ -9,13 +9,13 @@ from headgate.plan.expressions import Expression
 from headgate.plan.frozen import frozen
 from headgate.plan.limits import Growing, Limited, StateBound
 from headgate.plan.nodes.frames import Now, Unbounded
-from headgate.plan.nodes.operator import Carried, Closing, RelationOperator
+from headgate.plan.nodes.operator import Closing, RelationOperator
 from headgate.plan.spans import Span, Spans
 from headgate.sql import Column
 from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
-    from headgate.plan.nodes import Relation, Source, Window
+    from headgate.plan.nodes import Relation, Scan
 
 
 class _Leaf(RelationOperator):
@@ -84,7 +84,7 @@ class Stored(_Leaf):
         return f"relation {self.relation}"
 
     @property
-    def sources(self) -> list[Source | Stored]:
+    def sources(self) -> list[Scan | Stored]:
         return [self]
 
     @property
@@ -158,7 +158,7 @@ class Piped(_Leaf):
         return f"what {self.log} puts out"
 
     @property
-    def sources(self) -> list[Source | Stored]:
+    def sources(self) -> list[Scan | Stored]:
         return self.child.sources
 
     @property

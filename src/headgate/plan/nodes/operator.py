@@ -22,7 +22,7 @@ from headgate.plan.spans import Spans
 from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
-    from headgate.plan.nodes import Node, Now, Relation, Source, Stored, Stream, Unbounded, Window
+    from headgate.plan.nodes import Node, Now, Relation, Scan, Stored, Stream, Unbounded, Window
 
 Carried: TypeAlias = Mapping[str, Expression]
 """Output columns in lower case, each with the expression over one child that it is."""
@@ -94,7 +94,7 @@ class Operator(ABC):
         return cast(Self, replace(cast(Any, self), **changed))
 
     @property
-    def sources(self) -> list[Source | Stored]:
+    def sources(self) -> list[Scan | Stored]:
         """The base streams and relations that the node reads, through other fragments too, each occurrence."""
         return [source for child in self.children for source in child.sources]
 
@@ -214,7 +214,7 @@ class StreamOperator(Operator):
 
     @property
     @abstractmethod
-    def base(self) -> Source | None:
+    def base(self) -> Scan | None:
         """The base stream of which the node puts out some tuples as they are, if it is that."""
 
     @property

@@ -11,10 +11,9 @@ from headgate.plan.frozen import frozen
 from headgate.plan.limits import Growing, StateBound, unless_growing
 from headgate.plan.nodes.frames import Now, Unbounded
 from headgate.plan.nodes.operator import Carried, RowByRow
-from headgate.plan.nodes.streams import Source
+from headgate.plan.nodes.streams import Scan
 from headgate.plan.spans import Spans
 from headgate.sql import Column
-from headgate.ticks import Tick
 
 if TYPE_CHECKING:
     from headgate.plan.nodes import Relation
@@ -163,7 +162,7 @@ class Exploded(RowByRow):
 class Ordered:
     """A value of a base stream's tuples, a number in SQL, that was declared never to fall, or never to rise."""
 
-    stream: Source
+    stream: Scan
     column: str
     value: str
     rises: bool

@@ -1,4 +1,4 @@
-"""Streams: the base stream, and what ISTREAM, DSTREAM and RSTREAM make of a relation."""
+"""Streams: the base stream, a sample of a stream, and what ISTREAM, DSTREAM and RSTREAM make of a relation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _PlainStream(StreamOperator):
 
 
 @frozen
-class Source(_PlainStream):
+class Scan(_PlainStream):
     """A base stream, read from its log."""
 
     stream: str
@@ -61,7 +61,7 @@ class Source(_PlainStream):
         return f"stream {self.stream}"
 
     @property
-    def sources(self) -> list[Source | Stored]:
+    def sources(self) -> list[Scan | Stored]:
         return [self]
 
     carried = ()
@@ -87,7 +87,7 @@ class Source(_PlainStream):
         return Limited("what arrives")
 
     @property
-    def base(self) -> Source | None:
+    def base(self) -> Scan | None:
         return self
 
     straight = None
@@ -102,6 +102,86 @@ class Source(_PlainStream):
     @property
     def flowing(self) -> bool:
         return not self.stream.startswith("late(")
+
+
+@frozen
+class Sample(_PlainStream):
+    """Each tuple of a stream with a probability, decided by a hash of its values, its timestamp and the seed.
+
+    The hash reads every column, so none below it is narrowed away."""
+
+    child: Stream
+    percent: str
+    """A number from 0 to 100, as it was written."""
+
+    seed: int
+
+    inputs = ("child",)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+    @property
+    def label(self) -> str:
+        return f"sample {self.percent} percent repeatable ({self.seed})"
+
+    @property
+    def carried(self) -> tuple[Carried, ...]:
+        return (identity(self.child),)
+
+    together = None
+
+    @property
+    def deciding(self) -> frozenset[str]:
+        return lower_names(self.child)
+
+    @property
+    def narrows(self) -> Literal["never", "what is kept", "always"]:
+        return "never"
+
+    @property
+    def ends(self) -> Spans:
+        return self.child.ends
+
+    @property
+    def lasts(self) -> bool:
+        return self.child.lasts
+
+    @property
+    def opens(self) -> bool:
+        return self.child.opens
+
+    def shown_at(self, last: Tick, closing: Closing) -> Tick:
+        return last
+
+    @property
+    def flow(self) -> StateBound:
+        return self.child.flow
+
+    @property
+    def base(self) -> Scan | None:
+        return self.child.base
+
+    @property
+    def straight(self) -> Stream | None:
+        return self.child
+
+    @property
+    def stamp_column(self) -> str | None:
+        return self.child.stamp_column
+
+    @property
+    def starting(self) -> Relation | None:
+        return self.child.starting
+
+    @property
+    def arrival_ordered(self) -> bool:
+        return self.child.arrival_ordered
+
+    @property
+    def flowing(self) -> bool:
+        return self.child.flowing
 
 
 class _OfRelation(_PlainStream):

@@ -11,7 +11,7 @@ from headgate.plan.frozen import frozen
 from headgate.plan.limits import StateBound
 from headgate.plan.nodes.frames import Frame, Now, Rows, Unbounded
 from headgate.plan.nodes.operator import Carried, Change, Closing, RelationOperator, identity, lower_names
-from headgate.plan.nodes.streams import Source
+from headgate.plan.nodes.streams import Scan
 from headgate.plan.spans import Spans, followed
 from headgate.sql import Column
 from headgate.ticks import Tick, TimeDomain
@@ -109,7 +109,7 @@ class Window(RelationOperator):
 
     @property
     def rows(self) -> StateBound:
-        return self.frame.bound(self, "arrived" if isinstance(self.child, Source) else "came")
+        return self.frame.bound(self, "arrived" if isinstance(self.child, Scan) else "came")
 
     @property
     def flow(self) -> StateBound:
@@ -160,11 +160,11 @@ class Window(RelationOperator):
 
     @property
     def in_logs(self) -> bool:
-        return isinstance(self.child, Source) if self.frame.kept is None else self.frame.kept
+        return isinstance(self.child, Scan) if self.frame.kept is None else self.frame.kept
 
     @property
     def at_leaf(self) -> bool:
-        return isinstance(self.child, Source)
+        return isinstance(self.child, Scan)
 
     waits_for_several = False
 

@@ -3,18 +3,18 @@
 Of each node the columns that are read are worked out, for all places together at which it stands, so that a part used
 twice stays one part. Counts carry multiplicities, so a projection may go below whatever treats rows one by one:
 
-    π (L ⋈ R) = π (π L ⋈ π R)     π (L + R) = π L + π R     π (n · R) = n · π R γ R = γ π R      ρ R = ρ π R      ε R =
-    ε π R      of aggregates, analytic functions and lateral views: what they read stays π Rstream R = Rstream π R
-    it repeats what is there, row by row π Istream R = Istream π R      only where no row of R ever goes: otherwise rows
-    that became equal would be set off against
-                                   each other. The same holds for Dstream, which then is empty anyway
+    π (L ⋈ R) = π (π L ⋈ π R)      π (L + R) = π L + π R      π (n · R) = n · π R
+    γ R = γ π R    ρ R = ρ π R    ε R = ε π R
+                                   of aggregates, analytic functions and lateral views: what they read stays
+    π Rstream R = Rstream π R      it repeats what is there, row by row
+    π Istream R = Istream π R      only where no row of R ever goes: otherwise rows that became equal would be set off
+                                   against each other. Dstream of such a relation is empty anyway
     π W S = W π S                  for time windows; for windows over values; for row windows if ties are broken by
-    arrival, and
-                                   not by the columns
+                                   arrival, and not by the columns
 
-Never below a distinct. Aggregates and analytic functions that nobody reads are not computed, but one stays: a
-projection of a stream keeps the order of arrival and an analytic function over it does not. Where elements are read
-back from logs, Spark leaves columns out by itself and the plan stays as it is."""
+Never below a distinct or a sample, which read every column. Aggregates and analytic functions that nobody reads are not
+computed, but one stays: a projection of a stream keeps the order of arrival and an analytic function over it does not.
+Where elements are read back from logs, Spark leaves columns out by itself and the plan stays as it is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import cast
 
 from headgate.plan.derived import kept
-from headgate.plan.nodes import Istream, Node, Relation, Source, Unbounded, Union, Window, children, names
+from headgate.plan.nodes import Istream, Node, Relation, Scan, Unbounded, Union, Window, children, names
 from headgate.plan.rewrites.substitution import movable
 
 Needs = dict[Node, set[str]]
@@ -81,7 +81,7 @@ def _over(node: Node, below: tuple[Node, ...], needs: Needs) -> Node:
     if isinstance(node, Union):
         places = _places(node, needed)
         return replace(node, left=_at(places, node.left, below[0]), right=_at(places, node.right, below[1]))
-    if isinstance(node, Window) and isinstance(node.child, Source) and node.frame.kept:
+    if isinstance(node, Window) and isinstance(node.child, Scan) and node.frame.kept:
         (read,) = _read_below(node, needed)
         if read < every(node.child):  # the tail holds no more than is read
             return replace(node, child=Istream(_exact(Window(node.child, Unbounded()), read)))

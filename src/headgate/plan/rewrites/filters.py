@@ -2,19 +2,22 @@
 
 A condition moves part by part (what stands between its ANDs), each as far as it may:
 
-    σ π R       = π σ' R              σ' reads what the projection computes σ (L ⋈ R)   = σ L ⋈ σ R           each part
-    to the side it reads; what reads both becomes part of the join σ (L + R)   = σ L + σ R           where both sides
-    have the same type in the columns read: their union might have another σ (n · R)   = n · σ R             a weight
-    changes how often a row counts, not the row σ ε R       = ε σ R               if it reads nothing that a lateral
-    view makes: it makes its rows of each row alone σ δ R       = δ σ R               equal rows agree on every
-    condition σ γ R       = γ σ R               if it reads only group keys: whole groups go. Not without keys: there is
-    a row over nothing σ ρ R       = ρ σ R               if it reads only columns by which every analytic function
-    partitions σ W Istream R = W Istream σ R     for time windows, and Dstream, Rstream: how often a row comes or goes
-    at an instant
-                                      follows from how often it is there, and a time window looks at no other tuple
-    σ N R       = N σ R               which of two sides' rows are still needed follows from each row alone σ W S
-    = W σ S               for a row window only if it reads nothing but the partition: other parts decide which tuples
-                                      are among the last, or how large the largest value is
+    σ π R       = π σ' R              σ' reads what the projection computes
+    σ (L ⋈ R)   = σ L ⋈ σ R           each part to the side it reads; what reads both becomes part of the join
+    σ (L + R)   = σ L + σ R           where both sides have the same type in the columns read
+    σ (n · R)   = n · σ R             a weight changes how often a row counts, not the row
+    σ ε R       = ε σ R               if it reads nothing that a lateral view makes
+    σ N R       = N σ R               how long a row is needed follows from the row alone
+    σ δ R       = δ σ R               equal rows agree on every condition
+    σ γ R       = γ σ R               if it reads only group keys: whole groups go. Without keys there is always a row
+    σ ρ R       = ρ σ R               if it reads only columns by which every analytic function partitions
+    σ W Istream R = W Istream σ R     for time windows, and Dstream, Rstream: how often a row comes or goes at an
+                                      instant follows from how often it is there
+    σ W S       = W σ S               for a row window only if it reads nothing but the partition: other parts decide
+                                      which tuples are among the last, or how large the largest value is
+
+All of it follows from two answers of a node: what its columns are below it (`carried`), and on which of them rows agree
+that are computed together (`together`).
 
 A node that others stand on as well is not opened: its work would be done twice, once for each of them.
 """
@@ -38,7 +41,7 @@ from headgate.plan.nodes import (
     Relation,
     Rows,
     Rstream,
-    Source,
+    Scan,
     Unbounded,
     Union,
     Window,
@@ -109,8 +112,10 @@ def _below_union(node: Filter, union: Union) -> Relation | None:
 def _below_window(node: Filter, window: Window) -> Relation | None:
     """A selection of a relation goes below the stream of it; one of any other stream becomes a stream of its own."""
     stream = window.child
-    if isinstance(stream, Source) and not isinstance(window.frame, Rows):
+    if isinstance(stream, Scan) and not isinstance(window.frame, Rows):
         return None  # the log is read through the filter
+    if not isinstance(stream, Istream | Dstream | Rstream) and window.frame == Unbounded():
+        return None  # it would come back
 
     def below(down: Expression) -> Relation:
         if isinstance(stream, Istream | Dstream | Rstream):
