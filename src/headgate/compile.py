@@ -22,9 +22,8 @@ from headgate.delta.program import Program
 from headgate.errors import Place, UserError
 from headgate.explain import explained
 from headgate.heartbeat.progress import progress
-from headgate.plan.fragments import Part, all_parts, cut
+from headgate.plan.fragments import Part, all_parts, split
 from headgate.plan.nodes import sources
-from headgate.plan.properties import flowing
 from headgate.scope import described
 
 Ahead: TypeAlias = Literal["nothing", "an instant", "everything"]
@@ -73,7 +72,7 @@ def compile_statements(
 
 def compile_query(query: Query, catalog: Catalog) -> list[CompiledFragment]:
     """The fragments of a query, each behind those that it reads; for a query by groups, one for each group."""
-    whole = cut(query.plan, query.heartbeats)
+    whole = split(query.plan, query.heartbeats)
     if query.by_groups:
         parts = [(replace(whole, scopes=seen), described(seen)) for seen in query.by_groups]
     else:
@@ -95,7 +94,7 @@ def _compile_fragment(query: Query, part: Part, group: str, catalog: Catalog) ->
 
 def _ahead(query: Query, part: Part) -> Ahead:
     """How much of its streams a fragment takes before they are complete."""
-    if part.log is not None or not flowing(part.plan):
+    if part.log is not None or not part.plan.flowing:
         return "nothing"
     if len(sources(part.plan)) > 1:
         return "an instant"

@@ -32,8 +32,8 @@ from headgate.heartbeat.in_force import all_rows
 from headgate.heartbeat.manager import Heartbeats
 from headgate.heartbeat.progress import progress
 from headgate.log.log import Log
-from headgate.plan.ends import Span, ends
 from headgate.plan.rewrites.driver import rewritten
+from headgate.plan.spans import Span
 from headgate.schedule.asking import Asking
 from headgate.sources.streaming import caught_up
 from headgate.testing.cases import Case
@@ -473,7 +473,7 @@ def test_what_was_promised_is_saved_and_older_states_are_read() -> None:
 
 def spans(query: str) -> dict[str, set[Span]]:
     _, catalog = managed(INSIDE + TICKS + f"CREATE QUERY q AS {query}")
-    return {stream: set(found) for stream, found in ends(catalog.queries["q"].plan).items()}
+    return {stream: set(found) for stream, found in catalog.queries["q"].plan.ends.items()}
 
 
 def test_windows_let_go_at_known_instants() -> None:
@@ -519,7 +519,7 @@ def test_nothing_happens_that_was_not_expected(case: Case) -> None:
     """
     expected = {
         instant
-        for stream, found in ends(rewritten(plan_of(case)).plan).items()
+        for stream, found in rewritten(plan_of(case)).plan.ends.items()
         for span in found
         for stamped, *_ in case.input[stream]
         for instant in range(stamped + span.least, min(stamped + span.most, case.horizon) + 1)

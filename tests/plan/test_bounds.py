@@ -15,7 +15,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.compile import compile_script, explanation
 from headgate.delta.lower import lower
 from headgate.errors import UserError
-from headgate.plan.bounds import Growing
+from headgate.plan.limits import Growing
 from headgate.testing.cases import Case, Row
 
 SCRIPT = """CREATE STREAM s (k STRING, v INT, at TIMESTAMP) TIMESTAMP BY at;

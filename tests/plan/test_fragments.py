@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
-from headgate.plan.fragments import Cutting, Part, all_parts, cut, labels, streams
-from headgate.plan.nodes import Node, Source, Unbounded, Window
+from headgate.plan.fragments import Part, Splitting, all_parts, labels, split, streams
+from headgate.plan.nodes import Node, Scan, Unbounded, Window
 from headgate.ticks import TimeDomain
 
 STREAMS = "CREATE STREAM s1 (k INT, a INT); CREATE STREAM s2 (k INT, b INT); CREATE STREAM s3 (k INT, c INT);"
@@ -23,11 +23,11 @@ def plan(query: str) -> Node:
     return catalog.query("q").plan
 
 
-def described(query: str, how: Cutting = "operator") -> dict[str, str]:
-    return {part.name: " ".join(sorted(part.streams)) for part in all_parts(cut(plan(query), how))}
+def described(query: str, how: Splitting = "operator") -> dict[str, str]:
+    return {part.name: " ".join(sorted(part.streams)) for part in all_parts(split(plan(query), how))}
 
 
-# where plans are cut
+# where plans are split
 
 
 def test_query_level_is_one_fragment() -> None:
@@ -70,7 +70,7 @@ def test_parts_of_parts_have_names_of_their_own() -> None:
 
 
 def leaf(*names: str) -> Node:
-    return Window(Source(names[0], (), TimeDomain.INTEGER, None), Unbounded())
+    return Window(Scan(names[0], (), TimeDomain.INTEGER, None), Unbounded())
 
 
 def part(name: str | None, own: str, *below: Part) -> Part:
@@ -91,7 +91,9 @@ ALL = frozenset({"S1", "S2", "S3"})
         ("memory-aware", 10.0, ALL),
     ],
 )
-def test_figure_5_with_o1_selective_and_proliferative(how: Cutting, selectivity: float, waits: frozenset[str]) -> None:
+def test_figure_5_with_o1_selective_and_proliferative(
+    how: Splitting, selectivity: float, waits: frozenset[str]
+) -> None:
     assert labels(O2, how, {"part(1)": selectivity}) == {"answer": ALL, "part(1)": waits}
 
 

@@ -28,8 +28,8 @@ from headgate.delta.lower import lower
 from headgate.execute.inputs import has_visible_rows, sources_in
 from headgate.log.log import Log
 from headgate.plan.expressions import Expression
-from headgate.plan.fragments import cut
-from headgate.plan.nodes import Filter, Node, Relation, Source, is_stream
+from headgate.plan.fragments import split
+from headgate.plan.nodes import Filter, Node, Relation, Scan, is_stream
 from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups, scopes
 from headgate.plan.tree import everywhere, parents
@@ -157,7 +157,7 @@ def plan_of(query: str) -> Node:
 def named(case: Case, by: dict[str, str]) -> Node:
     """The plan to run, over streams that name their sources in these columns."""
     plan = rewritten(bound(case)).plan
-    return everywhere(plan, lambda node: replace(node, by=by[node.stream]) if isinstance(node, Source) else None)
+    return everywhere(plan, lambda node: replace(node, by=by[node.stream]) if isinstance(node, Scan) else None)
 
 
 def case_of(query: str, given: dict[str, list[tuple[int, tuple[object, ...], str]]] | None = None) -> Case:
@@ -279,7 +279,7 @@ def selections(draw: st.DrawFn) -> tuple[Case, Node]:
             )
             plan = everywhere(plan, lambda node: Filter(cast(Relation, node), condition) if node == chosen else None)  # noqa: B023
     plan = rewritten(plan).plan
-    return case, everywhere(plan, lambda node: replace(node, by="A") if isinstance(node, Source) else None)
+    return case, everywhere(plan, lambda node: replace(node, by="A") if isinstance(node, Scan) else None)
 
 
 def integers(node: Node) -> list[str]:
@@ -321,7 +321,7 @@ def test_nothing_and_everything() -> None:
 def test_an_epoch_is_worth_running_only_for_tuples_that_are_seen(tmp_path: Path) -> None:
     catalog = Catalog()
     define(SCRIPT + "SELECT SUM(v) AS n FROM s [RANGE 3] WHERE dev = 1", catalog)
-    part, log = cut(catalog.query("q").plan, "query"), Log(tmp_path / "log")
+    part, log = split(catalog.query("q").plan, "query"), Log(tmp_path / "log")
     for sources, stamps, seen in (([2, None], [5, 6], False), ([1, 2], [7, 8], True)):
         numbers = {"dev": pa.array(sources, pa.int32()), "v": pa.array([1, 1], pa.int32())}
         log.append(pa.table({**numbers, "_t": pa.array(stamps, pa.int64()), "_s": pa.array(stamps, pa.int64())}))

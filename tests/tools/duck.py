@@ -19,9 +19,8 @@ from headgate.cql.dialect import parse
 from headgate.delta.exact import DOES_NOT_FIT
 from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
-from headgate.plan.fragments import all_parts, cut
+from headgate.plan.fragments import all_parts, split
 from headgate.plan.nodes import Node, is_part
-from headgate.plan.properties import opens
 from headgate.plan.rewrites.driver import rewritten
 from headgate.sql import Column
 from headgate.testing.cases import FUNCTIONS, Case, Change, sql_type
@@ -132,14 +131,14 @@ class Fragments:
 
     def __init__(self, case: Case, plan: Node) -> None:
         self.case = case
-        self.parts = all_parts(cut(plan, "operator"))
+        self.parts = all_parts(split(plan, "operator"))
         self.logs: dict[str, pa.Table] = {}
 
     def run(self, cuttings: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> list[Change]:
         changes: list[Change] = []
         for part, (cuts, moves) in zip(self.parts, itertools.cycle(cuttings)):
             programs = [lower(part.plan, tiny, as_elements=part.log is not None) for tiny in (False, True)]
-            duck = Duck(self.case, programs, self.logs, opens(part.plan))
+            duck = Duck(self.case, programs, self.logs, part.plan.opens)
             changes = duck.run(cuts, moves)
             if part.log is not None:
                 self.logs[part.log] = pa.concat_tables(duck.elements)

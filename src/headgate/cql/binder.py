@@ -62,7 +62,7 @@ from headgate.plan.nodes import (
     names,
     sources,
 )
-from headgate.plan.properties import complete, instantaneous, monotonic
+from headgate.plan.tree import complete
 from headgate.ticks import TimeDomain
 
 
@@ -161,7 +161,7 @@ class _Binder:
     def outermost(self, tree: exp.Expression) -> Node:
         """A whole query: Istream where the user wrote no operator and the result only grows."""
         plan = self.query(tree)
-        if is_stream(plan) or not monotonic(plan):
+        if is_stream(plan) or not plan.monotonic:
             return plan
         self.wrap(tree, "ISTREAM")
         return Istream(as_relation(plan))
@@ -218,7 +218,7 @@ class _Binder:
         plan = self.query(tree)
         if is_stream(plan):
             return plan
-        if monotonic(plan):
+        if plan.monotonic:
             self.wrap(tree, "ISTREAM")
             return Istream(as_relation(plan))
         raise UserError(
@@ -230,7 +230,7 @@ class _Binder:
 
     def operator(self, written: StreamOf, child: Relation, tree: exp.Expression) -> Stream:
         kind, interval = written.args["kind"], every(self, written, child, tree)
-        if kind == "RSTREAM" and not interval and domain(child) is TimeDomain.TIMESTAMP and not instantaneous(child):
+        if kind == "RSTREAM" and not interval and domain(child) is TimeDomain.TIMESTAMP and not child.instantaneous:
             raise UserError(
                 "rstream-every-instant",
                 "RSTREAM would repeat the relation at every microsecond",

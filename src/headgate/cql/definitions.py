@@ -20,7 +20,6 @@ from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.monotone import kind_of
 from headgate.plan.nodes import is_stream, sources
-from headgate.plan.properties import flowing
 from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups
 from headgate.sql import Column, signature
@@ -386,7 +385,7 @@ def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin:
     bound = bind(tree, text, catalog, origin)
     better = rewritten(bound.plan)
     settings = catalog.settings
-    at_once = flowing(better.plan) and len(sources(better.plan)) == 1  # its answers wait for nobody
+    at_once = better.plan.flowing and len(sources(better.plan)) == 1  # its answers wait for nobody
     whole = at_once or settings.heartbeats != "query" or settings.ordering == "always"
     return Query(
         name,

@@ -12,12 +12,13 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from headgate.cql.functions import AGGREGATES
 from headgate.plan.derived import fresh
 from headgate.plan.expressions import INTEGRAL, Expression
-from headgate.plan.nodes import Dstream, Equality, Filter, Istream, Node, Relation, Rstream, Source
+from headgate.plan.nodes import Equality, Filter, Node, Relation
+from headgate.plan.nodes.operator import StreamOperator
 from headgate.sql import is_plain
 
 
 def as_relation(node: Node) -> Relation:
-    assert not isinstance(node, Source | Istream | Dstream | Rstream)
+    assert not isinstance(node, StreamOperator)
     return node
 
 

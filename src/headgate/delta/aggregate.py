@@ -19,7 +19,6 @@ from headgate.delta.query import Table, select
 from headgate.plan.derived import column
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Project
-from headgate.plan.properties import endless, fixed_span
 from headgate.sql import bracketed, comma, listed, name
 
 if TYPE_CHECKING:
@@ -72,9 +71,9 @@ def _rule(node: Aggregate, call: Call) -> Rule:
         return "distinct" if call.function in running.SUMS else "recomputed"
     if running.additive(call):
         return "running"
-    if fixed_span(node.child) is not None and framed.framed(call):
+    if node.child.fixed_span is not None and framed.framed(call):
         return "framed"
-    if endless(node.child) and running.growing(call):
+    if node.child.endless and running.growing(call):
         return "running"
     return "extremes" if running.growing(call) else "recomputed"
 
@@ -85,7 +84,7 @@ def _made(lowering: Lowering, rule: Rule, part: Aggregate) -> Table:
         case "running":
             return running.timeline(lowering, part)
         case "framed":
-            span = fixed_span(part.child)
+            span = part.child.fixed_span
             assert span is not None
             return framed.timeline(lowering, part, span)
         case "extremes":

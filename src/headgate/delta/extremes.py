@@ -15,7 +15,6 @@ from headgate.delta import recomputed, sweep
 from headgate.delta.query import Alias, Joined, LateralView, Table, select, union
 from headgate.delta.running import EXTREMES, field, ranked
 from headgate.plan.nodes import Aggregate
-from headgate.plan.properties import retracts
 from headgate.sql import comma, listed, name
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def _stretches(lowering: Lowering, node: Aggregate, elements: Table, numbered: T
     hidden = sweep.group(node)
     by = listed((*hidden, *values))
     present = elements
-    if retracts(node.child):
+    if node.child.retracts:
         events = union(
             select(f"{by}, GREATEST(_t, :since) AS _t, _n", elements),
             select(f"{by}, _x AS _t, -_n AS _n", elements, where="_x <= :until"),

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.nodes import Join, names
-from headgate.plan.properties import instantaneous
 from headgate.sql import FOREVER, listed
 
 if TYPE_CHECKING:
@@ -22,9 +21,9 @@ def born(lowering: Lowering, node: Join) -> Table:
     """Born: new left rows with all right rows, and old left rows with new right rows."""
     new_left, new_right = lowering.born(node.left), lowering.born(node.right)
     # What lives for one instant only cannot meet anything that begins after it.
-    right = new_right if instantaneous(node.right) else lowering.all_elements(node.right)
+    right = new_right if node.right.instantaneous else lowering.all_elements(node.right)
     pairs = [_pairs(node, new_left, right)]
-    old_left = None if instantaneous(node.left) else lowering.live(node.left)
+    old_left = None if node.left.instantaneous else lowering.live(node.left)
     if old_left is not None:
         pairs.append(_pairs(node, old_left, new_right))
     return lowering.step("join", union(*pairs))

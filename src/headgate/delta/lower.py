@@ -36,14 +36,13 @@ from headgate.delta import (
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis
 from headgate.delta.query import Query, Table, select, union
 from headgate.plan import bounds
+from headgate.plan.limits import StateBound
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
-    Dstream,
     Exploded,
     Filter,
     Final,
-    Istream,
     Join,
     Needed,
     Node,
@@ -53,8 +52,7 @@ from headgate.plan.nodes import (
     Range,
     Ranked,
     Relation,
-    Rstream,
-    Source,
+    Scan,
     Stored,
     Stream,
     Unbounded,
@@ -65,7 +63,6 @@ from headgate.plan.nodes import (
     is_stream,
     names,
 )
-from headgate.plan.properties import in_logs, momentary, open_ended, picks, renames
 from headgate.plan.tree import parents
 from headgate.sql import ONE, listed
 from headgate.ticks import Tick
@@ -163,7 +160,7 @@ class Lowering:
             self.inputs[key] = Input(self.fresh(f"log_{plain}").name, stream_name, low, high, self._log_bound(low))
         return Table(self.inputs[key].name)
 
-    def synopsis(self, kept: Table, contents: Table, shape: Table, bound: bounds.Bound | None = None) -> None:
+    def synopsis(self, kept: Table, contents: Table, shape: Table, bound: StateBound | None = None) -> None:
         """Keep a table between epochs: as of `until` it holds `contents`, and its columns are those of `shape`.
 
         Without a bound, how much it holds follows from the node that is being made.
@@ -171,7 +168,7 @@ class Lowering:
         known = self._synopsis_bound() if bound is None else bound
         self.synopses.append(Synopsis(kept.name, contents.name, shape.name, known))
 
-    def _synopsis_bound(self) -> bounds.Bound:
+    def _synopsis_bound(self) -> StateBound:
         """How much is kept by the node that is being made."""
         form, node = self._making[-1]
         assert not is_stream(node)
@@ -179,15 +176,15 @@ class Lowering:
             return bounds.waiting(node)
         if form == "timeline" and isinstance(node, Aggregate):
             return bounds.accumulators(node)
-        return bounds.rows(node)  # type: ignore[arg-type]
+        return node.rows  # type: ignore[union-attr]
 
-    def _log_bound(self, low: Edge) -> bounds.Bound | None:
+    def _log_bound(self, low: Edge) -> StateBound | None:
         """How much of a log must be kept for the node that is being made, and because of which operator."""
         _, node = self._making[-1]
-        if low == Edge("since") or isinstance(node, Source):
+        if low == Edge("since") or isinstance(node, Scan):
             return None
         if not isinstance(node, Window):
-            return bounds.rows(node)  # type: ignore[arg-type]
+            return node.rows  # type: ignore[union-attr]
         linear = Window | Filter | Project | Weight | Exploded | Union
         asking = next((above for _, above in reversed(self._making) if not isinstance(above, linear)), node)
         return bounds.read_again(asking, node)
@@ -221,7 +218,7 @@ class Lowering:
                 return linear.both(self, node, self.born(left), self.born(right))
             case Join():
                 return join.born(self, node)
-            case Aggregate() | Distinct() | Ranked() if momentary(node):
+            case Aggregate() | Distinct() | Ranked() if node.momentary:
                 return moment.born(self, node)
             case Aggregate() | Distinct():
                 return sweep.born(self, node)
@@ -241,7 +238,7 @@ class Lowering:
         return self.once("live", node, lambda: self._live(node))
 
     def _live(self, node: Relation) -> Form:
-        if not in_logs(node) and not self.served(node):
+        if not node.in_logs and not self.served(node):
             return netting.kept(self, node)
         match node:
             case Window():
@@ -265,15 +262,15 @@ class Lowering:
         return self.once("ends", node, lambda: self._ends(node))
 
     def _ends(self, node: Relation) -> Form:
-        if open_ended(node):
+        if node.open_ended:
             return None
         match node:
-            case Window(Source(), Now() | Unbounded() | Range() | Final(delay=int())):
+            case Window(Scan(), Now() | Unbounded() | Range() | Final(delay=int())):
                 return window.ends(self, node)
-            case Filter() | Project() | Weight() | Exploded() if in_logs(node) or self.served(node):
+            case Filter() | Project() | Weight() | Exploded() if node.in_logs or self.served(node):
                 child = self.ends(node.child)
                 return linear.apply(self, node, child) if child else None
-            case Union(left, right) if in_logs(node):
+            case Union(left, right) if node.in_logs:
                 return linear.either(self, node, self.ends(left), self.ends(right))
             case _:  # right for every relation: the ends follow from what lives
                 live = self.live(node)
@@ -284,7 +281,9 @@ class Lowering:
 
         That is better if the node loses nothing of the child, or if other nodes need the child's rows as well.
         """
-        return renames(node) or (isinstance(node, Project) and picks(node) and len(self.above.get(node.child, ())) > 1)
+        if not isinstance(node, Project):
+            return False
+        return node.renames or (node.picks and len(self.above.get(node.child, ())) > 1)
 
     def timeline(self, node: Relation) -> Form:
         """The timeline of an aggregate, also under selections and projections; None for other relations."""
@@ -306,16 +305,7 @@ class Lowering:
 
     def tuples(self, node: Stream) -> Table:
         """The tuples of a stream with timestamps in the epoch."""
-        return self.once("tuples", node, lambda: self._tuples(node))
-
-    def _tuples(self, node: Stream) -> Table:
-        match node:
-            case Source():
-                return self.input(node.stream, Edge("since"), Edge("until"))
-            case Istream() | Dstream() | Rstream():
-                return stream.tuples(self, node)
-            case _:
-                assert_never(node)
+        return self.once("tuples", node, lambda: stream.tuples(self, node))
 
     def note_expiry(self, node: Relation) -> None:
         """Note the ranges of logs that tell when elements of the node end, or that no range tells it.
@@ -323,7 +313,7 @@ class Lowering:
         A rule that reads all elements finds the ends in them and does not ask for `ends`, so it is noted here.
         """
         match node:
-            case Window(Source(stream), Now() | Range() as frame):
+            case Window(Scan(stream), Now() | Range() as frame):
                 least, most = window.reach(frame)
                 self.expiring[stream, Edge("since", -most), (Edge("until", -least), Edge("since"))] = None
             case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child):
@@ -332,7 +322,7 @@ class Lowering:
                 self.note_expiry(left)
                 self.note_expiry(right)
             case Window() | Join() | Aggregate() | Distinct() | Ranked() | Stored() | Piped():
-                self.acts_without_input |= not open_ended(node)
+                self.acts_without_input |= not node.open_ended
             case _:
                 assert_never(node)
 

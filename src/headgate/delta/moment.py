@@ -13,7 +13,6 @@ from headgate.delta import netting
 from headgate.delta.query import Table, select
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, Distinct, Ranked, names
-from headgate.plan.properties import retracts
 from headgate.sql import ONE, comma, listed, name
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def born(lowering: Lowering, node: Aggregate | Distinct | Ranked) -> Table:
 def _rows(lowering: Lowering, node: Aggregate | Distinct | Ranked) -> Table:
     """The child's rows, each as often as it counts."""
     born = lowering.born(node.child)
-    if not retracts(node.child):
+    if not node.child.retracts:
         return born
     row = comma(listed(names(node.child)), "_t")
     net = select(f"{row}, SUM(_n) AS _n", born, group_by=row, having="SUM(_n) > 0")

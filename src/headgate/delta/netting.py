@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from headgate.delta import sweep
 from headgate.delta.query import LateralView, Select, Table, Text, select, union
 from headgate.plan.nodes import Relation, names
-from headgate.plan.properties import endless, group_key, open_ended, retracts, stamped_by
 from headgate.sql import NEVER, ONE, listed
 
 if TYPE_CHECKING:
@@ -40,14 +39,14 @@ def elements(lowering: Lowering, node: Relation) -> Table:
     Where nothing is taken back, an element and its end follow from the input alone. Elsewhere the end of a row is known
     or not depending on where the epoch ends, so the rows are put out as they come and go."""
     columns = listed(names(node))
-    if not retracts(node):
+    if not node.retracts:
         return lowering.step("result", select(f"{columns}, _t, _x, _n", lowering.born(node)))
     return lowering.step("result", select(f"{columns}, _t, {NEVER} AS _x, _n", changes(lowering, node)))
 
 
 def inserts(lowering: Lowering, node: Relation) -> Table:
     """Inserts: the rows that come in the epoch, one by one, as their columns and `_t`."""
-    if group_key(node) is not None and (timeline := lowering.timeline(node)):
+    if node.group_key is not None and (timeline := lowering.timeline(node)):
         return sweep.inserts(lowering, node, timeline)
     if unmatched(node):
         return lowering.born(node)
@@ -58,9 +57,9 @@ def inserts(lowering: Lowering, node: Relation) -> Table:
 def deletes(lowering: Lowering, node: Relation) -> Table | None:
     """Deletes: the rows that go in the epoch, one by one, as their columns and `_t`; None if none ever goes."""
     columns = listed(names(node))
-    if group_key(node) is not None and (timeline := lowering.timeline(node)):
+    if node.group_key is not None and (timeline := lowering.timeline(node)):
         return sweep.deletes(lowering, node, timeline)
-    if endless(node):
+    if node.endless:
         return None
     if unmatched(node):
         gone = [select(f"{columns}, _x AS _t", lowering.born(node), where="_x <= :until")]
@@ -74,7 +73,7 @@ def deletes(lowering: Lowering, node: Relation) -> Table | None:
 
 def unmatched(node: Relation) -> bool:
     """True if no equal row ends when one begins, and nothing is taken back: such elements need no netting."""
-    return not retracts(node) and (endless(node) or stamped_by(node) is not None)
+    return not node.retracts and (node.endless or node.stamped_by is not None)
 
 
 def netted(lowering: Lowering, node: Relation) -> Table:
@@ -111,11 +110,11 @@ def kept(lowering: Lowering, node: Relation, needed: tuple[Text, ...] = ()) -> T
     columns = listed(names(node))
     born = lowering.born(node)
     held = lowering.fresh("kept")
-    lowering.acts_without_input |= not open_ended(node)
+    lowering.acts_without_input |= not node.open_ended
     outlives = ("(_x IS NULL OR _x > :until)", *needed)
     row = f"{columns}, _x"
     both = union(select(f"{row}, _n", held, where=outlives), select(f"{row}, _n", born, where=outlives))
-    if retracts(node):
+    if node.retracts:
         both = select(f"{row}, SUM(_n) AS _n", both, group_by=row, having="SUM(_n) <> 0")
     shape = lowering.step("shape", select(f"{row}, _n", born))
     contents = lowering.step("keep", both)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta.query import Alias, Joined, Subquery, Table, Text, select, union
-from headgate.plan.bounds import Limited
+from headgate.plan.limits import Limited
 from headgate.plan.nodes import Compared, Needed, Ordered, names
 from headgate.sql import listed
 

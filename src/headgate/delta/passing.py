@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from headgate.delta.instants import stamp
 from headgate.delta.query import Alias, Joined, Table, select, union
-from headgate.plan.nodes import Passed, Source, Window, names
-from headgate.plan.properties import arrival_ordered
+from headgate.plan.nodes import Passed, Scan, Window, names
 from headgate.sql import ONE, comma, listed
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 def born(lowering: Lowering, node: Window, frame: Passed) -> Table:
     """Born: each tuple at the timestamp of the first tuple that passes its value."""
     tuples, waiting = lowering.tuples(node.child), lowering.fresh("waiting")
-    own = (*names(node.child), "_t", *(("_s",) if arrival_ordered(node.child) else ()))
+    own = (*names(node.child), "_t", *(("_s",) if node.child.arrival_ordered else ()))
     columns = listed((*own, "_v"))
     arriving = lowering.step("arriving", select(f"{listed(own)}, {frame.value} AS _v", tuples))
     every = lowering.step("open", union(select(columns, waiting), select(columns, arriving)))
@@ -46,7 +45,7 @@ def born(lowering: Lowering, node: Window, frame: Passed) -> Table:
 
 def _message(node: Window, frame: Passed) -> str:
     """The text of the error, as the arguments of CONCAT."""
-    stream = f'stream "{node.child.stream}"' if isinstance(node.child, Source) else "the query it comes from"
+    stream = f'stream "{node.child.stream}"' if isinstance(node.child, Scan) else "the query it comes from"
     way = "fall" if frame.rises else "rise"
     text = f'column "{frame.column}" of {stream} was declared so that {frame.value} does not {way}, but '
     return (

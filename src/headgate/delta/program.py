@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Literal
 
 from headgate.delta.query import Query, printed, tables, unions_in_one_partition
-from headgate.plan.bounds import Bound, Growing
+from headgate.plan.limits import Growing, StateBound
 from headgate.plan.nodes import is_part
 from headgate.sql import Column, indented
 from headgate.ticks import Tick, TimeDomain
@@ -55,7 +55,7 @@ class Input:
     high: tuple[Edge, ...]
     """The end of the range is the earliest of these."""
 
-    bound: Bound | None = None
+    bound: StateBound | None = None
     """How much of the log must be kept for this input; None if it needs only the tuples of the epoch."""
 
     def range(self, since: Tick, until: Tick) -> tuple[Tick | None, Tick]:
@@ -101,7 +101,7 @@ class Synopsis:
     """The step that computes what it holds at `until`."""
 
     shape: str
-    bound: Bound
+    bound: StateBound
     """How much it holds at the most."""
 
 
@@ -110,7 +110,7 @@ class Kept:
     """A synopsis, or the part of a log that must be kept, and how large it becomes."""
 
     name: str
-    bound: Bound
+    bound: StateBound
 
     def __str__(self) -> str:
         return f"{self.name}: {self.bound}"

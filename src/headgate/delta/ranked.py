@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from headgate.delta.netting import COPIES
 from headgate.delta.query import Alias, Joined, LateralView, Table, select, union
 from headgate.plan.nodes import Ranked, names
-from headgate.plan.properties import endless
 from headgate.sql import NEVER, ONE, alive, comma, listed, name
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def born(lowering: Lowering, node: Ranked) -> Table:
     )
     elements = lowering.step("elements", select(grouped, lowering.all_elements(node.child)))
     changing = [select(comma(listed(keys), "_t AS _at"), elements, where="_t > :since")]
-    if not endless(node.child):
+    if not node.child.endless:
         changing.append(select(comma(listed(keys), "_x AS _at"), elements, where=("_x > :since", "_x <= :until")))
     moment = comma(listed(keys), "_at")
     instants = lowering.step("instants", select(f"DISTINCT {moment}", union(*changing)))

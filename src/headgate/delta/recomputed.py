@@ -14,7 +14,6 @@ from headgate.delta.netting import COPIES
 from headgate.delta.query import Alias, Joined, LateralView, Table, select, union
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, domain, names
-from headgate.plan.properties import endless, retracts
 from headgate.sql import ONE, alive, comma, listed, name
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def timeline(lowering: Lowering, node: Aggregate, unchanged: bool = False) -> Ta
     moments = moments_of(lowering, node, elements, unchanged)
     rows = elements
     on = [f"m.{key} <=> e.{key}" for key in hidden]
-    if retracts(node.child):
+    if node.child.retracts:
         rows = _netted_rows(lowering, node, elements, moments, needed)
         on.append("m._at = e._at")
     else:
@@ -58,7 +57,7 @@ def moments_of(lowering: Lowering, node: Aggregate, elements: Table, unchanged: 
     hidden = sweep.group(node)
     starts = select(comma(listed(hidden), "_t AS _at"), elements, where="_t > :since")
     ends = select(comma(listed(hidden), "_x AS _at"), elements, where=("_x > :since", "_x <= :until"))
-    changing = [starts] if endless(node.child) else [starts, ends]
+    changing = [starts] if node.child.endless else [starts, ends]
     origin = domain(node.child).origin
     if node.row_when_empty:
         begun = (f"{origin} > :since", f"{origin} <= :until")

@@ -19,7 +19,6 @@ from headgate.delta import bands, exact, recomputed, sweep
 from headgate.delta.query import LateralView, Select, Source, Table, select, union
 from headgate.plan.expressions import INTEGRAL, NUMERIC, Call
 from headgate.plan.nodes import Aggregate, domain
-from headgate.plan.properties import coarse, endless
 from headgate.plan.temporal import groups_until
 from headgate.sql import bracketed, comma, listed, name
 
@@ -376,11 +375,11 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators, term
     born, ends = lowering.born(node.child), lowering.ends(node.child)
     touched = union(*(select(selected, accumulated.prepared(form)) for form in (born, ends) if form))
     moved = lowering.step("touched", touched, accumulated.may_not_fit())
-    if coarse(node.child):
+    if node.child.coarse:
         ends_by = listed((*hidden, "_t", "_x"))
         moved = lowering.step("panes", select(f"{ends_by}, {_combined(every)}", moved, group_by=ends_by))
     columns = listed((*hidden, "_t", *own))
-    if endless(node.child):
+    if node.child.endless:
         events = select(columns, moved)
     else:
         signed = ", ".join(

@@ -1,12 +1,14 @@
-"""Relation-to-stream operators.
+"""Streams.
 
-    tuples    Istream(R): the inserts of R; Dstream(R): its deletes; Rstream(R): each row at each instant of its life
+    tuples    of a base stream a range of its log; of a sample, the tuples that a hash picks
+              Istream(R): the inserts of R; Dstream(R): its deletes; Rstream(R): each row at each instant of its life
 
 The timestamp of a tuple is `_t`. A stream that only selects and projects from another passes its tuples on one by one,
 and keeps their order of arrival."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
 from headgate.delta import linear, netting
@@ -20,26 +22,33 @@ from headgate.plan.nodes import (
     Project,
     Relation,
     Rstream,
+    Sample,
+    Scan,
     Stream,
     Window,
     domain,
     names,
     sources,
 )
-from headgate.plan.properties import arrival_ordered, instantaneous, retracts, straight
-from headgate.sql import FOREVER, comma, listed
+from headgate.sql import FOREVER, Column, comma, listed, name
 from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def tuples(lowering: Lowering, node: Istream | Dstream | Rstream) -> Table:
-    """Tuples: by the operator, or one by one where the relation below only selects and projects."""
-    below = straight(node)
-    if below is not None:
-        return _selected(lowering, node.child, below)
+def tuples(lowering: Lowering, node: Stream) -> Table:
+    """Tuples: of a base stream a range of its log, of other streams by their operator.
+
+    A stream that only selects and projects from another passes its tuples on one by one.
+    """
     match node:
+        case Scan():
+            return lowering.input(node.stream, Edge("since"), Edge("until"))
+        case Sample():
+            return _sampled(lowering, node)
+        case Istream(child) | Rstream(child) if node.straight is not None:
+            return _selected(lowering, child, node.straight)
         case Istream(child):
             return netting.inserts(lowering, child)
         case Dstream(child):
@@ -54,17 +63,41 @@ def tuples(lowering: Lowering, node: Istream | Dstream | Rstream) -> Table:
             assert_never(node)
 
 
+def _sampled(lowering: Lowering, node: Sample) -> Table:
+    """The tuples whose MD5, as hexadecimal digits, is below as large a part of all such numbers as the sample is.
+
+    MD5 of a text, and the comparison of two texts, are the same in Spark, in DuckDB and in Python, so the reference
+    evaluator draws the same sample; nulls are left out of the text by CONCAT_WS. Digits compare as numbers do."""
+    values = comma(f"'{node.seed}'", "CAST(_t AS STRING)", *(_hashed(column) for column in node.columns))
+    part = Fraction(node.percent) / 100
+    limit = f"{int(part * 16**8):08x}" if part < 1 else "g"
+    columns = comma(listed(names(node)), "_t", "_s" if node.arrival_ordered else "")
+    drawn = f"MD5(CONCAT_WS('|', {values})) < '{limit}'"
+    return lowering.step("sample", select(columns, lowering.tuples(node.child), where=drawn))
+
+
+def _hashed(column: Column) -> str:
+    """A column as text that does not depend on how an engine prints values."""
+    value, kind = name(column.name), column.type.upper()
+    if kind in ("FLOAT", "DOUBLE"):  # exact in every engine: a multiple of a power of two, and what is left of another
+        whole = f"CAST({value} * 1048576E0 % 2147483648E0 AS BIGINT)"
+        return f"CASE WHEN ABS({value}) < 1E300 THEN CAST({whole} AS STRING) END"
+    if kind.startswith("TIMESTAMP"):
+        return f"CAST(UNIX_MICROS(CAST({value} AS TIMESTAMP)) AS STRING)"
+    return f"HEX({value})" if kind == "BINARY" else f"CAST({value} AS STRING)"
+
+
 def _selected(lowering: Lowering, node: Relation, below: Stream) -> Table:
     """Tuples of a stream that only selects and projects from another, with their order of arrival."""
     match node:
         case Filter(child) | Project(child):
-            order = "_t, _s" if arrival_ordered(below) else "_t"
+            order = "_t, _s" if below.arrival_ordered else "_t"
             return linear.apply(lowering, node, _selected(lowering, child, below), carried=order)
         case Window():
             tuples = lowering.tuples(below)
             if node.stamp is None and node.arrival is None:
                 return tuples
-            columns = comma(listed(names(below)), stamp(node), "_t", "_s" if arrival_ordered(below) else "")
+            columns = comma(listed(names(below)), stamp(node), "_t", "_s" if below.arrival_ordered else "")
             return lowering.step("stamped", select(columns, tuples))
         case _:
             raise AssertionError(node)
@@ -73,7 +106,7 @@ def _selected(lowering: Lowering, node: Relation, below: Stream) -> Table:
 def _everything(lowering: Lowering, node: Relation, every: Tick) -> Table:
     """Rstream: each row at each instant of the epoch at which it lives, or at each multiple of `every` among them."""
     columns = listed(names(node))
-    if instantaneous(node):
+    if node.instantaneous:
         rows = select(f"{columns}, _t, _n", lowering.born(node), where=f"PMOD(_t, {every}) = 0" if every > 1 else "")
     else:
         lowering.acts_without_input = True
@@ -88,7 +121,7 @@ def _everything(lowering: Lowering, node: Relation, every: Tick) -> Table:
         bounded = select(f"{columns}, {first} AS _from, {last} AS _to, _n", spans, where=f"{first} <= {last}")
         instants = f"EXPLODE(SEQUENCE(_from, _to{f', {every}' if every > 1 else ''})) e AS _i"
         rows = select(f"{columns}, _i AS _t, _n", LateralView(bounded, instants))
-    if retracts(node):
+    if node.retracts:
         by = f"{columns}, _t"
         return netting.repeated(lowering, node, select(f"{by}, SUM(_n) AS _n", rows, group_by=by, having="SUM(_n) > 0"))
     return lowering.step("rstream", select(f"{columns}, _t", rows))

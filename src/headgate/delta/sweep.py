@@ -30,8 +30,7 @@ def group(node: Relation) -> tuple[str, ...]:
             return tuple(f"_k{number + 1}" for number in range(len(child.columns)))
         case Filter(child) | Project(child):
             return group(child)
-        case _:
-            raise AssertionError(node)
+    raise AssertionError(node)  # nothing else has a timeline
 
 
 def keys(node: Aggregate) -> str:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from headgate.delta.instants import ceiling, stamp
 from headgate.delta.query import Select, Table, select, union
 from headgate.plan.nodes import Rows, Values, Window, names
-from headgate.plan.properties import arrival_ordered
 from headgate.sql import NEVER, ONE, comma, listed, name
 
 if TYPE_CHECKING:
@@ -86,12 +85,12 @@ def _slid(instant: str, frame: Rows | Values) -> str:
 
 def _order(node: Window) -> str:
     """Ties in time: by arrival where there is one, else by value."""
-    return "_t, _s" if arrival_ordered(node.child) else comma("_t", *(name(column) for column in names(node.child)))
+    return "_t, _s" if node.child.arrival_ordered else comma("_t", *(name(column) for column in names(node.child)))
 
 
 def _carried(node: Window) -> str:
     """The columns of the synopsis: those of a tuple, `_t`, and the order of arrival if there is one."""
-    return listed((*names(node.child), "_t", *(("_s",) if arrival_ordered(node.child) else ())))
+    return listed((*names(node.child), "_t", *(("_s",) if node.child.arrival_ordered else ())))
 
 
 def _displaced(lowering: Lowering, node: Window, frame: Rows | Values) -> Table:

@@ -13,7 +13,7 @@ from headgate.delta import passing, tail
 from headgate.delta.instants import ceiling, floor, stamp
 from headgate.delta.program import Edge
 from headgate.delta.query import Table, select, union
-from headgate.plan.nodes import Final, Now, Passed, Range, Rows, Source, Unbounded, Values, Window, names
+from headgate.plan.nodes import Final, Now, Passed, Range, Rows, Scan, Unbounded, Values, Window, names
 from headgate.sql import NEVER, ONE, comma, listed
 from headgate.ticks import Tick
 
@@ -76,7 +76,7 @@ def born(lowering: Lowering, node: Window) -> Table:
     if isinstance(node.frame, Passed):
         return passing.born(lowering, node, node.frame)
     longest = delay(node.frame)
-    if isinstance(node.child, Source) and longest is not None:
+    if isinstance(node.child, Scan) and longest is not None:
         log = lowering.input(node.child.stream, Edge("since", -longest), Edge("until"))
         return _stamped(lowering, node, log, "_t > :since", "_t <= :until")
     stamped = _stamped(lowering, node, lowering.tuples(node.child))
@@ -106,7 +106,7 @@ def live(lowering: Lowering, node: Window) -> Table | None:
             raise AssertionError(node)
         case _:
             assert_never(node.frame)
-    assert isinstance(node.child, Source)
+    assert isinstance(node.child, Scan)
     return _stamped(lowering, node, lowering.input(node.child.stream, low, Edge("since")), *conditions)
 
 
@@ -122,7 +122,7 @@ def ends(lowering: Lowering, node: Window) -> Table | None:
             least, most = reach(node.frame)
         case _:
             assert_never(node.frame)
-    assert isinstance(node.child, Source)
+    assert isinstance(node.child, Scan)
     log = lowering.input(node.child.stream, Edge("since", -most), Edge("until", -least), Edge("since"))
     return _stamped(lowering, node, log, "_t <= :since", "_x > :since", "_x <= :until")
 

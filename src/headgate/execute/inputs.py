@@ -22,10 +22,8 @@ from headgate.execute.workspace import Slice
 from headgate.log.checksum import torn
 from headgate.log.chunk import Chunk
 from headgate.log.log import Log
-from headgate.plan.ends import ends
 from headgate.plan.fragments import Part
-from headgate.plan.nodes import Source, is_part, sources
-from headgate.plan.properties import opens
+from headgate.plan.nodes import Scan, is_part, sources
 from headgate.sources.verdict import source_texts
 from headgate.ticks import Tick
 
@@ -62,7 +60,7 @@ class FragmentInputs:
         """By name: the logs of streams and relations, and those that other fragments of the query write."""
         self.whole = whole
         """Relations that it sees in full, from before `start` too: their rows were put in before and still count."""
-        self._spans = ends(self.part.plan)
+        self._spans = self.part.plan.ends
 
     @property
     def by_arrival(self) -> bool:
@@ -79,7 +77,7 @@ class FragmentInputs:
 
     def has_events(self, until: Tick) -> bool:
         """Say whether anything can happen up to `until`, read by time: tuples wait, or elements end."""
-        if not self.progress.epochs and opens(self.part.plan):
+        if not self.progress.epochs and self.part.plan.opens:
             return True
         visible = lambda log, low, high: has_visible_rows(self.part, log, self.logs[log], low, high)  # noqa: E731
         return self.program.happens(self.progress.after, until, visible)
@@ -186,7 +184,7 @@ def has_visible_rows(part: Part, name: str, log: Log, low: Tick | None, high: Ti
     chunks, scope = log.overlapping(low, high), part.scopes.get(name)
     if scope is None:
         return bool(chunks)
-    found = (source for source in sources(part.plan) if isinstance(source, Source) and source.name == name)
+    found = (source for source in sources(part.plan) if isinstance(source, Scan) and source.name == name)
     column = next(found).by or ""
     try:
         return any(scope.meets(sources_in(chunk, column)) for chunk in chunks)

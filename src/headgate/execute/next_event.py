@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from headgate.log.log import Log
-from headgate.plan.ends import Span, Spans
+from headgate.plan.spans import Span, Spans
 from headgate.ticks import UNLIMITED, Tick
 
 SELDOM = 4

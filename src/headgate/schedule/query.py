@@ -21,8 +21,8 @@ from headgate.log.chunk import Chunk
 from headgate.log.journal import Fact
 from headgate.log.log import Log
 from headgate.observe.trace import Traces
-from headgate.plan.bounds import Growing
 from headgate.plan.fragments import labels
+from headgate.plan.limits import Growing
 from headgate.plan.scopes import scopes
 from headgate.scope import Scopes
 from headgate.spark.failures import called

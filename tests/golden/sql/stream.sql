@@ -238,3 +238,24 @@ nothing_1 AS (
 )
 -- result_1: lower
 -- result: result_1
+
+-- == a sample picks tuples by a hash
+-- SELECT k, v FROM s SAMPLE 50 PERCENT [RANGE 4]
+-- reads log_s_1: s in (since, until]
+-- keeps kept_1: keep_1, with the columns of shape_1
+sample_1 AS (
+  SELECT k, v, name, _t, _s
+  FROM log_s_1
+  WHERE MD5(CONCAT_WS('|', '0', CAST(_t AS STRING), CAST(k AS STRING), CAST(v AS STRING), CAST(name AS STRING))) < '80000000'
+)
+-- window_1: window
+-- project_1: linear
+-- shape_1: netting
+-- keep_1: netting
+-- live_1: netting
+-- ends_1: lower
+-- netted_1: netting
+-- repeated_1: netting
+-- repeated_2: netting
+-- result_1: netting
+-- result: result_1
