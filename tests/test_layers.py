@@ -24,19 +24,11 @@ LAYERS = """
     compile
     sources
     execute
-    build
     check
     deliver
     observe
     schedule
     server
-    facts
-    statements core
-    inspection
-    registry
-    stream_time
-    recovery
-    running
     engine
     demo testing shell bench
     cli

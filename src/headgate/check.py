@@ -19,7 +19,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from headgate.build import build_fragments
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector, Query, Relation, Stream
 from headgate.catalog.readers import STREAMED, reader
@@ -27,6 +26,7 @@ from headgate.compile import compile_query, compile_script
 from headgate.cql import dialect
 from headgate.cql.definitions import Altered, Definition, Explanation
 from headgate.errors import Place, UserError, nearest, quoted
+from headgate.execute.build import build_fragments
 from headgate.log.journal import Journal
 from headgate.permissions import READING, permissions
 from headgate.spark.connectors import is_missing

@@ -195,10 +195,10 @@ def session_for(
     from headgate.catalog.catalog import Catalog
     from headgate.compile import compile_script
     from headgate.cql.readers import check_paths, files_read, formats
+    from headgate.engine.statements import remembered_statements
     from headgate.permissions import permissions
     from headgate.spark import connectors
     from headgate.spark.session import SHORT_LIVED, check_java, settings_from, started
-    from headgate.statements import remembered_statements
 
     check_java()
     files, alone = files_read(text, str(script))

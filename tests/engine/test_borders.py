@@ -205,7 +205,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
     engines: list[Engine] = []
     for module in ("execute.workspace", "deliver.sinks.callback"):
         monkeypatch.setattr(f"headgate.{module}.own_session", lambda session, partitions=None: session)
-    monkeypatch.setattr("headgate.build.Fragment", OneRow)
+    monkeypatch.setattr("headgate.execute.build.Fragment", OneRow)
     monkeypatch.setattr("test_borders.ANSWER", lambda: None)
     TOLD.clear()
 
@@ -561,7 +561,7 @@ def test_a_program_that_steps_waits_for_a_sink_once_and_not_for_long(
         engine.step()
         assert (time.monotonic() - began >= 0.5) == (at == 1)
         assert TOLD[-1] == ("good", at, [at])
-    monkeypatch.setattr("headgate.core.CLOSE_SECONDS", 0.5)
+    monkeypatch.setattr("headgate.engine.core.CLOSE_SECONDS", 0.5)
     began = time.monotonic()
     engine.close()
     assert time.monotonic() - began < 5, "the end does not wait for it"

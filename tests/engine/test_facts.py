@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from tools.places import FIXTURES
 
-from headgate.errors import UserError
-from headgate.facts import (
+from headgate.engine.facts import (
     KINDS,
     SUBJECT,
     AggregateRegistered,
@@ -24,8 +23,9 @@ from headgate.facts import (
     Statement,
     read_fact,
 )
+from headgate.engine.statements import remembered_statements
+from headgate.errors import UserError
 from headgate.log.journal import facts
-from headgate.statements import remembered_statements
 
 ON_DISK: list[tuple[EngineFact, str]] = [
     (

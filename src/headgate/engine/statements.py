@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headgate.catalog.entries import Function, Query, Relation, Stream, View
 from headgate.cql.definitions import Altered, Definition, Dropped, Setting
-from headgate.facts import SUBJECT, Statement, read_fact
+from headgate.engine.facts import SUBJECT, Statement, read_fact
 from headgate.log.journal import facts
 from headgate.log.lock import Lock
 

@@ -13,12 +13,9 @@ from typing import Any, Literal, assert_never
 
 from pyspark.util import PythonEvalType
 
-from headgate import inspection
-from headgate.build import build_fragments
 from headgate.catalog import sinks
 from headgate.catalog.entries import Function, Query, Relation, Stream, View
 from headgate.compile import compile_query, compile_statements
-from headgate.core import Core
 from headgate.cql.definitions import (
     Altered,
     BoundsAsked,
@@ -32,8 +29,12 @@ from headgate.cql.definitions import (
 from headgate.deliver.courier import DROP_SECONDS
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.sinks.sink_for import sink_after_restart, sink_for
+from headgate.engine import inspection
+from headgate.engine.core import Core
+from headgate.engine.facts import AggregateRegistered
+from headgate.engine.statements import Statements
 from headgate.errors import UserError
-from headgate.facts import AggregateRegistered
+from headgate.execute.build import build_fragments
 from headgate.heartbeat.clocks import base
 from headgate.heartbeat.why import Why
 from headgate.log.checksum import writing
@@ -42,7 +43,6 @@ from headgate.permissions import Permissions, permissions
 from headgate.plan.nodes import domain, sources
 from headgate.plan.scopes import scopes
 from headgate.schedule.query import RunningQuery
-from headgate.statements import Statements
 from headgate.ticks import Tick
 
 ANSWERS = (BoundsAsked, WhyAsked, Explanation, Listing)

@@ -13,11 +13,11 @@ from typing import Any, assert_never
 
 from headgate.catalog.declarations import Party, Sensors
 from headgate.catalog.skew import SkewBound
-from headgate.core import Core
+from headgate.engine.core import Core
+from headgate.engine.facts import Finished, Paused, Punctuated, Resumed, SensorsDeclared, TimeFact
+from headgate.engine.registry import Registry
 from headgate.errors import UserError
-from headgate.facts import Finished, Paused, Punctuated, Resumed, SensorsDeclared, TimeFact
 from headgate.heartbeat import bound_text
-from headgate.registry import Registry
 from headgate.sources.inlet import ticks
 from headgate.ticks import Tick, TimeDomain
 

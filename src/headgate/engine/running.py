@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
-from headgate import inspection, recovery
 from headgate.catalog.entries import Relation, Stream
+from headgate.engine import inspection, recovery
+from headgate.engine.registry import Registry
 from headgate.errors import UserError
 from headgate.heartbeat.clocks import base
 from headgate.observe import status
 from headgate.observe.trouble import Trouble
 from headgate.observe.watch import watching
 from headgate.plan.settled import settled
-from headgate.registry import Registry
 from headgate.schedule.loop import HAND_SECONDS, Epoch
 from headgate.schedule.query import RunningQuery
 from headgate.sources.inlet import ticks

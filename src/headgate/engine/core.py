@@ -1,12 +1,6 @@
-"""The objects that one engine consists of, made once and shared by the modules that work on them.
+"""The objects that one engine consists of, made once and shared by the modules of this package.
 
-    registry      what is defined: streams, relations and queries come and go
-    stream_time   what programs say about time
-    inspection    what can be asked
-    running       how everything advances
-    recovery      how a restart goes on
-
-None of these objects knows the engine, and the core knows none of these modules.
+None of these objects knows the engine, and the core knows none of the modules that work on it.
 """
 
 from __future__ import annotations
@@ -22,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.courier import CLOSE_SECONDS
-from headgate.facts import SUBJECT, EngineFact
+from headgate.engine.facts import SUBJECT, EngineFact
 from headgate.heartbeat.clock import Clock, EngineClock
 from headgate.heartbeat.manager import Heartbeats
 from headgate.log.folders import local_directory

@@ -18,17 +18,17 @@ from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
-from headgate import inspection, recovery, stream_time
 from headgate.catalog.declarations import Party
 from headgate.catalog.skew import SkewBound
-from headgate.core import Core
 from headgate.cql.definitions import Definition, Listing
+from headgate.engine import inspection, recovery, stream_statements
+from headgate.engine.core import Core
+from headgate.engine.registry import Registry
+from headgate.engine.running import Running
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.heartbeat.why import Why
 from headgate.permissions import Permissions, permissions
-from headgate.registry import Registry
-from headgate.running import Running
 from headgate.schedule.loop import Epoch
 from headgate.schedule.query import RunningQuery
 from headgate.server.listener import Listener, listening
@@ -149,58 +149,58 @@ class Engine:
 
     def skew(self, first: str | Party, second: str | Party, *bounds: SkewBound) -> None:
         """Declare what a tuple of the first stream or source says about later ones of the second."""
-        stream_time.declare_skew(self._registry, first, second, bounds)
+        stream_statements.declare_skew(self._registry, first, second, bounds)
 
     def disorder(self, party: str | Party, *bounds: SkewBound) -> None:
         """Declare what a tuple of a source says about its own later ones."""
-        stream_time.declare_disorder(self._registry, party, bounds)
+        stream_statements.declare_disorder(self._registry, party, bounds)
 
     def latency(self, party: str | Party, most: timedelta) -> None:
         """Declare how long a tuple is under way at the most."""
-        stream_time.declare_latency(self._registry, party, most)
+        stream_statements.declare_latency(self._registry, party, most)
 
     def sensors(
         self, stream: str, deviations: Mapping[Any, Tick | timedelta], rate: Fraction | float | None = None
     ) -> None:
         """Declare how far each source's clock deviates from the common one, and its least rate in ticks a second."""
-        stream_time.declare_sensors(self._core, stream, deviations, rate)
+        stream_statements.declare_sensors(self._core, stream, deviations, rate)
 
     def drop_skew(self, first: str | Party, second: str | Party) -> None:
         """Take back what was declared between two streams or sources."""
-        stream_time.drop_skew(self._registry, first, second)
+        stream_statements.drop_skew(self._registry, first, second)
 
     def drop_disorder(self, party: str | Party) -> None:
         """Take back what was declared of a source with itself."""
-        stream_time.drop_disorder(self._registry, party)
+        stream_statements.drop_disorder(self._registry, party)
 
     def drop_latency(self, party: str | Party) -> None:
         """Take back how long a tuple is under way at the most."""
-        stream_time.drop_latency(self._registry, party)
+        stream_statements.drop_latency(self._registry, party)
 
     def drop_sensors(self, party: str | Party) -> None:
         """Take back how far the clock of a source deviates; for a stream, of all its sources."""
-        stream_time.drop_sensors(self._registry, party)
+        stream_statements.drop_sensors(self._registry, party)
 
     def pause(self, stream: str) -> None:
         """Say that the stream is not read for a while: it is not silent, and the pause makes no tuple late."""
-        stream_time.pause(self._core, stream)
+        stream_statements.pause(self._core, stream)
 
     def resume(self, stream: str) -> None:
         """Say that the stream is read again, and that what was held back has been."""
-        stream_time.resume(self._core, stream)
+        stream_statements.resume(self._core, stream)
 
     def finish(self, stream: str, source: Any = None) -> None:
         """Say that nothing will come from the stream any more, or from one source of it."""
-        stream_time.finish(self._core, stream, source)
+        stream_statements.finish(self._core, stream, source)
 
     def punctuate(self, stream: str, to: Tick | datetime | str, source: Any = None) -> None:
         """Give a heartbeat that the source itself gives: it will send nothing stamped up to `to` any more."""
-        stream_time.punctuate(self._core, stream, to, source)
+        stream_statements.punctuate(self._core, stream, to, source)
 
     def ask(self, stream: str, function: Callable[[], Tick | datetime | str | None]) -> None:
         """Let a function say, when something waits for the stream, up to when nothing will still come on it; None if it
         does not know. It holds until the engine ends, and must answer at once."""
-        stream_time.ask_function(self._core, stream, function)
+        stream_statements.ask_function(self._core, stream, function)
 
     # asking
 

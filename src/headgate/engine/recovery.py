@@ -20,9 +20,9 @@ from typing import Any, assert_never
 from headgate.catalog.declarations import Sensors
 from headgate.catalog.entries import Query, Relation, Stream
 from headgate.compile import compile_script
-from headgate.core import Core
 from headgate.cql.definitions import Altered, Definition, Dropped
-from headgate.facts import (
+from headgate.engine.core import Core
+from headgate.engine.facts import (
     SUBJECT,
     AggregateRegistered,
     EngineFact,
@@ -35,9 +35,9 @@ from headgate.facts import (
     Statement,
     read_fact,
 )
+from headgate.engine.registry import Registry
+from headgate.engine.stream_statements import apply_sensors, apply_time_fact
 from headgate.log.journal import Fact
-from headgate.registry import Registry
-from headgate.stream_time import apply_sensors, apply_time_fact
 
 
 def resume(registry: Registry) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from headgate.core import Core
 from headgate.cql.definitions import Listing
+from headgate.engine.core import Core
 from headgate.heartbeat import in_force
 from headgate.heartbeat.why import Why
 from headgate.schedule.query import RunningQuery
