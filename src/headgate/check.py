@@ -1,8 +1,8 @@
 """`headgate check`: what would be refused of a script, without data and without running anything.
 
-Every statement is defined; what it says is compiled. With Spark, each query's program is analysed over empty inputs,
-so that functions and types are what Spark says they are, and connectors are looked up. A statement that fails is left
-out and the others are looked at.
+Every statement is carried out on a catalog of its own. With Spark, each query is compiled and its programs are analysed
+over empty inputs, so that functions and types are what Spark says they are, and connectors are looked up. A statement
+that fails is left out, and the others are checked.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections import ChainMap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,22 +21,23 @@ from pyspark.sql.types import StructType
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector, Query, Relation, Stream
+from headgate.catalog.readers import STREAMED, reader
+from headgate.compile import compile_query, compile_script
 from headgate.cql import script
-from headgate.cql.definitions import Altered, Definition, Explanation, defined
-from headgate.cql.readers import FILES, SOURCES
-from headgate.delta.lower import lower
+from headgate.cql.definitions import Altered, Definition, Explanation
 from headgate.errors import Place, UserError, nearest, quoted
-from headgate.execute.executor import Executor
-from headgate.execute.fragment import Fragment
+from headgate.execute.build import build_fragments
+from headgate.log.journal import Journal
 from headgate.permissions import READING, permissions
-from headgate.plan.fragments import all_parts, cut
-from headgate.sql import name
+from headgate.spark.connectors import is_missing
+from headgate.spark.failures import reason_of
+from headgate.sql import ddl
 
 
 def problems(
     text: str, origin: str, session: SparkSession | None, allow: list[str] | None = None
 ) -> Iterator[UserError]:
-    """The errors of a script's statements, in their order."""
+    """Give the errors of a script's statements, in their order; without a session, those that need no Spark."""
     catalog = Catalog()
     catalog.permissions = permissions(allow)
     catalog.closed = session is None or not _functions(session)
@@ -49,7 +49,7 @@ def problems(
     shapes: dict[str, StructType] = {}
     for whole in statements:
         try:
-            for _, definition in defined(text[whole.start : whole.end], catalog, origin):
+            for definition in compile_script(text[whole.start : whole.end], catalog, origin):
                 yield from _refused(definition, catalog, session, shapes, whole)
         except UserError as error:
             yield _moved(error, whole)
@@ -81,19 +81,19 @@ def _refused(
         case Altered(Stream() as stream) if session is not None:
             yield from _shape(stream, catalog, session, shapes, whole)
         case Query() as query:
-            yield from _program(query, session, shapes, whole)
+            yield from _program(query, catalog, session, shapes, whole)
         case Explanation(query) | Altered(Query() as query):
-            yield from _program(query, session, shapes, whole)
+            yield from _program(query, catalog, session, shapes, whole)
         case _:
             pass
 
 
 def _program(
-    query: Query, session: SparkSession | None, shapes: dict[str, StructType], whole: Place
+    query: Query, catalog: Catalog, session: SparkSession | None, shapes: dict[str, StructType], whole: Place
 ) -> Iterator[UserError]:
     try:
         if session is not None:
-            _analyse(query, session, shapes)
+            _analyse(query, catalog, session, shapes)
     except UserError as error:
         yield _within(error, query, whole)
 
@@ -109,34 +109,23 @@ def _within(error: UserError, query: Query, whole: Place) -> UserError:
 def _shape(
     stream: Stream | Relation, catalog: Catalog, session: SparkSession, shapes: dict[str, StructType], whole: Place
 ) -> Iterator[UserError]:
-    sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
-    logs = {stream.name: (stream.columns, sign)}
-    if isinstance(stream, Stream):
-        late = catalog.late_of(stream)
-        logs[late.name] = (late.columns, "")
-    for log, (columns, more) in logs.items():
-        listed = ", ".join(f"{name(column.name)} {column.type}" for column in columns)
+    for log, columns in catalog.logs_of(stream).items():
         try:
-            shapes[log] = session.createDataFrame([], f"{listed}{more}, _t BIGINT, _s BIGINT").schema
+            shapes[log] = session.createDataFrame([], ddl(columns)).schema
         except PySparkException as error:
-            said = str(error).splitlines()[0].split(" SQLSTATE:")[0]
-            yield UserError("wrong-type", f'Spark refuses the columns of "{stream.name}"', place=whole, detail=said)
+            detail = reason_of(error)
+            yield UserError("wrong-type", f'Spark refuses the columns of "{stream.name}"', place=whole, detail=detail)
             return
 
 
-def _analyse(query: Query, session: SparkSession, schemas: dict[str, StructType]) -> None:
-    """Let Spark analyse the program of each fragment; raises what it refuses."""
-    shapes: dict[str, StructType] = {}
+def _analyse(query: Query, catalog: Catalog, session: SparkSession, schemas: dict[str, StructType]) -> None:
+    """Let Spark analyse the program of each fragment; raise what it refuses."""
+    fragments = compile_query(replace(query, by_groups=()), catalog)
+    known = {*schemas, *(fragment.part.log for fragment in fragments)}
+    if not all(log in known for fragment in fragments for log in fragment.program.logs()):
+        return  # it reads a stream that was refused already
     with tempfile.TemporaryDirectory(prefix="headgate-check-") as folder:
-        for part in all_parts(cut(query.plan, query.heartbeats)):
-            piped = part.log is not None
-            programs = lower(part.plan, piped=piped), lower(part.plan, few=True, piped=piped)
-            if not all(log in schemas or log in shapes for log in programs[0].logs()):
-                return  # of a stream that was refused already
-            fragment = Fragment(query.name, query.text, part, *programs, None, frozenset(), "nothing")
-            executor = Executor(session, fragment, {}, ChainMap(shapes, schemas), Path(folder), 1)
-            if part.log is not None:
-                shapes[part.log] = executor.result_schema
+        build_fragments(query, fragments, session, {}, schemas, Path(folder), Journal(), partitions=1)
 
 
 def _source(stream: Stream | Relation, session: SparkSession | None, whole: Place) -> Iterator[UserError]:
@@ -145,7 +134,7 @@ def _source(stream: Stream | Relation, session: SparkSession | None, whole: Plac
         return
     at: Callable[[str], Place] = lambda word: _word(word, whole)  # noqa: E731
     options = {option.lower(): (option, value) for option, value in connector.options.items()}
-    if connector.format in FILES:
+    if reader(connector.format).way == "files":
         if "path" not in options:
             hint = "OPTIONS ('path' = 'folder')"
             yield UserError(
@@ -172,8 +161,8 @@ def _source(stream: Stream | Relation, session: SparkSession | None, whole: Plac
             "no-such-source",
             f'there is no connector "{connector.format}"',
             place=at(connector.format),
-            detail=f"Known by name are {quoted(SOURCES)}.",
-            hint=nearest(connector.format, SOURCES),
+            detail=f"Known by name are {quoted(STREAMED)}.",
+            hint=nearest(connector.format, STREAMED),
         )
 
 
@@ -197,6 +186,7 @@ def missing(path: str) -> UserError | None:
 
 
 def replace_place(error: UserError, place: Place) -> UserError:
+    """Give the error another place."""
     error.place = place
     return error
 
@@ -212,5 +202,5 @@ def _there(session: SparkSession, connector: Connector) -> bool:
     try:
         lookup.lookupDataSource(connector.format, session._jsparkSession.sessionState().conf())
     except Exception as error:
-        return "DATA_SOURCE_NOT_FOUND" not in str(error) and "Failed to find" not in str(error)
+        return not is_missing(error)
     return True

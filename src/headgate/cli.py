@@ -19,9 +19,10 @@ from headgate import __version__
 from headgate.errors import UserError, report
 
 if TYPE_CHECKING:
-    from headgate.catalog.catalog import Catalog
-    from headgate.catalog.entries import Query
+    from pyspark.sql import SparkSession
+
     from headgate.engine import Engine
+    from headgate.testing.cases import Case
 
 app = typer.Typer(
     help="Continuous queries in CQL on Spark: right at every instant, whatever clocks and silent feeds do.",
@@ -34,23 +35,27 @@ err = Console(stderr=True, soft_wrap=True, highlight=False)
 
 USER_MISTAKE, DEFECT, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
 SHORT_BYTES = 32 * 2**20
-"""Up to so much input a replay is over before it pays to have Java compile well."""
+"""A run over less input than this is over before it pays to have Java compile well."""
 
 TABLE_WIDTH = 160
-"""Where a line of a table would not fit, a terminal wraps it, and a file need not."""
+"""The least width of a table, in columns: a terminal wraps lines that do not fit, and a file need not."""
 
 
 class EngineKind(Enum):
+    """What evaluates test cases: the engine on Spark, or the reference evaluator."""
+
     spark = "spark"
     reference = "reference"
 
 
 class Replay(Enum):
+    """The order in which history is replayed."""
+
     arrival = "arrival"
 
 
 def show_traces(wanted: bool) -> None:
-    """For this process, and for Spark when it is started."""
+    """Show stack traces of errors in this process, and in Spark when it is started."""
     if wanted:
         os.environ["HEADGATE_DEBUG"] = "1"
 
@@ -125,84 +130,44 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
-    from headgate.cql.definitions import Explanation, Listing
-    from headgate.cql.readers import check_paths, files_read, formats
     from headgate.engine import Engine
-    from headgate.heartbeat.why import Why
-    from headgate.recovery import told_before
     from headgate.server.listener import address
     from headgate.sources.replay import ReplayClock
-    from headgate.spark import connectors
-    from headgate.spark.session import SHORT_LIVED, check_java, settings, started
 
-    text = read_script(script)
+    text, bounded = read_script(script), once or replay is not None
     if replay is not None and directory is not None:
         raise UserError(
             "no-replay", "a replay in the order of arrival is a trial, and leaves nothing in a directory", hint="--once"
         )
     running: list[Engine] = []
-    stop = asked_to_stop(running)
-    check_java()
-    files, alone = files_read(text, str(script))
-    check_paths(files)
-    short = (once or replay is not None) and alone and sum(one.size() for one in files) <= SHORT_BYTES
-    if directory is not None:
-        check_directory(directory)
-    remembered = told_before(directory) if directory is not None else []
-    needed = connectors.among({format for cql in (text, *remembered) for format in formats(cql, str(script))})
-    session = started(master, settings(conf or []), needed, SHORT_LIVED if short else ())
-    asked_to_stop(running, stop)  # Spark has put a handler of its own in the place of ours
-    for format in needed:
-        if instead := connectors.stand_ins(format):
-            err.print(
-                f"note: {connectors.packages(format)[0]} was not to be had; {', '.join(instead)} stands in",
-                markup=False,
-            )
+    stop = stop_on_signals(running)
+    session = session_for(text, script, directory, master, conf or [], bounded, allow)
+    stop_on_signals(running, stop)  # Spark has put a handler of its own in the place of ours
     clock = ReplayClock() if replay else None
     with Engine(session, directory, clock=clock, default_sink="console", allow=allow or None) as engine:
         running.append(engine)
         if stop.is_set():
             engine.stop()
         if engine.resumed:
-            reached = ", ".join(f"{query.name} up to {query.complete}" for query in engine.queries())
-            err.print(f'note: goes on from "{directory}": {reached or "no query"}', markup=False)
-        for definition in engine.execute(text, str(script)):
-            if isinstance(definition, Listing | Why):
-                out.print(str(definition), markup=False, highlight=False)
-            elif isinstance(definition, Explanation):
-                out.print(told(definition.query, engine.catalog), markup=False, highlight=False)
-        for query in engine.queries():
-            if (
-                not (once or replay)
-                and engine.catalog.settings.timeout_us is None
-                and "needs no" not in query.progress()
-            ):
-                err.print(f'note: query "{query.name}" {query.progress()}', markup=False)
-            for growth in query.growing():
-                err.print(
-                    f'warning: the state of query "{query.name}" grows without limit: {growth.reason}', markup=False
-                )
+            tell_resumed(engine, directory)
+        print_answers(engine, text, script)
+        warn(engine, bounded)
         if listen is not None:
-            err.print(
-                f"listening on {engine.listen(*address(listen), os.environ.get('HEADGATE_TOKEN')).url}", markup=False
-            )
+            listener = engine.listen(*address(listen), os.environ.get("HEADGATE_TOKEN"))
+            err.print(f"listening on {listener.url}", markup=False)
         if replay is not None:
             engine.replay(batch_rows, close=close)
         elif once:
             engine.run_once(close=close)
         else:
-            engine.run(tell=lambda text: err.print(f"note: {text}", markup=False))
-        for query in engine.queries():
-            err.print(f"query {query.name}: {query.count} results, complete up to {query.complete}", markup=False)
-        for stream in engine.catalog.streams.values():
-            counts = ", ".join(f"{count} {what}" for what, count in engine.counts(stream.name).items())
-            err.print(f"stream {stream.name}: {counts}", markup=False)
-            if worst := engine.worst(stream.name):
-                err.print(f"  the latest by {worst}; SELECT * FROM LATE({stream.name}) has them all", markup=False)
+            engine.run(tell=note)
+        tell_totals(engine)
 
 
-def asked_to_stop(running: list[Engine], asked: threading.Event | None = None) -> threading.Event:
-    """Let SIGINT and SIGTERM end what runs after the epoch it is in, also if they come while Spark is being started."""
+def stop_on_signals(running: list[Engine], asked: threading.Event | None = None) -> threading.Event:
+    """Let SIGINT and SIGTERM end the engines that run after the epoch they are in.
+
+    The event is set by a signal that comes while Spark is being started, before there is an engine."""
     asked = asked or threading.Event()
 
     def stop(*_: object) -> None:
@@ -213,6 +178,90 @@ def asked_to_stop(running: list[Engine], asked: threading.Event | None = None) -
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     return asked
+
+
+def session_for(
+    text: str,
+    script: Path,
+    directory: Path | None,
+    master: str | None,
+    conf: list[str],
+    bounded: bool,
+    allow: list[str] | None,
+) -> SparkSession:
+    """Start Spark with the connectors that a script and its directory need, when all else has been checked.
+
+    For `bounded` input that is small, Java is told not to spend time on compiling well."""
+    from headgate.catalog.catalog import Catalog
+    from headgate.compile import compile_script
+    from headgate.cql.readers import check_paths, files_read, formats
+    from headgate.engine.statements import remembered_statements
+    from headgate.permissions import permissions
+    from headgate.spark import connectors
+    from headgate.spark.session import SHORT_LIVED, check_java, settings_from, started
+
+    check_java()
+    files, alone = files_read(text, str(script))
+    check_paths(files)
+    short = bounded and alone and sum(one.size() for one in files) <= SHORT_BYTES
+    if directory is not None:
+        check_directory(directory)
+    remembered = remembered_statements(directory) if directory is not None else []
+    if not remembered:  # otherwise only the engine knows what the script's names stand for
+        catalog = Catalog()
+        catalog.permissions = permissions(allow or None)
+        compile_script(text, catalog, str(script))
+    needed = connectors.among({format for cql in (text, *remembered) for format in formats(cql, str(script))})
+    session = started(master, settings_from(conf), needed, SHORT_LIVED if short else ())
+    for format in needed:
+        if instead := connectors.stand_ins(format):
+            note(f"{connectors.packages(format)[0]} was not to be had; {', '.join(instead)} stands in")
+    return session
+
+
+def note(text: str) -> None:
+    """Print something that the user should know and need not act on."""
+    err.print(f"note: {text}", markup=False)
+
+
+def tell_resumed(engine: Engine, directory: Path | None) -> None:
+    """Print from where an engine goes on."""
+    reached = ", ".join(f"{query.name} up to {query.complete}" for query in engine.queries())
+    note(f'goes on from "{directory}": {reached or "no query"}')
+
+
+def print_answers(engine: Engine, text: str, script: Path) -> None:
+    """Carry out a script, and print what its questions (SHOW, WHY, EXPLAIN) are answered."""
+    from headgate.compile import explanation
+    from headgate.cql.definitions import Explanation, Listing
+    from headgate.heartbeat.why import Why
+
+    for definition in engine.execute(text, str(script)):
+        if isinstance(definition, Listing | Why):
+            out.print(str(definition), markup=False, highlight=False)
+        elif isinstance(definition, Explanation):
+            out.print(explanation(definition.query, engine.catalog), markup=False, highlight=False)
+
+
+def warn(engine: Engine, bounded: bool) -> None:
+    """Print which queries can wait for ever without a timeout, unless the input ends, and whose state grows."""
+    waits = not bounded and engine.catalog.settings.timeout_us is None
+    for query in engine.queries():
+        if waits and query.needs_timeout:
+            note(f'query "{query.name}" {query.progress()}')
+        for growth in query.growing():
+            err.print(f'warning: the state of query "{query.name}" grows without limit: {growth.reason}', markup=False)
+
+
+def tell_totals(engine: Engine) -> None:
+    """Print how many results each query gave, and what became of the tuples of each stream."""
+    for query in engine.queries():
+        err.print(f"query {query.name}: {query.count} results, complete up to {query.complete}", markup=False)
+    for stream in engine.catalog.streams.values():
+        counts = ", ".join(f"{count} {what}" for what, count in engine.counts(stream.name).items())
+        err.print(f"stream {stream.name}: {counts}", markup=False)
+        if worst := engine.worst(stream.name):
+            err.print(f"  the latest by {worst}; SELECT * FROM LATE({stream.name}) has them all", markup=False)
 
 
 @app.command()
@@ -238,18 +287,19 @@ def explain(
 ) -> None:
     """Print each query with all defaults written out, its plan, and the SQL of an epoch. Starts no JVM."""
     from headgate.catalog.catalog import Catalog
-    from headgate.cql.definitions import Explanation, define
+    from headgate.compile import compile_script, explanation
+    from headgate.cql.definitions import Explanation
 
     catalog = Catalog()
     catalog.closed = True  # no function can have been registered
-    definitions = define(read_script(script), catalog, str(script))
+    definitions = compile_script(read_script(script), catalog, str(script))
     chosen = [catalog.query(query)] if query is not None else list(catalog.queries.values())
     if query is None:
         chosen += [definition.query for definition in definitions if isinstance(definition, Explanation)]
     if not chosen:
         raise UserError("no-query", f'script "{script}" has no query')
     for position, one in enumerate(chosen):
-        out.print(("\n\n" if position else "") + told(one, catalog), markup=False)
+        out.print(("\n\n" if position else "") + explanation(one, catalog), markup=False)
 
 
 @app.command()
@@ -281,24 +331,13 @@ def check(
     )
 
 
-def told(query: Query, catalog: Catalog) -> str:
-    """What is known of a query without running it."""
-    from headgate.delta.lower import in_parts
-    from headgate.explain import explained
-    from headgate.heartbeat.manager import progress
-
-    parts = in_parts(query.plan, query.heartbeats)
-    streams = {stream for _, program in parts for stream in program.streams()}
-    return explained(query, parts, progress(catalog, sorted(streams)), groups=catalog.declarations.groups())
-
-
 @app.command()
 def why(
     query: Annotated[str, typer.Argument(help="The name of a running query.")],
     directory: Annotated[
         Path, typer.Option(help="The directory of the engine that runs it.", envvar="HEADGATE_DIRECTORY")
     ],
-    json: Annotated[bool, typer.Option("--json", help="The same for programs.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for programs.")] = False,
     debug: Debug = False,
 ) -> None:
     """Which source holds a running query back, since when, by which bound, and what would release it. Starts no JVM."""
@@ -306,8 +345,8 @@ def why(
 
     found, said = status.read(directory, query)
     text = found.pop("text")
-    if note := said.note():
-        err.print(f"note: {note}", markup=False)
+    if remark := said.note():
+        note(remark)
     if json:
         out.print_json(data={**found, "running": said.running})
     else:
@@ -333,8 +372,8 @@ def trace(
     from headgate.observe.trace_table import shown
 
     traces, said = status.read_traces(directory, query)
-    if note := said.note():
-        err.print(f"note: {note}", markup=False)
+    if remark := said.note():
+        note(remark)
     if json:
         out.print_json(data=traces.rows())
     else:
@@ -351,43 +390,51 @@ def test(
 ) -> None:
     """Run continuous-query cases and print each that differs, with the first differing instant."""
     from headgate.testing.cases import read
-    from headgate.testing.runner import outcomes
-    from headgate.testing.texts import assumptions_of
 
     chosen = [case for case in read(cases) if only is None or case.id.startswith(only)]
     with_output = [case for case in chosen if case.expected is not None]
-    texts = [case for case in chosen if case.expected is None]
+    failed = print_failures(with_output, engine, epochs)
+    print_texts([case for case in chosen if case.expected is None])
+    out.print(f"{len(with_output) - failed} passed, {failed} failed", markup=False)
+    raise typer.Exit(1 if failed else 0)
+
+
+def print_failures(cases: list[Case], engine: EngineKind, epochs: str) -> int:
+    """Run cases and print each that differs; returns how many did."""
+    from headgate.testing.runner import outcomes
+
     failed = 0
     with Progress(
         *Progress.get_default_columns(), TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal
     ) as bar:
-        task = bar.add_task("cases", total=len(with_output))
-        for outcome in outcomes(with_output, engine.value, epochs):
+        task = bar.add_task("cases", total=len(cases))
+        for outcome in outcomes(cases, engine.value, epochs):
             bar.advance(task)
             if not outcome.passed:
                 failed += 1
-                out.print(
-                    f"{outcome.case.id}: {outcome.case.query}\n  {outcome.complaint}".replace("\n", "\n  "),
-                    markup=False,
-                )
+                complaint = f"{outcome.case.id}: {outcome.case.query}\n  {outcome.complaint}"
+                out.print(complaint.replace("\n", "\n  "), markup=False)
+    return failed
+
+
+def print_texts(cases: list[Case]) -> None:
+    """Compile cases without an expected output, and print what was assumed or refused."""
+    from headgate.testing.texts import assumptions_of
+
     refused = foreign = 0
-    for case in texts:
+    for case in cases:
         try:
             assumed = assumptions_of(case)
         except UserError as error:
-            foreign, refused = (
-                foreign + (error.code == "foreign-construct"),
-                refused + (error.code != "foreign-construct"),
-            )
+            is_foreign = error.code == "foreign-construct"
+            foreign, refused = foreign + is_foreign, refused + (not is_foreign)
             out.print(f"{case.id}: {error.code}: {error.message}. {error.hint}".rstrip(), markup=False)
         else:
             if assumed:
                 out.print(f"{case.id}: explained, assuming {', '.join(assumed)}", markup=False)
-    if texts:
-        understood = len(texts) - refused - foreign
+    if cases:
+        understood = len(cases) - refused - foreign
         out.print(f"texts without output: {understood} explained, {foreign} foreign, {refused} refused", markup=False)
-    out.print(f"{len(with_output) - failed} passed, {failed} failed", markup=False)
-    raise typer.Exit(1 if failed else 0)
 
 
 bench_app = typer.Typer(invoke_without_command=True)
@@ -471,7 +518,7 @@ def list_connectors(
 
 
 def need_java() -> None:
-    """For the Makefile: say what is missing before anything is started."""
+    """Say what of Java is missing, and exit; the Makefile calls this before anything is started."""
     from headgate.spark.session import check_java
 
     try:
@@ -482,6 +529,7 @@ def need_java() -> None:
 
 
 def read_script(path: Path) -> str:
+    """Read a file of CQL statements; one that cannot be read is an error of the user's."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -491,15 +539,15 @@ def read_script(path: Path) -> str:
 
 
 def check_directory(directory: Path) -> None:
-    """Before anything is started: an engine can work there, and no other does."""
+    """Raise an error if no engine can work in a directory, or another one does; called before Spark is started."""
+    from headgate.log.folders import local_directory
     from headgate.log.lock import Lock
-    from headgate.spark.staging import on_files
 
-    Lock(on_files(directory)).release()
+    Lock(local_directory(directory)).release()
 
 
 def main() -> None:
-    """Run the command line. Whatever happens, there is no stack trace unless it is asked for."""
+    """Run the command line. No error shows a stack trace unless the user asks for it."""
     threading.excepthook = lambda arguments: complain(arguments.exc_value)
     try:
         app()
@@ -514,6 +562,7 @@ def main() -> None:
 
 
 def complain(error: BaseException | None) -> None:
+    """Print an error as the user should see it."""
     if error is None or isinstance(error, SystemExit):
         return
     if os.environ.get("HEADGATE_DEBUG") == "1":

@@ -1,7 +1,8 @@
-"""What can go wrong, in two families: mistakes the user can mend, and our own broken invariants.
+"""Errors, in two families: mistakes that the user can mend, and our own broken invariants.
 
 A `UserError` has a stable kebab-case code, one line, the place in the user's text, a detail and a hint; `render`
-gives the text the command line prints. It never carries a stack trace. `Broken` means headgate is wrong, not the user.
+gives the text that the command line prints. It never carries a stack trace. `Broken` means that headgate is wrong, not
+the user.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 AROUND = 100
-"""Of a line that is very long, so many characters before and behind the place are shown."""
+"""How many characters before and after the place are shown of a very long line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Place:
 
     @property
     def line(self) -> int:
+        """The number of the line on which the span begins, counted from 1."""
         return self.text.count("\n", 0, self.start) + 1
 
     def caret(self) -> str:
@@ -69,6 +71,7 @@ class UserError(HeadgateError):
         return [self]
 
     def render(self) -> str:
+        """The text that is shown to the user: code and message, the place, detail and hint."""
         lines = [f"{self.code}: {self.message}"]
         if self.place is not None:
             lines.append(self.place.caret())
@@ -80,7 +83,7 @@ class UserError(HeadgateError):
 
 
 class Several(UserError):
-    """Errors of different queries, sources or sinks that came in one turn."""
+    """Several errors, of different queries, sources or sinks, that came up in one turn of the engine."""
 
     def __init__(self, errors: Sequence[UserError]) -> None:
         self.errors = [one for error in errors for one in error.each()]
@@ -88,9 +91,11 @@ class Several(UserError):
         super().__init__(first.code, first.message, place=first.place, detail=first.detail, hint=first.hint)
 
     def each(self) -> list[UserError]:
+        """All errors it consists of."""
         return self.errors
 
     def render(self) -> str:
+        """The texts of all errors, with a blank line between them."""
         return "\n\n".join(error.render() for error in self.errors)
 
 
@@ -106,8 +111,8 @@ class Broken(HeadgateError):
 
 
 def report(error: BaseException) -> str:
-    """An error that nobody foresaw, in words: what it says, whose fault it is, and how its stack trace can be seen."""
-    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    """The text for an unexpected exception: what it says, whose fault it is, and how to see its stack trace."""
+    said = first_line(error)
     what = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if isinstance(error, OSError):
         return (
@@ -120,14 +125,20 @@ def report(error: BaseException) -> str:
     )
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint that names the known word nearest to `name`, or nothing."""
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's text that is not blank; nothing if there is none."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+
+
+def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """A hint that names the known word nearest to `name`, or nothing if none is so much alike."""
     spelled = {word.lower(): word for word in known}
-    close = difflib.get_close_matches(name.lower(), spelled, n=1)
+    close = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=alike)
     return f'Did you mean "{spelled[close[0]]}"?' if close else ""
 
 
 def quoted(names: Iterable[str]) -> str:
+    """Names for a message: each in double quotes, with commas between them."""
     return ", ".join(f'"{name}"' for name in names)
 
 

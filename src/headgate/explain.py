@@ -3,45 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Query
-from headgate.plan.monotone import applied
-from headgate.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Dstream,
-    Exploded,
-    Filter,
-    Final,
-    Frame,
-    Istream,
-    Join,
-    Needed,
-    Node,
-    Now,
-    Passed,
-    Piped,
-    Project,
-    Range,
-    Ranked,
-    Rows,
-    Rstream,
-    Source,
-    Stored,
-    Unbounded,
-    Union,
-    Values,
-    Weight,
-    Window,
-    children,
-    domain,
-    sources,
-)
-from headgate.plan.properties import flowing
+from headgate.plan.nodes import Node, children, is_stream, sources
 from headgate.scope import described
-from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
     from headgate.delta.program import Program
@@ -80,7 +47,7 @@ def explained(
         said.append(_section("time", time))
     if shown := _groups(query, parts, groups or {}):
         said.append(_section("groups", "\n".join(shown)))
-    if query.ordering == "needed" and flowing(query.plan):
+    if query.ordering == "needed" and is_stream(query.plan) and query.plan.flowing:
         said.append(_section("order", _order(parts[-1][0])))
     for part, program in parts:
         said += _program(program, f"{part.name}: " if len(parts) > 1 else "")
@@ -124,7 +91,7 @@ def _section(title: str, body: str) -> str:
 
 
 def tree(node: Node, prefix: str = "", joint: str = "") -> str:
-    lines = [f"{joint}{label(node)}"]
+    lines = [f"{joint}{node.label}"]
     below = children(node)
     for position, child in enumerate(below):
         last = position == len(below) - 1
@@ -132,79 +99,3 @@ def tree(node: Node, prefix: str = "", joint: str = "") -> str:
         lines.append(f"{'└─ ' if last else '├─ '}{text[0]}")
         lines += [f"{'   ' if last else '│  '}{line}" for line in text[1:]]
     return "\n".join(prefix + line for line in lines)
-
-
-def label(node: Node) -> str:
-    match node:
-        case Source(stream):
-            return f"stream {stream}"
-        case Istream():
-            return "istream"
-        case Dstream():
-            return "dstream"
-        case Rstream(every=every):
-            return f"rstream{f' every {span(every, domain(node))}' if every else ''}"
-        case Window(frame=frame, stamp=stamp):
-            return f"window {frame_label(frame, domain(node))}{f' with its timestamps as {stamp}' if stamp else ''}"
-        case Filter(condition=condition):
-            return f"filter {condition.sql}"
-        case Project(items=items):
-            shown = (
-                i.expression.sql if i.expression.column == i.name else f"{i.expression.sql} AS {i.name}" for i in items
-            )
-            return f"project {', '.join(shown)}"
-        case Join(equalities=equalities, condition=condition):
-            on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in equalities]
-            on += [condition.sql] if condition else []
-            return f"join on {' AND '.join(on)}" if on else "cross join"
-        case Union():
-            return "union all"
-        case Aggregate(keys=keys, calls=calls):
-            by = f" by {', '.join(key.expression.sql for key in keys)}" if keys else ""
-            return f"aggregate {', '.join(call.sql for call in calls) or 'nothing'}{by}"
-        case Distinct():
-            return "distinct"
-        case Weight(factor=factor):
-            return "taken away" if factor.sql == "-1" else f"as often as {factor.sql}"
-        case Exploded(generator=generator, outer=outer, made=made):
-            return f"lateral view {'outer ' if outer else ''}{generator.sql} as {', '.join(made)}"
-        case Ranked(items=items):
-            return f"ranked {', '.join(f'{item.expression.sql} AS {item.name}' for item in items)}"
-        case Needed(because=because):
-            return f"needed while there can be a partner by {because}"
-        case Stored(relation):
-            return f"relation {relation}"
-        case Piped(log=log):
-            return f"what {log} puts out"
-        case _:
-            assert_never(node)
-
-
-def frame_label(frame: Frame, time: TimeDomain) -> str:
-    match frame:
-        case Now():
-            return "[now]"
-        case Unbounded():
-            return "[range unbounded]"
-        case Range(length, slide, closed):
-            bound = "" if closed else ", half-open"
-            return f"[range {span(length, time)}{f' slide {span(slide, time)}' if slide else ''}{bound}]"
-        case Rows(count, by, lasting, slide, step):
-            partition = f"partition by {', '.join(by)} " if by else ""
-            spanned = f" for {span(lasting, time)}" if lasting is not None else ""
-            sliding = f" slide {span(slide, time) if slide else f'{step} rows'}" if slide or step else ""
-            return f"[{partition}rows {count}{spanned}{sliding}]"
-        case Final(values):
-            return (
-                f"[final when {' or '.join(applied(one.value.steps, one.value.column) for one in values)} has passed]"
-            )
-        case Passed(value=value, rises=rises):
-            return f"[final when {value} {'rises' if rises else 'falls'}]"
-        case Values(column, _, length, closed):
-            return f"[range {length} on {column}{'' if closed else ', half-open'}]"
-        case _:
-            assert_never(frame)
-
-
-def span(length: Tick, time: TimeDomain) -> str:
-    return f"{length / 1_000_000:g} seconds" if time is TimeDomain.TIMESTAMP else str(length)

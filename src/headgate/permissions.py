@@ -1,9 +1,7 @@
-"""What a text may do: which functions no text may call, and which connectors and places the texts of one engine may
-use.
+"""Permissions: which functions no text may call, and which connectors and places the texts of one engine may use.
 
-Who runs a text decides. An operator's script may use every connector. An engine or a single call that was given
-`allow` takes texts from people who may only ask: they reach the connectors and places that are named, and nothing
-else.
+An operator's script may use every connector. An engine or a single call that was given `allow` takes texts from people
+who may only ask: they reach the connectors and places that are named, and nothing else.
 
     parquet=/data/in,kafka        files below /data/in in Parquet, read and written; any Kafka broker
     from:csv=/data/in             only read
@@ -74,18 +72,12 @@ LEAVES_SQL: Mapping[str, str] = {
 }
 """Functions that run other code, or read files, hosts or the environment."""
 
-BARE = frozenset(
-    """current_catalog current_date current_time current_timestamp current_user localtime localtimestamp session_user
-    user""".split()
-)
-"""Functions that Spark takes for called where their name stands alone."""
-
 FILE_OPTIONS = ("avroschemaurl", "rowvalidationxsdpath")
 """Options of FROM_AVRO and FROM_XML that name a file to read."""
 
 
 def refused_function(name: str) -> tuple[str, str] | None:
-    """Why no text may call a function, and what to write instead; None if it may be called."""
+    """Why no text may call a function, and what to write instead; None if texts may call it."""
     if name in NOT_DETERMINISTIC:
         return f"{name.upper()} gives another value each time it is called", NOT_DETERMINISTIC[name]
     if name in LEAVES_SQL:
@@ -218,12 +210,13 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What texts may use; without grants, everything an operator may."""
+    """What texts may use. Without grants it is everything that an operator may use."""
 
     grants: tuple[Grant, ...] | None = None
 
     @property
     def restricted(self) -> bool:
+        """True if only what was granted may be used."""
         return self.grants is not None
 
     def check(
@@ -277,6 +270,7 @@ class Permissions:
             )
 
     def check_payload(self, options: Mapping[str, str], place: Place | None) -> None:
+        """Refuse an option of VALUE AS that restricted texts may not set."""
         known = {option.lower() for option in PAYLOAD_OPTIONS}
         for option in options if self.restricted else ():
             if option.lower() not in known:
@@ -285,7 +279,7 @@ class Permissions:
                 )
 
     def check_called(self, functions: Iterable[str], known: Iterable[str], place: Place | None) -> None:
-        """Refuse functions that are neither Spark's own nor registered by whoever runs the engine."""
+        """Refuse functions that are neither Spark's own nor registered with the engine."""
         for name in sorted(set(functions) - set(known)) if self.restricted else ():
             raise UserError(
                 "not-allowed", f'this text may not call "{name}"', place=place, hint=nearest(name, known) or HINT
@@ -328,7 +322,7 @@ def _grant(text: str) -> Grant:
 
 
 def within(connector: str, said: str, granted: str) -> bool:
-    """Whether an address that a text names lies in what was granted."""
+    """True if an address that a text names lies within a granted one."""
     match ADDRESS[connector]:
         case "path":
             place, limit = _resolved(said), _resolved(granted)
@@ -347,7 +341,7 @@ def within(connector: str, said: str, granted: str) -> bool:
 
 
 def _resolved(path: str) -> str | None:
-    """Where a path leads, links followed; None if that cannot be told from the text."""
+    """The folder that a path leads to, links followed; None if the text alone does not say it."""
     if GLOB.search(path) or any(not letter.isprintable() for letter in path) or not path.strip():
         return None
     scheme = SCHEME.match(path)
@@ -365,7 +359,7 @@ def _resolved(path: str) -> str | None:
 
 
 def _below(said: str, granted: str) -> bool:
-    """Whether an address over HTTP is on the same host and port, on the granted path or below it."""
+    """True if an HTTP address has the granted host and port, and the granted path or one below it."""
     try:
         one, other = urlsplit(said), urlsplit(granted if "//" in granted else f"//{granted}")
         if other.scheme and one.scheme.lower() != other.scheme.lower():

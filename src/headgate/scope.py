@@ -1,7 +1,7 @@
 """Which sources of a stream a reader can see: those it names, or all but those it names.
 
 A query with `WHERE device = 'roof'` can see one source of its stream. Where the sources are in groups it waits only for
-the group of that one, and only tuples of that one are late behind what it was told."""
+the group of that one, and only tuples of that one are late behind what it was promised."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from headgate.sql import literal, name
 
 @dataclass(frozen=True, slots=True)
 class Scope:
+    """A set of sources of one stream: the named ones, or all but those."""
+
     sources: frozenset[str]
     others: bool = False
-    """Whether it is all sources but these, those included that have not come up yet."""
+    """True if it is all sources but the named ones, those included that were not heard of yet."""
 
     def __contains__(self, source: str) -> bool:
         return (source in self.sources) != self.others
@@ -39,11 +41,11 @@ class Scope:
         return Scope(self.sources, not self.others)
 
     def __le__(self, other: Scope) -> bool:
-        """Whether the other sees all that this one does."""
+        """True if the other sees all sources that this one does."""
         return self | other == other
 
     def meets(self, sources: frozenset[str]) -> bool:
-        """Whether it sees any of them."""
+        """True if it sees any of these sources."""
         return not sources <= self.sources if self.others else not sources.isdisjoint(self.sources)
 
     def condition(self, column: str) -> str:

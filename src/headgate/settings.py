@@ -1,7 +1,8 @@
 """The settings: everything that `SET name = 'value'` can change, in one table.
 
-`TABLE` feeds SET, SHOW SETTINGS, the shell's completion, the error texts and docs/settings.md. A new setting is a field
-of `Settings` and a row of `TABLE`."""
+`TABLE` feeds SET, SHOW SETTINGS, the shell's completion, the error texts and docs/settings.md, which
+`python -m headgate.settings > docs/settings.md` writes anew. A new setting is a field of `Settings` and a row of
+`TABLE`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from headgate.ticks import MICROSECONDS_PER_UNIT, micros_per
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The values in force. `TABLE` says what each one means."""
+    """The values in force, with their defaults. `TABLE` says what each one means."""
 
     dialect: Literal["cql", "stream", "oracle"] = "cql"
     range: Literal["closed", "half-open"] = "closed"
@@ -38,8 +39,8 @@ DIALECTS = {
     "stream": {"range": "half-open", "empty_aggregate": "no-row"},
     "oracle": {"range": "half-open", "empty_aggregate": "row"},
 }
-"""The settings that each dialect implies. In Stanford's prototype, `A UNION B` of bare names is a union of bags
-besides.
+"""The settings that each dialect implies. In Stanford's prototype (`stream`), `A UNION B` of bare names is also a
+union of bags.
 """
 
 
@@ -51,14 +52,19 @@ class SettingRow:
     field: str
     meaning: str
     read: Callable[[str, Place | None], Any] | None
-    """None: SET does not change it, another statement does."""
+    """Reads a value, or raises an error. None: another statement than SET changes it."""
 
     show: Callable[[Any], str] = str
     values: tuple[str, ...] = ()
     """The values it can have, where they can be listed."""
 
+    takes: str = ""
+    """What its values are, in words, where they cannot be listed."""
+
 
 def _choice(name: str, meaning: str, *values: str) -> SettingRow:
+    """A setting that has one of a few values."""
+
     def read(value: str, place: Place | None) -> str:
         if value.lower() in values:
             return value.lower()
@@ -99,6 +105,8 @@ def _length_or_none(value: str, place: Place | None) -> int | None:
 
 
 def _count(what: str, hint: str, may_be_none: bool = False) -> Callable[[str, Place | None], int | None]:
+    """A reader of numbers from 1 on, and of 'none' where that is a value."""
+
     def read(value: str, place: Place | None) -> int | None:
         if may_be_none and value.lower() == "none":
             return None
@@ -117,7 +125,9 @@ TABLE: dict[str, SettingRow] = {
     row.name: row
     for row in (
         _choice(
-            "dialect", "How a text is read where CQL's dialects differ; sets `range` and `empty_aggregate`.", *DIALECTS
+            "dialect",
+            "How a text is read where CQL's dialects differ. It also sets `range` and `empty_aggregate`.",
+            *DIALECTS,
         ),
         _choice("range", "Whether `[RANGE T]` includes its lower end.", "closed", "half-open"),
         _choice(
@@ -127,21 +137,27 @@ TABLE: dict[str, SettingRow] = {
             "no-row",
         ),
         _choice("state", "Whether queries whose state grows for as long as they run are accepted.", "any", "bounded"),
-        _choice("estimation", "Whether bounds are estimated for streams of which nothing is declared.", "on", "off"),
+        _choice("estimation", "Whether disorder bounds are estimated for streams that declare none.", "on", "off"),
         _choice(
             "heartbeats",
-            "Where the plans of queries registered from now on are split into fragments.",
+            "Where the plans of new queries are split into fragments, each with its own heartbeat (watermark).",
             "query",
             "operator",
             "memory-aware",
         ),
-        _choice("ordering", "Whether a query that needs no order waits for it all the same.", "needed", "always"),
+        _choice(
+            "ordering",
+            "Whether a query that only filters and projects answers in order of time, or as its tuples arrive.",
+            "needed",
+            "always",
+        ),
         SettingRow(
             "time_unit",
             "unit_seconds",
             "How long one unit of integer time is.",
             _unit_seconds,
             lambda one: f"{one} seconds",
+            takes="a length of time, such as `'1 minute'`",
         ),
         SettingRow(
             "clock_unit",
@@ -149,26 +165,30 @@ TABLE: dict[str, SettingRow] = {
             "How finely delays on the engine's clock are told apart.",
             _whole_us,
             _seconds,
+            takes="a length of time, a whole number of microseconds",
         ),
         SettingRow(
             "timeout",
             "timeout_us",
-            "After how long a silent source is no longer waited for. `TIMEOUT 10 SECONDS;` sets it.",
+            "After how long nobody waits for a silent source any more. `TIMEOUT 10 SECONDS;` sets it, not SET.",
             None,
             _seconds,
+            takes="a length of time, or none",
         ),
         SettingRow(
             "epoch_rows",
             "epoch_rows",
-            "About how many tuples an epoch takes at once.",
+            "About how many tuples one epoch (micro-batch) takes.",
             _count("tuples", "SET epoch_rows = 1000000"),
+            takes="a number of 1 or more",
         ),
         SettingRow(
             "flush_rows",
             "flush_rows",
-            "How many results go to a sink at once; 'none': all of an epoch.",
+            "How many results a sink gets at once; `'none'`: all of an epoch.",
             _count("results", "SET flush_rows = 100000, or 'none'", may_be_none=True),
             lambda rows: str(rows or "none"),
+            takes="a number of 1 or more, or `'none'`",
         ),
         SettingRow(
             "failed_after",
@@ -176,6 +196,7 @@ TABLE: dict[str, SettingRow] = {
             "How long an epoch may take, or a stream stand still while others go on, before it counts as failed.",
             _length_or_none,
             _seconds,
+            takes="a length of time, or `'none'`",
         ),
     )
 }
@@ -200,3 +221,27 @@ def listed(settings: Settings) -> list[tuple[str, str, str]]:
 def settable() -> Iterable[str]:
     """The names that SET knows."""
     return [row.name for row in TABLE.values() if row.read is not None]
+
+
+def page() -> str:
+    """The text of docs/settings.md."""
+    defaults = Settings()
+    lines = [
+        "# Settings",
+        "",
+        "`SET name = 'value';` changes a setting of the engine, and `SHOW SETTINGS;` lists those in force. Names and",
+        "listed values may be written in upper or lower case. Settings are kept in the engine's directory. Those of",
+        "the language (`dialect`, `range`, `empty_aggregate`, `state`, `heartbeats`, `ordering`, `time_unit`) count",
+        "for statements after them, the others at once.",
+        "",
+        "| setting | values | default | meaning |",
+        "| --- | --- | --- | --- |",
+    ]
+    for row in TABLE.values():
+        values = ", ".join(f"`'{value}'`" for value in row.values) or row.takes
+        lines.append(f"| `{row.name}` | {values} | {row.show(getattr(defaults, row.field))} | {row.meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,7 +1,10 @@
-"""Pieces of SQL text that every rule uses.
+"""Pieces of SQL text: the one place that quotes names, writes literals and declares columns.
 
-Columns that begin with an underscore are ours: `_t`, `_x`, `_n` of an element (from, until, signed count), `_s` the
-order of arrival of a tuple. The parameters of an epoch are `:since` (exclusive) and `:until` (inclusive)."""
+`name` quotes a column for SQL that the engine writes, `spelled` for SQL that keeps the user's own words. `ddl` declares
+columns. The rest are small helpers that the rules of `delta` share.
+
+Columns that begin with an underscore belong to the engine: `_t`, `_x`, `_n` of an element (from, until, signed count),
+`_s` the order of arrival of a tuple. The parameters of an epoch are `:since` (exclusive) and `:until` (inclusive)."""
 
 from __future__ import annotations
 
@@ -15,17 +18,25 @@ Order: TypeAlias = Literal["increasing", "decreasing"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A column: its name and its SQL type."""
+
     name: str
     type: str
     order: Order | None = field(default=None, compare=False)
-    """Of a base stream's column: its values never fall, or never rise, from one timestamp to a later one."""
+    """Declared of a base stream's column: its values never fall, or never rise, from one timestamp to a later one."""
 
 
 NEVER = "CAST(NULL AS BIGINT)"
 ONE = "CAST(1 AS BIGINT)"
 FOREVER = "9223372036854775807"
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
+BARE = frozenset(
+    """current_catalog current_date current_time current_timestamp current_user localtime localtimestamp session_user
+    user""".split()
+)
+"""Functions that Spark calls where their name stands alone, without brackets."""
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
     """all and anti any array as asc at between both by case cast create cross current_date current_time
     current_timestamp date day default delete desc describe distinct div drop else end except exists explain false
@@ -38,15 +49,49 @@ _RESERVED = frozenset(
 
 
 def name(column: str) -> str:
-    """The column's name as it must stand in SQL."""
-    if _PLAIN.match(column) and column.lower() not in _RESERVED:
-        return column
+    """A column's name for SQL that the engine writes: quoted if any database would read it as something else."""
+    return column if is_plain(column) and column.lower() not in _RESERVED else backquoted(column)
+
+
+def spelled(column: str) -> str:
+    """A column's name for SQL that keeps the user's words: quoted only if Spark would read it as something else."""
+    return column if is_plain(column) else backquoted(column)
+
+
+def is_plain(column: str) -> bool:
+    """True if a name consists of letters, digits and underscores, and Spark does not take it for a function's call."""
+    return _PLAIN.fullmatch(column) is not None and column.lower() not in BARE
+
+
+def backquoted(column: str) -> str:
+    """A name in backquotes; those within it are doubled."""
     return "`" + column.replace("`", "``") + "`"
+
+
+def unquoted(text: str) -> str:
+    """The name that `backquoted` put into backquotes; a text without them stays as it is."""
+    return text[1:-1].replace("``", "`") if len(text) > 1 and text[0] == text[-1] == "`" else text
+
+
+def ddl(columns: Iterable[Column]) -> str:
+    """The columns as they are declared: `sensor STRING, celsius DOUBLE`."""
+    return ", ".join(f"{name(column.name)} {column.type}" for column in columns)
+
+
+def signature(columns: Iterable[Column]) -> str:
+    """The columns for people to read, spelled as they were declared."""
+    return ", ".join(f"{column.name} {column.type}" for column in columns)
+
+
+def cast(column: Column, value: str | None = None) -> str:
+    """A value, or the column itself, as the column's type and under its name."""
+    own = name(column.name)
+    return f"CAST({own if value is None else value} AS {column.type}) AS {own}"
 
 
 def bracketed(sql: str) -> str:
     """An expression as it can stand beside any operator."""
-    return sql if _PLAIN.match(sql) else f"({sql})"
+    return sql if _PLAIN.fullmatch(sql) else f"({sql})"
 
 
 def literal(value: str) -> str:
@@ -55,6 +100,7 @@ def literal(value: str) -> str:
 
 
 def listed(columns: Iterable[str], table: str = "") -> str:
+    """Names with commas between them, each quoted by `name` and prefixed with the table if there is one."""
     prefix = f"{table}." if table else ""
     return ", ".join(prefix + name(column) for column in columns)
 
@@ -65,17 +111,9 @@ def comma(*parts: str) -> str:
 
 
 def indented(sql: str) -> str:
-    return "\n".join(
-        f"  {line}" for line in sql.split("\n")
-    )  # splitlines would cut at other characters within literals
-
-
-def union(*selects: str) -> str:
-    return "\nUNION ALL\n".join(selects)
-
-
-def conjunction(*conditions: str) -> str:
-    return " AND ".join(condition for condition in conditions if condition)
+    """The text with every line moved right by two blanks."""
+    # splitlines would also cut at characters that may stand within a literal
+    return "\n".join(f"  {line}" for line in sql.split("\n"))
 
 
 def alive(table: str, at: str) -> str:

@@ -121,7 +121,7 @@ class Worker:
         self.waiting: list[tuple[int, int]] = []
         self.answers: Answers | None = None
         self.stamps: list[int] = []
-        self._asking = SimpleNamespace(next_us=None)
+        self._core = SimpleNamespace(asking=SimpleNamespace(next_us=None))
 
     def push(self, stream: str, rows: list[tuple[int]]) -> None:
         self.stamps.append(self.clock.now_us())
@@ -178,7 +178,7 @@ def test_the_engine_looks_when_it_wants_to_although_nothing_came(monkeypatch: py
     simulated, worker = driven(monkeypatch, [10_000])
     looked: list[int] = []
     simulated.look = lambda: looked.append(simulated.now_us)
-    worker._asking.next_us = 301_000
+    worker._core.asking.next_us = 301_000
     simulated.drive(400_000)
     assert [round(at_us, -3) for at_us in looked] == [11_000, 26_000, 300_000]
 

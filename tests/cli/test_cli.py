@@ -71,6 +71,26 @@ def test_a_folder_that_is_not_there(
         assert "Spark was started" in said(["run", "script.cql"], monkeypatch, capsys)[2]
 
 
+def test_a_script_that_would_be_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    script = tmp_path / "script.cql"
+    script.write_text(STREAM.format("in") + "\nCREATE QUERY q AS SELECT w FROM s [NOW];")
+    for more in ([], ["--once"], ["--directory", "state"]):
+        code, _, errors = said(["run", "script.cql", *more], monkeypatch, capsys)
+        assert (code, errors.splitlines()[:2]) == (
+            2,
+            ['no-such-column: column "w" does not exist in "s"', "  --> script.cql:2"],
+        )
+    code, _, errors = said(["run", "script.cql", "--allow", "from:csv"], monkeypatch, capsys)
+    assert (code, errors.splitlines()[:2]) == (
+        2,
+        ["not-allowed: this text may not read from json", "  --> script.cql:1"],
+    )
+
+
 def test_scripts_and_directories_that_are_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,7 +169,7 @@ def test_why_says_whether_an_engine_runs(
         assert ("engine-starting" in errors) == (not running), "the file is of another engine"
         assert answer == (words["text"] + "\n" if running else "")
     lock.release()
-    (tmp_path / "lock").write_text("")  # as if its process had ended
+    assert (tmp_path / "lock").read_text() == str(process), "a process of that number runs, but it holds no lock"
     code, answer, errors = ask(why)
     assert code == 0
     assert errors.startswith("note: no engine runs there any more; the last one said this ")

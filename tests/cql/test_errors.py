@@ -17,7 +17,7 @@ from tools.random_texts import mutated, random_words, statements
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector
-from headgate.cql.definitions import define
+from headgate.compile import compile_script
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.webhook import WebhookSink
 from headgate.delta.lower import lower
@@ -57,6 +57,15 @@ MISTAKES = [
     "SELECT * FROM ticks [RANGE 500 MILLISECONDS]",
     "SELECT * FROM per_segment [RANGE 1 MINUTE]",
     "SELECT * FROM (SELECT COUNT(*) AS n FROM ticks) [RANGE 3]",
+    "SELECT * FROM ticks SAMPLE 101 PERCENT [NOW]",
+    "SELECT * FROM ticks SAMPLE -5 PERCENT",
+    "SELECT * FROM ticks SAMPLE 10",
+    "SELECT * FROM ticks SAMPLE 10 PERCENT REPEATABLE 7",
+    "SELECT * FROM ticks SAMPLE 10 PERCENT REPEATABLE (1.5)",
+    "SELECT * FROM ticks [NOW] SAMPLE 10 PERCENT",
+    "SELECT * FROM per_segment SAMPLE 10 PERCENT",
+    "SELECT * FROM (SELECT COUNT(*) AS n FROM ticks) SAMPLE 10 PERCENT [RANGE 3]",
+    "(SELECT * FROM ticks) SAMPLE 10 PERCENT",
     "SELECT vehicle, COUNT(*) FROM pos_speed [NOW]",
     "SELECT vehicle FROM pos_speed [NOW] WHERE COUNT(*) > 1",
     "SELECT SUM(COUNT(*)) FROM pos_speed [NOW]",
@@ -186,6 +195,14 @@ MISTAKES = [
     "SELECT AES_ENCRYPT(k, '0000111122223333') AS c FROM ticks",
     "SELECT FROM_XML(k, 'a INT', MAP('rowValidationXSDPath', 'x')) AS c FROM ticks",
     "SELECT v FROM ticks WHERE v",
+    "SELECT v FROM ticks WHERE v = 1 OR NOT (v + 1)",
+    "SELECT CASE WHEN v = 1 THEN 1 WHEN v THEN 2 END AS c FROM ticks",
+    "SELECT IF(k, 1, 2) AS c FROM ticks",
+    "SELECT COUNT(*) FILTER (WHERE v) AS n FROM ticks",
+    "SELECT DATE_FORMAT(v) AS c FROM ticks",
+    "SELECT * FROM",
+    "CREATE STERAM s (a INT)",
+    "INSER INTO ticks VALUES ('a', 1)",
     "SELECT v FROM ticks [RANGE 1.5]",
     "SELECT v FROM pos_speed [RANGE 5 NANOSECONDS]",
     "SELECT v FROM ticks [RANGE 9223372036854775800]",
@@ -195,6 +212,7 @@ MISTAKES = [
     "SELECT " + " + ".join(["v"] * 250) + " AS s FROM ticks",
     "SELECT " + "(" * 250 + "v" + ")" * 250 + " AS s FROM ticks",
     "CREATE STREAM s (a INT, at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL '5' SECOND)",
+    "CREATE STREAM s (a INT, at TIMESTAMP) WATERMARK FOR at AS at - INTERVAL '5' SECOND",
     "CREATE STREAM s (a INT, PRIMARY KEY (a) NOT ENFORCED)",
     "CREATE STREAM s (a INT) WITH ('connector' = 'kafka')",
     "CREATE MATERIALIZED VIEW v AS SELECT v FROM ticks",
@@ -334,9 +352,9 @@ MISTAKES_ABOUT_TIME = [
 
 def complaint(mistake: str) -> str:
     catalog = Catalog()
-    define(STREAMS + TIMED if mistake in MISTAKES_ABOUT_TIME else STREAMS, catalog)
+    compile_script(STREAMS + TIMED if mistake in MISTAKES_ABOUT_TIME else STREAMS, catalog)
     try:
-        define(mistake, catalog)
+        compile_script(mistake, catalog)
     except UserError as error:
         return error.render()
     return "no error"
@@ -363,7 +381,7 @@ RUNNING: dict[str, Callable[[Engine], object]] = {
     "a folder that another query writes to": lambda engine: [
         (
             engine.execute(
-                f"CREATE QUERY {one} AS SELECT v FROM ticks INTO parquet OPTIONS ('path' = '{engine._directory}/out')"
+                f"CREATE QUERY {one} AS SELECT v FROM ticks INTO parquet OPTIONS ('path' = '{engine._core.directory}/out')"
             ),
             engine.push("ticks", [(1, ("a", 1))]),
             engine.advance(1),
@@ -380,7 +398,7 @@ RUNNING: dict[str, Callable[[Engine], object]] = {
         "CREATE QUERY q AS SELECT v FROM ticks INTO callback OPTIONS ('function' = 'json:lods')"
     ),
     "a webhook that nobody listens to": lambda engine: WebhookSink(
-        Connector("webhook", {"url": "http://127.0.0.1:1/"}), engine.spark, engine._directory
+        "q", Connector("webhook", {"url": "http://127.0.0.1:1/"}), engine.spark, engine._core.directory
     )._post(Delivery("q", 1, 0, 1, 1, (), 0), 0, [], last=True),
     "a case that is none": lambda engine: read(CASES.parent / "test_errors.py"),
     "a file of cases that is not there": lambda engine: read(CASES / "none.jsonl"),
@@ -397,7 +415,9 @@ def complaints_of_running(spark: SparkSession) -> str:
             try:
                 make(engine)
             except UserError as error:
-                said = error.render().replace(str(CASES.parent), "tests").replace(str(engine._directory), "directory")
+                said = (
+                    error.render().replace(str(CASES.parent), "tests").replace(str(engine._core.directory), "directory")
+                )
                 said = said.replace(str(Path.cwd()), "/here")
                 texts.append(f"> {mistake}\n{said}\n\n")
             else:
@@ -430,7 +450,7 @@ def test_every_mistake_is_an_error_with_a_place_or_a_hint(mistake: str) -> None:
 def answered(text: str, catalog: Catalog) -> None:
     """Compiles a text to a plan that can be lowered, or to an error with a code; any other exception fails the test."""
     try:
-        define(text, catalog)
+        compile_script(text, catalog)
         for query in catalog.queries.values():
             lower(query.plan)
     except UserError as error:
@@ -441,7 +461,7 @@ def answered(text: str, catalog: Catalog) -> None:
 
 def known() -> Catalog:
     catalog = Catalog()
-    define(STREAMS, catalog)
+    compile_script(STREAMS, catalog)
     return catalog
 
 
@@ -463,7 +483,7 @@ def test_any_change_of_a_real_query_is_answered_by_a_plan_or_an_error(changed: t
     case, text = changed
     catalog = Catalog()
     try:
-        define(script(replace(case, query="")).rpartition(";\n")[0], catalog)
+        compile_script(script(replace(case, query="")).rpartition(";\n")[0], catalog)
     except NotYet:
         return
     answered(text, catalog)

@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 
 from headgate.catalog.catalog import Catalog
 from headgate.check import problems
-from headgate.cli import app, told
+from headgate.cli import app
+from headgate.compile import explanation
 from headgate.cql import foreign
 from headgate.cql.definitions import define
 from headgate.cql.functions import BUILT_IN
@@ -114,7 +115,7 @@ def test_the_list_of_functions_is_sparks(spark: SparkSession) -> None:
 )
 def test_long_and_deep_texts_are_taken(text: str) -> None:
     catalog = defined(text)
-    assert told(catalog.query("q1"), catalog)
+    assert explanation(catalog.query("q1"), catalog)
 
 
 @pytest.mark.parametrize(
@@ -172,12 +173,12 @@ def test_nanoseconds() -> None:
 )
 def test_a_divisor_that_may_be_zero_is_null_then(divided: str) -> None:
     catalog = defined(f"SELECT {divided} AS q, SUM({divided}) AS n FROM s [RANGE 5] GROUP BY {divided}")
-    assert "NULLIF(" in told(catalog.query("q1"), catalog)
+    assert "NULLIF(" in explanation(catalog.query("q1"), catalog)
 
 
 def test_a_divisor_that_cannot_be_zero_stays() -> None:
     catalog = defined("SELECT x / 2 AS q, x % 60 AS r, PMOD(x, -7) AS p, x DIV 10 AS d FROM s [RANGE 5]")
-    assert "NULLIF(" not in told(catalog.query("q1"), catalog)
+    assert "NULLIF(" not in explanation(catalog.query("q1"), catalog)
 
 
 @pytest.mark.parametrize("word", foreign.STATEMENTS)
@@ -307,10 +308,12 @@ def test_zeros_and_deep_texts_on_spark(spark: SparkSession) -> None:
         engine.execute(
             "CREATE QUERY many AS SELECT v FROM i [NOW] WHERE " + " OR ".join(f"v = {number}" for number in range(1000))
         )
+        engine.execute("CREATE QUERY long AS SELECT " + " || ".join(["STRING(v)", "'-'"] * 1500) + " AS s FROM i [NOW]")
         engine.execute("CREATE QUERY clock AS SELECT v, CURRENT_TIME AS t FROM i [NOW]")
         engine.push("i", [(3, (7, 0))])
         engine.advance(3)
         assert list(engine.query("zero").results()[0].row.values()) == [None] * 5
         assert engine.query("wide").results()[0].row == {"a": 7, "b": 1050}
         assert engine.query("many").results()[0].row == {"v": 7}
+        assert engine.query("long").results()[0].row == {"s": "7-" * 1500}
         assert engine.query("clock").results()[0].row == {"v": 7, "t": 3}

@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate import Engine, read_commits
+from headgate.catalog import sinks
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector
-from headgate.cql import into
 from headgate.cql.definitions import define
 from headgate.deliver import flush
 from headgate.deliver.outbox import Outbox
@@ -119,9 +119,9 @@ def test_a_second_large_epoch_sends_what_is_left_of_the_first_at_once(box: Box) 
 
 def test_everything_can_be_asked_for(box: Box) -> None:
     box.put(0, 3, [1], [2], [3])
-    assert box.outbox.more(0)
+    assert box.outbox.can_deliver(0)
     assert box.turn(pieces=None) == [1, 2, 3]
-    assert not box.outbox.more(0)
+    assert not box.outbox.can_deliver(0)
 
 
 def test_a_crash_in_the_middle_of_a_flush_goes_on_with_the_next_piece(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_sink_that_fails_gets_the_same_piece_again_and_is_not_asked_at_the_end
     assert box.turn() == [1]
     box.sink.failing = True
     assert box.turn() == []
-    assert not box.outbox.more(box.clock.now_us())
+    assert not box.outbox.can_deliver(box.clock.now_us())
     box.sink.failing = False
     box.clock.move_by(1_000_000)
     box.outbox.finish(box.clock, lambda text: None)
@@ -184,9 +184,9 @@ def test_how_much_goes_out_at_once_is_set_for_all_or_said_of_a_sink() -> None:
         catalog,
     )
     connectors = [catalog.query(name).connector for name in "abc"]
-    assert [into.flush_rows(connector, 500) for connector in connectors] == [7, 500, None]
-    assert into.flush_rows(None, 500) == 500
-    assert into.flush_rows(Connector("console"), None) is None
+    assert [sinks.flush_rows(connector, 500) for connector in connectors] == [7, 500, None]
+    assert sinks.flush_rows(None, 500) == 500
+    assert sinks.flush_rows(Connector("console"), None) is None
     options = "'path' = 'out', 'deliver' = 'upserts', 'key' = 'k', 'flush_rows' = '9'"
     with pytest.raises(UserError, match="upserts cannot be cut into pieces"):
         define(f"CREATE QUERY d AS SELECT * FROM s [PARTITION BY k ROWS 1] INTO parquet OPTIONS ({options})", catalog)
@@ -211,7 +211,7 @@ def test_results_are_cut_in_order_of_time_into_no_more_rows_than_wanted(
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", tasks)
     session.conf.set("spark.sql.adaptive.enabled", "false")
-    pieces = [pq.read_table(file) for file in flush.pieces(session, files, 7, tmp_path / "pieces")]
+    pieces = [pq.read_table(file) for file in flush.split(session, files, 7, tmp_path / "pieces")]
     assert max(map(len, pieces)) == 7
     assert len(pieces) <= 16 + int(tasks) - 1
     rows = [(row["_time"], row["_change"] == "+") for piece in pieces for row in piece.to_pylist()]
@@ -240,7 +240,7 @@ def test_a_large_close_reaches_the_folder_piece_by_piece_also_across_a_crash(
     assert out() == [(1, 9, 4), (2, 9, 4)], "the close of instant 10 is not out"
     assert (engine.query("q").complete, engine.query("q").delivered) == (10, 9)
     assert engine.query("kept").delivered == 10
-    engine._lock.release()  # the process is gone
+    engine._core.lock.release()  # the process is gone
 
     engine = Engine(spark, tmp_path / "state", clock=ManualClock())
     engine.step()

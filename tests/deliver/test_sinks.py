@@ -37,8 +37,8 @@ from headgate.deliver.sinks.console import ConsoleSink
 from headgate.deliver.sinks.delta import transaction
 from headgate.deliver.sinks.files import read_commits
 from headgate.deliver.sinks.kafka import KafkaSink
-from headgate.deliver.sinks.made import made
 from headgate.deliver.sinks.sink import Delivery, Sink
+from headgate.deliver.sinks.sink_for import sink_class, sink_for
 from headgate.errors import UserError
 from headgate.spark.back_off import BackOff
 
@@ -86,7 +86,7 @@ def sink(spark: SparkSession, directory: Path, into: str) -> Sink:
     catalog = Catalog()
     define(f"CREATE STREAM s (k STRING, v DOUBLE); CREATE QUERY q AS SELECT k, v FROM s [RANGE 9] INTO {into}", catalog)
     query = catalog.queries["q"]
-    return made(query, spark, directory)
+    return sink_for(query, spark, directory)
 
 
 FIRST: tuple[Row, ...] = ((3, "+", "b", 2.0), (1, "+", "a", 1.0), (3, "-", "a", 1.0), (3, "+", "a", None))
@@ -589,7 +589,9 @@ def test_a_callback_gets_deliveries_as_arrow_batches(
 def test_the_console_shows_the_first_in_order_and_counts_the_rest(
     deliveries: Deliveries, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ConsoleSink(Console(soft_wrap=True)).deliver(deliveries(*((at, "+", "k", None) for at in reversed(range(60)))))
+    ConsoleSink(console=Console(soft_wrap=True)).deliver(
+        deliveries(*((at, "+", "k", None) for at in reversed(range(60))))
+    )
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "q 2026-11-01 00:00:00+00:00 + k=k, v=None"
     assert [line.split()[2] for line in lines[:50]] == sorted(line.split()[2] for line in lines[:50])
@@ -604,6 +606,21 @@ def test_delta_is_told_who_writes_and_which_delivery(
     assert transaction("w", deliveries(*FIRST)) == {"txnAppId": "headgate/q/w", "txnVersion": "2"}
     with pytest.raises(UserError, match="no-connector"):
         sink(spark, tmp_path / "q", f"delta OPTIONS ('path' = '{tmp_path}/out')")
+
+
+@pytest.mark.parametrize("name", SINKS)
+def test_a_row_names_its_class_and_an_example_that_is_accepted(name: str) -> None:
+    kind = SINKS[name]
+    made = sink_class(kind)
+    assert {"deliver", "delivered", "close"} <= set(dir(made))
+    assert (made.guarantee, type(made.wants_empty)) == (kind.guarantee, bool)
+    catalog = Catalog()
+    define(
+        f"CREATE STREAM s (a INT); CREATE QUERY q AS SELECT a FROM s [NOW] {kind.example or f'INTO {name}'}", catalog
+    )
+    connector = catalog.queries["q"].connector
+    assert connector is not None
+    assert (connector.format, set(connector.options)) == (name, {option.name for option in kind.needs})
 
 
 def test_every_query_of_the_page_on_sinks_is_accepted() -> None:

@@ -33,9 +33,9 @@ from headgate.deliver.sinks.jdbc import Database
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.webhook import WebhookSink
 from headgate.errors import Broken, Several
-from headgate.execute.executor import RESTARTS, Executor
+from headgate.execute.fragment import RESTARTS, Fragment, Written
 from headgate.heartbeat.clock import Clock
-from headgate.spark.failures import called, check_alive, condition, failure, said
+from headgate.spark.failures import called, check_alive, condition, failure, reason_of
 
 
 class Thrown:
@@ -135,15 +135,15 @@ KINDS: list[Callable[[], BaseException]] = [
     ],
 )
 def test_what_went_wrong_is_said_in_one_line(error: BaseException, line: str) -> None:
-    assert said(error) == line
-    assert "\n" not in said(error)
+    assert reason_of(error) == line
+    assert "\n" not in reason_of(error)
 
 
 def test_the_kinds_are_told_by_one_line_each() -> None:
     for kind in KINDS:
         error = kind()
-        assert said(error), error
-        assert len(said(error).splitlines()) == 1
+        assert reason_of(error), error
+        assert len(reason_of(error).splitlines()) == 1
         assert "\tat" not in failure(error, "query-failed", "it failed").render()
     assert condition(KINDS[4]()) == "UNRESOLVED_COLUMN"
     assert condition(KeyError("[NOT_SPARKS] ")) == ""
@@ -170,17 +170,18 @@ def test_functions_of_the_user_may_raise_anything() -> None:
 # an engine without Spark
 
 
-class OneRow(Executor):
+class OneRow(Fragment):
     """Answers every epoch with one row: where the epoch ends."""
 
     def analyse(self) -> None:
         self.result_schema = StructType()
 
-    def run(self, until: int) -> list[Path]:
+    def run(self, until: int) -> Written:
         try:
-            return self.answer(until)
+            progress = {"after": until, "since": until, "epochs": self.epochs + 1}
+            return Written(self, self.after, until, self.answer(until), progress)
         except Exception as error:
-            raise self.failed(error, self.fragment.after, until) from error
+            raise self.failure(error, self.after, until) from error
 
     def answer(self, until: int) -> list[Path]:
         path = self.directory / f"{until}.parquet"
@@ -202,9 +203,9 @@ def took(delivery: Delivery, batches: Iterator[pa.RecordBatch]) -> None:
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
     engines: list[Engine] = []
-    for module in ("runtime.executor", "sinks.callback"):
-        monkeypatch.setattr(f"headgate.{module}.own", lambda session, partitions=None: session)
-    monkeypatch.setattr("headgate.engine.Executor", OneRow)
+    for module in ("execute.workspace", "deliver.sinks.callback"):
+        monkeypatch.setattr(f"headgate.{module}.own_session", lambda session, partitions=None: session)
+    monkeypatch.setattr("headgate.execute.build.Fragment", OneRow)
     monkeypatch.setattr("test_borders.ANSWER", lambda: None)
     TOLD.clear()
 
@@ -221,7 +222,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
 
     yield made
     for engine in engines:
-        if engine._journal._broken is None:
+        if engine._core.journal._broken is None:
             engine.close()
 
 
@@ -246,7 +247,7 @@ class Fed:
     starting = False
 
     def __init__(self, engine: Engine, stream: str) -> None:
-        self.inlet, self.session, self.notes = engine._inputs.inlets[stream], engine.spark, list[UserError]()
+        self.inlet, self.session, self.notes = engine._core.inputs.inlets[stream], engine.spark, list[UserError]()
         self.polls = 0
 
     def poll(self, clock: Clock) -> int:
@@ -263,10 +264,10 @@ class Fed:
 
 
 BORDERS: dict[str, Callable[[Engine], tuple[Any, str]]] = {
-    "the epoch": lambda engine: (engine.query("bad").executor, "answer"),
+    "the epoch": lambda engine: (engine.query("bad").answer, "answer"),
     "the commit": lambda engine: (engine.query("bad").outbox, "put"),
-    "the cut into pieces": lambda engine: (engine.query("bad").outbox, "pieces"),
-    "between epochs": lambda engine: (engine.query("bad"), "tells_empty"),
+    "the cut into pieces": lambda engine: (engine.query("bad").outbox, "split"),
+    "between epochs": lambda engine: (engine.query("bad"), "wants_empty"),
     "the labels": lambda engine: (engine.query("bad"), "labels"),
     "the tidying": lambda engine: (engine.query("bad"), "tidy"),
     "the sink": lambda engine: (engine.query("bad").outbox.sink, "deliver"),
@@ -303,7 +304,7 @@ def test_what_one_query_meets_with_touches_no_other(
                 assert query.outbox.trouble is thrown
             else:
                 assert failed is not None, (border, thrown)
-                assert said(thrown) in said(failed), failed.render()
+                assert reason_of(thrown) in reason_of(failed), failed.render()
                 assert query.failed
                 assert query.trouble is failed
                 assert query.complete == (at if border == "the tidying" else at - 1), (
@@ -343,7 +344,7 @@ def test_a_query_that_fails_for_good_stands_still_and_run_goes_on(
     def throws(*_: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(engine.query("bad").executor, "answer", throws)
+    monkeypatch.setattr(engine.query("bad").answer, "answer", throws)
     told: list[str] = []
     fed(engine, 1)
     end = time.monotonic() + 30
@@ -356,7 +357,7 @@ def test_a_query_that_fails_for_good_stands_still_and_run_goes_on(
     fed(engine, 2)
     engine.run(until=lambda: engine.query("good").delivered == 2 or time.monotonic() > end, tell=told.append)
     assert engine.query("good").delivered == 2
-    assert engine.query("bad").executor.back_off.failures == RESTARTS + 1
+    assert engine.query("bad").answer.back_off.failures == RESTARTS + 1
     assert (
         told[0]
         == 'query-failed: query "bad" failed in the epoch (-1, 1]\ndetail: MemoryError.\nIt is restarted from where it was.'
@@ -386,7 +387,7 @@ def test_a_source_that_fails_is_tried_again_after_a_while_and_the_others_are_rea
     clock = ManualClock()
     engine = make(clock=clock)
     bad, good = Fed(engine, "s"), Fed(engine, "t")
-    engine._inputs.sources += [bad, good]
+    engine._core.inputs.sources += [bad, good]
     assert engine.poll() == 0
     for turn, kind in enumerate(KINDS, 1):
         thrown = kind()
@@ -397,8 +398,8 @@ def test_a_source_that_fails_is_tried_again_after_a_while_and_the_others_are_rea
         bad.poll = throws  # type: ignore[method-assign]
         with pytest.raises(UserError) as failed:
             engine.poll()
-        assert said(thrown) in said(failed.value), thrown
-        assert engine._inputs.troubles == {"s": failed.value}
+        assert reason_of(thrown) in reason_of(failed.value), thrown
+        assert engine._core.inputs.troubles == {"s": failed.value}
         del bad.poll
         before = bad.polls
         with pytest.raises(UserError):
@@ -408,7 +409,7 @@ def test_a_source_that_fails_is_tried_again_after_a_while_and_the_others_are_rea
         engine.poll()
         assert bad.polls == before + 1
         assert good.polls == 1 + 3 * turn
-        assert not engine._inputs.troubles
+        assert not engine._core.inputs.troubles
 
 
 def test_run_goes_on_without_a_source_but_not_without_any(make: Callable[..., Engine]) -> None:
@@ -419,7 +420,7 @@ def test_run_goes_on_without_a_source_but_not_without_any(make: Callable[..., En
         raise OSError(5, "Input/output error")
 
     bad.poll = bad.drain = throws  # type: ignore[method-assign]
-    engine._inputs.sources += [bad, good]
+    engine._core.inputs.sources += [bad, good]
     told: list[str] = []
     engine.push("t", [(3, (3,))])
     engine.punctuate("t", 3)
@@ -432,8 +433,8 @@ def test_run_goes_on_without_a_source_but_not_without_any(make: Callable[..., En
     with pytest.raises(UserError, match='stream "s" cannot be read'):
         engine.run_once()
     assert engine.query("bad").complete is None, "what was not read is not answered"
-    engine._inputs.sources.remove(good)
-    engine._inputs.worked = False
+    engine._core.inputs.sources.remove(good)
+    engine._core.inputs.worked = False
     with pytest.raises(UserError, match='stream "s" cannot be read'):
         engine.run(until=lambda: time.monotonic() > end, tell=told.append)
 
@@ -459,7 +460,7 @@ def test_a_spark_that_has_ended_ends_all_and_says_so(
     def throws(*_: Any) -> Any:
         raise Py4JNetworkError("Answer from Java side is empty")
 
-    monkeypatch.setattr(engine.query("bad").executor, "answer", throws)
+    monkeypatch.setattr(engine.query("bad").answer, "answer", throws)
     fed(engine, 1)
     failed = stepped(engine)
     assert failed is not None
@@ -482,7 +483,7 @@ def test_the_cause_is_part_of_what_a_database_refuses() -> None:
         Thrown("org.apache.spark.SparkException: Job aborted", Thrown("org.postgresql.util.PSQLException: no column n"))
     )
     failed = database.translated(refused, "totals")
-    assert said(failed) == 'table "totals" cannot be written: org.postgresql.util.PSQLException: no column n'
+    assert reason_of(failed) == 'table "totals" cannot be written: org.postgresql.util.PSQLException: no column n'
     missing = database.translated(JavaError(Thrown("java.lang.ClassNotFoundException: org.x.Driver")), "totals")
     assert (missing.code, "password" in missing.message) == ("no-connector", False)
 
@@ -509,7 +510,7 @@ def test_the_cause_is_part_of_what_a_webhook_refuses(tmp_path: Path) -> None:
                 sink._post(delivery, 0, [b"{}"], last=True)
             released.set()
             thread.join(30)
-        return said(failed.value).partition('/" ')[2]
+        return reason_of(failed.value).partition('/" ')[2]
 
     assert posted(b"HTTP/1.1 503 No\r\nContent-Length: 12\r\n\r\ntable locked") == "answered 503 No: table locked"
     assert posted(b"what is HTTP?\r\n\r\n") == "cannot be reached: BadStatusLine: what is HTTP?"
@@ -553,14 +554,14 @@ def test_a_program_that_steps_waits_for_a_sink_once_and_not_for_long(
     engine = make(directory=tmp_path)
     released = threading.Event()
     monkeypatch.setattr("test_borders.ANSWER", lambda: released.wait(60))
-    engine._loop.patience_s = 0.5
+    engine._core.loop.patience_s = 0.5
     for at in (1, 2, 3):
         fed(engine, at)
         began = time.monotonic()
         engine.step()
         assert (time.monotonic() - began >= 0.5) == (at == 1)
         assert TOLD[-1] == ("good", at, [at])
-    monkeypatch.setattr("headgate.engine.CLOSE_SECONDS", 0.5)
+    monkeypatch.setattr("headgate.engine.core.CLOSE_SECONDS", 0.5)
     began = time.monotonic()
     engine.close()
     assert time.monotonic() - began < 5, "the end does not wait for it"
@@ -577,7 +578,7 @@ def test_a_query_that_is_replaced_delivers_nothing_more(
     engine = make()
     released = threading.Event()
     monkeypatch.setattr("test_borders.ANSWER", lambda: released.wait(60))
-    engine._loop.patience_s = 0.2
+    engine._core.loop.patience_s = 0.2
     for at in (1, 2):
         fed(engine, at)
         engine.step()
@@ -603,7 +604,7 @@ def test_a_query_is_dropped_while_its_sink_hangs(make: Callable[..., Engine], mo
     engine = make()
     released = threading.Event()
     monkeypatch.setattr("test_borders.ANSWER", lambda: released.wait(60))
-    engine._loop.patience_s = 0.2
+    engine._core.loop.patience_s = 0.2
     fed(engine, 1)
     engine.step()
     courier, began = engine.query("bad").courier, time.monotonic()
@@ -710,7 +711,7 @@ def test_paths_that_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
         engine.advance(1)
         assert [result.row for result in engine.query("other").results()] == [{"v": 7}]
         assert engine.query("q").delivered is None
-        assert "cannot be written" in said(engine.query("q").outbox.trouble or Exception())
+        assert "cannot be written" in reason_of(engine.query("q").outbox.trouble or Exception())
         (tmp_path / "out").unlink()
         with contextlib.suppress(UserError):
             engine.run_once()

@@ -51,7 +51,7 @@ def survived(spark: SparkSession, where: Path, every: int | None) -> tuple[dict[
                 return found, deaths, steps + death.steps
             except crashes.Dead:
                 if engine is not None:
-                    engine._lock.release()
+                    engine._core.lock.release()
         deaths += 1
         steps += death.steps
         assert deaths < 200, "it gets nowhere"
@@ -77,7 +77,7 @@ def test_dying_every_few_steps_changes_nothing(
 
 def crashed(engine: Engine) -> None:
     """The process is gone; the operating system gives its lock back."""
-    engine._lock.release()
+    engine._core.lock.release()
 
 
 def test_dying_before_the_first_epoch(spark: SparkSession, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_sink_that_is_down_loses_nothing_and_holds_up_nobody(spark: SparkSessi
     engine = Engine(spark, tmp_path, clock=clock)
     engine.execute(script)
     told: list[str] = []
-    engine._loop.tell = told.append
+    engine._core.loop.tell = told.append
     DOWN.append(True)
     for at in (1, 2, 3):
         engine.push("s", [(at, (at,))])
@@ -285,7 +285,7 @@ def test_damage_while_it_runs_stops_those_who_read_it(spark: SparkSession, tmp_p
         CREATE QUERY rest AS SELECT ISTREAM(v) FROM other [NOW];
         CREATE QUERY sent AS SELECT ISTREAM(v) FROM other [NOW] INTO callback OPTIONS ('function' = 'test_recovery:unreliable')""")
     told: list[str] = []
-    engine._loop.tell = told.append
+    engine._core.loop.tell = told.append
     at = 0
 
     def more() -> None:
@@ -310,7 +310,7 @@ def test_damage_while_it_runs_stops_those_who_read_it(spark: SparkSession, tmp_p
     more()
     engine.advance(at)
     refused(next((tmp_path / "streams" / "s").glob("*.parquet")))
-    engine.query("sums").executor.move()
+    engine.query("sums").answer.move_state()
     refused(next((tmp_path / "queries" / "sums").glob("synopses/*/*/*.parquet")))
     shown = engine.query("sums").results()
     assert [(one.at, *one.row.values()) for one in shown if one.sign == "+"] == [
@@ -504,10 +504,10 @@ def write_kept(spark: SparkSession) -> None:
     engine.push("s", [("a", 1, 1), ("b", 2, 2), ("a", None, None)])
     engine.advance(3)
     for query in engine.queries():
-        if query.executor.fragment.program.synopses:
-            query.executor.move()
-    engine._journal.checkpoint(engine._facts)
-    engine._journal.wait()
+        if query.answer.program.synopses:
+            query.answer.move_state()
+    engine._running.checkpoint()
+    engine._core.journal.wait()
     engine.push("s", [("a", 3, 4), ("c", 4, 2), ("b", 4, 8)])
     engine.punctuate("s", 6)
     engine.step()
@@ -568,8 +568,8 @@ def test_what_was_taken_back_stays_so(spark: SparkSession, tmp_path: Path, crash
     assert [*declared.sensors] == [Party("n"), Party("s", "y")]
     assert (declared.disorders, declared.skews, declared.latencies_us) == ({Party("n"): (Bound(2),)}, {}, {})
     if crash:
-        engine._journal.close()
-        engine._lock.release()
+        engine._core.journal.close()
+        engine._core.lock.release()
     else:
         engine.close()
     for _ in range(2):

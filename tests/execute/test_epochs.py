@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate import Engine
-from headgate.execute import fragment
-from headgate.execute.executor import Executor
+from headgate.execute import fragment as fragment_module
+from headgate.execute.fragment import Fragment
 
 pytestmark = pytest.mark.spark
 
@@ -31,29 +31,28 @@ def feed(engine: Engine, instant: int) -> None:
     engine.advance(instant)
 
 
-def executors(engine: Engine) -> list[Executor]:
-    return [query.executor for query in engine.queries()]
+def fragments(engine: Engine) -> list[Fragment]:
+    return [query.answer for query in engine.queries()]
 
 
 def plan_nodes(engine: Engine, until: int) -> list[int]:
     """How many operators the plans of the next epoch have."""
     sizes = []
-    for executor in executors(engine):
-        executor.prepare(until)
-        plan = executor.results(executor.fragment.since, until)._jdf.queryExecution().analyzed().treeString()
+    for fragment in fragments(engine):
+        plan = fragment.statement(until).results()._jdf.queryExecution().analyzed().treeString()
         sizes.append(len(plan.splitlines()))
     return sizes
 
 
 def test_nothing_grows_over_40_epochs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fragment, "MOVE_COST_ROWS", 1_500)  # so that synopses move often, as under a real load
+    monkeypatch.setattr(fragment_module, "MOVE_COST_ROWS", 1_500)  # so that synopses move often, as under a real load
     engine = engine_with(spark, tmp_path, WINDOWED)
     counted: dict[int, tuple[list[int], int, int]] = {}
     for instant in range(1, 41):
         feed(engine, instant)
         if instant in (20, 25, 30, 35, 40):
             files = sum(1 for file in tmp_path.rglob("*.parquet") if file.is_file())
-            views = sum(len(executor.session.catalog.listTables()) for executor in executors(engine))
+            views = sum(len(fragment.workspace.session.catalog.listTables()) for fragment in fragments(engine))
             counted[instant] = (plan_nodes(engine, instant), files, views)
     early, late = counted[20], counted[40]
     assert late[0] == early[0], "the plan of epoch 40 has as many nodes as that of epoch 20"
@@ -61,23 +60,23 @@ def test_nothing_grows_over_40_epochs(spark: SparkSession, tmp_path: Path, monke
     assert late[1] <= max(count for instant, (_, count, _) in counted.items() if instant < 40) + 16, counted
     assert late[1] < 120
     assert not spark.sparkContext._jsc.getPersistentRDDs(), "nothing is cached"
-    assert all(executor.fragment.since > 20 for executor in executors(engine)), "synopses have moved"
+    assert all(fragment.since > 20 for fragment in fragments(engine)), "synopses have moved"
 
 
 def test_one_job_for_the_output_and_one_more_for_the_state(spark: SparkSession, tmp_path: Path) -> None:
     engine = engine_with(spark, tmp_path)
-    assert len(executors(engine)[0].fragment.program.synopses) == 3
+    assert len(fragments(engine)[0].program.synopses) == 3
     context = spark.sparkContext
     for instant in range(1, 4):
         feed(engine, instant)
     engine.push("s", [(9, (1, 1.0))])
-    for executor in executors(engine):
-        name = f"epoch of {executor.fragment.name}"
+    for fragment in fragments(engine):
+        name = f"epoch of {fragment.query}"
         context.setJobGroup(name, name)
-        executor.run(9)
+        fragment.run(9)
         assert len(context.statusTracker().getJobIdsForGroup(name)) == 1
         context.setJobGroup(f"state of {name}", name)
-        executor.move()
+        fragment.move_state()
         assert len(context.statusTracker().getJobIdsForGroup(f"state of {name}")) == 1
     context.setJobGroup("", "")
 

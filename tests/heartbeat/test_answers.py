@@ -10,7 +10,6 @@ from headgate.cql.definitions import define
 from headgate.heartbeat.arrivals import of_one
 from headgate.heartbeat.in_force import all_rows, in_force
 from headgate.heartbeat.manager import Heartbeats
-from headgate.heartbeat.why import why
 from headgate.scope import Scope
 
 SECOND = 1_000_000
@@ -26,7 +25,7 @@ def heartbeats_of(text: str) -> Heartbeats:
     define(text, catalog)
     heartbeats = Heartbeats(catalog.declarations)
     for stream in catalog.streams.values():
-        heartbeats.add(stream, now_us=0)
+        heartbeats.define(stream, now_us=0)
     return heartbeats
 
 
@@ -35,7 +34,7 @@ def say(heartbeats: Heartbeats, name: str, stamp: int, source: str | None = None
 
 
 def said(heartbeats: Heartbeats, *streams: str) -> str:
-    return str(why(heartbeats, "q", streams, None, dict.fromkeys(streams, 1), 5 * SECOND))
+    return str(heartbeats.explain("q", streams, None, dict.fromkeys(streams, 1), 5 * SECOND))
 
 
 APART = "ENVIRONMENT sensors (DEVIATION 5) OF s SOURCE 'a'; ENVIRONMENT sensors (DEVIATION 50, RATE 1) OF s SOURCE 'b';"
@@ -52,9 +51,11 @@ DECLARED = [
 
 @pytest.mark.parametrize("declared", DECLARED)
 def test_every_line_of_cql_declares_what_it_stands_beside(declared: str) -> None:
-    found = [one for one in in_force(heartbeats_of(ALL + declared)) if one.cql and one.because.startswith("declared")]
+    found = [
+        one for one in in_force(heartbeats_of(ALL + declared).model) if one.cql and one.because.startswith("declared")
+    ]
     assert found
-    again = heartbeats_of(ALL + "".join(one.cql for one in found)).declarations
+    again = heartbeats_of(ALL + "".join(one.cql for one in found)).model.declarations
     for one in found:
         sender, receiver = one.sender.party, one.receiver.party
         assert sender is not None
@@ -64,7 +65,7 @@ def test_every_line_of_cql_declares_what_it_stands_beside(declared: str) -> None
 
 
 def test_sources_that_differ_in_their_environment_are_told_apart_by_it() -> None:
-    rows = all_rows(heartbeats_of(MANY + APART))
+    rows = all_rows(heartbeats_of(MANY + APART).model)
     assert ("s with deviation 5", "s with deviation 5", "up to 10 behind") in [row[:3] for row in rows]
     assert not [row for row in rows if row[-1]], "of whom to declare it has no name"
 
@@ -73,10 +74,10 @@ def test_why_names_a_silent_stream_that_others_speak_for() -> None:
     heartbeats = heartbeats_of(
         "CREATE STREAM a (v INT); CREATE STREAM b (v INT); DISORDER OF a 0; DISORDER OF b 0; SKEW FROM a TO b (WITHIN 50);"
     )
-    heartbeats.timeout_us = 1_000_000
+    heartbeats.model.clocks.timeout_us = 1_000_000
     heartbeats.arrived("b", of_one(np.array([10])), now_us=0)
     heartbeats.arrived("a", of_one(np.array([200])), now_us=2_000_000)
-    found = why(heartbeats, "q", ["a", "b"], 150, {"a": 1, "b": 0}, now_us=2_000_000)
+    found = heartbeats.explain("q", ["a", "b"], 150, {"a": 1, "b": 0}, now_us=2_000_000)
     assert found.held_by == "b"
     assert "it is silent" in found.cause
 
@@ -87,18 +88,18 @@ def test_why_names_no_stream_that_does_not_count() -> None:
         for name in ("a", "b"):
             heartbeats.arrived(name, of_one(np.array([instant])), now_us=instant)
     heartbeats.arrived("a", of_one(np.array([1_000])), now_us=200)
-    found = why(heartbeats, "q", ["b"], 140, {"b": 1}, now_us=200)
+    found = heartbeats.explain("q", ["b"], 140, {"b": 1}, now_us=200)
     assert found.cause.startswith("its last tuple that counts is stamped 149")
 
 
 def test_how_sources_were_grouped_is_shown_while_they_are() -> None:
     heartbeats = heartbeats_of(MANY + "SKEW FROM s TO s (WITHIN 9); GROUPS OF s 4;")
     say(heartbeats, "s", 1, "a")
-    heartbeats.heed()
-    assert all_rows(heartbeats)[-1][-1] == "GROUPS OF s 4;"
-    del heartbeats.declarations.groupings["s"]
-    heartbeats.heed()
-    assert not [row for row in all_rows(heartbeats) if row[3] == "grouped"]
+    heartbeats.apply_declarations()
+    assert all_rows(heartbeats.model)[-1][-1] == "GROUPS OF s 4;"
+    del heartbeats.model.declarations.groupings["s"]
+    heartbeats.apply_declarations()
+    assert not [row for row in all_rows(heartbeats.model) if row[3] == "grouped"]
 
 
 def test_a_stream_that_the_engine_stamps_waits_for_the_next_step() -> None:
@@ -106,7 +107,7 @@ def test_a_stream_that_the_engine_stamps_waits_for_the_next_step() -> None:
     say(heartbeats, "s", 1)
     assert "released by the next step" in said(heartbeats, "s")
     latent = heartbeats_of("CREATE STREAM s (v INT) TIMESTAMP LATENT")
-    say(latent, "s", latent.next_arrival(1))
+    say(latent, "s", latent.order.reserve(1))
     assert "nothing holds it back" in said(latent, "s"), "what has come is complete"
 
 
@@ -123,7 +124,7 @@ def test_why_names_the_group_that_holds_a_query_back_and_waits_for_no_other() ->
         say(heartbeats, "s", stamp, source)
     assert "held back by s SOURCE 'c' (one of 3 that speak), of group ('c')" in said(heartbeats, "s")
     scopes = {"s": Scope(frozenset("a"))}
-    found = str(why(heartbeats, "q", ["s"], None, {"s": 3}, 5 * SECOND, scopes))
+    found = str(heartbeats.explain("q", ["s"], None, {"s": 3}, 5 * SECOND, scopes))
     assert "held back by s SOURCE 'b' (one of 2 that speak), of group ('a', 'b')" in found
     assert "complete up to 44, speaking (2 of 3 sources), waited for ('a', 'b'), up to 3 tuples wait" in found
 

@@ -21,20 +21,19 @@ from tools.random_queries import cases
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.declarations import Declarations, Enabling
-from headgate.catalog.skew import Bound
+from headgate.catalog.skew import SkewBound
 from headgate.cql.definitions import define
 from headgate.errors import UserError
-from headgate.execute.next_event import due
+from headgate.execute.next_event import next_event
 from headgate.heartbeat.arrivals import of_one
 from headgate.heartbeat.clock import ManualClock
 from headgate.heartbeat.enabling import by_date, last_beat_us, since_largest
 from headgate.heartbeat.in_force import all_rows
-from headgate.heartbeat.manager import Heartbeats, progress
-from headgate.heartbeat.saved import restore, saved
-from headgate.heartbeat.why import why
+from headgate.heartbeat.manager import Heartbeats
+from headgate.heartbeat.progress import progress
 from headgate.log.log import Log
-from headgate.plan.ends import Span, ends
 from headgate.plan.rewrites.driver import rewritten
+from headgate.plan.spans import Span
 from headgate.schedule.asking import Asking
 from headgate.sources.streaming import caught_up
 from headgate.testing.cases import Case
@@ -53,9 +52,9 @@ def managed(text: str) -> tuple[Heartbeats, Catalog]:
     catalog = Catalog()
     define(text, catalog)
     heartbeats = Heartbeats(catalog.declarations)
-    heartbeats.timeout_us = catalog.settings.timeout_us
+    heartbeats.model.clocks.timeout_us = catalog.settings.timeout_us
     for stream in (*catalog.streams.values(), *catalog.relations.values()):
-        heartbeats.add(stream, now_us=0)  # type: ignore[arg-type]
+        heartbeats.define(stream, now_us=0)  # type: ignore[arg-type]
     return heartbeats, catalog
 
 
@@ -68,7 +67,7 @@ def say(heartbeats: Heartbeats, stream: str, *stamps: int, now_us: int) -> None:
 
 
 def complete(heartbeats: Heartbeats, *streams: str, now_us: int) -> int | None:
-    return heartbeats.heartbeat(streams, now_us)
+    return heartbeats.complete(streams, now_us)
 
 
 # the rule
@@ -83,7 +82,7 @@ def test_largest_timestamp_and_the_time_since_less_the_skew() -> None:
 
 
 def test_the_date_less_the_skew() -> None:
-    assert by_date(1_000, (Bound(30), Bound(10, after_us=5)), latency_us=100) == 885
+    assert by_date(1_000, (SkewBound(30), SkewBound(10, after_us=5)), latency_us=100) == 885
 
 
 def test_the_last_multiple_of_a_period() -> None:
@@ -95,34 +94,34 @@ def test_the_last_multiple_of_a_period() -> None:
 
 def test_on_demand_the_heartbeat_moves_only_when_it_is_asked_for() -> None:
     heartbeats = heartbeats_of(INSIDE)
-    heartbeats.set_date(DAY, now_us=0)
+    heartbeats.enabling.set_date(DAY, now_us=0)
     assert complete(heartbeats, "inside", now_us=SECOND) is None
-    assert heartbeats.ask("inside", now_us=SECOND)
+    assert heartbeats.enabling.ask("inside", now_us=SECOND)
     assert complete(heartbeats, "inside", now_us=SECOND) == DAY + SECOND
     assert complete(heartbeats, "inside", now_us=9 * SECOND) == DAY + SECOND
-    assert not heartbeats.ask("inside", now_us=SECOND), "it is there already"
-    assert heartbeats.ask("late(inside)", now_us=2 * SECOND)
+    assert not heartbeats.enabling.ask("inside", now_us=SECOND), "it is there already"
+    assert heartbeats.enabling.ask("late(inside)", now_us=2 * SECOND)
 
 
 def test_without_the_clock_an_instant_is_over_when_a_later_one_has_come() -> None:
     heartbeats = heartbeats_of(INSIDE + "HEARTBEAT NONE;")
     say(heartbeats, "inside", 100, now_us=0)
-    assert not heartbeats.ask("inside", now_us=SECOND)
+    assert not heartbeats.enabling.ask("inside", now_us=SECOND)
     assert complete(heartbeats, "inside", now_us=SECOND) == 99
-    assert not heartbeats.beats("inside", now_us=SECOND)
+    assert not heartbeats.enabling.is_beat_due("inside", now_us=SECOND)
 
 
 def test_every_so_often_it_is_the_answer_of_the_last_multiple() -> None:
     heartbeats = heartbeats_of(
         INSIDE + OUTSIDE + "HEARTBEAT EVERY 10 SECONDS; HEARTBEAT OF outside EVERY 4 SECONDS WITHIN 1 SECOND;"
     )
-    assert not heartbeats.ask("inside", now_us=25 * SECOND)
-    assert heartbeats.beat("inside", now_us=25 * SECOND)
+    assert not heartbeats.enabling.ask("inside", now_us=25 * SECOND)
+    assert heartbeats.enabling.beat("inside", now_us=25 * SECOND)
     assert complete(heartbeats, "inside", now_us=26 * SECOND) == 20 * SECOND
-    assert not heartbeats.beats("inside", now_us=29 * SECOND)
-    assert heartbeats.beat("inside", now_us=30 * SECOND)
+    assert not heartbeats.enabling.is_beat_due("inside", now_us=29 * SECOND)
+    assert heartbeats.enabling.beat("inside", now_us=30 * SECOND)
     say(heartbeats, "outside", DAY, now_us=SECOND)
-    assert heartbeats.beat("outside", now_us=11 * SECOND)
+    assert heartbeats.enabling.beat("outside", now_us=11 * SECOND)
     assert complete(heartbeats, "outside", now_us=11 * SECOND) == DAY + 6 * SECOND, (
         "as of 8 s, 7 s after it came, less one"
     )
@@ -130,11 +129,11 @@ def test_every_so_often_it_is_the_answer_of_the_last_multiple() -> None:
 
 def test_a_stream_follows_the_clock_from_its_largest_timestamp_on() -> None:
     heartbeats = heartbeats_of(TICKS + "SET time_unit = '2 seconds'; HEARTBEAT OF ticks ON DEMAND WITHIN 3;")
-    assert not heartbeats.ask("ticks", now_us=SECOND), "nothing has come"
+    assert not heartbeats.enabling.ask("ticks", now_us=SECOND), "nothing has come"
     say(heartbeats, "ticks", 100, 90, now_us=2 * SECOND)
     say(heartbeats, "ticks", 95, now_us=9 * SECOND)
     assert complete(heartbeats, "ticks", now_us=9 * SECOND) is None, "nothing is estimated where the skew is declared"
-    assert heartbeats.ask("ticks", now_us=9 * SECOND)
+    assert heartbeats.enabling.ask("ticks", now_us=9 * SECOND)
     assert complete(heartbeats, "ticks", now_us=60 * SECOND) == 100 + 3 - 3
 
 
@@ -150,13 +149,13 @@ def test_the_unit_is_that_of_when_it_was_declared() -> None:
 def test_the_calendar_speaks_for_a_stream_that_never_spoke() -> None:
     text = INSIDE + OUTSIDE + "SKEW FROM CLOCK TO outside (WITHIN 5 SECONDS); LATENCY OF outside 1 SECOND;"
     heartbeats = heartbeats_of(text)
-    assert not heartbeats.ask("outside", now_us=0), "no date is known"
-    heartbeats.set_date(DAY, now_us=0)
-    assert heartbeats.ask("outside", now_us=SECOND)
-    assert heartbeats.ask("inside", now_us=SECOND)
+    assert not heartbeats.enabling.ask("outside", now_us=0), "no date is known"
+    heartbeats.enabling.set_date(DAY, now_us=0)
+    assert heartbeats.enabling.ask("outside", now_us=SECOND)
+    assert heartbeats.enabling.ask("inside", now_us=SECOND)
     assert complete(heartbeats, "inside", "outside", now_us=SECOND) == DAY - 5 * SECOND
-    heartbeats.set_date(DAY - 3_600 * SECOND, now_us=SECOND)
-    assert not heartbeats.ask("outside", now_us=2 * SECOND), (
+    heartbeats.enabling.set_date(DAY - 3_600 * SECOND, now_us=SECOND)
+    assert not heartbeats.enabling.ask("outside", now_us=2 * SECOND), (
         "the date was put back, and so are the sources that follow it"
     )
     assert complete(heartbeats, "outside", now_us=2 * SECOND) == DAY - 5 * SECOND, "what was promised stays"
@@ -165,27 +164,27 @@ def test_the_calendar_speaks_for_a_stream_that_never_spoke() -> None:
 def test_what_is_paused_or_finished_is_not_asked() -> None:
     heartbeats = heartbeats_of(OUTSIDE + "HEARTBEAT OF outside ON DEMAND WITHIN 1;")
     say(heartbeats, "outside", DAY, now_us=0)
-    assert heartbeats.ask("outside", now_us=2 * SECOND)
+    assert heartbeats.enabling.ask("outside", now_us=2 * SECOND)
     heartbeats.pause("outside", now_us=3 * SECOND)
-    assert not heartbeats.ask("outside", now_us=60 * SECOND)
+    assert not heartbeats.enabling.ask("outside", now_us=60 * SECOND)
     assert complete(heartbeats, "outside", now_us=60 * SECOND) == DAY + SECOND
     heartbeats.resume("outside", now_us=60 * SECOND)
-    assert not heartbeats.ask("outside", now_us=61 * SECOND), "time counts from when it is read again"
-    assert heartbeats.ask("outside", now_us=63 * SECOND)
+    assert not heartbeats.enabling.ask("outside", now_us=61 * SECOND), "time counts from when it is read again"
+    assert heartbeats.enabling.ask("outside", now_us=63 * SECOND)
     heartbeats.finish("outside")
-    assert not heartbeats.ask("outside", now_us=99 * SECOND)
+    assert not heartbeats.enabling.ask("outside", now_us=99 * SECOND)
 
 
 def test_a_stream_that_the_clock_speaks_for_is_waited_for_beyond_the_timeout() -> None:
     heartbeats = heartbeats_of(OUTSIDE + INSIDE + "HEARTBEAT OF outside ON DEMAND WITHIN 1 MINUTE; TIMEOUT 5 SECONDS;")
-    heartbeats.set_date(DAY, now_us=0)
+    heartbeats.enabling.set_date(DAY, now_us=0)
     assert complete(heartbeats, "inside", "outside", now_us=0) is None
-    heartbeats.ask("inside", now_us=30 * SECOND)
+    heartbeats.enabling.ask("inside", now_us=30 * SECOND)
     assert complete(heartbeats, "inside", "outside", now_us=30 * SECOND) == DAY + 30 * SECOND, "nothing ever came"
     say(heartbeats, "outside", DAY, now_us=0)
     assert complete(heartbeats, "inside", "outside", now_us=30 * SECOND) is None
-    heartbeats.ask("outside", now_us=30 * SECOND)
-    assert heartbeats.silent("outside", 30 * SECOND)
+    heartbeats.enabling.ask("outside", now_us=30 * SECOND)
+    assert heartbeats.stream("outside").is_silent(30 * SECOND)
     assert complete(heartbeats, "inside", "outside", now_us=30 * SECOND) == DAY - 30 * SECOND
 
 
@@ -211,7 +210,7 @@ def test_nothing_is_late_that_was_only_unread(chance: int, within: int, lag: int
             assert stamp > (complete(heartbeats, "outside", now_us=now_us) or 0)
             say(heartbeats, "outside", stamp, now_us=now_us)
             read += 1
-        heartbeats.ask("outside", now_us, read_us)
+        heartbeats.enabling.ask("outside", now_us, read_us)
     assert complete(heartbeats, "outside", now_us=12_000) is not None
 
 
@@ -259,13 +258,13 @@ def test_a_reader_is_not_troubled_where_the_clock_says_nothing() -> None:
 
 def test_nobody_moves_unless_it_makes_complete_what_waits() -> None:
     heartbeats = heartbeats_of(INSIDE + OUTSIDE + "HEARTBEAT OF outside ON DEMAND WITHIN 10 SECONDS;")
-    heartbeats.set_date(DAY, now_us=0)
+    heartbeats.enabling.set_date(DAY, now_us=0)
     asked = asking(heartbeats)
     say(heartbeats, "outside", DAY, now_us=0)
     say(heartbeats, "inside", DAY + 2 * SECOND, now_us=2 * SECOND)
     assert not asked.ask(BOTH, 4 * SECOND, due=DAY)
     assert asked.next_us == 10 * SECOND, "so long does the clock take"
-    assert heartbeats.standing("inside", 4 * SECOND).complete == DAY + 2 * SECOND - 1
+    assert heartbeats.model.waiting.standing("inside", 4 * SECOND).complete == DAY + 2 * SECOND - 1
     assert asked.ask(BOTH, 10 * SECOND, due=DAY)
     assert complete(heartbeats, *BOTH, now_us=10 * SECOND) == DAY
     asked.beat(11 * SECOND)
@@ -374,12 +373,12 @@ def test_a_stream_is_declared_with_its_heartbeat_and_one_of_the_name_clock_is_it
 def test_a_stream_that_the_clock_speaks_for_needs_no_timeout() -> None:
     catalog = Catalog()
     define(OUTSIDE + "CREATE STREAM other (v INT, at TIMESTAMP) TIMESTAMP BY at;", catalog)
-    assert "needs a timeout" in progress(catalog, ["outside"])
+    assert "needs a timeout" in str(progress(catalog, ["outside"]))
     define("SKEW FROM CLOCK TO outside (WITHIN 5)", catalog)
-    assert progress(catalog, ["outside"]).endswith("or the clock does")
-    assert "needs a timeout" in progress(catalog, ["outside", "other"])
+    assert str(progress(catalog, ["outside"])).endswith("or the clock does")
+    assert "needs a timeout" in str(progress(catalog, ["outside", "other"]))
     define("HEARTBEAT OF outside NONE", catalog)
-    assert "needs a timeout" in progress(catalog, ["outside"])
+    assert "needs a timeout" in str(progress(catalog, ["outside"]))
 
 
 def test_every_line_of_cql_declares_what_it_stands_beside() -> None:
@@ -387,19 +386,19 @@ def test_every_line_of_cql_declares_what_it_stands_beside() -> None:
     declared = "HEARTBEAT EVERY 2 SECONDS; HEARTBEAT OF outside ON DEMAND WITHIN 90 SECONDS; HEARTBEAT OF ticks EVERY 1 MINUTE WITHIN 3;"
     declared += "SKEW FROM CLOCK TO outside (WITHIN 1 MINUTE), (AFTER 1 SECOND WITHIN 5 SECONDS);"
     heartbeats = heartbeats_of(text + declared)
-    lines = [row for row in all_rows(heartbeats) if row[0] == "the clock"]
+    lines = [row for row in all_rows(heartbeats.model) if row[0] == "the clock"]
     assert [row[1:4] for row in lines] == [
         ("inside", "every 2 seconds", "declared"),
         ("outside", "on demand, within 90 seconds of its largest timestamp and the time since", "declared"),
         ("outside", "on demand, within 1 minute, after 1 second within 5 seconds", "declared"),
         ("ticks", "every 1 minute, within 3 of its largest timestamp and the time since", "declared"),
     ]
-    again = heartbeats_of(text + "".join(row[-1] for row in lines)).declarations
-    assert again.calendar == heartbeats.declarations.calendar
+    again = heartbeats_of(text + "".join(row[-1] for row in lines)).model.declarations
+    assert again.calendar == heartbeats.model.declarations.calendar
     assert [again.enabling(name) for name in ("inside", "outside", "ticks")] == [
-        heartbeats.declarations.enabling(name) for name in ("inside", "outside", "ticks")
+        heartbeats.model.declarations.enabling(name) for name in ("inside", "outside", "ticks")
     ]
-    assert [row[2:] for row in all_rows(heartbeats_of(INSIDE))] == [
+    assert [row[2:] for row in all_rows(heartbeats_of(INSIDE).model)] == [
         ("on demand", "default", "HEARTBEAT OF inside ON DEMAND;")
     ]
 
@@ -408,7 +407,7 @@ def test_every_line_of_cql_declares_what_it_stands_beside() -> None:
 
 
 def said(heartbeats: Heartbeats, *streams: str, now_us: int = 5 * SECOND) -> str:
-    return str(why(heartbeats, "q", streams, None, dict.fromkeys(streams, 1), now_us))
+    return str(heartbeats.explain("q", streams, None, dict.fromkeys(streams, 1), now_us))
 
 
 def test_why_says_that_the_clock_was_not_asked_or_when_it_will_speak_or_that_it_may_not() -> None:
@@ -418,7 +417,7 @@ def test_why_says_that_the_clock_was_not_asked_or_when_it_will_speak_or_that_it_
         in said(on_demand, "inside")
     )
     every = heartbeats_of(INSIDE + "HEARTBEAT EVERY 2 SECONDS;")
-    every.beat("inside", 5 * SECOND)
+    every.enabling.beat("inside", 5 * SECOND)
     assert "from the clock every 2 seconds, which was last asked at 1970-01-01 00:00:04" in said(every, "inside")
     assert "released by its next heartbeat, in 1.0 s" in said(every, "inside")
     none = heartbeats_of(INSIDE + "HEARTBEAT OF inside NONE;")
@@ -428,11 +427,11 @@ def test_why_says_that_the_clock_was_not_asked_or_when_it_will_speak_or_that_it_
 
 def test_why_says_how_long_the_clock_will_take_and_that_a_reader_lags() -> None:
     heartbeats = heartbeats_of(OUTSIDE + INSIDE + "HEARTBEAT OF outside ON DEMAND WITHIN 1 MINUTE; TIMEOUT 1 SECOND;")
-    heartbeats.set_date(DAY, now_us=0)
+    heartbeats.enabling.set_date(DAY, now_us=0)
     say(heartbeats, "outside", DAY, now_us=0)
     say(heartbeats, "inside", DAY + 4 * SECOND, now_us=4 * SECOND)
     assert "it is not known yet whether everything that it was sent has been read" in said(heartbeats, *BOTH)
-    heartbeats.ask("outside", now_us=5 * SECOND, read_us=2 * SECOND)
+    heartbeats.enabling.ask("outside", now_us=5 * SECOND, read_us=2 * SECOND)
     text = said(heartbeats, *BOTH)
     assert "held back by outside" in text
     assert "from the clock on demand, within 1 minute of its largest timestamp and the time since" in text
@@ -452,20 +451,20 @@ def test_what_was_promised_is_saved_and_older_states_are_read() -> None:
     text = OUTSIDE + "HEARTBEAT OF outside ON DEMAND WITHIN 5 SECONDS;"
     heartbeats, catalog = managed(text)
     say(heartbeats, "outside", DAY, now_us=SECOND)
-    heartbeats.ask("outside", now_us=3 * SECOND)
-    state = json.loads(json.dumps(saved(heartbeats)))
+    heartbeats.enabling.ask("outside", now_us=3 * SECOND)
+    state = json.loads(json.dumps(heartbeats.save()))
     again, _ = managed(text)
-    restore(again, state, catalog)
+    again.restore(state, catalog)
     for manager in (heartbeats, again):
         assert complete(manager, "outside", now_us=3 * SECOND) == DAY - 3 * SECOND
-        assert manager.ask("outside", now_us=7 * SECOND)
+        assert manager.enabling.ask("outside", now_us=7 * SECOND)
         assert complete(manager, "outside", now_us=7 * SECOND) == DAY + SECOND
     ((_, line),) = state["timelines"]["dict"]
     for attribute in ("enabled", "beat_us", "read_us", "came_us"):
         del line[attribute]
-    restore(again, state, catalog)
+    again.restore(state, catalog)
     assert complete(again, "outside", now_us=3 * SECOND) is None
-    assert again.ask("outside", now_us=7 * SECOND), "from when it was defined"
+    assert again.enabling.ask("outside", now_us=7 * SECOND), "from when it was defined"
     assert complete(again, "outside", now_us=7 * SECOND) == DAY + 2 * SECOND
 
 
@@ -474,7 +473,7 @@ def test_what_was_promised_is_saved_and_older_states_are_read() -> None:
 
 def spans(query: str) -> dict[str, set[Span]]:
     _, catalog = managed(INSIDE + TICKS + f"CREATE QUERY q AS {query}")
-    return {stream: set(found) for stream, found in ends(catalog.queries["q"].plan).items()}
+    return {stream: set(found) for stream, found in catalog.queries["q"].plan.ends.items()}
 
 
 def test_windows_let_go_at_known_instants() -> None:
@@ -495,21 +494,21 @@ def test_what_is_due_follows_from_the_tuples_in_the_log(tmp_path: Path) -> None:
     log = Log(tmp_path)
     logs = {"s": log}
     leaves = {"s": frozenset([Span(), Span(6, 6)])}
-    assert due(leaves, logs, reached=-1) is None
+    assert next_event(leaves, logs, reached=-1) is None
     log.append(pa.table({"_t": [10, 40, 41]}))
-    assert due(leaves, logs, reached=-1) == 10
-    assert due(leaves, logs, reached=10) == 16, "the window lets it go"
-    assert due(leaves, logs, reached=16) == 40
-    assert due(leaves, logs, reached=16, start=40) == 41, "what was there before is not seen"
-    assert due(leaves, logs, reached=16, start=40, whole=["s"]) == 40, "but of a relation"
-    assert due(leaves, logs, reached=46) == 47
-    assert due(leaves, logs, reached=47) is None
+    assert next_event(leaves, logs, reached=-1) == 10
+    assert next_event(leaves, logs, reached=10) == 16, "the window lets it go"
+    assert next_event(leaves, logs, reached=16) == 40
+    assert next_event(leaves, logs, reached=16, start=40) == 41, "what was there before is not seen"
+    assert next_event(leaves, logs, reached=16, start=40, whole=["s"]) == 40, "but of a relation"
+    assert next_event(leaves, logs, reached=46) == 47
+    assert next_event(leaves, logs, reached=47) is None
     log.forget(lambda chunk: False)
-    assert due(leaves, logs, reached=41) == 42, "it may be in a synopsis"
-    assert due({"s": frozenset([Span(0, 60_000)])}, logs, reached=41) == 60, (
+    assert next_event(leaves, logs, reached=41) == 42, "it may be in a synopsis"
+    assert next_event({"s": frozenset([Span(0, 60_000)])}, logs, reached=41) == 60, (
         "for a long time it is looked for now and then"
     )
-    assert due(leaves, logs, reached=47) is None
+    assert next_event(leaves, logs, reached=47) is None
 
 
 @settings(max_examples=150)
@@ -520,7 +519,7 @@ def test_nothing_happens_that_was_not_expected(case: Case) -> None:
     """
     expected = {
         instant
-        for stream, found in ends(rewritten(plan_of(case)).plan).items()
+        for stream, found in rewritten(plan_of(case)).plan.ends.items()
         for span in found
         for stamped, *_ in case.input[stream]
         for instant in range(stamped + span.least, min(stamped + span.most, case.horizon) + 1)

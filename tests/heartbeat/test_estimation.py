@@ -35,12 +35,12 @@ from tools.simulation import (
 
 from headgate.catalog.declarations import Declarations, Estimation, Grouping
 from headgate.catalog.entries import Stream
-from headgate.catalog.skew import Bound
+from headgate.catalog.skew import SkewBound
 from headgate.heartbeat.arrivals import of_one
 from headgate.heartbeat.estimate import COARSEST, EDGES, FINEST, STEADY, Estimator, buckets
 from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.manager import Heartbeats
-from headgate.heartbeat.why import why
+from headgate.heartbeat.progress import missing_bound
 from headgate.ticks import TimeDomain
 
 # Figure 4
@@ -124,27 +124,29 @@ def test_another_source_counts_once_it_has_been_steady() -> None:
     """Two sources in turn, 5 behind each other: nothing is known of the other before 100 tuples have kept to it."""
     arrivals = [Arrived(SECOND + number, "ab"[number % 2], None, 10 * number) for number in range(2 * STEADY + 20)]
     heartbeats = heartbeats_for(arrivals, Declarations())
-    numbers = {name: next(iter(heartbeats.timelines[name].cohorts.values())) for name in "ab"}
+    numbers = {name: next(iter(heartbeats.model.clocks[name].table.cohorts.values())) for name in "ab"}
     assert watched(arrivals[: STEADY // 2], heartbeats).last is not None
-    assert heartbeats.between(numbers["a"], heartbeats.timelines["b"], numbers["b"]) == ()
+    assert heartbeats.model.bindings.between(numbers["a"], heartbeats.model.clocks["b"], numbers["b"]) == ()
     watched(arrivals[STEADY // 2 :], heartbeats)
-    assert heartbeats.between(numbers["a"], heartbeats.timelines["b"], numbers["b"]) == (Bound(0),)
+    assert heartbeats.model.bindings.between(numbers["a"], heartbeats.model.clocks["b"], numbers["b"]) == (
+        SkewBound(0),
+    )
 
 
 def test_to_repeat_a_timestamp_is_no_disorder() -> None:
     ours = Alone(Estimation())
     for now in range(10):
         ours.arrived([now // 2, now // 2], now)
-        assert ours.estimator.bounds(None) == (Bound(1),)
+        assert ours.estimator.bounds(None) == (SkewBound(1),)
 
 
 def test_what_was_exceeded_is_believed_at_once() -> None:
     ours = Alone(Estimation(adaptive=False))
     ours.arrived([10], 0)
     ours.arrived([3], 1)
-    assert ours.estimator.bounds(None) == (Bound(8),)
+    assert ours.estimator.bounds(None) == (SkewBound(8),)
     ours.arrived([20, 5], 2)
-    assert ours.estimator.bounds(None) == (Bound(16),)
+    assert ours.estimator.bounds(None) == (SkewBound(16),)
 
 
 # after a spike (Figure 3)
@@ -281,7 +283,7 @@ def test_no_confidence_is_put_in_clocks_that_run_apart() -> None:
     steady = estimator.row("steady", 0)
     for skew in range(2_000):
         estimator.count(steady, 0, np.array([skew % 100]), np.array([1]))
-    assert estimator.bounds("steady") == (Bound(99),)
+    assert estimator.bounds("steady") == (SkewBound(99),)
 
 
 # simulated sources, end to end
@@ -331,9 +333,9 @@ def test_a_global_counter_is_never_late_and_goes_on_without_a_timeout(seed: int,
     workers = [Worker("a", 1_000, 4_000, 300), Worker("b", 500, 9_000), Worker("c", 800, 2_000, 4_000)]
     arrivals = counted(workers, SECOND, seed)
     heartbeats = heartbeats_for(arrivals, true_of_workers(workers, poll_us))
-    assert heartbeats.without_progress("abc") is None
+    assert missing_bound(heartbeats.model, "abc") is None
     assert not any(watched(arrivals, heartbeats, poll_us).late)
-    assert heartbeats.heartbeat("abc", arrivals[-1].at_us + SECOND) == max(arrived.stamp for arrived in arrivals)
+    assert heartbeats.complete("abc", arrivals[-1].at_us + SECOND) == max(arrived.stamp for arrived in arrivals)
 
 
 @dataclass(frozen=True)
@@ -424,8 +426,8 @@ def test_few_are_late_and_the_heartbeat_is_about_as_far_as_the_oracles(behaviour
 def three(timeout_us: int | None = None) -> Heartbeats:
     """Two sources that speak all the time, and one that did, up to a minute."""
     heartbeats = Heartbeats()
-    heartbeats.timeout_us = timeout_us
-    heartbeats.add(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="who"), 0)
+    heartbeats.model.clocks.timeout_us = timeout_us
+    heartbeats.define(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="who"), 0)
     for number in range(600):
         say(heartbeats, number * SECOND // 10, "abc"[number % 3])
     return heartbeats
@@ -433,14 +435,14 @@ def three(timeout_us: int | None = None) -> Heartbeats:
 
 def say(heartbeats: Heartbeats, now_us: int, source: str, stamp: int | None = None) -> bool:
     """A tuple of a source, stamped now unless told otherwise; whether it is late."""
-    stamp, limit = now_us if stamp is None else stamp, heartbeats.limit("s")
+    stamp, limit = now_us if stamp is None else stamp, heartbeats.stream("s").promised()
     heartbeats.arrived("s", of_one(np.array([stamp]), source), now_us)
     late = limit is not None and stamp <= limit
     if late:
-        heartbeats.late("s", [source], np.array([1]))
-    reached = heartbeats.heartbeat(["s"], now_us)
+        heartbeats.model.intake.late("s", [source], np.array([1]))
+    reached = heartbeats.complete(["s"], now_us)
     if reached is not None:
-        heartbeats.give("s", reached)
+        heartbeats.promise("s", reached)
     return late
 
 
@@ -456,8 +458,8 @@ def test_a_source_that_comes_back_with_its_backlog_in_order_catches_up() -> None
     heartbeats = three()
     for number in range(600, 900):
         say(heartbeats, number * SECOND // 10, "ab"[number % 2])
-    assert (heartbeats.limit("s") or 0) < 61 * SECOND
-    said = why(heartbeats, "q", ["s"], heartbeats.limit("s"), {"s": 290}, 90 * SECOND)
+    assert (heartbeats.stream("s").promised() or 0) < 61 * SECOND
+    said = heartbeats.explain("q", ["s"], heartbeats.stream("s").promised(), {"s": 290}, 90 * SECOND)
     assert said.held_by.startswith("s SOURCE 'c'")
     assert "silent for longer than usual" in said.cause
     assert "a TIMEOUT, which is not set" in said.releases
@@ -468,47 +470,47 @@ def test_a_source_that_the_timeout_gave_up_is_late_and_that_is_said() -> None:
     heartbeats = three(timeout_us=30 * SECOND)
     late = sum(without_c(heartbeats))
     assert late > 390
-    assert heartbeats.timelines["s"].late_given_up == late
+    assert heartbeats.model.clocks["s"].late_given_up == late
     say(heartbeats, 181 * SECOND, "a")
     say(heartbeats, 181 * SECOND, "c", 181 * SECOND)
     say(heartbeats, 182 * SECOND, "c", 150 * SECOND)
-    assert heartbeats.timelines["s"].late_given_up in (late, late + 1)
-    (read,) = why(heartbeats, "q", ["s"], heartbeats.limit("s"), {"s": 1}, 183 * SECOND).inputs
+    assert heartbeats.model.clocks["s"].late_given_up in (late, late + 1)
+    (read,) = heartbeats.explain("q", ["s"], heartbeats.stream("s").promised(), {"s": 1}, 183 * SECOND).inputs
     assert (
-        f"{heartbeats.timelines['s'].late_given_up} tuples late because the TIMEOUT had given up their source"
+        f"{heartbeats.model.clocks['s'].late_given_up} tuples late because the TIMEOUT had given up their source"
         in read.state
     )
 
 
 def test_a_stream_that_begins_waits_for_its_sources_to_be_heard_of() -> None:
     heartbeats = Heartbeats()
-    heartbeats.add(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="who"), 0)
+    heartbeats.define(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="who"), 0)
     assert not say(heartbeats, MINUTE, "a")
-    assert heartbeats.heartbeat(["s"], MINUTE) is None
-    assert "has just begun" in why(heartbeats, "q", ["s"], None, {"s": 1}, MINUTE).cause
+    assert heartbeats.complete(["s"], MINUTE) is None
+    assert "has just begun" in heartbeats.explain("q", ["s"], None, {"s": 1}, MINUTE).cause
     assert not say(heartbeats, MINUTE + 1, "b", 40 * SECOND), "20 s behind"
     for number in range(2, 12):
         assert not say(
             heartbeats, MINUTE + number, "ab"[number % 2], MINUTE + number if number % 2 == 0 else 40 * SECOND + number
         )
-    assert heartbeats.heartbeat(["s"], MINUTE + 11) is not None
+    assert heartbeats.complete(["s"], MINUTE + 11) is not None
     alone = Heartbeats()
-    alone.add(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="who"), 0)
+    alone.define(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="who"), 0)
     say(alone, MINUTE, "a")
-    assert alone.heartbeat(["s"], MINUTE + 5 * SECOND) is not None
+    assert alone.complete(["s"], MINUTE + 5 * SECOND) is not None
 
 
 def test_senders_that_are_gone_are_forgotten() -> None:
     heartbeats = Heartbeats()
     names = [f"s{number}" for number in range(6)]
     for name in names:
-        heartbeats.add(Stream(name, (), TimeDomain.INTEGER, "at"), 0)
+        heartbeats.define(Stream(name, (), TimeDomain.INTEGER, "at"), 0)
     for number in range(60):
         heartbeats.arrived(names[number % 6], of_one(np.array([number])), number)
     for name in names[1:]:
         heartbeats.remove(name)
-    (estimator,) = heartbeats.estimators.values()
-    assert set(estimator.senders) <= {None, *heartbeats.generator.cohorts}
+    (estimator,) = heartbeats.model.bindings.estimators.values()
+    assert set(estimator.senders) <= {None, *heartbeats.model.clocks.generator.cohorts}
     assert all(len(array) == len(estimator.senders) for array in (estimator.estimate, estimator.top, estimator.width))
     heartbeats.arrived("s0", of_one(np.array([100])), 100)
 

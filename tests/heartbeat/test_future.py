@@ -37,27 +37,27 @@ class Feed:
     heartbeats: Heartbeats = field(default_factory=Heartbeats)
 
     def __post_init__(self) -> None:
-        self.heartbeats.estimating = False  # which is slow, and another matter
-        self.heartbeats.add(Stream("s", (), self.domain, "at", source="who" if self.many else None), self.now_us)
+        self.heartbeats.model.clocks.estimating = False  # which is slow, and another matter
+        self.heartbeats.define(Stream("s", (), self.domain, "at", source="who" if self.many else None), self.now_us)
 
     def arrive(self, stamps: Iterable[int], passed_us: int = 0, source: str | None = None) -> int:
         """A batch comes after so long; how many of it are set aside."""
         self.now_us += passed_us
         ticks = np.array(list(stamps), np.int64)
         date_us = NOON + self.now_us if self.calendar else None
-        limit = self.heartbeats.ahead_of("s", date_us, self.now_us)
+        limit = self.heartbeats.future_limit("s", date_us, self.now_us)
         beyond = limit is not None and (ticks > limit).any()
-        if beyond or (len(ticks) >= KNOWN and not self.heartbeats.knows_pace("s")):
-            limit = self.heartbeats.believed("s", largest_of(ticks), date_us, self.now_us)
+        if beyond or (len(ticks) >= KNOWN and not self.heartbeats.admission("s").settled):
+            limit = self.heartbeats.future_limit("s", date_us, self.now_us, largest_of(ticks))
         taken = ticks[ticks <= (2**62 if limit is None else limit)]
-        closed = self.heartbeats.limit("s")
+        closed = self.heartbeats.stream("s").promised()
         self.late += int((taken <= (NEVER if closed is None else closed)).sum())
         self.refused += len(ticks) - len(taken)
         if len(taken):
             self.heartbeats.arrived("s", of_rows([source], np.zeros(len(taken), np.intp), taken), self.now_us)
-        reached = self.heartbeats.heartbeat(["s"], self.now_us)
+        reached = self.heartbeats.complete(["s"], self.now_us)
         if reached is not None:
-            self.heartbeats.give("s", reached)
+            self.heartbeats.promise("s", reached)
         return len(ticks) - len(taken)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.catalog.skew import Bound, Bounds, strongest
+from headgate.catalog.skew import Bounds, SkewBound, strongest
 from headgate.heartbeat.arrivals import NEVER, Arrivals, of_one, of_rows
 from headgate.heartbeat.generator import Generator
 
@@ -55,7 +55,7 @@ class World:
                     return False
         return True
 
-    def _applies(self, bound: Bound, history: Sequence[Arrival], emitted: Sequence[int], x: int, y: int) -> bool:
+    def _applies(self, bound: SkewBound, history: Sequence[Arrival], emitted: Sequence[int], x: int, y: int) -> bool:
         """Whether y was emitted after the bound's delay since x."""
         if not bound.tuples:
             return emitted[y] > emitted[x] + bound.after_us
@@ -90,7 +90,7 @@ def closed(bounds: dict[tuple[int, int], Bounds], size: int) -> dict[tuple[int, 
     result = dict(bounds)
     for i, k, j in product(range(size), repeat=3):
         chains = [
-            Bound(one.within + other.within, after_us=one.after_us + other.after_us)
+            SkewBound(one.within + other.within, after_us=one.after_us + other.after_us)
             for one in result.get((k, i), ())
             for other in result.get((i, j), ())
         ]
@@ -138,7 +138,7 @@ def pairs(size: int) -> list[tuple[int, int]]:
 
 def time_bounds(delay: int = 2, within: int = 3) -> st.SearchStrategy[Bounds]:
     bound = st.builds(
-        lambda after, within: Bound(within, after_us=after), st.integers(0, delay), st.integers(0, within)
+        lambda after, within: SkewBound(within, after_us=after), st.integers(0, delay), st.integers(0, within)
     )
     return st.lists(bound, max_size=2).map(strongest)
 
@@ -207,7 +207,7 @@ def test_without_its_chains_a_matrix_says_less_than_could_be_inferred() -> None:
     """b came behind a, so it was sent before a, and what it says about c holds earlier than its arrival alone would
     tell.
     """
-    world = World({(0, 1): (Bound(1),), (1, 2): (Bound(0),)}, (0, 1, 1))
+    world = World({(0, 1): (SkewBound(1),), (1, 2): (SkewBound(0),)}, (0, 1, 1))
     history = [Arrival(5, 0, 10), Arrival(6, 1, 7)]
     assert world.allows(history)
     assert not world.can_still_come(history, 2, 7, now=6)
@@ -223,9 +223,9 @@ def test_without_its_chains_a_matrix_says_less_than_could_be_inferred() -> None:
 
 def tuple_bounds() -> st.SearchStrategy[Bounds]:
     """As in section 3.1: in order with at most k repetitions; as from a global counter; or anything."""
-    repeating = st.integers(1, 3).map(lambda k: (Bound(1), Bound(0, tuples=k)))
-    anything = st.builds(lambda n, within: Bound(within, tuples=n), st.integers(1, 3), st.integers(0, 3))
-    return st.one_of(repeating, st.just((Bound(0, tuples=1),)), st.lists(anything, max_size=2).map(strongest))
+    repeating = st.integers(1, 3).map(lambda k: (SkewBound(1), SkewBound(0, tuples=k)))
+    anything = st.builds(lambda n, within: SkewBound(within, tuples=n), st.integers(1, 3), st.integers(0, 3))
+    return st.one_of(repeating, st.just((SkewBound(0, tuples=1),)), st.lists(anything, max_size=2).map(strongest))
 
 
 @st.composite
@@ -249,7 +249,7 @@ def test_delays_in_tuples_are_sound(world: World, drawn: list[tuple[int, int, in
 
 def test_at_most_k_repetitions() -> None:
     """Section 3.1: with (0, 1) and (k, 0) the k-th repetition completes its instant, and so does the next instant."""
-    world = World({(0, 0): (Bound(1), Bound(0, tuples=2))}, (0,))
+    world = World({(0, 0): (SkewBound(1), SkewBound(0, tuples=2))}, (0,))
     generator, (number,) = generator_of(world)
     reached = []
     for now, stamp in enumerate([5, 5, 5, 6, 6, 8]):
@@ -294,7 +294,7 @@ def test_a_batch_is_its_tuples_one_by_one(world: World, drawn: list[tuple[int, i
 
 def test_two_streams_read_at_the_same_instant_count_as_simultaneous() -> None:
     """Which of two batches is handed over first says nothing about which was sent first."""
-    world = World({(0, 1): (Bound(0, tuples=1),)}, (0, 0))
+    world = World({(0, 1): (SkewBound(0, tuples=1),)}, (0, 0))
     generator, (first, second) = generator_of(world)
     generator.arrived(first, ONLY, one(100), 1)
     generator.arrived(second, ONLY, one(50), 1)
@@ -331,7 +331,7 @@ def test_a_coarser_clock_is_later_by_at_most_a_unit(world: World, drawn: list[tu
 def test_no_more_is_kept_than_the_longest_delay_has_units() -> None:
     """O(tmax + Lmax) entries a source, whether or not anybody asks for heartbeats."""
     for unit, asking in product((1, 4), (True, False)):
-        bounds = (Bound(9), Bound(4, after_us=10), Bound(0, after_us=40))
+        bounds = (SkewBound(9), SkewBound(4, after_us=10), SkewBound(0, after_us=40))
         world = World(dict.fromkeys(pairs(2), bounds), (3, 8))
         generator, numbers = generator_of(world, unit)
         for now in range(600):
@@ -347,7 +347,7 @@ def test_no_more_is_kept_than_the_longest_delay_has_units() -> None:
 
 
 def test_a_promise_does_not_depend_on_when_it_was_first_asked_for() -> None:
-    generator, (number,) = generator_of(World({(0, 0): (Bound(1, after_us=5),)}, (0,)))
+    generator, (number,) = generator_of(World({(0, 0): (SkewBound(1, after_us=5),)}, (0,)))
     generator.arrived(number, ONLY, one(10), 0)
     assert heartbeat(generator, number, 20) == 9
 

@@ -21,12 +21,12 @@ from tools.places import FIXTURES
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.declarations import Counter, Declarations, Grouping, Party, Sensors
 from headgate.catalog.entries import Stream
-from headgate.catalog.skew import Bound, Bounds, problem, strongest, weaker
+from headgate.catalog.skew import Bounds, SkewBound, problem, strongest, weaker
 from headgate.cql.definitions import define
 from headgate.heartbeat.arrivals import NEVER, of_one
 from headgate.heartbeat.groups import DISTINCT, KINDS, partition
 from headgate.heartbeat.manager import Heartbeats
-from headgate.heartbeat.saved import restore
+from headgate.heartbeat.progress import missing_bound
 from headgate.scope import Groups, Scope
 from headgate.ticks import TimeDomain
 
@@ -35,8 +35,8 @@ LONGEST = 6
 
 
 def sets_of_bounds(delay: int = LONGEST, tuples: bool = True) -> st.SearchStrategy[Bounds]:
-    timed = st.builds(lambda within, after: Bound(within, after_us=after), st.integers(0, 9), st.integers(0, delay))
-    counted = st.builds(lambda within, n: Bound(within, tuples=n), st.integers(0, 9), st.integers(1, delay))
+    timed = st.builds(lambda within, after: SkewBound(within, after_us=after), st.integers(0, 9), st.integers(0, delay))
+    counted = st.builds(lambda within, n: SkewBound(within, tuples=n), st.integers(0, 9), st.integers(1, delay))
     return st.lists(st.one_of(timed, counted) if tuples else timed, max_size=4).map(tuple)
 
 
@@ -93,18 +93,20 @@ def declarations(draw: st.DrawFn) -> Declarations:
 
 def watching(declared: Declarations) -> Heartbeats:
     heartbeats = Heartbeats(declared)
-    heartbeats.estimating = False
-    heartbeats.generator.set_unit(1)
-    heartbeats.add(Stream("s", (), TimeDomain.INTEGER, "at", source="who"), 0)
+    heartbeats.model.clocks.estimating = False
+    heartbeats.model.clocks.generator.set_unit(1)
+    heartbeats.define(Stream("s", (), TimeDomain.INTEGER, "at", source="who"), 0)
     return heartbeats
 
 
 def promises(heartbeats: Heartbeats, now_us: int) -> dict[str, int]:
-    timeline = heartbeats.timelines["s"]
-    found = {number: heartbeats.generator.promised(number, now_us) for number in timeline.cohorts.values()}
+    timeline = heartbeats.model.clocks["s"]
+    found = {
+        number: heartbeats.model.clocks.generator.promised(number, now_us) for number in timeline.table.cohorts.values()
+    }
     return {
         source: int(found[place[0]][place[1]])
-        for source, place in zip(timeline.sources, timeline.places.tolist(), strict=False)
+        for source, place in zip(timeline.table.sources, timeline.table.places.tolist(), strict=False)
     }
 
 
@@ -119,8 +121,8 @@ GROUPINGS = [
 
 def grouped_by(heartbeats: Heartbeats, grouping: Grouping | None) -> None:
     """As the statement does it, again and again."""
-    heartbeats.declarations.groupings = {} if grouping is None else {"s": grouping}
-    heartbeats.heed()
+    heartbeats.model.declarations.groupings = {} if grouping is None else {"s": grouping}
+    heartbeats.apply_declarations()
 
 
 @settings(max_examples=60)
@@ -138,36 +140,36 @@ def test_groups_change_no_promise_and_each_is_that_of_its_least_member(
                 heartbeats.arrived("s", of_one(np.array([stamp]), source), now_us)
         alone = promises(apart, now_us)
         assert promises(together, now_us) == alone
-        assert together.heartbeat(["s"], now_us) == apart.heartbeat(["s"], now_us), (
+        assert together.complete(["s"], now_us) == apart.complete(["s"], now_us), (
             "who reads all is as far as without groups"
         )
-        for group in together.timelines["s"].groups.scopes() if together.timelines["s"].groups is not None else ():
+        for group in (
+            together.model.clocks["s"].groups.scopes() if together.model.clocks["s"].groups is not None else ()
+        ):
             if spoken & group.sources and not group.others and group.sources <= spoken:
                 least = min(alone[source] for source in group.sources)
                 reader = Scope(frozenset([min(group.sources)]))
-                assert together.heartbeat(["s"], now_us, scopes={"s": reader}) == (
-                    least if least > NEVER // 2 else None
-                )
+                assert together.complete(["s"], now_us, scopes={"s": reader}) == (least if least > NEVER // 2 else None)
 
 
 def test_who_leaves_a_group_takes_only_its_own_timestamps_along() -> None:
     heartbeats = watching(
-        Declarations(disorders={Party("s"): (Bound(1),)}, skews={(Party("s"), Party("s")): (Bound(200),)})
+        Declarations(disorders={Party("s"): (SkewBound(1),)}, skews={(Party("s"), Party("s")): (SkewBound(200),)})
     )
     grouped_by(heartbeats, Grouping(sets=(("a", "b"),)))
     for source, stamp in (("a", 10), ("b", 100)):
         heartbeats.arrived("s", of_one(np.array([stamp]), source), 0)
     grouped_by(heartbeats, Grouping(sets=(("a",), ("b",))))
-    assert heartbeats.heartbeat(["s"], 0) == 9
+    assert heartbeats.complete(["s"], 0) == 9
 
 
 def test_groups_need_no_bounds_between_their_sources() -> None:
     heartbeats = watching(
-        Declarations(disorders={Party("s"): (Bound(1),)}, groupings={"s": Grouping(sets=(("a", "b"),))})
+        Declarations(disorders={Party("s"): (SkewBound(1),)}, groupings={"s": Grouping(sets=(("a", "b"),))})
     )
     for source, stamp in (("a", 10), ("b", 100)):
         heartbeats.arrived("s", of_one(np.array([stamp]), source), 0)
-    assert heartbeats.heartbeat(["s"], 0) == 9
+    assert heartbeats.complete(["s"], 0) == 9
 
 
 # lateness, through any regrouping
@@ -195,10 +197,10 @@ def test_a_tuple_within_its_bounds_is_never_late_however_sources_are_regrouped(
 
     The oracle is what was declared: no tuple is more than `disorder` behind its source, nor `skew` or more behind all
     others."""
-    declared = Declarations(disorders={Party("s"): (Bound(disorder + 1),)})
+    declared = Declarations(disorders={Party("s"): (SkewBound(disorder + 1),)})
     between = data.draw(st.booleans())
     if between:
-        declared.skews[Party("s"), Party("s")] = (Bound(skew),)
+        declared.skews[Party("s"), Party("s")] = (SkewBound(skew),)
     heartbeats = watching(declared)
     largest: dict[str, int] = {}
     before: dict[str, int] = {}
@@ -210,7 +212,7 @@ def test_a_tuple_within_its_bounds_is_never_late_however_sources_are_regrouped(
                 others = [stamp for other, stamp in largest.items() if other != source] if between else []
                 least = max([0, largest.get(source, 0) - disorder, *(stamp - skew + 1 for stamp in others)])
                 stamp = least + data.draw(st.integers(0, 8))
-                common, single = heartbeats.limits("s")
+                common, single = heartbeats.model.clocks["s"].promises.limits()
                 closed = single.get(source, NEVER if common is None else common)
                 before.setdefault(source, closed)
                 assert stamp > closed or stamp <= before[source], (
@@ -220,20 +222,20 @@ def test_a_tuple_within_its_bounds_is_never_late_however_sources_are_regrouped(
                 largest[source] = max(stamp, largest.get(source, stamp))
             case "read":
                 reader = data.draw(st.sampled_from(READERS))
-                complete = heartbeats.heartbeat(["s"], now_us, scopes={} if reader is None else {"s": reader})
+                complete = heartbeats.complete(["s"], now_us, scopes={} if reader is None else {"s": reader})
                 if complete is not None:  # a reader never goes back, and says again how far it is, as after a restart
                     told[reader] = max(complete, told.get(reader, complete))
-                    heartbeats.give("s", told[reader], reader, again=data.draw(st.booleans()))
+                    heartbeats.promise("s", told[reader], reader, again=data.draw(st.booleans()))
             case "regroup":
                 grouped_by(heartbeats, data.draw(groupings()))
             case _:
                 source = data.draw(st.sampled_from(SOURCES))
-                declared.disorders[Party("s", source)] = (Bound(disorder + 1),)
-                heartbeats.heed()
+                declared.disorders[Party("s", source)] = (SkewBound(disorder + 1),)
+                heartbeats.apply_declarations()
 
 
 def grouped(*sets: str) -> Heartbeats:
-    heartbeats = watching(Declarations(disorders={Party("s"): (Bound(1),)}))
+    heartbeats = watching(Declarations(disorders={Party("s"): (SkewBound(1),)}))
     grouped_by(heartbeats, Grouping(sets=tuple(map(tuple, sets))))
     return heartbeats
 
@@ -245,115 +247,115 @@ def test_a_slow_group_is_not_late_because_readers_of_a_fast_one_went_on() -> Non
     heartbeats = grouped("a", "b")
     for source, stamp in (("a", 100), ("b", 10)):
         heartbeats.arrived("s", of_one(np.array([stamp]), source), 0)
-    assert [heartbeats.heartbeat(["s"], 0, scopes={"s": reader}) for reader in (FAST, SLOW)] == [99, 9]
-    assert heartbeats.heartbeat(["s"], 0) == 9
-    heartbeats.give("s", 99, FAST)
-    assert heartbeats.limits("s") == (None, {"a": 99})
-    heartbeats.give("s", 9)
-    assert heartbeats.limits("s") == (9, {"a": 99})
+    assert [heartbeats.complete(["s"], 0, scopes={"s": reader}) for reader in (FAST, SLOW)] == [99, 9]
+    assert heartbeats.complete(["s"], 0) == 9
+    heartbeats.promise("s", 99, FAST)
+    assert heartbeats.model.clocks["s"].promises.limits() == (None, {"a": 99})
+    heartbeats.promise("s", 9)
+    assert heartbeats.model.clocks["s"].promises.limits() == (9, {"a": 99})
     grouped_by(heartbeats, None)
-    assert heartbeats.limits("s") == (9, {"a": 99}), "what was given stays given"
-    heartbeats.give("s", 120)
-    assert heartbeats.limits("s") == (120, {}), "and counts no more once all is further"
+    assert heartbeats.model.clocks["s"].promises.limits() == (9, {"a": 99}), "what was given stays given"
+    heartbeats.promise("s", 120)
+    assert heartbeats.model.clocks["s"].promises.limits() == (120, {}), "and counts no more once all is further"
 
 
 def test_a_reader_that_was_further_by_its_group_closes_no_other_when_there_are_no_groups_any_more() -> None:
     heartbeats = grouped("a", "b")
     for source, stamp in (("a", 100), ("b", 10)):
         heartbeats.arrived("s", of_one(np.array([stamp]), source), 0)
-    heartbeats.give("s", 99, FAST)
+    heartbeats.promise("s", 99, FAST)
     grouped_by(heartbeats, None)
-    assert heartbeats.heartbeat(["s"], 0, scopes={"s": FAST}) == 99, "it does not go back"
-    heartbeats.give("s", 99, FAST)  # as a query does that answers tuples as they come
-    assert heartbeats.limits("s") == (None, {"a": 99})
-    heartbeats.give(
+    assert heartbeats.complete(["s"], 0, scopes={"s": FAST}) == 99, "it does not go back"
+    heartbeats.promise("s", 99, FAST)  # as a query does that answers tuples as they come
+    assert heartbeats.model.clocks["s"].promises.limits() == (None, {"a": 99})
+    heartbeats.promise(
         "s", 120, FAST, again=True
     )  # as after a restart, of which nobody knows how the sources were grouped
-    assert heartbeats.limits("s") == (None, {"a": 120})
-    heartbeats.give("s", 130, FAST)  # without groups it has waited for all
-    assert heartbeats.limits("s") == (130, {})
+    assert heartbeats.model.clocks["s"].promises.limits() == (None, {"a": 120})
+    heartbeats.promise("s", 130, FAST)  # without groups it has waited for all
+    assert heartbeats.model.clocks["s"].promises.limits() == (130, {})
 
 
 def test_what_stands_in_no_set_is_a_group_of_its_own() -> None:
     heartbeats = grouped("a", "b")
     for source, stamp in (("a", 100), ("b", 10)):
         heartbeats.arrived("s", of_one(np.array([stamp]), source), 0)
-    assert heartbeats.heartbeat(["s"], 0, scopes={"s": REST}) == 9, (
+    assert heartbeats.complete(["s"], 0, scopes={"s": REST}) == 9, (
         "while nothing came from it, it is where the stream is"
     )
     heartbeats.arrived("s", of_one(np.array([50]), "new"), 0)
-    assert heartbeats.heartbeat(["s"], 0, scopes={"s": REST}) == 49
-    heartbeats.give("s", 49, REST)
-    assert heartbeats.limits("s") == (49, {"a": NEVER, "b": NEVER})
+    assert heartbeats.complete(["s"], 0, scopes={"s": REST}) == 49
+    heartbeats.promise("s", 49, REST)
+    assert heartbeats.model.clocks["s"].promises.limits() == (49, {"a": NEVER, "b": NEVER})
 
 
 def test_a_group_that_never_spoke_is_waited_for_and_a_silent_one_follows_the_stream() -> None:
     heartbeats = grouped("a", "b")
     heartbeats.arrived("s", of_one(np.array([100]), "a"), 0)
-    assert heartbeats.heartbeat(["s"], 0, scopes={"s": SLOW}) is None
-    heartbeats.timeout_us = 10 * SECOND
+    assert heartbeats.complete(["s"], 0, scopes={"s": SLOW}) is None
+    heartbeats.model.clocks.timeout_us = 10 * SECOND
     heartbeats.arrived("s", of_one(np.array([10]), "b"), SECOND)
     heartbeats.arrived("s", of_one(np.array([200]), "a"), 5 * SECOND)
-    assert heartbeats.heartbeat(["s"], 6 * SECOND, scopes={"s": SLOW}) == 9
-    assert (
-        heartbeats.heartbeat(["s"], 12 * SECOND, scopes={"s": SLOW}) == heartbeats.heartbeat(["s"], 12 * SECOND) == 199
-    )
+    assert heartbeats.complete(["s"], 6 * SECOND, scopes={"s": SLOW}) == 9
+    assert heartbeats.complete(["s"], 12 * SECOND, scopes={"s": SLOW}) == heartbeats.complete(["s"], 12 * SECOND) == 199
 
 
 def test_a_silent_group_of_which_others_are_declared_to_speak_goes_as_far_as_they_say() -> None:
     heartbeats = watching(
-        Declarations(disorders={Party("s"): (Bound(1),)}, skews={(Party("s", "a"), Party("s", "b")): (Bound(50),)})
+        Declarations(
+            disorders={Party("s"): (SkewBound(1),)}, skews={(Party("s", "a"), Party("s", "b")): (SkewBound(50),)}
+        )
     )
     grouped_by(heartbeats, Grouping(sets=(("a",), ("b",))))
-    heartbeats.timeout_us = 10 * SECOND
+    heartbeats.model.clocks.timeout_us = 10 * SECOND
     heartbeats.arrived("s", of_one(np.array([100]), "a"), 0)
-    assert heartbeats.heartbeat(["s"], 0, scopes={"s": SLOW}) == 50, "b has not spoken yet"
+    assert heartbeats.complete(["s"], 0, scopes={"s": SLOW}) == 50, "b has not spoken yet"
     heartbeats.arrived("s", of_one(np.array([20]), "b"), SECOND)
     heartbeats.arrived("s", of_one(np.array([200]), "a"), 15 * SECOND)
-    assert heartbeats.heartbeat(["s"], 16 * SECOND, scopes={"s": SLOW}) == 150
-    assert heartbeats.heartbeat(["s"], 16 * SECOND, scopes={"s": FAST}) == 199
+    assert heartbeats.complete(["s"], 16 * SECOND, scopes={"s": SLOW}) == 150
+    assert heartbeats.complete(["s"], 16 * SECOND, scopes={"s": FAST}) == 199
 
 
 def test_a_silent_group_stays_as_far_as_its_own_sources_said() -> None:
     heartbeats = grouped("a", "b")
-    heartbeats.timeout_us = 10 * SECOND
+    heartbeats.model.clocks.timeout_us = 10 * SECOND
     heartbeats.arrived("s", of_one(np.array([100]), "a"), 0)
     heartbeats.arrived("s", of_one(np.array([10]), "b"), 5 * SECOND)
-    assert [heartbeats.heartbeat(["s"], us * SECOND, scopes={"s": FAST}) for us in (6, 11)] == [99, 99]
+    assert [heartbeats.complete(["s"], us * SECOND, scopes={"s": FAST}) for us in (6, 11)] == [99, 99]
 
 
 def test_a_finished_source_lets_its_group_go_on_beside_silent_ones() -> None:
     heartbeats = grouped("ab", "c")
-    heartbeats.timeout_us = 10 * SECOND
+    heartbeats.model.clocks.timeout_us = 10 * SECOND
     for source, stamp in (("a", 10), ("c", 5)):
         heartbeats.arrived("s", of_one(np.array([stamp]), source), 0)
     heartbeats.arrived("s", of_one(np.array([100]), "b"), 15 * SECOND)
     heartbeats.finish("s", "b", 15 * SECOND)
-    assert heartbeats.heartbeat(["s"], 16 * SECOND, scopes={"s": FAST}) == 100
-    assert heartbeats.heartbeat(["s"], 16 * SECOND) == 100
+    assert heartbeats.complete(["s"], 16 * SECOND, scopes={"s": FAST}) == 100
+    assert heartbeats.complete(["s"], 16 * SECOND) == 100
 
 
 def test_who_was_given_up_is_late_behind_what_its_own_readers_were_told() -> None:
     heartbeats = grouped("a", "b")
-    heartbeats.timeout_us = 10 * SECOND
+    heartbeats.model.clocks.timeout_us = 10 * SECOND
     for source, stamp in (("a", 100), ("b", 100)):
         heartbeats.arrived("s", of_one(np.array([stamp]), source), 0)
-    heartbeats.give("s", 99, FAST)
+    heartbeats.promise("s", 99, FAST)
     for source in "ab":
         heartbeats.arrived("s", of_one(np.array([50]), source), 20 * SECOND)
-    assert heartbeats.timelines["s"].gave_up == {"a": 99}, "nobody was told anything of b"
-    heartbeats.late("s", ["a"], np.array([1]))
-    assert heartbeats.timelines["s"].late_given_up == 1
+    assert heartbeats.model.clocks["s"].gave_up == {"a": 99}, "nobody was told anything of b"
+    heartbeats.model.intake.late("s", ["a"], np.array([1]))
+    assert heartbeats.model.clocks["s"].late_given_up == 1
 
 
 def test_a_stream_that_begins_may_hold_more_sources_but_a_named_group_does_not() -> None:
     heartbeats = watching(Declarations())
-    heartbeats.estimating = True
+    heartbeats.model.clocks.estimating = True
     grouped_by(heartbeats, Grouping(sets=(("a",), ("b",))))
     heartbeats.arrived("s", of_one(np.array([100, 101]), "a"), 0)
-    assert heartbeats.heartbeat(["s"], 0, scopes={"s": FAST}) is not None
-    assert heartbeats.heartbeat(["s"], 0, scopes={"s": REST}) is None
-    assert heartbeats.heartbeat(["s"], 0) is None
+    assert heartbeats.complete(["s"], 0, scopes={"s": FAST}) is not None
+    assert heartbeats.complete(["s"], 0, scopes={"s": REST}) is None
+    assert heartbeats.complete(["s"], 0) is None
 
 
 def test_sources_that_an_earlier_version_kept_together_are_kept_apart() -> None:
@@ -366,13 +368,13 @@ def test_sources_that_an_earlier_version_kept_together_are_kept_apart() -> None:
     )
     heartbeats = Heartbeats(catalog.declarations)
     for stream in catalog.streams.values():
-        heartbeats.add(stream, 0)
-    restore(heartbeats, json.loads((FIXTURES / "grouped-heartbeats.json").read_text()), catalog)
-    assert heartbeats.limit("s") == 3
-    assert heartbeats.heartbeat(["s"], SECOND) == 3, "it does not go back"
+        heartbeats.define(stream, 0)
+    heartbeats.restore(json.loads((FIXTURES / "grouped-heartbeats.json").read_text()), catalog)
+    assert heartbeats.stream("s").promised() == 3
+    assert heartbeats.complete(["s"], SECOND) == 3, "it does not go back"
     for source, stamp in (("a", 10), ("b", 100), ("c", 110), ("d", 120)):
         heartbeats.arrived("s", of_one(np.array([stamp]), source), SECOND)
-    assert heartbeats.heartbeat(["s"], SECOND) == 9
+    assert heartbeats.complete(["s"], SECOND) == 9
 
 
 # which sources to put together
@@ -422,7 +424,7 @@ def test_groups_are_formed_by_what_was_declared() -> None:
         Declarations(sensors={Party("s", source): Sensors(ticks) for source, ticks in deviations.items()})
     )
     grouped_by(heartbeats, Grouping(count=2))
-    assert heartbeats.timelines["s"].groups == Groups((frozenset("ab"), frozenset("cd")))
+    assert heartbeats.model.clocks["s"].groups == Groups((frozenset("ab"), frozenset("cd")))
 
 
 # environments (section 4)
@@ -431,13 +433,14 @@ def test_groups_are_formed_by_what_was_declared() -> None:
 def in_force(declared: Declarations, *names: str) -> tuple[dict[str, Bounds], dict[tuple[str, str], Bounds]]:
     """The bounds that the generator has of streams with themselves and between two of them."""
     heartbeats = Heartbeats(declared)
-    heartbeats.estimating = False
+    heartbeats.model.clocks.estimating = False
     for name in names:
-        heartbeats.add(Stream(name, (), TimeDomain.INTEGER, "at"), 0)
-    cohorts = {number: name for name in names for number in heartbeats.timelines[name].cohorts.values()}
-    own = {name: heartbeats.generator.cohorts[number].own for number, name in cohorts.items()}
+        heartbeats.define(Stream(name, (), TimeDomain.INTEGER, "at"), 0)
+    cohorts = {number: name for name in names for number in heartbeats.model.clocks[name].table.cohorts.values()}
+    own = {name: heartbeats.model.clocks.generator.cohorts[number].own for number, name in cohorts.items()}
     between = {
-        (cohorts[first], cohorts[second]): bounds for (first, second), bounds in heartbeats.generator.between.items()
+        (cohorts[first], cohorts[second]): bounds
+        for (first, second), bounds in heartbeats.model.clocks.generator.between.items()
     }
     return own, between
 
@@ -453,10 +456,10 @@ def test_sensors(d_i: int, d_j: int, r_j: Fraction | None) -> None:
     )
 
     def in_the_end(ticks: int) -> Bounds:
-        return () if r_j is None else (Bound(0, after_us=ceil(Fraction(ticks * SECOND) / r_j)),)
+        return () if r_j is None else (SkewBound(0, after_us=ceil(Fraction(ticks * SECOND) / r_j)),)
 
-    assert own["j"] == (Bound(2 * d_j + 1), *in_the_end(2 * d_j + 1))
-    assert between["i", "j"] == (Bound(d_i + d_j + 1), *in_the_end(d_i + d_j + 1))
+    assert own["j"] == (SkewBound(2 * d_j + 1), *in_the_end(2 * d_j + 1))
+    assert between["i", "j"] == (SkewBound(d_i + d_j + 1), *in_the_end(d_i + d_j + 1))
 
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
@@ -465,8 +468,8 @@ def test_global_counter(least_i: int, more_i: int, least_j: int, more_j: int) ->
     counters = {Party("i"): Counter(least_i, least_i + more_i), Party("j"): Counter(least_j, least_j + more_j)}
     own, between = in_force(Declarations(counters=counters), "i", "j")
     delay = max(least_j + more_j - least_i, 0)
-    assert own["j"] == (Bound(0),)
-    assert between["i", "j"] == ((Bound(0, after_us=delay), Bound(0, tuples=1)) if delay else (Bound(0),))
+    assert own["j"] == (SkewBound(0),)
+    assert between["i", "j"] == ((SkewBound(0, after_us=delay), SkewBound(0, tuples=1)) if delay else (SkewBound(0),))
 
 
 def test_a_latency_is_added_to_every_delay() -> None:
@@ -474,9 +477,9 @@ def test_a_latency_is_added_to_every_delay() -> None:
         sensors={Party("i"): Sensors(1), Party("j"): Sensors(2, Fraction(2))}, latencies_us={Party("j"): 7}
     )
     own, between = in_force(declared, "i", "j")
-    assert own["j"] == (Bound(5, after_us=7), Bound(0, after_us=5 * SECOND // 2 + 7))
-    assert between["i", "j"] == (Bound(4, after_us=7), Bound(0, after_us=2_000_007))
-    assert between["j", "i"] == (Bound(4),)
+    assert own["j"] == (SkewBound(5, after_us=7), SkewBound(0, after_us=5 * SECOND // 2 + 7))
+    assert between["i", "j"] == (SkewBound(4, after_us=7), SkewBound(0, after_us=2_000_007))
+    assert between["j", "i"] == (SkewBound(4),)
 
 
 @pytest.mark.parametrize(
@@ -496,8 +499,8 @@ def test_whether_an_environment_needs_a_timeout(
     heartbeats = watching(declared)
     for source, stamp in zip(SOURCES, (3, 5, 8, 8), strict=True):
         heartbeats.arrived("s", of_one(np.array([stamp]), source), 0)
-    assert (heartbeats.without_progress(["s"]) is not None) == needed
-    complete = heartbeats.heartbeat(["s"], 1000 * SECOND)
+    assert (missing_bound(heartbeats.model, ["s"]) is not None) == needed
+    complete = heartbeats.complete(["s"], 1000 * SECOND)
     assert (complete == 8) != needed
 
 
@@ -511,9 +514,9 @@ def test_many_different_deviations_are_told_apart_in_a_few_steps_that_hold_for_e
     heartbeats = watching(declared)
     for source in sensors:
         heartbeats.arrived("s", of_one(np.array([0]), source), 0)
-    timeline, generator = heartbeats.timelines["s"], heartbeats.generator
-    assert len(timeline.cohorts) <= KINDS
-    cohort = {source: int(timeline.places[number, 0]) for source, number in timeline.sources.items()}
+    timeline, generator = heartbeats.model.clocks["s"], heartbeats.model.clocks.generator
+    assert len(timeline.table.cohorts) <= KINDS
+    cohort = {source: int(timeline.table.places[number, 0]) for source, number in timeline.table.sources.items()}
     for first, one in sensors.items():
         for second, other in sensors.items():
             if first == second:

@@ -13,11 +13,11 @@ from heartbeat.test_promises import manager, say, stream
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.declarations import Declarations, Grouping, Party
 from headgate.catalog.entries import Stream
-from headgate.catalog.skew import Bound
+from headgate.catalog.skew import SkewBound
 from headgate.heartbeat.arrivals import of_rows
-from headgate.heartbeat.manager import FORGOTTEN_AFTER, Heartbeats
-from headgate.heartbeat.saved import restore, saved
-from headgate.heartbeat.timeline import FEW_SOURCES
+from headgate.heartbeat.intake import FORGOTTEN_AFTER
+from headgate.heartbeat.manager import Heartbeats
+from headgate.heartbeat.stream_clock import FEW_SOURCES
 from headgate.scope import Scope
 
 MANY = Party("s")
@@ -25,13 +25,13 @@ MANY = Party("s")
 
 def entries(heartbeats: Heartbeats) -> int:
     """How many numbers of sources and of delays are kept."""
-    cohorts = heartbeats.generator.cohorts.values()
-    lines = heartbeats.timelines.values()
+    cohorts = heartbeats.model.clocks.generator.cohorts.values()
+    lines = heartbeats.model.clocks
     waiting = sum(
         len(delayed) for cohort in cohorts for delayed in (*cohort._delayed.values(), *cohort.promised_by_count())
     )
     arrays = sum(len(cohort._delayed) + len(cohort._counted) + 1 for cohort in cohorts)
-    return sum(len(line.sources) for line in lines) + waiting + sum(cohort.size for cohort in cohorts) * arrays
+    return sum(len(line.table.sources) for line in lines) + waiting + sum(cohort.size for cohort in cohorts) * arrays
 
 
 def seen(heartbeats: Heartbeats, first: int, count: int, now_us: int) -> None:
@@ -43,10 +43,12 @@ def seen(heartbeats: Heartbeats, first: int, count: int, now_us: int) -> None:
 
 
 BOUNDS = {
-    "nothing": Declarations(disorders={MANY: (Bound(5),)}),
-    "time": Declarations(disorders={MANY: (Bound(5), Bound(0, after_us=30))}, latencies_us={MANY: 3}),
-    "tuples": Declarations(disorders={MANY: (Bound(5), Bound(0, tuples=2))}),
-    "others": Declarations(disorders={MANY: (Bound(5),)}, skews={(MANY, MANY): (Bound(50), Bound(9, after_us=20))}),
+    "nothing": Declarations(disorders={MANY: (SkewBound(5),)}),
+    "time": Declarations(disorders={MANY: (SkewBound(5), SkewBound(0, after_us=30))}, latencies_us={MANY: 3}),
+    "tuples": Declarations(disorders={MANY: (SkewBound(5), SkewBound(0, tuples=2))}),
+    "others": Declarations(
+        disorders={MANY: (SkewBound(5),)}, skews={(MANY, MANY): (SkewBound(50), SkewBound(9, after_us=20))}
+    ),
 }
 
 
@@ -56,39 +58,43 @@ def test_a_hundred_thousand_sources_that_come_and_go_are_forgotten(bounds: str) 
     most = 0
     for turn in range(100):
         seen(heartbeats, 1_000 * turn, 1_000, 100 * turn)
-        heartbeats.heartbeat(["s"], 100 * turn)
+        heartbeats.complete(["s"], 100 * turn)
         most = max(most, entries(heartbeats))
-    line = heartbeats.timelines["s"]
-    assert line.forgotten + len(line.sources) == 100_000
-    assert len(line.sources) < 5_000
+    line = heartbeats.model.clocks["s"]
+    assert line.table.forgotten + len(line.table.sources) == 100_000
+    assert len(line.table.sources) < 5_000
     assert most < 60_000
-    assert len(json.dumps(saved(heartbeats))) < 400_000
+    assert len(json.dumps(heartbeats.save())) < 400_000
 
 
 def test_without_a_timeout_a_source_that_spoke_is_waited_for() -> None:
     heartbeats = manager(BOUNDS["nothing"], [stream("s", many=True)])
     for turn in range(5):
         seen(heartbeats, 1_000 * turn, 1_000, 100 * turn)
-    assert len(heartbeats.timelines["s"].sources) == 5_000
-    assert heartbeats.heartbeat(["s"], 10**6) == -5, "d0 is still at 0"
+    assert len(heartbeats.model.clocks["s"].table.sources) == 5_000
+    assert heartbeats.complete(["s"], 10**6) == -5, "d0 is still at 0"
 
 
 def test_finished_sources_are_forgotten_and_named_ones_are_not() -> None:
-    declared = Declarations(disorders={MANY: (Bound(5),), Party("s", "d7"): (Bound(9),)})
+    declared = Declarations(disorders={MANY: (SkewBound(5),), Party("s", "d7"): (SkewBound(9),)})
     heartbeats = manager(declared, [stream("s", many=True)])
     for turn in range(10):
         seen(heartbeats, 1_000 * turn, 1_000, 100 * turn)
-        heartbeats.punctuated_by("s", {f"d{n}": 2**62 for n in range(1_000 * turn, 1_000 * turn + 1_000)}, 100 * turn)
-    line = heartbeats.timelines["s"]
-    assert len(line.sources) < 4 * FEW_SOURCES
-    assert "d7" in line.sources
+        heartbeats.model.intake.punctuated(
+            "s", {f"d{n}": 2**62 for n in range(1_000 * turn, 1_000 * turn + 1_000)}, 100 * turn
+        )
+    line = heartbeats.model.clocks["s"]
+    assert len(line.table.sources) < 4 * FEW_SOURCES
+    assert "d7" in line.table.sources
 
 
 def test_sources_that_only_send_heartbeats_are_forgotten_too() -> None:
     heartbeats = manager(BOUNDS["nothing"], [stream("s", many=True)], timeout_us=10)
     for turn in range(20):
-        heartbeats.punctuated_by("s", {f"d{n}": turn for n in range(1_000 * turn, 1_000 * turn + 1_000)}, 200 * turn)
-    assert len(heartbeats.timelines["s"].sources) < 4 * FEW_SOURCES
+        heartbeats.model.intake.punctuated(
+            "s", {f"d{n}": turn for n in range(1_000 * turn, 1_000 * turn + 1_000)}, 200 * turn
+        )
+    assert len(heartbeats.model.clocks["s"].table.sources) < 4 * FEW_SOURCES
 
 
 @pytest.mark.parametrize("bounds", BOUNDS)
@@ -111,13 +117,13 @@ def test_forgetting_changes_no_heartbeat_until_a_source_comes_back_and_then_only
             stamp = now_us + chance.randint(0, 5)
             for heartbeats in (remembering, forgetting):
                 say(heartbeats, Party("s", name), stamp, now_us)
-            forgetting.timelines["s"].forget_at = 1
-            before, after = remembering.heartbeat(["s"], now_us), forgetting.heartbeat(["s"], now_us)
+            forgetting.model.clocks["s"].forget_at = 1
+            before, after = remembering.complete(["s"], now_us), forgetting.complete(["s"], now_us)
             if came_back:
                 assert after is None or (before is not None and after <= before), seed
             else:
                 assert after == before, (seed, now_us)
-        forgot += forgetting.timelines["s"].forgotten
+        forgot += forgetting.model.clocks["s"].table.forgotten
     assert forgot > 100
 
 
@@ -146,79 +152,88 @@ def test_forgetting_keeps_no_reader_of_a_group_waiting(bounds: str) -> None:
                 if done:
                     heartbeats.punctuated("s", name, 2**62, now_us)
             finished |= {name} if done else set()
-            forgetting.timelines["s"].forget_at = 1
+            forgetting.model.clocks["s"].forget_at = 1
             for reader in readers:
-                found = [one.heartbeat(["s"], now_us, scopes={"s": reader}) for one in (remembering, forgetting)]
+                found = [one.complete(["s"], now_us, scopes={"s": reader}) for one in (remembering, forgetting)]
                 if not reader.others:
                     assert found[0] == found[1], (seed, turn, reader)
                 elif found[0] is not None:
                     assert found[1] is not None, (seed, turn, reader)
                 for heartbeats, reached in zip((remembering, forgetting), found, strict=True):
                     if reached is not None:
-                        heartbeats.give("s", reached, reader)
-        forgot += forgetting.timelines["s"].forgotten
+                        heartbeats.promise("s", reached, reader)
+        forgot += forgetting.model.clocks["s"].table.forgotten
     assert forgot > 50
 
 
 def test_who_is_forgotten_leaves_a_group_that_was_formed_by_likeness() -> None:
     heartbeats = manager(Declarations(groupings={"s": Grouping(count=2)}), [stream("s", many=True)])
-    heartbeats.estimating = True
+    heartbeats.model.clocks.estimating = True
     for turn in range(600):
         say(heartbeats, Party("s", "ab"[turn % 2]), 1_000 + turn, turn)
         say(heartbeats, Party("s", "xy"[turn % 2]), turn, turn)
-    line, reader = heartbeats.timelines["s"], Scope(frozenset("x"))
+    line, reader = heartbeats.model.clocks["s"], Scope(frozenset("x"))
     assert line.waited_for(reader) == Scope(frozenset("xy"))
     for source in "xy":
         heartbeats.finish("s", source, 600)
     line.forget_at = 1
     say(heartbeats, Party("s", "a"), 2_000, 700)
-    assert {*line.sources} == {"a", "b"}
-    assert heartbeats.heartbeat(["s"], 700, scopes={"s": reader}) is not None
+    assert {*line.table.sources} == {"a", "b"}
+    assert heartbeats.complete(["s"], 700, scopes={"s": reader}) is not None
 
 
 def test_delays_that_no_bound_needs_any_more_are_not_kept() -> None:
     heartbeats = manager(Declarations(), [stream("p"), stream("q")])
-    declared = heartbeats.declarations
+    declared = heartbeats.model.declarations
     kept = []
     for number in range(1, 200):
-        declared.disorders[Party("p")] = (Bound(5), Bound(0, after_us=10 * number), Bound(1, tuples=number))
-        declared.skews[Party("q"), Party("p")] = (Bound(5), Bound(0, tuples=number), Bound(1, after_us=7 * number))
-        heartbeats.heed(number)
+        declared.disorders[Party("p")] = (SkewBound(5), SkewBound(0, after_us=10 * number), SkewBound(1, tuples=number))
+        declared.skews[Party("q"), Party("p")] = (
+            SkewBound(5),
+            SkewBound(0, tuples=number),
+            SkewBound(1, after_us=7 * number),
+        )
+        heartbeats.apply_declarations(number)
         for name in "pq":
             say(heartbeats, Party(name), number, number)
-        heartbeats.heartbeat(["p", "q"], number)
+        heartbeats.complete(["p", "q"], number)
         kept.append(
-            sum(len(cohort._delayed) + len(cohort._counted) for cohort in heartbeats.generator.cohorts.values())
+            sum(
+                len(cohort._delayed) + len(cohort._counted)
+                for cohort in heartbeats.model.clocks.generator.cohorts.values()
+            )
         )
     assert max(kept) <= 4
     declared.disorders.clear()
     declared.skews.clear()
-    heartbeats.heed(200)
+    heartbeats.apply_declarations(200)
     assert not any(
         cohort._delayed or cohort._counted or cohort.maxima.horizon_us
-        for cohort in heartbeats.generator.cohorts.values()
+        for cohort in heartbeats.model.clocks.generator.cohorts.values()
     )
 
 
 def test_named_sources_are_bound_to_those_that_were_declared_and_to_nobody_else() -> None:
     """So a statement costs as much as there are sources, not as there are pairs of them."""
-    declared = Declarations(disorders={Party("s", f"d{number}"): (Bound(number + 1),) for number in range(60)})
-    declared.skews[Party("s", "d1"), Party("s", "d2")] = (Bound(3),)
+    declared = Declarations(disorders={Party("s", f"d{number}"): (SkewBound(number + 1),) for number in range(60)})
+    declared.skews[Party("s", "d1"), Party("s", "d2")] = (SkewBound(3),)
     heartbeats = manager(declared, [stream("s", many=True), stream("p")])
-    asked = []
-    between = Heartbeats._between
-    heartbeats._between = lambda first, line, number: asked.append(first) or between(heartbeats, first, line, number)  # type: ignore
-    heartbeats.heed(1)
+    asked: list[int] = []
+    bindings = heartbeats.model.bindings
+    between = bindings._between
+    bindings._between = lambda first, clock, number: asked.append(first) or between(first, clock, number)  # type: ignore
+    heartbeats.apply_declarations(1)
     assert len(asked) == 1
-    assert len(heartbeats.generator.between) == 1
-    declared.skews[Party("s"), Party("s")] = (Bound(9),)
+    generator = heartbeats.model.clocks.generator
+    assert len(generator.between) == 1
+    declared.skews[Party("s"), Party("s")] = (SkewBound(9),)
     asked.clear()
-    heartbeats.heed(2)
-    cohorts = len(heartbeats.timelines["s"].cohorts)
+    heartbeats.apply_declarations(2)
+    cohorts = len(heartbeats.model.clocks["s"].table.cohorts)
     assert len(asked) == 2 * cohorts, (
         "what all sources say is found once for d2, which a SKEW names, and once for the others"
     )
-    assert len(heartbeats.generator.between) == cohorts**2
+    assert len(generator.between) == cohorts**2
 
 
 def test_what_was_forgotten_stays_so_in_a_saved_state() -> None:
@@ -228,8 +243,8 @@ def test_what_was_forgotten_stays_so_in_a_saved_state() -> None:
     for turn in range(4):
         seen(heartbeats, 1_000 * turn, 1_000, 200 * turn)
     again = manager(BOUNDS["others"], [one], timeout_us=10)
-    restore(again, json.loads(json.dumps(saved(heartbeats))), catalog)
-    assert again.timelines["s"].forgotten == heartbeats.timelines["s"].forgotten > 0
+    again.restore(json.loads(json.dumps(heartbeats.save())), catalog)
+    assert again.model.clocks["s"].table.forgotten == heartbeats.model.clocks["s"].table.forgotten > 0
     for us in (600, 605, 700, 10_000):
-        assert again.heartbeat(["s"], us) == heartbeats.heartbeat(["s"], us)
-    assert isinstance(again.timelines["s"].stream, Stream)
+        assert again.complete(["s"], us) == heartbeats.complete(["s"], us)
+    assert isinstance(again.model.clocks["s"].stream, Stream)

@@ -21,10 +21,11 @@ import pytest
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.declarations import Counter, Declarations, Enabling, Party, Sensors
 from headgate.catalog.entries import Stream
-from headgate.catalog.skew import Bound, Bounds, strongest
+from headgate.catalog.skew import Bounds, SkewBound, strongest
 from headgate.cql.definitions import define
 from headgate.heartbeat.arrivals import of_one
-from headgate.heartbeat.manager import Heartbeats, progress
+from headgate.heartbeat.manager import Heartbeats
+from headgate.heartbeat.progress import missing_bound, progress
 from headgate.ticks import Tick, TimeDomain
 
 HOW: tuple[Literal["on demand", "every", "none"], ...] = ("on demand", "every", "none")
@@ -43,11 +44,11 @@ def levels(party: Party) -> list[Party]:
 
 def manager(declared: Declarations, streams: Iterable[Stream], timeout_us: int | None = None) -> Heartbeats:
     heartbeats = Heartbeats(declared)
-    heartbeats.estimating = False
-    heartbeats.timeout_us = timeout_us
-    heartbeats.generator.set_unit(1)
+    heartbeats.model.clocks.estimating = False
+    heartbeats.model.clocks.timeout_us = timeout_us
+    heartbeats.model.clocks.generator.set_unit(1)
     for one in streams:
-        heartbeats.add(one, now_us=0)
+        heartbeats.define(one, now_us=0)
     return heartbeats
 
 
@@ -63,7 +64,7 @@ def a_set(chance: random.Random, tuples: bool = True, most: int = 2) -> Bounds:
     for _ in range(chance.randint(0, most)):
         within, delay = chance.choice([0, 0, 1, 3, 8]), chance.choice([0, 1, 2, 5])
         counted = tuples and delay and chance.random() < 0.4
-        found.append(Bound(within, tuples=delay) if counted else Bound(within, after_us=delay))
+        found.append(SkewBound(within, tuples=delay) if counted else SkewBound(within, after_us=delay))
     return strongest(found)
 
 
@@ -74,14 +75,14 @@ def drawn(chance: random.Random, parties: list[Party], tuples: bool = True, late
     everyone = list(dict.fromkeys([*parties, *(Party(party.stream) for party in parties)]))
     for party in everyone:
         if chance.random() < (0.9 if much else 0.4):
-            declared.disorders[party] = (Bound(0),) if much and chance.random() < 0.8 else a_set(chance, tuples)
+            declared.disorders[party] = (SkewBound(0),) if much and chance.random() < 0.8 else a_set(chance, tuples)
         if latencies and chance.random() < 0.2:
             declared.latencies_us[party] = chance.randint(1, 4)
     for first, second in product(everyone, repeat=2):
         alone = first == second and (first.source is not None or first in parties)
         if not alone and chance.random() < (0.9 if much else 0.3):
             declared.skews[first, second] = (
-                (Bound(0, after_us=3),) if much and chance.random() < 0.8 else a_set(chance, tuples)
+                (SkewBound(0, after_us=3),) if much and chance.random() < 0.8 else a_set(chance, tuples)
             )
     environment = chance.random()
     for party in everyone if environment < (0.4 if tuples else 0.2) else ():
@@ -100,19 +101,19 @@ def drawn(chance: random.Random, parties: list[Party], tuples: bool = True, late
 def history_completes(declared: Declarations, streams: list[Stream], spoke: list[Party], last: Party) -> bool:
     """These sources speak, then one of them once more; then all pause for ever, and the clock is asked long after."""
     heartbeats = manager(declared, streams)
-    heartbeats.set_date(0, 0)
+    heartbeats.enabling.set_date(0, 0)
     names = [one.name for one in streams]
-    heartbeats.heartbeat(names, 0)
+    heartbeats.complete(names, 0)
     for turn, party in enumerate([*spoke, last]):
         now_us = 10 * turn
-        internal = heartbeats.timelines[party.stream].stream.stamped == "internal"  # type: ignore[union-attr]
-        say(heartbeats, party, heartbeats.stamp(now_us) if internal else turn and 100 + 50 * turn, now_us)
-    largest = max(line.largest for line in heartbeats.timelines.values() if line.largest is not None)
+        internal = heartbeats.model.clocks[party.stream].stream.stamped == "internal"  # type: ignore[union-attr]
+        say(heartbeats, party, heartbeats.enabling.stamp(now_us) if internal else turn and 100 + 50 * turn, now_us)
+    largest = max(line.largest for line in heartbeats.model.clocks if line.largest is not None)
     later_us = 10**9
     for name in names:
-        heartbeats.ask(name, later_us)
-        heartbeats.beat(name, later_us)
-    reached = heartbeats.heartbeat(names, later_us)
+        heartbeats.enabling.ask(name, later_us)
+        heartbeats.enabling.beat(name, later_us)
+    reached = heartbeats.complete(names, later_us)
     return reached is not None and reached >= largest
 
 
@@ -132,8 +133,8 @@ def test_a_timeout_is_called_needed_exactly_if_something_can_wait_for_ever() -> 
                 how = chance.choice(HOW)
                 declared.enablings[one.name] = Enabling(how, 7, None if how == "none" else within)
             if one.stamped == "external" and chance.random() < 0.15:
-                declared.calendar[one.name] = (Bound(3),)
-        verdict = manager(declared, streams).without_progress([one.name for one in streams])
+                declared.calendar[one.name] = (SkewBound(3),)
+        verdict = missing_bound(manager(declared, streams).model, [one.name for one in streams])
         unnamed = [Party("s", source) for source in "xy"] if many else []
         sources = [*(Party(one.name) for one in streams if one.source is None), *named, *unnamed]
         histories: list[tuple[list[Party], Party]] = [([], one) for one in sources]
@@ -150,21 +151,21 @@ def test_a_timeout_is_called_needed_exactly_if_something_can_wait_for_ever() -> 
 @pytest.mark.parametrize(
     "declared,missing",
     [
-        (Declarations(disorders={Party("p"): (Bound(5), Bound(0, tuples=10))}), "p with itself"),
-        (Declarations(disorders={Party("p"): (Bound(5), Bound(0, tuples=10), Bound(0, after_us=9))}), None),
+        (Declarations(disorders={Party("p"): (SkewBound(5), SkewBound(0, tuples=10))}), "p with itself"),
+        (Declarations(disorders={Party("p"): (SkewBound(5), SkewBound(0, tuples=10), SkewBound(0, after_us=9))}), None),
     ],
 )
 def test_a_bound_after_so_many_tuples_never_takes_effect_once_all_pause(
     declared: Declarations, missing: str | None
 ) -> None:
-    assert manager(declared, [stream("p")]).without_progress(["p"]) == missing
+    assert missing_bound(manager(declared, [stream("p")]).model, ["p"]) == missing
 
 
 def test_the_clock_says_nothing_of_a_stream_that_has_never_spoken() -> None:
-    declared = Declarations(disorders={Party("q"): (Bound(0),)}, enablings={"p": Enabling(within=5)})
+    declared = Declarations(disorders={Party("q"): (SkewBound(0),)}, enablings={"p": Enabling(within=5)})
     heartbeats = manager(declared, [stream("p"), stream("q")])
-    assert heartbeats.without_progress(["p"]) is None
-    assert heartbeats.without_progress(["p", "q"]) == "q to p"
+    assert missing_bound(heartbeats.model, ["p"]) is None
+    assert missing_bound(heartbeats.model, ["p", "q"]) == "q to p"
 
 
 # heartbeats
@@ -191,23 +192,23 @@ class Naive:
         one, other = ([known.sensors[level] for level in levels(party) if level in known.sensors] for party in (i, j))
         if one and other:
             ticks = one[0].deviation + other[0].deviation + 1
-            found.append(Bound(ticks))
+            found.append(SkewBound(ticks))
             if other[0].rate is not None:
                 found.append(
-                    Bound(0, after_us=-(-ticks * 1_000_000 * other[0].rate.denominator // other[0].rate.numerator))
+                    SkewBound(0, after_us=-(-ticks * 1_000_000 * other[0].rate.denominator // other[0].rate.numerator))
                 )
         first, second = (
             [known.counters[level] for level in levels(party) if level in known.counters] for party in (i, j)
         )
         if first and second:
-            found += [Bound(0, after_us=max(second[0].most_us - first[0].least_us, 0)), Bound(0, tuples=1)]
-            found += [Bound(0)] if i == j else []
+            found += [SkewBound(0, after_us=max(second[0].most_us - first[0].least_us, 0)), SkewBound(0, tuples=1)]
+            found += [SkewBound(0)] if i == j else []
         about = {
             party.stream
             for party in (*known.disorders, *known.sensors, *known.counters, *(to for _, to in known.skews))
         }
         if i == j and j.stream not in about:  # nothing is estimated here, so it counts as ordered
-            found.append(Bound(1))
+            found.append(SkewBound(1))
         return tuple(found)
 
     def latency_us(self, j: Party) -> int:
@@ -299,7 +300,7 @@ def test_heartbeats_of_many_streams_are_those_of_figure_2_and_of_the_rules_of_si
     for seed in range(SETS):
         chance, heartbeats, naive, parties = world(seed, timeout=chance_of(seed), tuples=tuples)
         names = [one.name for one in naive.streams]
-        assert heartbeats.heartbeat(names, 0) == naive.heartbeat(0)
+        assert heartbeats.complete(names, 0) == naive.heartbeat(0)
         now_us = 0
         for _ in range(14):
             now_us += chance.choice([1, 1, 2, 5, 11])
@@ -310,7 +311,7 @@ def test_heartbeats_of_many_streams_are_those_of_figure_2_and_of_the_rules_of_si
             elif chance.random() < 0.5:
                 naive.said.append((now_us, party, stamp))
                 heartbeats.punctuated(party.stream, party.source, stamp, now_us)
-            assert heartbeats.heartbeat(names, now_us) == naive.heartbeat(now_us), (seed, now_us)
+            assert heartbeats.complete(names, now_us) == naive.heartbeat(now_us), (seed, now_us)
 
 
 def chance_of(seed: int) -> bool:
@@ -330,14 +331,14 @@ def test_a_tuple_that_keeps_to_the_bounds_is_never_late(tuples: bool) -> None:
             party = chance.choice(parties)
             limit = naive.legal(party, now_us)
             stamp = chance.randint(0, 40) if limit is None else limit + chance.choice([1, 1, 1, 2, 9, 30])
-            given = heartbeats.limit(party.stream)
+            given = heartbeats.stream(party.stream).promised()
             assert given is None or given < stamp, (seed, now_us, party)
             checked += given is not None
             naive.came.append((now_us, party, stamp))
             say(heartbeats, party, stamp, now_us)
-            reached = heartbeats.heartbeat(names, now_us)
+            reached = heartbeats.complete(names, now_us)
             for name in names if reached is not None else ():
-                heartbeats.give(name, reached)  # type: ignore[arg-type]
+                heartbeats.promise(name, reached)  # type: ignore[arg-type]
     assert checked > 3 * SETS
 
 
@@ -364,12 +365,12 @@ def test_clocks_that_reach_their_deviation_are_never_late(rate: Fraction | None)
             party = chance.choice(parties)
             deviation = declared.sensors[party].deviation
             stamp = int(shown // 1) + chance.choice([-deviation, deviation, chance.randint(-deviation, deviation)])
-            given = heartbeats.limit(party.stream)
+            given = heartbeats.stream(party.stream).promised()
             assert given is None or given < stamp, (seed, now_us, party, stamp, given)
             say(heartbeats, party, stamp, now_us)
-            reached = heartbeats.heartbeat(["p", "s"], now_us)
+            reached = heartbeats.complete(["p", "s"], now_us)
             for name in ("p", "s") if reached is not None else ():
-                heartbeats.give(name, reached)  # type: ignore[arg-type]
+                heartbeats.promise(name, reached)  # type: ignore[arg-type]
                 moved += 1
     assert moved > 10 * SETS
 
@@ -392,11 +393,11 @@ def test_a_counters_tuples_are_never_late() -> None:
         heartbeats = manager(declared, [stream("p"), stream("q"), stream("s", many=True)])
         before_us = 0
         for sent_us, token, party in sorted(sent, key=lambda one: one[:2]):
-            if sent_us > before_us and (reached := heartbeats.heartbeat(["p", "q", "s"], sent_us - 1)) is not None:
+            if sent_us > before_us and (reached := heartbeats.complete(["p", "q", "s"], sent_us - 1)) is not None:
                 for name in "pqs":
-                    heartbeats.give(name, reached)
+                    heartbeats.promise(name, reached)
             before_us = sent_us
-            given = heartbeats.limit(party.stream)
+            given = heartbeats.stream(party.stream).promised()
             assert given is None or given < token, (seed, token)
             say(heartbeats, party, token, sent_us)
 
@@ -405,43 +406,43 @@ def test_a_counters_tuples_are_never_late() -> None:
 
 
 def test_a_silent_source_keeps_to_its_declared_skew() -> None:
-    declared = Declarations(disorders={Party("s"): (Bound(1),)}, skews={(Party("s"), Party("s")): (Bound(95),)})
+    declared = Declarations(disorders={Party("s"): (SkewBound(1),)}, skews={(Party("s"), Party("s")): (SkewBound(95),)})
     heartbeats = manager(declared, [stream("s", many=True)], timeout_us=10)
     say(heartbeats, Party("s", "b"), 60, 0)
     say(heartbeats, Party("s", "a"), 100, 0)
     say(heartbeats, Party("s", "a"), 200, 11)
-    assert heartbeats.heartbeat(["s"], 11) == 105, "b may send 106, whatever its silence suggests"
-    assert heartbeats.heartbeat(["s"], 21) == 200, "unless all are silent"
+    assert heartbeats.complete(["s"], 11) == 105, "b may send 106, whatever its silence suggests"
+    assert heartbeats.complete(["s"], 21) == 200, "unless all are silent"
 
 
 def test_a_silent_stream_keeps_to_a_skew_that_has_not_taken_effect_yet() -> None:
     declared = Declarations(
-        disorders={Party("p"): (Bound(1),)}, skews={(Party("p"), Party("q")): (Bound(0, after_us=20),)}
+        disorders={Party("p"): (SkewBound(1),)}, skews={(Party("p"), Party("q")): (SkewBound(0, after_us=20),)}
     )
     heartbeats = manager(declared, [stream("p"), stream("q")], timeout_us=10)
-    assert heartbeats.heartbeat(["p", "q"], 0) is None
+    assert heartbeats.complete(["p", "q"], 0) is None
     for now_us in range(0, 30, 2):
         say(heartbeats, Party("p"), 100 + now_us, now_us)
         expected = None if now_us < 20 else 100 + now_us - 20
-        assert heartbeats.heartbeat(["p", "q"], now_us) == expected, (
+        assert heartbeats.complete(["p", "q"], now_us) == expected, (
             "q may send 101 as long as p is declared to speak for it"
         )
 
 
 def test_a_source_counts_from_the_statement_that_names_it() -> None:
-    declared = Declarations(disorders={Party("s", "a"): (Bound(1),)})
+    declared = Declarations(disorders={Party("s", "a"): (SkewBound(1),)})
     heartbeats = manager(declared, [stream("s", many=True)])
     say(heartbeats, Party("s", "a"), 50, 0)
-    assert heartbeats.heartbeat(["s"], 0) == 49
-    declared.disorders[Party("s", "b")] = (Bound(1),)
-    heartbeats.heed(5)
+    assert heartbeats.complete(["s"], 0) == 49
+    declared.disorders[Party("s", "b")] = (SkewBound(1),)
+    heartbeats.apply_declarations(5)
     say(heartbeats, Party("s", "a"), 100, 10)
-    assert heartbeats.heartbeat(["s"], 10) is None, "b is waited for"
-    heartbeats.timeout_us = 10
-    assert heartbeats.heartbeat(["s"], 14) is None
-    assert heartbeats.heartbeat(["s"], 15) == 99, "it is silent since it was named"
+    assert heartbeats.complete(["s"], 10) is None, "b is waited for"
+    heartbeats.model.clocks.timeout_us = 10
+    assert heartbeats.complete(["s"], 14) is None
+    assert heartbeats.complete(["s"], 15) == 99, "it is silent since it was named"
     say(heartbeats, Party("s", "b"), 80, 16)
-    assert heartbeats.heartbeat(["s"], 16) == 79
+    assert heartbeats.complete(["s"], 16) == 79
 
 
 def test_a_stream_that_the_engine_stamps_and_nobody_may_ask_about_is_named() -> None:
@@ -450,7 +451,7 @@ def test_a_stream_that_the_engine_stamps_and_nobody_may_ask_about_is_named() -> 
         "CREATE STREAM i (v INT) TIMESTAMP INTERNAL; CREATE STREAM p (v INT, at TIMESTAMP) TIMESTAMP BY at;", catalog
     )
     define("DISORDER OF p (WITHIN 0);", catalog)
-    assert progress(catalog, ["i"]).startswith("needs no timeout")
-    assert "no bound within 0 is declared from i to p" in progress(catalog, ["i", "p"])
+    assert str(progress(catalog, ["i"])).startswith("needs no timeout")
+    assert "no bound within 0 is declared from i to p" in str(progress(catalog, ["i", "p"]))
     define("HEARTBEAT OF i NONE;", catalog)
-    assert "only a later tuple of i says how far it is" in progress(catalog, ["i"])
+    assert "only a later tuple of i says how far it is" in str(progress(catalog, ["i"]))

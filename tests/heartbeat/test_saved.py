@@ -14,7 +14,6 @@ from headgate.cql.definitions import define
 from headgate.errors import UserError
 from headgate.heartbeat.arrivals import of_rows
 from headgate.heartbeat.manager import Heartbeats
-from headgate.heartbeat.saved import restore, saved
 
 SCRIPT = """
 CREATE STREAM declared (k STRING, at BIGINT) TIMESTAMP BY at SOURCE BY k;
@@ -35,9 +34,9 @@ def managed() -> tuple[Heartbeats, Catalog]:
     catalog = Catalog()
     define(SCRIPT, catalog)
     heartbeats = Heartbeats(catalog.declarations)
-    heartbeats.timeout_us = catalog.settings.timeout_us
+    heartbeats.model.clocks.timeout_us = catalog.settings.timeout_us
     for stream in (*catalog.streams.values(), *catalog.relations.values()):
-        heartbeats.add(stream, 0)  # type: ignore[arg-type]
+        heartbeats.define(stream, 0)  # type: ignore[arg-type]
     return heartbeats, catalog
 
 
@@ -51,20 +50,20 @@ def happen(heartbeats: Heartbeats, random: Random, now_us: int) -> None:
     if random.random() < 0.2:
         heartbeats.punctuated("single", None, now_us // 100_000 - 3, now_us)
     if random.random() < 0.1 and many:
-        heartbeats.late(stream, ["a"], np.array([2]))
-    heartbeats.next_arrival(3)
+        heartbeats.model.intake.late(stream, ["a"], np.array([2]))
+    heartbeats.order.reserve(3)
 
 
 STREAMS = ("declared", "learnt", "single", "stamped", "r")
 
 
 def said(heartbeats: Heartbeats, now_us: int) -> list[object]:
-    each = [heartbeats.heartbeat([stream], now_us) for stream in STREAMS]
+    each = [heartbeats.complete([stream], now_us) for stream in STREAMS]
     return [
         *each,
-        heartbeats.heartbeat(["declared", "single"], now_us),
-        heartbeats.limit("single"),
-        heartbeats.last_arrival(),
+        heartbeats.complete(["declared", "single"], now_us),
+        heartbeats.stream("single").promised(),
+        heartbeats.order.last,
     ]
 
 
@@ -77,9 +76,9 @@ def test_it_goes_on_as_if_nothing_had_happened(seed: int) -> None:
         now_us += random.randrange(400_000)
         happen(heartbeats, random, now_us)
         if random.random() < 0.3:
-            heartbeats.give("single", heartbeats.heartbeat(["single"], now_us) or 0)
+            heartbeats.promise("single", heartbeats.complete(["single"], now_us) or 0)
     again, _ = managed()
-    restore(again, json.loads(json.dumps(saved(heartbeats))), catalog)
+    again.restore(json.loads(json.dumps(heartbeats.save())), catalog)
     for _ in range(30):
         assert said(again, now_us) == said(heartbeats, now_us)
         now_us += random.randrange(3_000_000)
@@ -87,15 +86,15 @@ def test_it_goes_on_as_if_nothing_had_happened(seed: int) -> None:
         happen(heartbeats, random, now_us)
         random.setstate(state)
         happen(again, random, now_us)
-    assert json.dumps(saved(again)) == json.dumps(saved(heartbeats))
+    assert json.dumps(again.save()) == json.dumps(heartbeats.save())
 
 
 def test_what_another_version_saved_is_refused() -> None:
     heartbeats, catalog = managed()
-    state = saved(heartbeats)
+    state = heartbeats.save()
     state["generator"] |= {"is": "Reactor"}
     with pytest.raises(UserError, match="another version"):
-        restore(heartbeats, state, catalog)
+        heartbeats.restore(state, catalog)
 
 
 NEW = {
@@ -123,9 +122,11 @@ def test_what_was_saved_before_margins_and_pauses_were_known_still_opens() -> No
     for number in range(60):
         happen(heartbeats, random, number * 100_000)
     again, _ = managed()
-    restore(again, without_news(json.loads(json.dumps(saved(heartbeats)))), catalog)
-    assert again.generator.towards == heartbeats.generator.towards, "what was learnt is kept apart again"
+    again.restore(without_news(json.loads(json.dumps(heartbeats.save()))), catalog)
+    assert again.model.clocks.generator.towards == heartbeats.model.clocks.generator.towards, (
+        "what was learnt is kept apart again"
+    )
     for number in range(60, 120):
         happen(again, random, number * 100_000)
-    assert again.heartbeat(["learnt", "single"], 12_000_000) is not None
-    assert json.dumps(saved(again))
+    assert again.complete(["learnt", "single"], 12_000_000) is not None
+    assert json.dumps(again.save())

@@ -17,10 +17,11 @@ from heartbeat.test_promises import HOW, a_set, drawn, stream
 
 from headgate.catalog.declarations import Declarations, Enabling, Grouping, Party
 from headgate.catalog.entries import Stream
-from headgate.catalog.skew import Bound
+from headgate.catalog.skew import SkewBound
 from headgate.heartbeat.arrivals import of_one, of_rows
+from headgate.heartbeat.held import Held, held_back
 from headgate.heartbeat.manager import Heartbeats
-from headgate.heartbeat.why import Held, Release, _held, releases, why
+from headgate.heartbeat.releases import Release, releases
 from headgate.scope import Scope, Scopes
 from headgate.ticks import Tick, TimeDomain
 
@@ -49,12 +50,12 @@ class History:
         heartbeats = Heartbeats(
             Declarations(**{name: dict(getattr(self.declared, name)) for name in Declarations.__slots__})
         )
-        heartbeats.estimating, heartbeats.timeout_us = self.estimating, self.timeout_us
-        heartbeats.generator.set_unit(1)
+        heartbeats.model.clocks.estimating, heartbeats.model.clocks.timeout_us = self.estimating, self.timeout_us
+        heartbeats.model.clocks.generator.set_unit(1)
         for one in self.streams:
-            heartbeats.add(one, now_us=0)
-        heartbeats.set_date(0, 0)
-        heartbeats.heartbeat(self.names, 0)
+            heartbeats.define(one, now_us=0)
+        heartbeats.enabling.set_date(0, 0)
+        heartbeats.complete(self.names, 0)
         for what, *rest in self.events:
             getattr(self, f"_{what}")(heartbeats, *rest)
         return heartbeats
@@ -67,13 +68,13 @@ class History:
 
     def _asked(self, heartbeats: Heartbeats, now_us: int) -> None:
         for name in self.names:
-            heartbeats.ask(name, now_us)
-            heartbeats.beat(name, now_us)
+            heartbeats.enabling.ask(name, now_us)
+            heartbeats.enabling.beat(name, now_us)
 
     def _given(self, heartbeats: Heartbeats, now_us: int) -> None:
-        reached = heartbeats.heartbeat(self.names, now_us, scopes=self.scopes)
+        reached = heartbeats.complete(self.names, now_us, scopes=self.scopes)
         for name in self.names if reached is not None else ():
-            heartbeats.give(name, reached, self.scopes.get(name))  # type: ignore[arg-type]
+            heartbeats.promise(name, reached, self.scopes.get(name))  # type: ignore[arg-type]
 
     def _paused(self, heartbeats: Heartbeats, name: str, now_us: int) -> None:
         heartbeats.pause(name, now_us)
@@ -98,7 +99,7 @@ def drawn_history(seed: int) -> History:
             within = None if one.stamped == "internal" or how == "none" else chance.randint(0, 9)
             declared.enablings[one.name] = Enabling(how, 7 if how == "every" else 0, within)
         if one.stamped == "external" and chance.random() < 0.1:
-            declared.calendar[one.name] = (Bound(chance.randint(0, 9)),)
+            declared.calendar[one.name] = (SkewBound(chance.randint(0, 9)),)
     timeout_us = chance.choice([None, None, 10, 40])
     history = History(declared, streams, timeout_us, estimating)
     parties = [*alone, *(Party("s", source) for source in "abc" if many)]
@@ -130,7 +131,7 @@ def drawn_history(seed: int) -> History:
 
 
 def reaches(heartbeats: Heartbeats, history: History, held: Held, at_us: int) -> bool:
-    reached = heartbeats.heartbeat(history.names, at_us, scopes=history.scopes)
+    reached = heartbeats.complete(history.names, at_us, scopes=history.scopes)
     return reached is not None and reached >= held.goal
 
 
@@ -158,16 +159,16 @@ def by_statement(history: History, held: Held, statement: str) -> bool:
     heartbeats = history.played()
     words = statement.split()
     if words[:2] == ["SKEW", "FROM"] and words[2] != "CLOCK":
-        heartbeats.declarations.skews[Party(words[2]), Party(words[4])] = (Bound(0),)
-        heartbeats.heed(history.now_us)
+        heartbeats.model.declarations.skews[Party(words[2]), Party(words[4])] = (SkewBound(0),)
+        heartbeats.apply_declarations(history.now_us)
         return reaches(heartbeats, history, held, history.now_us)
     if words[0] == "SKEW":
-        heartbeats.declarations.calendar[words[4]] = (Bound(0),)
+        heartbeats.model.declarations.calendar[words[4]] = (SkewBound(0),)
     else:
-        before = heartbeats.declarations.enabling(words[2])
+        before = heartbeats.model.declarations.enabling(words[2])
         within = 0 if "WITHIN" in words else before.within
-        heartbeats.declarations.enablings[words[2].rstrip(";")] = Enabling(within=within, tick_us=Fraction(1))
-    heartbeats.heed(history.now_us)
+        heartbeats.model.declarations.enablings[words[2].rstrip(";")] = Enabling(within=within, tick_us=Fraction(1))
+    heartbeats.apply_declarations(history.now_us)
     history._asked(heartbeats, history.now_us + LONG_US)
     return reaches(heartbeats, history, held, history.now_us + LONG_US)
 
@@ -198,14 +199,14 @@ def test_what_is_foretold_comes_true_and_nothing_less_would_do() -> None:
     for seed in range(WORLDS):
         history, chance = drawn_history(seed), random.Random(seed)
         heartbeats = history.played()
-        held = _held(heartbeats, history.names, history.now_us, history.scopes)
+        held = held_back(heartbeats.model, history.names, history.now_us, history.scopes)
         if held is None or held.holder() is None:
             continue
-        reached = heartbeats.heartbeat(history.names, history.now_us, scopes=history.scopes)
+        reached = heartbeats.complete(history.names, history.now_us, scopes=history.scopes)
         assert reached is None or reached < held.goal
         holder = held.holder()
         assert holder is not None
-        standing = heartbeats.standing(
+        standing = heartbeats.model.waiting.standing(
             holder.name, history.now_us, history.names, scope=history.scopes.get(holder.name)
         )
         assert standing.complete is None or standing.complete < held.goal, "the holder does hold it back"
@@ -223,7 +224,7 @@ def test_what_is_foretold_comes_true_and_nothing_less_would_do() -> None:
         waits = by_waiting(history, held, history.now_us + LONG_US, clock=False)
         foretold = any(not release.tuples and not release.statement for release in found)
         assert foretold or not waits, f"in world {seed} waiting helps, and it is not said"
-        again = heartbeats.heartbeat(history.names, history.now_us, scopes=history.scopes)
+        again = heartbeats.complete(history.names, history.now_us, scopes=history.scopes)
         assert again == reached, "nothing is changed by asking"
     assert {"a promise", "the timeout", "a tuple", "tuples", "the clock", "TIMEOUT", "SKEW", "HEARTBEAT"} <= {*said}, (
         said
@@ -231,9 +232,9 @@ def test_what_is_foretold_comes_true_and_nothing_less_would_do() -> None:
 
 
 def test_any_tuple_helps_where_a_bound_waits_for_one() -> None:
-    history = History(Declarations(disorders={Party("p"): (Bound(0, tuples=1),)}), [stream("p")], None, False)
+    history = History(Declarations(disorders={Party("p"): (SkewBound(0, tuples=1),)}), [stream("p")], None, False)
     history.events = [("tuple", Party("p"), 100, 0)]
-    held = _held(history.played(), ["p"], 0, {})
+    held = held_back(history.played().model, ["p"], 0, {})
     assert held is not None
     (release,) = (one for one in releases(held) if one.tuples)
     assert release.text == "a tuple of p"
@@ -242,11 +243,11 @@ def test_any_tuple_helps_where_a_bound_waits_for_one() -> None:
 
 def test_a_paused_stream_is_released_by_reading_it_again_and_by_what_then_helps() -> None:
     history = History(
-        Declarations(disorders={Party("p"): a_set(random.Random(1)) or (Bound(1),)}), [stream("p")], None, False
+        Declarations(disorders={Party("p"): a_set(random.Random(1)) or (SkewBound(1),)}), [stream("p")], None, False
     )
     history.events = [("tuple", Party("p"), 100, 0), ("paused", "p", 0)]
     heartbeats = history.played()
-    held = _held(heartbeats, ["p"], 5, {})
+    held = held_back(heartbeats.model, ["p"], 5, {})
     assert held is not None
     assert [one.text.split(",")[0] for one in releases(held)][:1] == ["reading it again"]
 
@@ -259,10 +260,12 @@ ENDS = {
 
 @pytest.mark.parametrize("end", ENDS)
 def test_the_ends_of_timestamp_have_words(end: str) -> None:
-    declared = Declarations(disorders={Party("p"): (Bound(86_400_000_001),), Party("q"): (Bound(86_400_000_001),)})
+    declared = Declarations(
+        disorders={Party("p"): (SkewBound(86_400_000_001),), Party("q"): (SkewBound(86_400_000_001),)}
+    )
     for first in (ENDS[end], ENDS[end] // 2):
         history = History(declared, [stream("p"), stream("q")], None, False)
         history.events = [("tuple", Party("p"), first, 0), ("tuple", Party("q"), ENDS[end], 0)]
-        text = str(why(history.played(), "q", ["p", "q"], None, {"p": 1, "q": 1}, 0))
+        text = str(history.played().explain("q", ["p", "q"], None, {"p": 1, "q": 1}, 0))
         assert "held back by p" in text or "held back by q" in text
     assert TimeDomain.TIMESTAMP.moment(ENDS[end]).year in (1, 9999)

@@ -166,7 +166,7 @@ def judged(case: Case, found: list[Change], cutting: object, strict: bool) -> No
 
 @settings(max_examples=50)
 @given(number_cases(TAME), cuttings())
-def test_tame_doubles(case: Case, cutting: Cutting) -> None:
+def test_doubles_that_fit(case: Case, cutting: Cutting) -> None:
     judged(case, Duck(case, compiled(case)).run(*cutting), cutting, strict=True)
 
 
@@ -247,7 +247,7 @@ def test_numbers_on_spark(spark: SparkSession, tmp_path: Path) -> None:
         engine.push("b", [row(1, 1e40), row(2, 2e18)])
         engine.advance(3)
         for name in ("sums", "spreads"):
-            engine.query(name).executor.move()
+            engine.query(name).answer.move_state()
     with Engine(spark, tmp_path / "state") as engine:
         engine.push("b", [row(8, 1772366985.0), row(9, 1772366987.0)])
         engine.advance(9)

@@ -369,12 +369,12 @@ def test_21_windows_and_aggregates_over_a_relation_that_retracts(spark: SparkSes
 
 def test_22_a_bounded_rows_window_over_a_year_keeps_bounded_state(spark: SparkSession) -> None:
     play = Play(spark, "CREATE STREAM a (v INT); CREATE QUERY q AS SELECT SUM(v) AS s FROM a [ROWS 3]")
-    executor = play.engine.query("q").executor
+    fragment = play.engine.query("q").answer
     for day in range(0, 365, 73):
         play.push("a", *((day * 86_400 + second, second) for second in range(50)))
         play.step()
-        executor.move()
-        play.engine._loop.tidy()
-    assert executor.fragment.synopsis_rows <= 10
-    assert sum(chunk.rows for chunk in play.engine._inputs.logs["a"].chunks) <= 100
+        fragment.move_state()
+        play.engine._core.loop.tidy()
+    assert fragment.synopses.rows <= 10
+    assert sum(chunk.rows for chunk in play.engine._core.inputs.logs["a"].chunks) <= 100
     assert play.engine.query("q").growing() == ()

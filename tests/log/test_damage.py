@@ -28,7 +28,7 @@ from headgate.deliver.sinks.files import FileSink, read_commits
 from headgate.deliver.sinks.sink import Delivery, in_order
 from headgate.deliver.sinks.writer import identity
 from headgate.errors import UserError
-from headgate.execute.executor import listed_synopses, read_synopses
+from headgate.execute.synopses import listed_synopses, read_synopses
 from headgate.heartbeat.clock import ManualClock
 from headgate.heartbeat.why import Why
 from headgate.log import chunk
@@ -46,7 +46,7 @@ NAMED = ("torn-file", "other-version", "no-journal")
 
 
 class Synopses:
-    """The files of a fragment's synopses, as an executor knows them by the journal."""
+    """The files of a fragment's synopses, as its store knows them by the journal."""
 
     def __init__(self, directory: Path, journal: Journal) -> None:
         self.folder = directory / "queries" / "q" / "synopses" / "000000000001"
@@ -404,6 +404,19 @@ def test_a_full_disk_is_one_error_whoever_meets_with_it(tmp_path: Path) -> None:
     ):
         with pytest.raises(type(other)), spark_writing(tmp_path):
             raise other
+
+
+def test_a_query_that_finds_no_room_for_its_identity_can_be_made_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", full)
+        with pytest.raises(UserError, match="disk-failed"):
+            identity(tmp_path / "q")
+    assert identity(tmp_path / "q") == identity(tmp_path / "q")
 
 
 class Counting(Silent):

@@ -141,7 +141,7 @@ def test_checkpoints_replace_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     journal, account = opened(tmp_path)
     for _ in range(100):
         journal.record("account", {"add": 1})
-        if journal.due():
+        if journal.checkpoint_due():
             journal.checkpoint(lambda: [("account", {"add": account.total})])
             journal.wait()
     left = sorted((tmp_path / "journal").iterdir())

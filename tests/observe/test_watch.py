@@ -20,7 +20,7 @@ from headgate.errors import UserError
 from headgate.heartbeat.clock import SystemClock
 from headgate.observe import watch as watch_module
 from headgate.observe.watch import Finding, GoesOn, Hung, Stopped, Watch, watching
-from headgate.spark.session import own
+from headgate.spark.session import own_session
 from headgate.ticks import UNLIMITED
 
 MINUTE = 60_000_000
@@ -127,7 +127,7 @@ def test_the_setting() -> None:
 def test_a_job_that_hangs_is_interrupted_and_no_other(spark: SparkSession, tmp_path: Path) -> None:
     """The other runs in a session of its own, from another thread, at the same time."""
     case, clock = Case(2_000_000), SystemClock()
-    hanging, other = own(spark), own(spark)
+    hanging, other = own_session(spark), own_session(spark)
 
     @udf("bigint")
     def slept(seconds):  # type: ignore[no-untyped-def]

@@ -12,11 +12,10 @@ from tools.duck import Duck, compiled
 from tools.random_queries import KEYS, RELATIONS, STREAMS, queries
 
 from headgate.catalog.catalog import Catalog
-from headgate.cql.definitions import define
-from headgate.delta.lower import in_parts, lower
+from headgate.compile import compile_script, explanation
+from headgate.delta.lower import lower
 from headgate.errors import UserError
-from headgate.explain import explained
-from headgate.plan.bounds import Growing
+from headgate.plan.limits import Growing
 from headgate.testing.cases import Case, Row
 
 SCRIPT = """CREATE STREAM s (k STRING, v INT, at TIMESTAMP) TIMESTAMP BY at;
@@ -136,14 +135,14 @@ TABLE = {
 @pytest.mark.parametrize("query", TABLE)
 def test_what_is_kept_and_what_limits_it(query: str) -> None:
     catalog = Catalog()
-    define(f"{SCRIPT}CREATE QUERY q AS {query};", catalog)
+    compile_script(f"{SCRIPT}CREATE QUERY q AS {query};", catalog)
     program = lower(catalog.query("q").plan)
     found = sorted(map(str, program.state()))
     expected = sorted(TABLE[query])
     assert found == expected
     assert bool(program.growing()) == any(FOREVER in line for line in found)
     for line in found:
-        assert line in explained(catalog.query("q"), in_parts(catalog.query("q").plan))
+        assert line in explanation(catalog.query("q"), catalog)
 
 
 # what is said is so
@@ -238,13 +237,15 @@ def test_random_queries_called_limited_are(query: str) -> None:
 
 def test_what_grows_is_refused_on_request() -> None:
     catalog = Catalog()
-    define(f"{SCRIPT}SET state = 'bounded'; CREATE QUERY fine AS SELECT DISTINCT k FROM s [RANGE 1 HOUR];", catalog)
+    compile_script(
+        f"{SCRIPT}SET state = 'bounded'; CREATE QUERY fine AS SELECT DISTINCT k FROM s [RANGE 1 HOUR];", catalog
+    )
     with pytest.raises(UserError) as refused:
-        define("CREATE QUERY grows AS\n  SELECT DISTINCT k FROM s", catalog)
+        compile_script("CREATE QUERY grows AS\n  SELECT DISTINCT k FROM s", catalog)
     assert refused.value.code == "state-grows"
     assert "^^^^^^^^" in refused.value.render()
     assert "grows" not in catalog.queries
-    define(
+    compile_script(
         "EXPLAIN SELECT DISTINCT k FROM s; SET state = 'any'; CREATE QUERY grows AS SELECT DISTINCT k FROM s", catalog
     )
     assert isinstance(lower(catalog.query("grows").plan).synopses[0].bound, Growing)

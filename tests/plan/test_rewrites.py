@@ -161,7 +161,7 @@ def test_no_answer_changes(fixture: Fixture, seed: int) -> None:
 
 
 def both(plan: Node) -> tuple[Program, Program]:
-    return lower(plan), lower(plan, few=True)
+    return lower(plan), lower(plan, tiny=True)
 
 
 @settings(max_examples=150)

@@ -13,7 +13,6 @@ from functools import cache
 from itertools import chain, combinations, product
 from operator import itemgetter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pyarrow as pa
@@ -26,12 +25,11 @@ from tools.random_queries import cases, cuttings
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.delta.lower import lower
-from headgate.execute.executor import Executor, sources_in
-from headgate.execute.fragment import Fragment
+from headgate.execute.inputs import has_visible_rows, sources_in
 from headgate.log.log import Log
 from headgate.plan.expressions import Expression
-from headgate.plan.fragments import cut
-from headgate.plan.nodes import Filter, Node, Relation, Source, is_stream
+from headgate.plan.fragments import split
+from headgate.plan.nodes import Filter, Node, Relation, Scan, is_stream
 from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups, scopes
 from headgate.plan.tree import everywhere, parents
@@ -159,7 +157,7 @@ def plan_of(query: str) -> Node:
 def named(case: Case, by: dict[str, str]) -> Node:
     """The plan to run, over streams that name their sources in these columns."""
     plan = rewritten(bound(case)).plan
-    return everywhere(plan, lambda node: replace(node, by=by[node.stream]) if isinstance(node, Source) else None)
+    return everywhere(plan, lambda node: replace(node, by=by[node.stream]) if isinstance(node, Scan) else None)
 
 
 def case_of(query: str, given: dict[str, list[tuple[int, tuple[object, ...], str]]] | None = None) -> Case:
@@ -229,7 +227,7 @@ def ran(case: Case, plan: Node, kept: Scopes, cutting: tuple[list[int], list[boo
         ]
         for stream, rows in case.input.items()
     }
-    return Duck(replace(case, input=given), [lower(plan), lower(plan, few=True)]).run(*cutting)
+    return Duck(replace(case, input=given), [lower(plan), lower(plan, tiny=True)]).run(*cutting)
 
 
 def judged(case: Case, plan: Node, groups: dict[str, Groups], cuttings: list[tuple[list[int], list[bool]]]) -> bool:
@@ -281,7 +279,7 @@ def selections(draw: st.DrawFn) -> tuple[Case, Node]:
             )
             plan = everywhere(plan, lambda node: Filter(cast(Relation, node), condition) if node == chosen else None)  # noqa: B023
     plan = rewritten(plan).plan
-    return case, everywhere(plan, lambda node: replace(node, by="A") if isinstance(node, Source) else None)
+    return case, everywhere(plan, lambda node: replace(node, by="A") if isinstance(node, Scan) else None)
 
 
 def integers(node: Node) -> list[str]:
@@ -323,14 +321,12 @@ def test_nothing_and_everything() -> None:
 def test_an_epoch_is_worth_running_only_for_tuples_that_are_seen(tmp_path: Path) -> None:
     catalog = Catalog()
     define(SCRIPT + "SELECT SUM(v) AS n FROM s [RANGE 3] WHERE dev = 1", catalog)
-    executor, log = object.__new__(Executor), Log(tmp_path / "log")
-    executor.fragment = cast(Fragment, SimpleNamespace(part=cut(catalog.query("q").plan, "query")))
-    executor.logs = {"s": log}
+    part, log = split(catalog.query("q").plan, "query"), Log(tmp_path / "log")
     for sources, stamps, seen in (([2, None], [5, 6], False), ([1, 2], [7, 8], True)):
         numbers = {"dev": pa.array(sources, pa.int32()), "v": pa.array([1, 1], pa.int32())}
         log.append(pa.table({**numbers, "_t": pa.array(stamps, pa.int64()), "_s": pa.array(stamps, pa.int64())}))
-        assert executor.has_rows("s", 0, 10) == seen
-    assert not executor.has_rows("s", 0, 6)
+        assert has_visible_rows(part, "s", log, 0, 10) == seen
+    assert not has_visible_rows(part, "s", log, 0, 6)
     log.chunks[0].path.write_bytes(b"damaged")
     sources_in.cache_clear()
-    assert executor.has_rows("s", 0, 6), "which an epoch then says"
+    assert has_visible_rows(part, "s", log, 0, 6), "which an epoch then says"

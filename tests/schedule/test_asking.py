@@ -45,7 +45,7 @@ def test_an_engine_runs_an_epoch_only_when_something_can_happen(spark: SparkSess
         for _ in range(20):
             clock.move_by(SECOND // 2)
             assert engine.step() == [], "the window holds it, and nothing waits"
-        assert engine._asking.next_us == clock.now_us() + 1, "that is when the window lets go"
+        assert engine._core.asking.next_us == clock.now_us() + 1, "that is when the window lets go"
         clock.move_by(SECOND)
         assert len(engine.step()) == 1
         assert found(engine) == [(at(0), "+", 1), (at(10) + timedelta(microseconds=1), "-", 1)]
@@ -63,7 +63,7 @@ def test_a_quiet_stream_is_asked_when_another_waits_for_it(spark: SparkSession, 
         engine.push("inside", [(1,)])
         clock.move_by(SECOND // 2)
         assert engine.step() == [], "nothing of what waits could be answered"
-        assert abs((engine._asking.next_us or 0) - 2 * SECOND) <= 1
+        assert abs((engine._core.asking.next_us or 0) - 2 * SECOND) <= 1
         clock.move_by(SECOND // 2)
         engine.step()
         assert found(engine) == [(at(-1), "+", 5)], "others of that instant may still come, but nothing before it"

@@ -37,7 +37,7 @@ def test_a_group_is_answered_when_it_is_complete(spark: SparkSession, tmp_path: 
         assert rows(sums) == [(100, "+", "c", 1)]
         assert (chosen.complete, sums.complete) == (100, 4)
         assert sums.complete_by_group == {AB: 4, C: 100, REST: 4}
-        assert [executor.fragment.epochs for executor in sums.executors] == [0, 1, 0], (
+        assert [fragment.epochs for fragment in sums.fragments] == [0, 1, 0], (
             "for a group with nothing to say none runs"
         )
         assert "waits for group ('c')" in chosen.explain()

@@ -76,13 +76,15 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 @contextmanager
 def client(engine: Engine, token: str | None = None, room: Room | None = None) -> Iterator[httpx.Client]:
-    listener = listening(engine, engine._inputs.inlet, "127.0.0.1", 0, token, room)
+    listener = listening(engine, engine._core.inputs.inlet, "127.0.0.1", 0, token, room)
     with listener, httpx.Client(base_url=listener.url, timeout=30) as asking:
         yield asking
 
 
 def logged(engine: Engine, stream: str) -> list[dict[str, Any]]:
-    return [row for chunk in engine._inputs.inlet(stream).log.chunks for row in pq.read_table(chunk.path).to_pylist()]
+    return [
+        row for chunk in engine._core.inputs.inlet(stream).log.chunks for row in pq.read_table(chunk.path).to_pylist()
+    ]
 
 
 def test_rows_in_every_notation(engine: Engine) -> None:
@@ -192,7 +194,7 @@ def test_a_bad_body_has_its_place(engine: Engine, headers: dict[str, str], body:
 def test_a_stream_that_is_to_fail_refuses_the_whole_batch(engine: Engine) -> None:
     with client(engine) as asking:
         asking.post("/streams/strict/heartbeat", headers=JSON, json={"to": 5})
-        engine._heartbeats.give("strict", 5)
+        engine._core.heartbeats.promise("strict", 5)
         answer = asking.post("/streams/strict", headers=JSON, json=[[9, [1]], [3, [2]]])
         assert (answer.status_code, answer.json()["code"]) == (409, "late-tuple")
     assert not logged(engine, "strict")
@@ -234,9 +236,9 @@ def test_a_request_whose_answer_was_lost_is_not_taken_twice(engine: Engine) -> N
         assert [row["k"] for row in logged(engine, "s")] == ["a", "c", "d"]
         for number in range(PRODUCERS - 1):
             send(0, [], f"p{number}")
-        assert len(engine._inputs.inlet("s").position["producers"]) == PRODUCERS
+        assert len(engine._core.inputs.inlet("s").position["producers"]) == PRODUCERS
         assert send(8, [[3, ["c", 3]]]).json()["taken"] == 1, "the longest silent was forgotten"
-        json.dumps(engine._inputs.inlet("s").position)
+        json.dumps(engine._core.inputs.inlet("s").position)
 
 
 def test_nobody_passes_without_the_token(engine: Engine) -> None:
@@ -347,15 +349,15 @@ def test_a_host_that_is_none(engine: Engine, host: str) -> None:
 
 def test_when_there_is_no_room_one_comes_back_later(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     held, begun = threading.Event(), threading.Event()
-    inlet = engine._inputs.inlet("s")
-    pushed = inlet.pushed
+    inlet = engine._core.inputs.inlet("s")
+    pushed = inlet.push_counted
 
     def slow(rows: Any, clock: Clock) -> Any:
         begun.set()
         held.wait(60)
         return pushed(rows, clock)
 
-    monkeypatch.setattr(inlet, "pushed", slow)
+    monkeypatch.setattr(inlet, "push_counted", slow)
     answers: list[int] = []
     with client(engine, room=Room(waiting=1)) as asking:
 
@@ -387,11 +389,11 @@ def test_a_full_disk_is_not_acknowledged(engine: Engine, monkeypatch: pytest.Mon
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(engine._inputs.inlet("s").log, "append", full)
+    monkeypatch.setattr(engine._core.inputs.inlet("s").log, "append", full)
     with client(engine) as asking:
         answer = asking.post("/streams/s", headers={**JSON, "Producer": "p", "Sequence": "1"}, json=[[1, ["a", 1]]])
         assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (503, "not-kept", "5")
-        assert not engine._inputs.inlet("s").position.get("producers")
+        assert not engine._core.inputs.inlet("s").position.get("producers")
 
 
 def test_who_may_listen_where(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,9 +404,9 @@ def test_who_may_listen_where(engine: Engine, monkeypatch: pytest.MonkeyPatch) -
             address(text)
     for host in ("0.0.0.0", "::", "192.0.2.1", "example.org", ""):
         with pytest.raises(UserError, match="no-token"):
-            listening(engine, engine._inputs.inlet, host, 0, None)
+            listening(engine, engine._core.inputs.inlet, host, 0, None)
     with pytest.raises(UserError, match="bad-token"):
-        listening(engine, engine._inputs.inlet, "127.0.0.1", 0, "")
+        listening(engine, engine._core.inputs.inlet, "127.0.0.1", 0, "")
     with engine.listen() as first, pytest.raises(UserError, match="cannot-listen"):
         engine.listen(port=int(first.url.rpartition(":")[2]))
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)

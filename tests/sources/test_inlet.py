@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -20,6 +20,8 @@ from tools.duck import shared, transpiled
 
 from headgate.catalog.entries import Connector, Relation, Stream
 from headgate.errors import UserError
+from headgate.heartbeat.admission import Admission
+from headgate.heartbeat.arrival_order import ArrivalOrder
 from headgate.heartbeat.arrivals import Arrivals, Ticks
 from headgate.heartbeat.clock import ManualClock, SystemClock
 from headgate.heartbeat.manager import Heartbeats as TimeManager
@@ -51,57 +53,42 @@ class Notebook:
     ahead: Tick | None = None
     reference: Tick | None = None
     sampling: bool = False
-    arrivals_given: int = 100
+    order: ArrivalOrder = field(default_factory=lambda: ArrivalOrder(99))
     batches: list[Arrivals] = field(default_factory=list)
     told: list[tuple[Any, ...]] = field(default_factory=list)
     """Everything in order: ("arrived", {source: (count, smallest, largest)}), ("late", {source: count}), ("upto",
     source, tick).
     """
 
-    def limit(self, stream: str) -> Tick | None:
-        return self.closed
+    def admission(self, stream: str) -> Admission:
+        return Admission(
+            self.closed,
+            self.apart,
+            first_open=0 if self.closed is None else self.closed + 1,
+            largest=self.reference,
+            unheard=self.closed is None and self.reference is None,
+            wants_sample=self.sampling,
+        )
 
-    def limits(self, stream: str) -> tuple[Tick | None, Mapping[str, Tick]]:
-        return self.closed, self.apart
-
-    def ahead_of(self, stream: str, date_us: int | None, now_us: int) -> Tick | None:
+    def future_limit(self, stream: str, date_us: int | None, now_us: int, tops: Ticks | None = None) -> Tick | None:
         return self.ahead
 
-    def knows_pace(self, stream: str) -> bool:
-        return True
-
-    def believed(self, stream: str, tops: Ticks, date_us: int | None, now_us: int) -> Tick | None:
-        return self.ahead
-
-    def first_open(self, stream: str) -> Tick:
-        return 0 if self.closed is None else self.closed + 1
-
-    def next_arrival(self, count: int) -> Tick:
-        self.arrivals_given += count
-        return self.arrivals_given - count
-
-    def last_arrival(self) -> Tick:
-        return self.arrivals_given - 1
-
-    def arrivals_reached(self, last: Tick) -> None:
-        assert last == self.arrivals_given - 1
-
-    def references(self, stream: str) -> Tick | None:
-        return self.reference
-
-    def wants_sample(self, stream: str) -> bool:
-        return self.sampling
-
-    def arrived(self, stream: str, arrivals: Arrivals, now_us: int) -> None:
-        self.batches.append(arrivals)
-        figures = zip(arrivals.counts.tolist(), arrivals.smallest.tolist(), arrivals.largest.tolist(), strict=True)
-        self.told.append(("arrived", dict(zip(arrivals.sources, figures, strict=True))))
-
-    def late(self, stream: str, sources: Sequence[Any], counts: Ticks) -> None:
-        self.told.append(("late", dict(zip(sources, counts.tolist(), strict=True))))
-
-    def punctuated_by(self, stream: str, promises: Mapping[Any, Tick], now_us: int) -> None:
-        self.told += [("upto", source, upto) for source, upto in promises.items()]
+    def arrived(
+        self,
+        stream: str,
+        arrivals: Arrivals,
+        now_us: int,
+        late: Ticks | None = None,
+        heartbeats: Mapping[Any, Tick] | None = None,
+    ) -> None:
+        if arrivals.total:
+            self.batches.append(arrivals)
+            figures = zip(arrivals.counts.tolist(), arrivals.smallest.tolist(), arrivals.largest.tolist(), strict=True)
+            self.told.append(("arrived", dict(zip(arrivals.sources, figures, strict=True))))
+        if late is not None and late.any():
+            counts = zip(arrivals.sources, late.tolist(), strict=True)
+            self.told.append(("late", {source: count for source, count in counts if count}))
+        self.told += [("upto", source, upto) for source, upto in (heartbeats or {}).items()]
 
 
 def a_stream(columns: str, domain: TimeDomain = TimeDomain.INTEGER, **more: Any) -> Stream:
@@ -359,7 +346,7 @@ def test_the_range_of_a_chunk_behind_nested_columns(tmp_path: Path) -> None:
 
 def test_one_pushed_row_from_the_future_is_set_apart_and_the_second_is_believed(tmp_path: Path) -> None:
     heartbeats, stream = TimeManager(), a_stream("v INT")
-    heartbeats.add(stream, now_us=0)
+    heartbeats.define(stream, now_us=0)
     inlet = inlet_of(stream, tmp_path, heartbeats)
     assert inlet.push([(10 * row, (row,)) for row in range(300)], ManualClock()) == 300
     assert inlet.push([(3_000, (1,)), (3_600_000, (2,)), (3_010, (3,))], ManualClock()) == 2
@@ -421,7 +408,7 @@ def test_files_of_history_are_taken_whole_but_for_one_bad_timestamp(spark: Spark
     """The first batch is compared with itself, the second with the pace of the first."""
     heartbeats, folder = TimeManager(), tmp_path / "in"
     stream = a_stream("v INT, at BIGINT", timestamp="at")
-    heartbeats.add(stream, now_us=0)
+    heartbeats.define(stream, now_us=0)
     source = source_of(spark, stream, folder, heartbeats)
     for batch in range(2):
         rows = [{"v": row, "at": 10_000 * batch + 10 * row + (86_400_000 if row == 500 else 0)} for row in range(1_000)]
@@ -429,7 +416,7 @@ def test_files_of_history_are_taken_whole_but_for_one_bad_timestamp(spark: Spark
         assert source.poll(ManualClock()) == 999
     assert source.inlet.counts == {"far-future": 2}
     assert [row["_timestamp"] for row in letters(source.inlet)] == [86_405_000, 86_415_000]
-    assert heartbeats.references("s") == 19_990
+    assert heartbeats.stream("s").largest == 19_990
 
 
 @pytest.mark.spark

@@ -46,7 +46,7 @@ def polled(engine: Engine, rows: int, seconds: float = 60) -> int:
 
 
 def streaming(engine: Engine) -> StreamingSource:
-    (source,) = engine._inputs.sources
+    (source,) = engine._core.inputs.sources
     assert isinstance(source, StreamingSource)
     return source
 
@@ -60,7 +60,7 @@ def test_a_batch_that_spark_did_not_commit_is_not_taken_twice(
     with Engine(spark, tmp_path) as engine:
         engine.execute(TENS)
         polled(engine, 10)
-        monkeypatch.setattr(Handover, "taken", die)  # the chunk is in the log, and Spark never hears of it
+        monkeypatch.setattr(Handover, "release", die)  # the chunk is in the log, and Spark never hears of it
         with pytest.raises(KeyboardInterrupt):
             polled(engine, 10)
         monkeypatch.undo()
@@ -225,7 +225,7 @@ def test_kafka_values_become_tuples_or_dead_letters(spark: SparkSession, kafka: 
         assert sorted(letter["_raw"] for letter in engine.dead_letters("temperature")) == sorted(bad)
         assert engine.counts("coded") == {"taken": 3}
         assert engine.counts("plain") == {"taken": 10}
-        assert engine._inputs.inlets["temperature"].position["batch"] >= 2, "maxOffsetsPerTrigger is the user's"
+        assert engine._core.inputs.inlets["temperature"].position["batch"] >= 2, "maxOffsetsPerTrigger is the user's"
         found = [(result.at, *result.row.values()) for result in engine.query("q").results()]
         assert found == [(at, f"s{at % 3}", at / 2) for at in (1, 2, 3, 4, 5)]
     produce(kafka, "temperature", ['{"sensor": "s0", "celsius": 3, "at": 6}'])
@@ -257,7 +257,7 @@ def test_kafka_knows_when_all_of_a_topic_has_been_read(spark: SparkSession, kafk
         limit = time.monotonic() + 120
         engine.run(until=lambda: engine.query("q").count >= 20 or time.monotonic() > limit)
         assert engine.counts("outside") == {"taken": 18}
-        assert engine._inputs.inlets["outside"].position["batch"] >= 4, "it came in pieces"
+        assert engine._core.inputs.inlets["outside"].position["batch"] >= 4, "it came in pieces"
         values = [result.row["v"] for result in engine.query("q").results()]
         assert values == [*range(10, 19), *range(6), 100, 6, 7, 8, 101]
         assert "heartbeat from the clock on demand" in str(engine.query("q").why())

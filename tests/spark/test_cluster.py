@@ -15,9 +15,10 @@ from tools.spark_cluster import Cluster, killed, waited_for
 
 from headgate import Engine, UserError
 from headgate.log import chunk
+from headgate.log.folders import local_directory
 from headgate.spark import staging as staging_module
-from headgate.spark.session import check_master, settings
-from headgate.spark.staging import OPTIONS, on_files, staged
+from headgate.spark.session import check_master, settings_from
+from headgate.spark.staging import OPTIONS, write_parquet
 
 pytestmark = pytest.mark.spark
 
@@ -73,12 +74,12 @@ def test_what_another_attempt_leaves_is_not_taken(spark: SparkSession, tmp_path:
     """An executor that was given up goes on writing where it began: nobody looks there any more."""
     staging = tmp_path / ".results"
     assert OPTIONS["mapreduce.fileoutputcommitter.algorithm.version"] == "1"
-    first = staged(spark.range(10), staging)
+    first = write_parquet(spark.range(10), staging)
     (left,) = [file for file in first.glob("*.parquet") if file.stat().st_size][:1]
     stray = staging / "0123" / left.name
     stray.parent.mkdir()
     left.rename(stray)
-    again = staged(spark.range(3), staging)
+    again = write_parquet(spark.range(3), staging)
     assert not stray.exists()
     assert spark.read.parquet(str(again)).count() == 3
 
@@ -87,24 +88,27 @@ def test_rows_that_workers_wrote_elsewhere_are_missed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging_module, "elsewhere", lambda _: True)
-    assert spark.read.parquet(str(staged(spark.range(10, numPartitions=2), tmp_path / "a"))).count() == 10
-    staged(spark.range(0), tmp_path / "none")
+    assert spark.read.parquet(str(write_parquet(spark.range(10, numPartitions=2), tmp_path / "a"))).count() == 10
+    write_parquet(spark.range(0), tmp_path / "none")
     counted = chunk.count
     monkeypatch.setattr(chunk, "count", lambda file: counted(file) if "part-00000" in file.name else 0)
     with pytest.raises(UserError, match=r"rows-missing: Spark wrote 10 rows .* and 5 of them are there"):
-        staged(spark.range(10, numPartitions=2), tmp_path / "b")
+        write_parquet(spark.range(10, numPartitions=2), tmp_path / "b")
 
 
 def test_what_a_cluster_cannot_use_is_refused(spark: SparkSession) -> None:
     for directory in ("hdfs://name:8020/engine", Path("s3a://bucket/engine")):
         with pytest.raises(UserError, match="not-a-file-system"):
             Engine(spark, directory)
-    assert on_files("file:///srv/engine") == Path("/srv/engine")
+    assert local_directory("file:///srv/engine") == Path("/srv/engine")
     with pytest.raises(UserError, match="no-master"):
         check_master("spark://127.0.0.1:1")
     for master in ("spark://somewhere", "sc://somewhere"):
         with pytest.raises(UserError, match="bad-master"):
             check_master(master)
-    assert settings(["spark.executor.memory = 4g", "spark.x=a=b"]) == {"spark.executor.memory": "4g", "spark.x": "a=b"}
+    assert settings_from(["spark.executor.memory = 4g", "spark.x=a=b"]) == {
+        "spark.executor.memory": "4g",
+        "spark.x": "a=b",
+    }
     with pytest.raises(UserError, match="bad-setting"):
-        settings(["spark.executor.memory"])
+        settings_from(["spark.executor.memory"])

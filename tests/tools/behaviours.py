@@ -23,7 +23,6 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Stream
 from headgate.heartbeat.arrivals import NEVER, of_rows
 from headgate.heartbeat.manager import Heartbeats
-from headgate.heartbeat.saved import restore, saved
 from headgate.ticks import TimeDomain
 from tools.simulation import SECOND, START_US
 
@@ -286,8 +285,8 @@ def played(behaviour: Behaviour, run: Run, polls: Numbers, starts: Numbers) -> t
     def begun() -> Heartbeats:
         heartbeats = Heartbeats()
         for stream in defined:
-            heartbeats.add(stream, START_US)
-        heartbeats.timeout_us = behaviour.timeout_us
+            heartbeats.define(stream, START_US)
+        heartbeats.model.clocks.timeout_us = behaviour.timeout_us
         return heartbeats
 
     catalog, heartbeats = Catalog(), begun()
@@ -298,22 +297,22 @@ def played(behaviour: Behaviour, run: Run, polls: Numbers, starts: Numbers) -> t
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(polls)], strict=True)):
         now_us = int(polls[start]) * behaviour.poll_us
         if number in restarts:
-            state, heartbeats = saved(heartbeats), begun()
-            restore(heartbeats, state, catalog)
+            state, heartbeats = heartbeats.save(), begun()
+            heartbeats.restore(state, catalog)
         source, stamps = run.source[start:end], run.stamps[start:end]
         for position, name in enumerate(names):
             mine = source == position if behaviour.streams else np.ones(end - start, bool)
-            limit = heartbeats.limit(name)
+            limit = heartbeats.stream(name).promised()
             late[start:end] |= mine & (stamps <= (NEVER if limit is None else limit))
             if mine.any():
                 known, positions = np.unique(source[mine], return_inverse=True)
                 who = [None] if defined[position].source is None else [f"n{one}" for one in known.tolist()]
                 heartbeats.arrived(name, of_rows(who, positions.astype(np.intp), stamps[mine]), now_us)
-        reached = heartbeats.heartbeat(names, now_us)
+        reached = heartbeats.complete(names, now_us)
         if reached is not None:
             behind[number] = now_us - reached
             for name in names:
-                heartbeats.give(name, reached)
+                heartbeats.promise(name, reached)
     return float(late.mean()), behind
 
 

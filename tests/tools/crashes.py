@@ -190,7 +190,7 @@ def started(spark: Any, directory: Path, out: Path, files: Path) -> Engine:
     try:
         engine.execute(SCRIPT.format(out=out, files=files))
     except BaseException:
-        engine._lock.release()
+        engine._core.lock.release()
         raise
     return engine
 

@@ -1,10 +1,9 @@
-"""Compiled programs run in DuckDB instead of Spark: the same SQL, transpiled, epoch after epoch. No JVM, no log, no
-clock.
-"""
+"""Runs compiled programs in DuckDB instead of Spark: their SQL, transpiled, epoch after epoch. No JVM, log or clock."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 
@@ -17,12 +16,11 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Function, Relation, Stream, View
 from headgate.cql.binder import bind
 from headgate.cql.script import parse
-from headgate.delta.exact import BEYOND
+from headgate.delta.exact import DOES_NOT_FIT
 from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
-from headgate.plan.fragments import all_parts, cut
+from headgate.plan.fragments import all_parts, split
 from headgate.plan.nodes import Node, is_part
-from headgate.plan.properties import opens
 from headgate.plan.rewrites.driver import rewritten
 from headgate.sql import Column
 from headgate.testing.cases import FUNCTIONS, Case, Change, sql_type
@@ -30,9 +28,11 @@ from headgate.testing.reference_sql import table_of
 from headgate.testing.runner import script
 from headgate.ticks import TimeDomain
 
+EMPTY_ITEM = re.compile(r"SELECT\s*,|,\s*,|,\s*FROM\b")
+
 
 def compiled(case: Case) -> tuple[Program, ...]:
-    """The program that would run, of the plan as rewritten, and the one for epochs of a few rows."""
+    """The programs that would run, of the plan as rewritten: for large and for tiny epochs."""
     return _lowered(script(case), case)
 
 
@@ -40,12 +40,12 @@ _programs: dict[str, tuple[Program, ...]] = {}
 
 
 def _lowered(text: str, case: Case) -> tuple[Program, ...]:
-    """Hypothesis draws a query with many inputs."""
+    """The programs of a query, made once: Hypothesis draws a query with many inputs."""
     if text not in _programs:
         if len(_programs) > 500:
             _programs.clear()
         plan = rewritten(bound(case)).plan
-        _programs[text] = (lower(plan), lower(plan, few=True))
+        _programs[text] = (lower(plan), lower(plan, tiny=True))
     return _programs[text]
 
 
@@ -71,8 +71,8 @@ def bound(case: Case) -> Node:
 
 @cache
 def shared() -> duckdb.DuckDBPyConnection:
-    """One database for all: starting one takes longer than most programs. Each program has temporary tables of its
-    own.
+    """One database for all programs, because starting one takes longer than most of them. Each has a cursor of its own,
+    with its own temporary tables.
     """
     database = duckdb.connect(":memory:")
     database.execute("SET threads = 1; CREATE MACRO pmod(a, b) AS ((a % b) + b) % b")
@@ -84,6 +84,7 @@ def shared() -> duckdb.DuckDBPyConnection:
 
 @lru_cache(maxsize=20_000)
 def transpiled(sql: str) -> str:
+    assert not EMPTY_ITEM.search(sql), "sqlglot passes over an empty item of a list; Spark does not"
     return sqlglot.parse_one(sql, read="spark").transform(_in_duckdb).sql("duckdb")
 
 
@@ -92,7 +93,7 @@ UNCUT = (exp.Literal, exp.Null, exp.Anonymous)
 
 
 def _in_duckdb(node: exp.Expression) -> exp.Expression:
-    """What sqlglot does not translate: Spark's MAX_BY may give null, and its lists are empty rather than null."""
+    """Translate what sqlglot leaves alone: Spark's MAX_BY may give null, and its lists are empty rather than null."""
     match node:
         case exp.ArgMax() | exp.ArgMin():
             name = "ARG_MAX_NULL" if isinstance(node, exp.ArgMax) else "ARG_MIN_NULL"
@@ -130,14 +131,14 @@ class Fragments:
 
     def __init__(self, case: Case, plan: Node) -> None:
         self.case = case
-        self.parts = all_parts(cut(plan, "operator"))
+        self.parts = all_parts(split(plan, "operator"))
         self.logs: dict[str, pa.Table] = {}
 
     def run(self, cuttings: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> list[Change]:
         changes: list[Change] = []
         for part, (cuts, moves) in zip(self.parts, itertools.cycle(cuttings)):
-            programs = [lower(part.plan, few, piped=part.log is not None) for few in (False, True)]
-            duck = Duck(self.case, programs, self.logs, opens(part.plan))
+            programs = [lower(part.plan, tiny, as_elements=part.log is not None) for tiny in (False, True)]
+            duck = Duck(self.case, programs, self.logs, part.plan.opens)
             changes = duck.run(cuts, moves)
             if part.log is not None:
                 self.logs[part.log] = pa.concat_tables(duck.elements)
@@ -191,9 +192,11 @@ class Duck:
             try:
                 found = self.epoch(since, after, until, move)
             except duckdb.Error as error:
-                if BEYOND not in str(error):
+                if DOES_NOT_FIT not in str(error):
                     raise
-                self.programs = [program.beyond() if program.beyond else program for program in self.programs]
+                self.programs = [
+                    program.for_all_doubles() if program.for_all_doubles else program for program in self.programs
+                ]
                 self.turn(epoch)
                 found = self.epoch(since, after, until, move)
             changes += found
@@ -272,9 +275,7 @@ class Duck:
         self.create(source.name, f"FROM elements WHERE {' AND '.join(filter(None, within)) or 'TRUE'}")
 
     def lay_synopses(self, since: int, until: int) -> None:
-        """Before the first epoch they are empty: what is computed to know their columns is what the first epoch
-        computes.
-        """
+        """Create the synopses, empty, before the first epoch; the steps that tell their columns serve that epoch."""
         for synopsis in self.program.synopses:
             if synopsis.name not in self.laid:
                 self.compute(synopsis.shape, since, until)
@@ -289,9 +290,7 @@ class Duck:
 
 
 def _tables(program: Program) -> set[str]:
-    """The output, the contents and shapes of synopses, and every step that some of them need but not all of its
-    readers.
-    """
+    """The steps that become tables: the output, the contents and shapes of synopses, and what several of them share."""
     targets = {program.result, *(name for synopsis in program.synopses for name in (synopsis.contents, synopsis.shape))}
     needing: dict[str, set[str]] = {name: set() for name in program.steps}
     for target in targets:

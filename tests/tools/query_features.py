@@ -9,13 +9,12 @@ from sqlglot import exp
 from headgate.cql.script import parse
 from headgate.cql.syntax import StreamOf
 from headgate.plan.nodes import Aggregate, Join, Node, Range, Rows, Rstream, Window, children
-from headgate.plan.properties import endless
 from headgate.plan.temporal import partner_until
 from headgate.testing.cases import Case
 from tools.duck import bound
 
 EXPECTED = frozenset(
-    """Source Stored Window Istream Dstream Rstream Rstream.every Filter Project Join Union Aggregate Weight Ranked Distinct Exploded
+    """Scan Sample Stored Window Istream Dstream Rstream Rstream.every Filter Project Join Union Aggregate Weight Ranked Distinct Exploded
     Final final final-join merge-final temporal-join decreasing
     Now Unbounded Range Range.slide Rows Rows.by Rows.span Rows.slide Rows.step Values stamp
     left right full semi anti cross using natural inner-on comma
@@ -66,7 +65,7 @@ def _of_plan(node: Node) -> Iterator[str]:
             )
             yield from (f"{type(frame).__name__}.{part}" for part in parts if getattr(frame, part))
             yield from ["stamp"] if stamp else []
-        case Join(left, right) if None not in partner_until(node) and endless(left) and endless(right):
+        case Join(left, right) if None not in partner_until(node) and left.endless and right.endless:
             yield "temporal-join"
         case Aggregate(keys=keys) if any(key.expression.sql.startswith("-") for key in keys):
             yield "decreasing"

@@ -123,7 +123,8 @@ def tables(draw: st.DrawFn, depth: int, views: Views = ()) -> tuple[str, Columns
     if kind in RELATIONS:
         return kind, SHAPES[kind]
     if kind in STREAMS:
-        return f"{kind}{draw(windows(SHAPES[kind]))}", SHAPES[kind]
+        sample = f" Sample {draw(st.integers(0, 100))} Percent Repeatable ({draw(st.integers(0, 3))})"
+        return f"{kind}{sample if draw(seldom(8)) else ''}{draw(windows(SHAPES[kind]))}", SHAPES[kind]
     if kind == "view":
         return draw(st.sampled_from(views))
     text, columns = draw(selects(depth - 1, views))

@@ -162,19 +162,19 @@ def heartbeats_for(arrivals: Sequence[Arrived], declared: Declarations) -> Heart
     heartbeats = Heartbeats(declared)
     for name in sorted({arrived.stream for arrived in arrivals}):
         many = any(arrived.source is not None for arrived in arrivals if arrived.stream == name)
-        heartbeats.add(Stream(name, (), TimeDomain.INTEGER, "at", source="who" if many else None), START_US)
+        heartbeats.define(Stream(name, (), TimeDomain.INTEGER, "at", source="who" if many else None), START_US)
     return heartbeats
 
 
 def watched(arrivals: Sequence[Arrived], heartbeats: Heartbeats, poll_us: int = 1) -> Watched:
     """Hand over what arrives, poll by poll, and give out the heartbeat after each."""
     result = Watched()
-    names = list(heartbeats.timelines)
+    names = list(heartbeats.model.clocks.by_name)
     for poll, together in groupby(arrivals, key=lambda arrived: -(-arrived.at_us // poll_us)):
         now_us = poll * poll_us
         by_stream: dict[str, list[Arrived]] = {}
         for arrived in together:
-            limit = heartbeats.limit(arrived.stream)
+            limit = heartbeats.stream(arrived.stream).promised()
             result.late.append(limit is not None and arrived.stamp <= limit)
             by_stream.setdefault(arrived.stream, []).append(arrived)
         for name, those in by_stream.items():
@@ -183,9 +183,9 @@ def watched(arrivals: Sequence[Arrived], heartbeats: Heartbeats, poll_us: int = 
             heartbeats.arrived(
                 name, of_rows(sources, positions, np.array([arrived.stamp for arrived in those])), now_us
             )
-        result.last = heartbeats.heartbeat(names, now_us)
+        result.last = heartbeats.complete(names, now_us)
         if result.last is not None:
             result.lags.append(now_us - result.last)
             for name in names:
-                heartbeats.give(name, result.last)
+                heartbeats.promise(name, result.last)
     return result

@@ -10,7 +10,7 @@ Not measured: disks that sync slower than this one; the start of the JVM, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -86,8 +86,8 @@ def durability(spark: SparkSession, folder: Path, done: Callable[[], None]) -> D
             done()
         engines["forgets"].close()
         remembers = engines["remembers"]
-        remembers._journal.wait()
-        remembers._lock.release()  # and nothing else, as after SIGKILL
+        remembers._core.journal.wait()
+        remembers._core.lock.release()  # and nothing else, as after SIGKILL
         sizes = [file.stat().st_size for file in (folder / "state" / "journal").glob("*.checkpoint")]
         start = perf_counter()
         again = Engine(spark, folder / "state")
@@ -115,29 +115,33 @@ def _rows(random: np.random.Generator, count: int, turn: int) -> pa.Table:
 def _small(engine: Engine, rows: list[dict[str, object]], turn: int) -> float:
     start = perf_counter()
     engine.push("pushed", rows)
-    engine._loop.take_all({"small": 10 * turn + 9})
-    engine._tidy()
+    engine._core.loop.take_all({"small": 10 * turn + 9})
+    engine._running.tidy()
     return perf_counter() - start
 
 
 def _large(engine: Engine, turn: int) -> float:
     start = perf_counter()
     engine.poll()
-    engine._loop.take_all({"large": 10 * turn + 9})
-    engine._tidy()
+    engine._core.loop.take_all({"large": 10 * turn + 9})
+    engine._running.tidy()
     return perf_counter() - start
 
 
 def _timed_checkpoints(engine: Engine, seconds: list[float]) -> None:
-    facts = engine._facts
+    """Add to the list how long it takes to gather the facts of each checkpoint of the engine."""
+    checkpoint = engine._core.journal.checkpoint
 
-    def timed() -> list[journal.Fact]:
-        start = perf_counter()
-        said = list(facts())
-        seconds.append(perf_counter() - start)
-        return said
+    def timed(facts: Callable[[], Iterable[journal.Fact]]) -> None:
+        def gathered() -> list[journal.Fact]:
+            start = perf_counter()
+            found = list(facts())
+            seconds.append(perf_counter() - start)
+            return found
 
-    engine._facts = timed  # type: ignore[method-assign, assignment]
+        checkpoint(gathered)
+
+    engine._core.journal.checkpoint = timed  # type: ignore[method-assign]
 
 
 def cost(seconds: dict[str, list[float]]) -> float:

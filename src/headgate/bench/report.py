@@ -55,12 +55,12 @@ from headgate.bench.durability import (
 from headgate.bench.start import FIRST, Step, first_answers
 from headgate.catalog.declarations import Declarations, Grouping, Party
 from headgate.catalog.entries import Stream
-from headgate.catalog.skew import Bound
+from headgate.catalog.skew import SkewBound
 from headgate.engine import Engine
 from headgate.heartbeat.arrivals import Arrivals, of_rows
 from headgate.heartbeat.manager import Heartbeats
 from headgate.sources.inlet import ticks
-from headgate.spark.session import own, started
+from headgate.spark.session import own_session, started
 from headgate.ticks import TimeDomain
 
 COLUMNS = "k STRING, v DOUBLE, at TIMESTAMP"
@@ -244,7 +244,7 @@ def small_epochs(spark: SparkSession, folder: Path, epochs: int, done: Callable[
     """Runs an epoch of headgate and a micro-batch of Spark in turn over the same tuples, after a warm-up."""
     arriving, staged = folder / "arriving", folder / "staged"
     arriving.mkdir(parents=True)
-    session = own(spark)
+    session = own_session(spark)
     session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(4 * (WARM_UP_EPOCHS + epochs)))
     session.conf.set("spark.sql.streaming.pollingDelay", "100ms")  # looking for files in our turn, it would disturb us
     context = spark.sparkContext
@@ -311,7 +311,7 @@ def by_headgate(spark: SparkSession, workload: Workload, source: Path, output: P
 
 def by_batch(spark: SparkSession, workload: Workload, source: Path, output: Path) -> Seconds:
     """Seconds of a replay by a batch query of Spark."""
-    session = own(spark)
+    session = own_session(spark)
     begun = perf_counter()
     session.read.schema(COLUMNS).parquet(str(source)).createOrReplaceTempView("s")
     session.sql(workload.sql).write.parquet(str(output / "batch"))
@@ -322,7 +322,7 @@ def by_native(spark: SparkSession, workload: Workload, source: Path, output: Pat
     """Seconds of a replay by Structured Streaming; none if it cannot express the workload."""
     if not workload.streamable:
         return {}
-    session = own(spark)
+    session = own_session(spark)
     begun = perf_counter()
     streaming(session, workload, source, REPLAY_FILES, output / "native").trigger(
         availableNow=True
@@ -335,7 +335,7 @@ def agreements(spark: SparkSession, folder: Path, workload: Workload, ways: Iter
 
     The batch query has a row for each of several equal tuples; they count once.
     """
-    session, output = own(spark), folder / workload.name
+    session, output = own_session(spark), folder / workload.name
     session.read.parquet(str(folder / "in")).createOrReplaceTempView("s")
     session.read.parquet(str(output / "batch")).distinct().createOrReplaceTempView("distinct_batch")
     again = "COALESCE(n = LAG(n) OVER w AND ABS(m - LAG(m) OVER w) < 1e-9, FALSE)"
@@ -383,7 +383,7 @@ def manager_seconds(sources: int, rows: int) -> dict[str, float]:
         for heartbeats, seconds in times.values():
             begun = perf_counter()
             heartbeats.arrived("s", batch, turn * SECOND_US)
-            heartbeats.heartbeat(["s"], turn * SECOND_US)
+            heartbeats.complete(["s"], turn * SECOND_US)
             seconds.append(perf_counter() - begun)
     return {way: median(seconds[2:]) for way, (_, seconds) in times.items()}
 
@@ -391,7 +391,7 @@ def manager_seconds(sources: int, rows: int) -> dict[str, float]:
 def managers(names: list[str]) -> dict[str, Heartbeats]:
     """A time manager for each kind of bound: declared or learnt, each also with sources in groups if there are many."""
     s = Party("s")
-    bounds = (Bound(2 * SECOND_US), Bound(0, after_us=3 * SECOND_US))
+    bounds = (SkewBound(2 * SECOND_US), SkewBound(0, after_us=3 * SECOND_US))
     declared = Declarations(skews={(s, s): bounds}, disorders={s: bounds}, latencies_us={s: SECOND_US // 2})
     ways = {"declared": declared, "learnt": Declarations()}
     if len(names) > GROUPS:
@@ -399,7 +399,7 @@ def managers(names: list[str]) -> dict[str, Heartbeats]:
         ways |= {f"{way}, grouped": replace(known, groupings=groupings) for way, known in ways.items()}
     found = {way: Heartbeats(known) for way, known in ways.items()}
     for heartbeats in found.values():
-        heartbeats.add(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="k"), 0)
+        heartbeats.define(Stream("s", (), TimeDomain.TIMESTAMP, "at", source="k"), 0)
     return found
 
 
@@ -418,7 +418,7 @@ def arriving_batch(names: list[str], rows: int, turn: int) -> Arrivals:
 def ingest_seconds(spark: SparkSession, folder: Path, sources: int) -> float:
     """Seconds of the Spark job that takes in a staged batch."""
     folder.mkdir(parents=True)
-    session = own(spark)
+    session = own_session(spark)
     seconds = []
     for turn in range(BATCHES):
         staged, log = folder / f"{turn}.parquet", folder / f"log-{turn}"

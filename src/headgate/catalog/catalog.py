@@ -1,7 +1,7 @@
-"""What the engine knows by name: streams, views, queries and settings.
+"""What the engine knows by name: streams, relations, views, queries, functions and settings.
 
-Names are case-insensitive and kept as they were first written. The catalog only remembers; the binder gives it meaning.
-"""
+Names are case-insensitive and kept as they were first written. The catalog only remembers; the binder gives texts their
+meaning."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from headgate.ticks import UNLIMITED, Tick, TimeDomain, micros_per
 
 
 class Catalog:
+    """Everything that was defined, by name. It holds no data and starts nothing."""
+
     def __init__(self) -> None:
         self.streams: dict[str, Stream] = {}
         self.relations: dict[str, Relation] = {}
@@ -26,21 +28,21 @@ class Catalog:
         self.queries: dict[str, Query] = {}
         self.functions: dict[str, Function] = {}
         self.aggregates: set[str] = set()
-        """Names of functions from outside that are aggregates: without it they would pass for scalar ones."""
+        """Names of functions from outside that are aggregates. All others are taken for scalar functions."""
         self.outside: set[str] = set()
         """Names of functions in Python that were registered with the engine."""
         self.closed = False
-        """Whether no other function than Spark's own and those known here can be called; otherwise Spark decides."""
+        """True if only Spark's own functions and those known here can be called. Otherwise Spark decides."""
         self.permissions: Permissions | None = EVERYTHING
-        """What texts may use; None: statements of before a restart, which were allowed when they were said."""
+        """What texts may use; None while statements of before a restart are read, which were allowed at the time."""
         self.settings = Settings()
         self.declarations = Declarations()
-        """What was declared about clocks and delays, of streams and relations by their names as first written."""
+        """Declarations about clocks and delays of streams and relations, by their names as first written."""
         self.pending: tuple[Any, str] | None = None
         """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""
 
     def of_kind(self, kind: str) -> dict[str, Any]:
-        """Everything known of a kind: stream, relation, view, query or function."""
+        """Everything known of a kind (stream, relation, view, query or function), by name in lower case."""
         tables: dict[str, dict[str, Any]] = {
             "stream": self.streams,
             "relation": self.relations,
@@ -51,10 +53,12 @@ class Catalog:
         return tables[kind]
 
     def names(self) -> list[str]:
+        """The names of all streams, relations and views, as they were first written."""
         named: list[Stream | Relation | View] = [*self.streams.values(), *self.relations.values(), *self.views.values()]
         return [thing.name for thing in named]
 
     def add(self, thing: Stream | Relation | View | Query, place: Place | None = None) -> None:
+        """Remember a stream, relation, view or query; an error if its name is taken."""
         key = thing.name.lower()
         if any(key in known for known in (self.streams, self.relations, self.views, self.queries)):
             raise UserError("name-taken", f'name "{thing.name}" is taken', place=place)
@@ -69,13 +73,15 @@ class Catalog:
                 self.queries[key] = thing
 
     def add_function(self, function: Function) -> None:
+        """Remember a function in SQL; it replaces one of that name."""
         self.functions[function.name.lower()] = function
 
     def has_source(self, name: str) -> bool:
+        """True if a stream, relation or view has this name."""
         return any(name.lower() in known for known in (self.streams, self.relations, self.views))
 
     def source(self, name: str, place: Place | None = None) -> Stream | Relation | View:
-        """The stream, relation or view of that name."""
+        """The stream, relation or view of that name; an error if there is none."""
         key = name.lower()
         found = self.streams.get(key) or self.relations.get(key) or self.views.get(key)
         if found is not None:
@@ -90,14 +96,15 @@ class Catalog:
         )
 
     def stream(self, name: str, place: Place | None = None) -> Stream:
+        """The stream of that name; an error if there is none."""
         if name.lower() in self.streams:
             return self.streams[name.lower()]
         raise unknown("stream", name, (stream.name for stream in self.streams.values()), place)
 
     def only_stream(self, name: str, what: str, place: Place | None = None) -> Stream:
-        """The stream of that name, for `what` only streams have: a relation or view of that name is not taken for
-        one.
-        """
+        """The stream of that name, for something that only streams have.
+
+        A relation or view of that name is an error that says so: `what` names what was asked of it."""
         for kind, known in (("relation", self.relations), ("view", self.views)):
             if name.lower() in known:
                 hint = "Name a stream that it reads." if kind == "view" else ""
@@ -107,16 +114,29 @@ class Catalog:
         return self.stream(name, place)
 
     def late_of(self, stream: Stream) -> Stream:
-        """The dead letters of a stream as a stream: its columns, why each was not taken and by how much it was too
-        late.
-        """
+        """The dead letters of a stream as a stream: its columns, why each row was not taken, and by how much it was
+        late."""
         stamp = "TIMESTAMP" if stream.domain is TimeDomain.TIMESTAMP else "BIGINT"
         about = (("_reason", "STRING"), ("_behind", "BIGINT"), ("_timestamp", stamp), ("_raw", "STRING"))
         own = (replace(column, order=None) for column in stream.columns)  # they are here because they came out of order
         columns = (*own, *(Column(name, kind) for name, kind in about))
         return Stream(late_name(stream.name), columns, stream.domain, source=stream.source)
 
+    def logs_of(self, stream: Stream | Relation) -> dict[str, tuple[Column, ...]]:
+        """The columns that each log of a stream or relation holds, by the log's name: its own, and its dead letters'.
+
+        Rows have the instant `_t` and the order of arrival `_s` beside their columns, those of a relation also `_n`,
+        put in or taken out."""
+        sign = (Column("_n", "BIGINT"),) if isinstance(stream, Relation) else ()
+        stamps = (Column("_t", "BIGINT"), Column("_s", "BIGINT"))
+        logs = {stream.name: (*stream.columns, *sign, *stamps)}
+        if isinstance(stream, Stream):
+            late = self.late_of(stream)
+            logs[late.name] = (*late.columns, *stamps)
+        return logs
+
     def query(self, name: str, place: Place | None = None) -> Query:
+        """The query of that name; an error if there is none."""
         if name.lower() in self.queries:
             return self.queries[name.lower()]
         raise unknown("query", name, (query.name for query in self.queries.values()), place)
@@ -126,9 +146,9 @@ class Catalog:
         self.settings = changed(self.settings, name, value, place)
 
     def exact_ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Fraction:
-        """A length of time in ticks and parts of them. Without a unit: ticks of integer time, seconds of TIMESTAMP
-        time.
-        """
+        """A length of time in ticks, as a fraction.
+
+        Without a unit it counts ticks of integer time, or seconds of TIMESTAMP time."""
         length = Fraction(amount)
         if unit == "TICK" or (unit is None and domain is not TimeDomain.TIMESTAMP):
             return length
@@ -143,7 +163,7 @@ class Catalog:
         return micros if domain is TimeDomain.TIMESTAMP else micros / 1_000_000 / self.settings.unit_seconds
 
     def ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Tick:
-        """A length of time in ticks, of which it must be a whole number."""
+        """A length of time in ticks; an error if it is no whole number of them."""
         ticks, written = self.exact_ticks(amount, unit, domain, place), f"{amount} {unit + 'S' if unit else ''}".strip()
         if ticks >= UNLIMITED:
             raise UserError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from headgate.catalog.skew import Bound, Bounds, strongest
+from headgate.catalog.skew import Bounds, SkewBound, strongest
 from headgate.scope import Groups
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Party:
+    """A stream, or one source of a stream that holds many."""
+
     stream: str
     source: str | None = None
 
@@ -43,12 +45,13 @@ class Sensors:
     rate: Fraction | None = None
 
     def own(self) -> Bounds:
+        """The bounds of such a source with itself."""
         return self.after(self)
 
     def after(self, other: Sensors) -> Bounds:
         """What a tuple of the other says about this one."""
         within = self.deviation + other.deviation + 1
-        return strongest((Bound(within), *self._in_the_end(within)))
+        return strongest((SkewBound(within), *self._in_the_end(within)))
 
     @staticmethod
     def weakest(members: Iterable[Sensors]) -> Sensors:
@@ -58,7 +61,7 @@ class Sensors:
         return Sensors(max(one.deviation for one in known), min(rates) if len(rates) == len(known) else None)
 
     def _in_the_end(self, ticks: Tick) -> Bounds:
-        return () if self.rate is None else (Bound(0, after_us=-int(-Fraction(ticks) * 1_000_000 // self.rate)),)
+        return () if self.rate is None else (SkewBound(0, after_us=-int(-Fraction(ticks) * 1_000_000 // self.rate)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +74,12 @@ class Counter:
     most_us: int
 
     def own(self) -> Bounds:
-        return (Bound(0),)
+        """The bounds of such a source with itself: the counter only grows."""
+        return (SkewBound(0),)
 
     def after(self, other: Counter) -> Bounds:
-        return strongest((Bound(0, after_us=max(self.most_us - other.least_us, 0)), Bound(0, tuples=1)))
+        """What a tuple of the other source says about this one."""
+        return strongest((SkewBound(0, after_us=max(self.most_us - other.least_us, 0)), SkewBound(0, tuples=1)))
 
     @staticmethod
     def weakest(members: Iterable[Counter]) -> Counter:
@@ -129,11 +134,13 @@ class Enabling:
 
 @dataclass(slots=True)
 class Declarations:
+    """Everything that was declared about the time of streams and their sources."""
+
     skews: dict[tuple[Party, Party], Bounds] = field(default_factory=dict)
-    """Between two sources. From a stream to itself: between any two different sources of it."""
+    """Bounds from one party to another. From a stream to itself: between any two different sources of it."""
 
     disorders: dict[Party, Bounds] = field(default_factory=dict)
-    """Of a source with itself."""
+    """Bounds of a source with itself."""
 
     latencies_us: dict[Party, int] = field(default_factory=dict)
     sensors: dict[Party, Sensors] = field(default_factory=dict)
@@ -147,9 +154,7 @@ class Declarations:
     """What the date on the engine's clock says about the timestamps of a stream, as if the clock were a source."""
 
     def about(self, stream: str) -> bool:
-        """Whether anything was declared from which heartbeats of the stream follow; if not, its bounds are
-        estimated.
-        """
+        """True if a bound, an environment or the clock was declared for the stream; if not, its bounds are learnt."""
         for known in (self.disorders, self.sensors, self.counters):
             for party in known:
                 if party.stream == stream:
@@ -157,49 +162,52 @@ class Declarations:
         return self.by_clock(stream) or any(second.stream == stream for _, second in self.skews)
 
     def enabling(self, stream: str) -> Enabling:
+        """When the clock is asked how far the stream is."""
         return self.enablings.get(stream) or self.enablings.get(None) or Enabling()
 
     def by_clock(self, stream: str) -> bool:
-        """Whether it was said how far behind the clock a stream is that its source stamps."""
+        """True if it was declared how far behind the engine's clock a stream is that its source stamps."""
         return stream in self.calendar or self.enabling(stream).within is not None
 
     def singled_out(self, stream: str) -> list[str]:
-        """The sources of the stream of which something is said in particular, other than parameters of an
-        environment.
-        """
+        """The sources of the stream that a bound or a latency names."""
         parties = [*self.disorders, *self.latencies_us, *(party for pair in self.skews for party in pair)]
         return sorted({party.source for party in parties if party.stream == stream and party.source is not None})
 
     def named(self, stream: str) -> set[str]:
-        """The sources of the stream of which anything is said in particular; to be put into a group is not."""
+        """The sources of the stream that a bound, a latency or an environment names. Groups do not count."""
         parties = (*self.sensors, *self.counters)
         environments = {party.source for party in parties if party.stream == stream and party.source is not None}
         return environments | {*self.singled_out(stream)}
 
     def own(self, party: Party) -> Bounds:
-        """What was said of a source with itself, environments apart."""
+        """The declared bounds of a source with itself, without those of its environment."""
         return strongest(bound for one in levels(party) for bound in self.disorders.get(one, ()))
 
     def between(self, first: Party, second: Party) -> Bounds:
-        """What was said of two sources, environments apart."""
+        """The declared bounds from one source to another, without those of their environment."""
         pairs = [(one, other) for one in levels(first) for other in levels(second)]
         return strongest(bound for pair in pairs for bound in self.skews.get(pair, ()))
 
     def latency_us(self, party: Party) -> int:
+        """How long a tuple of the party is under way at the most."""
         return next((self.latencies_us[one] for one in levels(party) if one in self.latencies_us), 0)
 
     def sensor(self, party: Party) -> Sensors | None:
+        """The sensor environment of the party, if it has one."""
         return next((self.sensors[one] for one in levels(party) if one in self.sensors), None)
 
     def counter(self, party: Party) -> Counter | None:
+        """The counter environment of the party, if it has one."""
         return next((self.counters[one] for one in levels(party) if one in self.counters), None)
 
     def groups(self) -> dict[str, Groups]:
-        """By stream, where the sources of each group were named."""
+        """The groups of each stream for which they were listed."""
         named = {stream: grouping.sets for stream, grouping in self.groupings.items() if grouping.sets}
         return {stream: Groups(tuple(map(frozenset, sets))) for stream, sets in named.items()}
 
     def forget(self, stream: str) -> None:
+        """Forget what was declared about a stream that is gone."""
         self.skews = {
             pair: bounds for pair, bounds in self.skews.items() if stream not in (pair[0].stream, pair[1].stream)
         }

@@ -1,4 +1,4 @@
-"""What a catalog holds: streams, relations, views, queries and functions, each as the user defined it."""
+"""The entries of a catalog: streams, relations, views, queries and functions, each as the user defined it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from headgate.plan.nodes import Node
 from headgate.scope import Scopes
-from headgate.sql import Column
+from headgate.sql import Column, signature
 from headgate.ticks import Tick, TimeDomain
 
 Stamped: TypeAlias = Literal["external", "internal", "latent"]
@@ -25,11 +25,11 @@ class Connector:
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
     payload: Connector | None = None
-    """What a column `value` holds, and the options to decode it: VALUE AS."""
+    """The format of the column `value` and the options to decode it, after VALUE AS."""
 
 
 def in_line(text: str, most: int = 100) -> str:
-    """A text as one line, cut short: for `repr`."""
+    """A text as one line, cut short, for `repr`."""
     plain = " ".join(text.split())
     return plain if len(plain) <= most else plain[: most - 3] + "..."
 
@@ -37,8 +37,7 @@ def in_line(text: str, most: int = 100) -> str:
 @dataclass(frozen=True, slots=True, repr=False)
 class Stream:
     """A base stream: its columns, how it is stamped, which sources it holds, and what becomes of tuples that cannot be
-    used.
-    """
+    used."""
 
     name: str
     columns: tuple[Column, ...]
@@ -58,9 +57,10 @@ class Stream:
     """How far in the future a timestamp may lie; None: the default of its domain."""
 
     def __repr__(self) -> str:
-        return in_line(f"Stream({self.name}: {', '.join(f'{column.name} {column.type}' for column in self.columns)})")
+        return in_line(f"Stream({self.name}: {signature(self.columns)})")
 
     def row_columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
         return tuple(column.name for column in self.columns)
 
 
@@ -82,14 +82,17 @@ class Relation:
     """Columns by which a row put in replaces the one that was there."""
 
     def __repr__(self) -> str:
-        return in_line(f"Relation({self.name}: {', '.join(f'{column.name} {column.type}' for column in self.columns)})")
+        return in_line(f"Relation({self.name}: {signature(self.columns)})")
 
     def row_columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
         return tuple(column.name for column in self.columns)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class View:
+    """A named query that others read: the plan of its text."""
+
     name: str
     plan: Node
 
@@ -99,32 +102,30 @@ class View:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Query:
-    """A continuous query: the user's text, the text with all defaults written out, its plans and where its answers
-    go.
-    """
+    """A continuous query: its text, the text with all defaults written out, its plans, and where its answers go."""
 
     name: str
     text: str
     resolved: str
     bound: Node
-    """What the text says."""
+    """The plan as the text says it."""
 
     plan: Node
-    """The same rewritten: this one is run."""
+    """The rewritten plan, which is run."""
 
     rules: tuple[str, ...] = ()
-    """The rules that led from the one to the other."""
+    """The rules that rewrote the bound plan into this one."""
 
     connector: Connector | None = None
     heartbeats: Literal["query", "operator", "memory-aware"] = "query"
-    """Where its plan is cut, and how far the parts run ahead of one another."""
+    """Where its plan is split into fragments, and how far they run ahead of one another."""
 
     ordering: Literal["needed", "always"] = "needed"
     from_beginning: bool = False
-    """It sees all that its streams still keep; otherwise what comes from when it is registered."""
+    """True: it sees all that its streams still keep. False: it sees what comes after it was registered."""
 
     by_groups: tuple[Scopes, ...] = ()
-    """It runs as one part for each group of sources: what each of them sees of its streams. Nothing: it runs as a
+    """The sources that each of its parts sees, if it runs as one part for each group of sources; empty if it runs as a
     whole.
     """
 
@@ -145,5 +146,5 @@ class Function:
 
 
 def late_name(stream: str) -> str:
-    """What the stream of a stream's dead letters is called."""
+    """The name of the stream of a stream's dead letters."""
     return f"late({stream})"

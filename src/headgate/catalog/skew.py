@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class SkewBound:
+    """One promise of a source about another: see the module's header. `headgate.Bound` is this class."""
+
     within: Tick
     after_us: int = 0
     tuples: int = 0
@@ -27,6 +29,7 @@ class Bound:
 
     @property
     def delay(self) -> int:
+        """The delay in tuples or in microseconds; 0: the bound holds at once."""
         return self.tuples or self.after_us
 
     def __str__(self) -> str:
@@ -40,12 +43,15 @@ class Bound:
         return f"{after}within {self.within}"
 
 
-Bounds: TypeAlias = tuple[Bound, ...]
+Bound = SkewBound
+"""The name under which users of the Python interface know a skew bound."""
+
+Bounds: TypeAlias = tuple[SkewBound, ...]
 
 K = TypeVar("K")
 
 
-def problem(bounds: Iterable[Bound]) -> str | None:
+def problem(bounds: Iterable[SkewBound]) -> str | None:
     """Why this is no set of bounds, in a few words; None if it is one."""
     known = list(bounds)
     for bound in known:
@@ -63,9 +69,9 @@ def problem(bounds: Iterable[Bound]) -> str | None:
     return None
 
 
-def strongest(bounds: Iterable[Bound]) -> Bounds:
+def strongest(bounds: Iterable[SkewBound]) -> Bounds:
     """The bounds without those that another one makes superfluous."""
-    kept: list[Bound] = []
+    kept: list[SkewBound] = []
     for bound in sorted(set(bounds), key=lambda bound: (bool(bound.tuples), bound.delay, bound.within)):
         if not any(
             other.within <= bound.within
@@ -88,11 +94,11 @@ def weaker(first: Bounds, second: Bounds) -> Bounds:
             promises = [[bound.within for bound in row if bound.delay <= delay] for row in rows]
             if all(promises):
                 within = max(map(min, promises))
-                found.append(Bound(within, tuples=delay) if counted else Bound(within, after_us=delay))
+                found.append(SkewBound(within, tuples=delay) if counted else SkewBound(within, after_us=delay))
     return strongest(found)
 
 
-def _on_scale(bounds: Bounds, counted: bool) -> list[Bound]:
+def _on_scale(bounds: Bounds, counted: bool) -> list[SkewBound]:
     return [bound for bound in bounds if not bound.delay or bool(bound.tuples) is counted]
 
 

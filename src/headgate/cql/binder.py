@@ -56,7 +56,7 @@ from headgate.plan.nodes import (
     names,
     sources,
 )
-from headgate.plan.properties import complete, instantaneous, monotonic
+from headgate.plan.tree import complete
 from headgate.ticks import TimeDomain
 
 
@@ -135,7 +135,7 @@ class Binder(Resolver):
     def outermost(self, tree: exp.Expression) -> Node:
         """Binds a whole query; without an operator, a result that only grows becomes a stream by ISTREAM."""
         plan = self.query(tree)
-        if is_stream(plan) or not monotonic(plan):
+        if is_stream(plan) or not plan.monotonic:
             return plan
         self.wrap(tree, "ISTREAM")
         return Istream(as_relation(plan))
@@ -195,7 +195,7 @@ class Binder(Resolver):
         plan = self.query(tree)
         if is_stream(plan):
             return plan
-        if monotonic(plan):
+        if plan.monotonic:
             self.wrap(tree, "ISTREAM")
             return Istream(as_relation(plan))
         raise UserError(
@@ -211,7 +211,7 @@ class Binder(Resolver):
         RSTREAM is refused where it would repeat the whole relation at every microsecond.
         """
         kind, interval = written.args["kind"], rstream_interval(self, written, child, tree)
-        if kind == "RSTREAM" and not interval and domain(child) is TimeDomain.TIMESTAMP and not instantaneous(child):
+        if kind == "RSTREAM" and not interval and domain(child) is TimeDomain.TIMESTAMP and not child.instantaneous:
             raise UserError(
                 "rstream-every-instant",
                 "RSTREAM would repeat the relation at every microsecond",

@@ -18,9 +18,10 @@ from sqlglot.tokens import TokenType
 from headgate.catalog.catalog import Catalog
 from headgate.cql.functions import BUILT_IN
 from headgate.errors import Place, UserError, nearest
-from headgate.permissions import BARE, FILE_OPTIONS, refused_function
+from headgate.permissions import FILE_OPTIONS, refused_function
 from headgate.plan.expressions import Call, Expression
 from headgate.plan.nodes import Node, children
+from headgate.sql import BARE
 
 WITH_OPTIONS = ("from_avro", "to_avro", "from_xml", "to_xml", "schema_of_xml", "schema_of_avro")
 """Functions that take options, some of which name files."""

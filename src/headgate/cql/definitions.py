@@ -1,13 +1,13 @@
-"""From statements to definitions: what CREATE, DROP, SET and SHOW say, checked, for the catalog to remember.
+"""From statements to definitions: CREATE, ALTER, DROP, SET and SHOW are checked, and carried out on the catalog.
 
-What is declared about clocks and delays is read by `time`.
+Declarations about clocks and delays are read by `time`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
@@ -16,15 +16,13 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Function, Query, Relation, Stamped, Stream, View, late_name
 from headgate.cql import calls, into, readers, script, syntax, time
 from headgate.cql.binder import bind
-from headgate.delta.lower import lower
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.monotone import kind_of
 from headgate.plan.nodes import is_stream, sources
-from headgate.plan.properties import flowing
 from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups
-from headgate.sql import Column
+from headgate.sql import Column, signature
 from headgate.ticks import TimeDomain
 
 INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
@@ -32,7 +30,7 @@ INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting was changed, or a declaration about time made or taken back; the catalog has it already."""
+    """A statement changed a setting, or made or took back a declaration about time; the catalog has it already."""
 
     name: str
     taken_back: bool = False
@@ -47,7 +45,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Something is no longer known by its name."""
+    """DROP: something is no longer known by its name; an empty name if IF EXISTS found nothing."""
 
     kind: str
     name: str
@@ -55,7 +53,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """Something took the place of what its name stood for before."""
+    """ALTER: something took the place of what its name stood for before."""
 
     now: Stream | View | Query
     before: Stream | View | Query
@@ -67,7 +65,7 @@ class Altered:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Listing:
-    """What SHOW and DESCRIBE answer: a table of words."""
+    """The answer to SHOW and DESCRIBE: a table of words."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -85,12 +83,12 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class BoundsAsked:
-    """SHOW BOUNDS: only what runs knows which bounds are in force."""
+    """SHOW BOUNDS: the engine answers it, since the catalog does not know which bounds are in force."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhyAsked:
-    """WHY: what holds a registered query's answer back."""
+    """WHY: the engine answers what holds a registered query back."""
 
     query: str
 
@@ -111,9 +109,21 @@ Definition: TypeAlias = (
 )
 
 
+class Defined(NamedTuple):
+    """A statement of a script and what it defines."""
+
+    statement: str
+    definition: Definition
+    place: Place
+    """Where the statement stands in the script."""
+
+    known: bool
+    """True if the words of the statement had defined it before, so that the catalog was left alone."""
+
+
 def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
     """Carry out a script on the catalog, statement by statement; a bare query is registered as q1, q2, ..."""
-    return [definition for _, definition in defined(text, catalog, origin)]
+    return [one.definition for one in defined(text, catalog, origin)]
 
 
 def defined(
@@ -121,12 +131,17 @@ def defined(
     catalog: Catalog,
     origin: str = "",
     registered: Callable[[str], Definition | None] = lambda statement: None,
-) -> Iterator[tuple[str, Definition]]:
-    """The same one by one, with the statement, so that each can be put to work before the next: a mistake takes back
-    nothing before it. What is registered already, by the same words, is not defined again."""
+) -> Iterator[Defined]:
+    """Carry out a script on the catalog, one statement a step, so that each can be put to work before the next.
+
+    A mistake takes back nothing before it. `registered` says what the words of a statement have defined already; that
+    is given out and not defined again."""
     for tree in script.parse(text, origin):
         statement = _span(tree, text)
-        yield statement, registered(statement) or _defined(tree, text, catalog, origin)
+        place = Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin)
+        before = registered(statement)
+        definition = _defined(tree, text, catalog, origin) if before is None else before
+        yield Defined(statement, definition, place, before is not None)
 
 
 def _defined(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
@@ -205,7 +220,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
 
 
 def _check_body(function: Function, catalog: Catalog, whole: Place) -> None:
-    """What no query may call, no function may call either."""
+    """Refuse a function whose body calls what no query may call."""
     if catalog.permissions is None:
         return
     for name in sorted(set(calls.called_functions(function.body))):
@@ -220,7 +235,7 @@ def _view(
     catalog: Catalog,
     place: _Places,
 ) -> View:
-    """A query by name. Columns that are given with a type are cast to it."""
+    """Bind a view and put it into the catalog. Columns that are given with a type are cast to it."""
     types = [column.args["kind"].sql("spark") if isinstance(column, exp.ColumnDef) else None for column in columns]
     plan = bind(query, text, catalog, place.origin, [column.name for column in columns], types).plan
     wanted = tree.args.get("kind")
@@ -239,7 +254,7 @@ def _view(
 
 
 def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
-    """Views are written into the queries over them, so only what is read under its own name cannot go."""
+    """Drop something. Views are written into the queries over them, so only a stream or relation can still be read."""
     kind = tree.args["kind"].lower()
     known = catalog.of_kind(kind)
     if tree.name.lower() not in known:
@@ -265,7 +280,7 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
 
 
 def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> Altered:
-    """What is wrong with the new definition leaves the old one as it was."""
+    """Replace a definition; an error in the new one leaves the old one as it was."""
     named = tree.this if isinstance(tree.this, exp.Identifier) else tree.this.this
     if tree.args.get("column") is not None:
         stream = catalog.only_stream(named.name, "ALTER STREAM", place(named))
@@ -291,7 +306,7 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
 
 
 def shown(kind: str, catalog: Catalog) -> Listing:
-    """SHOW STREAMS, QUERIES, ...: everything of that kind."""
+    """Answer SHOW STREAMS, QUERIES, ...: list everything of that kind."""
     if kind == "SETTINGS":
         return Listing(("setting", "value", "values"), tuple(settings.listed(catalog.settings)))
     singular = {"QUERIES": "query"}.get(kind, kind.lower().removesuffix("s"))
@@ -302,17 +317,17 @@ def shown(kind: str, catalog: Catalog) -> Listing:
                 rows.append((thing.name, ", ".join(thing.parameters), thing.body))
             case Query() | View():
                 given = "stream" if is_stream(thing.plan) else "relation"
-                rows.append((thing.name, given, _signature(thing.plan.columns)))
+                rows.append((thing.name, given, signature(thing.plan.columns)))
             case Stream() | Relation():
                 origin = thing.connector.format if thing.connector else "push"
-                rows.append((thing.name, origin, _signature(thing.columns)))
+                rows.append((thing.name, origin, signature(thing.columns)))
     return Listing(
         {"function": ("function", "parameters", "body")}.get(singular, (singular, "of", "columns")), tuple(rows)
     )
 
 
 def described(name: str, catalog: Catalog, place: Place | None) -> Listing:
-    """DESCRIBE: the columns of a stream, relation, view or query, and what is known of its time."""
+    """Answer DESCRIBE: list the columns of a stream, relation, view or query, and which of them hold its time."""
     found = catalog.queries.get(name.lower()) or catalog.source(name, place)
     columns = found.plan.columns if isinstance(found, Query | View) else found.columns
     notes = {}
@@ -326,10 +341,6 @@ def described(name: str, catalog: Catalog, place: Place | None) -> Listing:
     if isinstance(found, Relation):
         notes |= {key.lower(): "key" for key in found.key} | ({found.change.lower(): "change"} if found.change else {})
     return Listing(("column", "type", "is"), tuple((c.name, c.type, notes.get(c.name.lower(), "")) for c in columns))
-
-
-def _signature(columns: tuple[Column, ...]) -> str:
-    return ", ".join(f"{column.name} {column.type}" for column in columns)
 
 
 class _Places:
@@ -363,29 +374,8 @@ def _query(
         kind = "stream" if is_stream(query.plan) else "relation"
         connector = into.checked(created, name, kind, query.plan.columns, catalog.permissions, place)
         query = replace(query, connector=connector, from_beginning=bool(created.args.get("from_beginning")))
-    if catalog.settings.state == "bounded":
-        _refuse_growing(query, Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), place.origin))
     catalog.add(query, place(created.this) if created is not None else None)
     return query
-
-
-def _refuse_growing(query: Query, whole: Place) -> None:
-    """SET state = 'bounded': what a query keeps must not grow for as long as it runs."""
-    growing = lower(query.plan).growing()
-    if not growing:
-        return
-    place = whole
-    for word in (growth.operator for growth in reversed(growing)):
-        if (at := query.text.lower().find(word.lower())) >= 0:
-            place = replace(whole, start=whole.start + at, end=whole.start + at + len(word))
-    raise UserError(
-        "state-grows",
-        f'query "{query.name}" keeps state that grows for as long as it runs',
-        place=place,
-        detail="; ".join(growth.reason for growth in growing) + ".",
-        hint="Give it a window that ends, such as [RANGE 1 HOUR], let time close it with EMIT FINAL, or SET state = "
-        "'any'.",
-    )
 
 
 def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Query:
@@ -395,7 +385,7 @@ def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin:
     bound = bind(tree, text, catalog, origin)
     better = rewritten(bound.plan)
     settings = catalog.settings
-    at_once = flowing(better.plan) and len(sources(better.plan)) == 1  # its answers wait for nobody
+    at_once = better.plan.flowing and len(sources(better.plan)) == 1  # its answers wait for nobody
     whole = at_once or settings.heartbeats != "query" or settings.ordering == "always"
     return Query(
         name,

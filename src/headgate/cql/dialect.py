@@ -80,17 +80,23 @@ class CqlParser(StatementParser):
 
     def _parse_table_parts(self, *args: Any, **options: Any) -> Any:
         if not self._at_word("LATE") or self._next.token_type != TokenType.L_PAREN:
-            return super()._parse_table_parts(*args, **options)
+            table = super()._parse_table_parts(*args, **options)
+            if isinstance(table, exp.Table):
+                self._parse_sample(table)
+            return table
         self._advance(2)
         table = self.expression(exp.Table(this=self._parse_name()))
         if not self._match(TokenType.R_PAREN):
             self.raise_error("expected ) behind the stream whose late tuples are meant")
         table.set("late", True)
         table.meta["end"] = self._prev.end
+        self._parse_sample(table)
         return table
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
         self._refuse_window_without_brackets()
+        if self._at_sample():
+            self.raise_error("SAMPLE stands before the window and the alias: FROM s SAMPLE 10 PERCENT [NOW] a")
         if self._at_word("MATCH_RECOGNIZE"):
             hint = (
                 "Join windows of the stream with itself: FROM s [NOW] a, s [RANGE 5 MINUTES] b WHERE a.k = b.k AND ..."
@@ -103,11 +109,42 @@ class CqlParser(StatementParser):
             alias.set("window", self._parse_stream_window())
         return alias
 
+    def _at_sample(self) -> bool:
+        """At SAMPLE and a number; a table may have the alias `sample`."""
+        return self._at_word("SAMPLE") and self._next.token_type in (TokenType.NUMBER, TokenType.DASH)
+
+    def _parse_sample(self, table: exp.Expression) -> None:
+        """`SAMPLE 10 PERCENT REPEATABLE (7)` behind a stream."""
+        if not self._at_sample():
+            return
+        opening = self._curr
+        self._advance()
+        sign = "-" if self._match(TokenType.DASH) else ""
+        percent = sign + self._parse_amount("SAMPLE needs a number")
+        if not self._match(TokenType.PERCENT) and not self._match_text_seq("PERCENT"):
+            self.raise_error("expected PERCENT behind the number of SAMPLE")
+        seed = "0"
+        if self._match_text_seq("REPEATABLE"):
+            if not self._match(TokenType.L_PAREN):
+                self.raise_error("expected ( and a whole number behind REPEATABLE")
+            seed = self._parse_amount("REPEATABLE needs a whole number")
+            if not seed.isdigit() or not self._match(TokenType.R_PAREN):
+                self.raise_error("expected a whole number and ) behind REPEATABLE (")
+        sample = exp.TableSample(percent=percent, seed=seed)
+        sample.meta.update(start=opening.start, end=self._prev.end + 1)
+        table.set("drawn", sample)
+        table.meta["end"] = self._prev.end
+
     def _parse_subquery(self, this: Any, parse_alias: bool = True) -> Any:
+        holder = exp.Table()
+        if this:
+            self._parse_sample(holder)
         window = self._parse_stream_window() if this and self._at(TokenType.L_BRACKET) else None
         subquery = super()._parse_subquery(this, parse_alias)
         if subquery is not None and window is not None:
             subquery.set("window", window)
+        if subquery is not None and holder.args.get("drawn"):
+            subquery.set("drawn", holder.args["drawn"])
         return subquery
 
     def _parse_wrapped_select(self, table: bool = False) -> Any:
@@ -302,6 +339,8 @@ class CqlParser(StatementParser):
         if query is None:
             self.raise_error("expected a query")
         query = self._parse_set_operations(query)
+        if isinstance(query, exp.Subquery) and query.args.get("drawn"):
+            self.raise_error("SAMPLE stands in FROM: SELECT * FROM (query) SAMPLE 10 PERCENT")
         if isinstance(query, exp.Subquery) and query.args.get("window"):
             return self.expression(WindowedQuery(this=query.this, window=query.args["window"]))
         if isinstance(query, exp.Subquery) and self._curr and self._curr.token_type in ARITHMETIC:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -43,7 +44,8 @@ from headgate.plan.nodes import (
     Now,
     Project,
     Relation,
-    Source,
+    Sample,
+    Scan,
     Stored,
     Stream,
     Unbounded,
@@ -313,12 +315,11 @@ def from_entry(binder: Binder, tree: exp.Expression) -> tuple[str, Relation]:
             _refuse_form(binder, tree)
             node: Relation = named_input(binder, tree, window)
             name = name or ("late" if tree.args.get("late") else tree.name)
+        case exp.Subquery() if window is not None or tree.args.get("drawn"):
+            stream = sampled(binder, binder.as_stream(tree.this), tree)
+            node = windowed(binder, stream, window) if window is not None else Window(stream, Unbounded())
         case exp.Subquery():
-            node = (
-                windowed(binder, binder.as_stream(tree.this), window)
-                if window is not None
-                else binder.relation(tree.this)
-            )
+            node = binder.relation(tree.this)
         case exp.Table() if isinstance(tree.this, exp.Func):
             function = tree.this.name if isinstance(tree.this, exp.Anonymous) else tree.this.sql_name()
             raise UserError(
@@ -349,9 +350,12 @@ def _refuse_form(binder: Binder, tree: exp.Table) -> None:
             place=binder.place(tree),
             hint="Join with the relation itself, beside the stream [NOW]: it is as of the stream's time.",
         )
-    more = [part for part, value in tree.args.items() if value and part not in ("this", "alias", "window", "late")]
+    more = [part for part, value in tree.args.items() if value and part not in TABLE_PARTS]
     if more:
         raise NotYet("this form of a table", place=binder.place(tree))
+
+
+TABLE_PARTS = ("this", "alias", "window", "late", "drawn")
 
 
 def named_input(binder: Binder, written: exp.Table, window: StreamWindow | None) -> Relation:
@@ -365,7 +369,7 @@ def named_input(binder: Binder, written: exp.Table, window: StreamWindow | None)
     node: Node
     match found:
         case BaseStream():
-            node = Source(found.name, found.columns, found.domain, found.timestamp, found.source)
+            node = Scan(found.name, found.columns, found.domain, found.timestamp, found.source)
         case BaseRelation():
             node = Stored(found.name, found.columns, found.domain, found.growing, found.key)
         case View():
@@ -373,7 +377,15 @@ def named_input(binder: Binder, written: exp.Table, window: StreamWindow | None)
     if is_stream(node):
         if window is None and "end" in identifier.meta:
             binder.insert_default(written.meta.get("end", identifier.meta["end"]) + 1, " [RANGE UNBOUNDED]")
+        node = sampled(binder, node, written)
         return windowed(binder, node, window) if window is not None else Window(node, Unbounded())
+    if written.args.get("drawn"):
+        raise UserError(
+            "sample-of-relation",
+            f'"{found.name}" is a relation, and SAMPLE needs a stream',
+            place=binder.place(written.args["drawn"]),
+            hint="Sample the streams that the relation is made of, or put ISTREAM around the query.",
+        )
     if window is not None:
         raise UserError(
             "window-over-relation",
@@ -382,6 +394,22 @@ def named_input(binder: Binder, written: exp.Table, window: StreamWindow | None)
             hint="Leave the window out, or put ISTREAM around the query.",
         )
     return as_relation(node)
+
+
+def sampled(binder: Binder, child: Stream, written: exp.Expression) -> Stream:
+    """The part of the stream that SAMPLE behind it asks for; the stream itself without one."""
+    drawn = written.args.get("drawn")
+    if drawn is None:
+        return child
+    percent = drawn.args["percent"]
+    if not 0 <= Fraction(percent) <= 100:
+        raise UserError(
+            "bad-sample",
+            f"SAMPLE {percent} PERCENT is not between 0 and 100",
+            place=binder.place(drawn),
+            hint="Write SAMPLE 10 PERCENT for about one tuple in ten.",
+        )
+    return Sample(child, percent, int(drawn.args["seed"]))
 
 
 def windowed(binder: Binder, child: Stream, window: StreamWindow) -> Window:

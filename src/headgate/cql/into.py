@@ -1,14 +1,13 @@
-"""INTO: where the results of a query go, and whether the options given make sense of its columns."""
+"""INTO: checks where a query's results go. What a sink takes stands in its row of `catalog.sinks`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from urllib.parse import urlsplit
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
 from headgate.catalog.entries import Connector
-from headgate.catalog.sinks import EXISTING, FILES, SINKS, key, mode
+from headgate.catalog.sinks import SINKS, SinkKind, key, mode
 from headgate.errors import Place, UserError, nearest, quoted
 from headgate.permissions import Permissions
 from headgate.sql import Column
@@ -24,12 +23,15 @@ def checked(
     permissions: Permissions | None,
     place: Places,
 ) -> Connector | None:
-    """Where INTO points, with its options as the sink knows them; None if the query has no INTO."""
+    """The sink that INTO names, with its options spelled as the sink knows them; None if the query has no INTO.
+
+    `kind` is "stream" or "relation", `columns` are those of the query. Raises an error for a sink that does not exist,
+    options that it does not know or that contradict each other, and what the text may not use."""
     given = tree.args.get("format")
     if given is None:
         return None
-    name = given.name.lower()
-    if name not in SINKS:
+    sink = SINKS.get(given.name.lower())
+    if sink is None:
         raise UserError(
             "no-such-sink",
             f'sink "{given.name}" does not exist',
@@ -41,113 +43,65 @@ def checked(
     places = {option.name.lower(): place(value) for option, value in entries}
     options: dict[str, str] = {}
     for option, value in entries:
-        spelled = _spelled(option, name, place)
+        spelled = _spelled(option, sink, place)
         if spelled in options:
             raise UserError("bad-option", f'option "{spelled}" stands twice', place=place(option))
         options[spelled] = value.name
-    missing = [option for option in SINKS[name].needs if option not in options]
+    missing = [option.name for option in sink.needs if option.name not in options]
     if missing:
         raise UserError(
             "bad-option",
-            f'the {name} sink of query "{query}" needs {quoted(missing)}',
+            f'the {sink.name} sink of query "{query}" needs {quoted(missing)}',
             place=place(given),
-            hint=SINKS[name].example,
+            hint=sink.example,
         )
     if permissions is not None:
-        permissions.check(name, "into", options, places, place(given))
-    _check_values(name, options, places)
-    return Connector(name, _with_key(name, options, kind, columns, places, place(given)))
+        permissions.check(sink.name, "into", options, places, place(given))
+    for option, value in options.items():
+        if objection := sink.objection(option, value):
+            at = places.get(option.lower())
+            raise UserError("bad-option", objection.message, place=at, detail=objection.detail, hint=objection.hint)
+    _check_columns(sink, options, kind, columns, places, place(given))
+    return Connector(sink.name, _with_spelled_key(options, columns))
 
 
-def _spelled(option: exp.Expression, sink: str, place: Places) -> str:
+def _spelled(option: exp.Expression, sink: SinkKind, place: Places) -> str:
     """An option's name as the sink spells it; as in Spark, letters may be large or small."""
-    known = SINKS[sink]
-    for spelled in known.options:
-        if spelled.lower() == option.name.lower():
+    written = option.name.lower()
+    for spelled in sink.options:
+        if spelled.lower() == written:
             return spelled
-    if any(
-        option.name.lower().startswith(beginning) and option.name.lower() != beginning for beginning in known.passes
-    ):
+    prefixes = [prefix.name for prefix in sink.prefixes]
+    if any(written.startswith(prefix) and written != prefix for prefix in prefixes):
         return option.name
-    rest = [f"{beginning}..." for beginning in known.passes]
-    detail = f"Its options are {quoted([*known.options, *rest])}." if known.options else "It takes none."
+    rest = [f"{prefix}..." for prefix in prefixes]
+    detail = f"Its options are {quoted([*sink.options, *rest])}." if sink.options else "It takes none."
     raise UserError(
         "bad-option",
-        f'the {sink} sink knows no option "{option.name}"',
+        f'the {sink.name} sink knows no option "{option.name}"',
         place=place(option),
         detail=detail,
-        hint=nearest(option.name, known.options),
+        hint=nearest(option.name, sink.options),
     )
 
 
-def _check_values(sink: str, options: dict[str, str], places: dict[str, Place | None]) -> None:
-    one_of: dict[str, Iterable[str]] = {"deliver": SINKS[sink].modes, "existing": EXISTING}
-    for option, values in one_of.items():
-        if option in options and options[option] not in values:
-            raise UserError(
-                "bad-option",
-                f'option "{option}" of the {sink} sink cannot be "{options[option]}"',
-                place=places[option],
-                detail=f"It is one of {quoted(values)}.",
-                hint=nearest(options[option], values),
-            )
-    for option in ("rows", "timeout", "batchsize", "queryTimeout", "flush_rows"):
-        if option in options and not (options[option].isdigit() and int(options[option])):
-            raise UserError(
-                "bad-option",
-                f'option "{option}" of the {sink} sink is a number of 1 or more',
-                place=places[option.lower()],
-                detail=f'It is "{options[option]}".',
-            )
-    for option in options if sink == "webhook" else ():
-        if option.lower() in ("header.content-length", "header.transfer-encoding", "header.connection"):
-            raise UserError(
-                "bad-option",
-                f'the webhook sink sets "{option.partition(".")[2]}" itself',
-                place=places.get(option.lower()),
-            )
-    scheme, _, rest = options.get("path", "").partition("://")
-    if rest and scheme != "file" and sink != "delta":
-        raise UserError(
-            "bad-option",
-            f'the {sink} sink writes into a folder of a file system, not to "{scheme}"',
-            place=places["path"],
-            detail="Deliveries are committed by renaming files.",
-            hint="Give a local or mounted folder.",
-        )
-    if sink == "webhook" and (
-        urlsplit(options["url"]).scheme not in ("http", "https") or not urlsplit(options["url"]).hostname
-    ):
-        raise UserError(
-            "bad-option",
-            f'"{options["url"]}" is not an address for a webhook',
-            place=places["url"],
-            hint=SINKS[sink].example,
-        )
-    if sink == "jdbc" and not options["url"].startswith("jdbc:"):
-        raise UserError(
-            "bad-option", f'"{options["url"]}" is not a JDBC address', place=places["url"], hint=SINKS[sink].example
-        )
-    module, _, function = options.get("function", "").partition(":")
-    if sink == "callback" and not all(part.isidentifier() for part in [*module.split("."), *function.split(".")]):
-        raise UserError(
-            "bad-option",
-            f'"{options["function"]}" does not name a function',
-            place=places["function"],
-            hint=SINKS[sink].example,
-        )
+def _with_spelled_key(options: Mapping[str, str], columns: tuple[Column, ...]) -> dict[str, str]:
+    """The options with the key spelled as the columns are."""
+    names = {column.name.lower(): column.name for column in columns}
+    spelled = ", ".join(names[name.lower()] for name in key(Connector("", options)))
+    return {**options, "key": spelled} if "key" in options else dict(options)
 
 
-def _with_key(
-    sink: str,
-    options: dict[str, str],
+def _check_columns(
+    sink: SinkKind,
+    options: Mapping[str, str],
     kind: str,
     columns: tuple[Column, ...],
-    places: dict[str, Place | None],
+    places: Mapping[str, Place | None],
     whole: Place | None,
-) -> dict[str, str]:
-    """The options with the key spelled as the columns are, if mode, key and columns go together."""
-    connector = Connector(sink, options)
+) -> None:
+    """Raise an error unless 'deliver', 'key' and 'flush_rows' go together, and with the columns of the query."""
+    connector = Connector(sink.name, options)
     wanted, names = mode(connector), {column.name.lower(): column.name for column in columns}
     if kind == "stream" and wanted != "changes":
         raise UserError(
@@ -181,9 +135,7 @@ def _with_key(
             place=places["existing"],
             hint="'existing' = 'replace'",
         )
-    if "key" in options and (
-        (wanted == "changes" and not SINKS[sink].keyed) or (wanted == "current" and sink in FILES)
-    ):
+    if "key" in options and wanted not in sink.keyed:
         raise UserError(
             "bad-option",
             f"a key is of no use where {wanted} are delivered",
@@ -199,14 +151,11 @@ def _with_key(
             detail="They are what the relation is at an instant: a part of them would be what it never was.",
             hint="Leave 'flush_rows' out, or deliver changes.",
         )
-    for column in columns if sink == "csv" else ():
-        if column.type.upper().startswith(("ARRAY", "MAP", "STRUCT", "BINARY", "VARIANT")):
+    for column in columns:
+        if column.type.upper().startswith(sink.unwritable):
             raise UserError(
                 "wrong-type",
-                f'column "{column.name}" is {column.type} and cannot be written to csv',
+                f'column "{column.name}" is {column.type} and cannot be written to {sink.name}',
                 place=whole,
                 hint="INTO json can hold it.",
             )
-    if "key" in options:
-        options["key"] = ", ".join(names[name.lower()] for name in key(connector))
-    return options

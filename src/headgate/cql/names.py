@@ -18,6 +18,7 @@ from headgate.cql.syntax import StreamOf, StreamWindow
 from headgate.cql.trees import (
     annotated,
     column_named,
+    connected,
     has_subquery,
     replaced_by,
     replaced_outside_subquery,
@@ -67,23 +68,25 @@ class Resolver:
         check_conditions(self, conditions)
         resolved = [self.resolve(condition, scope) for condition in conditions]
         for written, condition in zip(conditions, resolved, strict=True):
-            self.refuse_value(written, condition, scope.types)
+            self.refuse_value(condition, scope.types, written)
         return resolved
 
-    def refuse_value(self, written: exp.Expression, condition: exp.Expression, types: dict[str, str]) -> None:
-        """Refuses a value of a type that is not BOOLEAN where a condition is needed."""
-        if isinstance(condition.unnest(), exp.Predicate | exp.Connector | exp.Not):
-            return
-        kind = type_of(annotated(condition, types))
-        if kind not in ("BOOLEAN", "UNKNOWN", "NULL", "VOID"):
-            hint = (
-                "Compare it with something, such as <> 0."
-                if kind in INTEGRAL
-                else "Compare it with something, or CAST it."
-            )
-            raise UserError(
-                "wrong-type", f"a condition is needed here, and this is {kind}", place=self.place(written), hint=hint
-            )
+    def refuse_value(
+        self, condition: exp.Expression, types: dict[str, str], written: exp.Expression | None = None
+    ) -> None:
+        """Refuses a value that is not BOOLEAN where a condition is needed, also below AND, OR and NOT."""
+        for part in connected(condition):
+            if isinstance(part, exp.Predicate | exp.Query | exp.Subquery):
+                continue
+            kind = type_of(annotated(part, types))
+            if kind not in ("BOOLEAN", "UNKNOWN", "NULL", "VOID"):
+                place = self.place(written if part is condition and written is not None else part)
+                hint = (
+                    "Compare it with something, such as <> 0."
+                    if kind in INTEGRAL
+                    else "Compare it with something, or CAST it."
+                )
+                raise UserError("wrong-type", f"a condition is needed here, and this is {kind}", place=place, hint=hint)
 
     def resolve(self, tree: exp.Expression, scope: Scope, nested: bool = False) -> exp.Expression:
         """Rewrites an expression to the plan's column names; with `nested`, subqueries in it are left for later."""
@@ -93,7 +96,13 @@ class Resolver:
         def replaced(node: exp.Expression) -> exp.Expression | None:
             return replaced_outside_subquery(node, replaced) or self.column(node, scope)
 
-        return with_safe_division(replaced_by(expanded, replaced), scope.types)
+        resolved = with_safe_division(replaced_by(expanded, replaced), scope.types)
+        for choice in resolved.find_all(exp.If, exp.Filter):
+            if isinstance(choice, exp.Filter):
+                self.refuse_value(choice.expression.this, scope.types)
+            elif not (isinstance(choice.parent, exp.Case) and choice.parent.this):  # CASE x WHEN 1 compares
+                self.refuse_value(choice.this, scope.types)
+        return resolved
 
     def expanded_call(self, node: exp.Expression) -> exp.Expression | None:
         """Expands a call of a function defined in SQL to its body, with the arguments in place."""

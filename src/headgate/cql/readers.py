@@ -1,6 +1,6 @@
-"""FROM: which reader a stream or relation comes from, how its values are decoded, and which formats a script needs of
-Spark.
-"""
+"""FROM: checks the reader of a stream or relation and how its values are decoded, and finds what a script reads.
+
+What is known of each reader stands in its row of `catalog.readers`."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from sqlglot import exp
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector
+from headgate.catalog.readers import STREAMED, reader
 from headgate.cql import script
 from headgate.cql.syntax import CreateRelation, CreateStream
 from headgate.errors import Place, UserError, nearest, quoted
 
-FILES = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
-SOURCES = (*FILES, "memory", "kafka", "delta", "rate", "socket")
-"""What is known by name; every other streaming source that Spark has, or that the user registered, can be named as
-well.
-"""
-
 PATTERN = "*?[{"
+"""Letters that make a path a pattern of several."""
 
 PAYLOADS = ("json", "csv", "avro")
+"""What VALUE AS can decode."""
 
 
 def read_from(
     tree: exp.Expression, streaming: bool, catalog: Catalog, place: Callable[[exp.Expression], Place | None]
 ) -> Connector | None:
-    """Where FROM points: any reader that Spark has, and for what changes with time, any streaming one."""
+    """The reader that FROM names, with its options; None if there is no FROM.
+
+    It may be any reader that Spark has; for what changes with time (`streaming`), any that Spark's streaming has."""
     given, payload = tree.args.get("format"), tree.args.get("payload")
     if payload is not None and (given is None or given.name.lower() == "memory" or not streaming):
         raise UserError(
@@ -39,11 +38,12 @@ def read_from(
         )
     if given is None:
         return None
-    name = given.name if given.name.lower() not in SOURCES else given.name.lower()
-    if streaming and name.lower() == "jdbc":
+    kind = reader(given.name)
+    name = kind.name if kind.name in STREAMED else given.name
+    if streaming and kind.no_stream:
         raise UserError(
             "no-such-source",
-            "a table behind JDBC is no stream: Spark can only read it whole",
+            kind.no_stream,
             place=place(given),
             hint="CREATE RELATION without TIMESTAMP BY reads it once.",
         )
@@ -67,14 +67,15 @@ def read_from(
 
 
 def options(tree: exp.Expression, which: str) -> dict[str, str]:
+    """The options of a clause as they were written: "options" of FROM or INTO, "payload_options" of VALUE AS."""
     return {entry.expressions[0].name: entry.expressions[1].name for entry in tree.args.get(which) or ()}
 
 
 def formats(text: str, origin: str = "") -> set[str]:
-    """The formats that a script reads and writes, without carrying it out: what Spark must have when it is started.
+    """The formats that a script reads and writes: Spark must have their connectors when it is started.
 
-    Of the databases behind JDBC only PostgreSQL is known to us; the driver of another one is the user's affair.
-    """
+    The script is not carried out. Of the databases behind JDBC only PostgreSQL's driver is fetched; that of another
+    one is the user's affair."""
     found: set[str] = set()
     for tree in script.parse(text, origin):
         given = [tree.args.get(which) for which in ("format", "payload")]
@@ -86,7 +87,7 @@ def formats(text: str, origin: str = "") -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files of this machine that a stream or relation of a script is read from."""
+    """A path on this machine from which a stream or relation of a script is read."""
 
     stream: str
     path: str
@@ -94,15 +95,17 @@ class Files:
 
     @property
     def local(self) -> Path:
+        """The path without the scheme that it may be written with."""
         return Path(self.path.removeprefix("file://").removeprefix("file:"))
 
     def size(self) -> int:
+        """How many bytes the files hold."""
         files = [self.local] if self.local.is_file() else self.local.rglob("*")
         return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def files_read(text: str, origin: str = "") -> tuple[list[Files], bool]:
-    """The files of this machine that a script names, patterns aside; and whether it reads nothing else."""
+    """The paths on this machine that a script reads, and whether it reads nothing else. Patterns are left out."""
     found, alone = [], True
     for tree in script.parse(text, origin):
         given = tree.args.get("format")
@@ -112,7 +115,7 @@ def files_read(text: str, origin: str = "") -> tuple[list[Files], bool]:
         start = text.find(f"'{path}'", tree.meta["start"])
         one = Files(tree.name, path, Place(text, start, start + len(path) + 2, origin) if start >= 0 else None)
         elsewhere = re.match("[A-Za-z][A-Za-z0-9+.-]+:", str(one.local)) is not None
-        if given.name.lower() in FILES and path and not elsewhere and not set(PATTERN) & set(path):
+        if reader(given.name).way == "files" and path and not elsewhere and not set(PATTERN) & set(path):
             found.append(one)
         else:
             alone = False
@@ -120,13 +123,14 @@ def files_read(text: str, origin: str = "") -> tuple[list[Files], bool]:
 
 
 def check_paths(files: Iterable[Files]) -> None:
-    """Raise an error for the first that is not there."""
+    """Raise an error for the first path that does not exist."""
     for one in files:
         if not one.local.exists():
             raise no_such_path(one.path, one.stream, one.place)
 
 
 def no_such_path(path: str, stream: str, place: Place | None = None) -> UserError:
+    """The error for a path that does not exist."""
     return UserError(
         "no-such-file",
         f'path "{path}" of stream "{stream}" does not exist',

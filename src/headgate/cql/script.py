@@ -22,6 +22,10 @@ from headgate.cql.strings import with_strings
 from headgate.cql.trees import balanced, depth
 from headgate.errors import Place, UserError, nearest
 
+TOKEN = re.compile(r"<Token token_type: \S+, text: (.*?), line: .*>", re.DOTALL)
+ARGUMENT = re.compile(r"required keyword: '(\w+)' missing for <class .*>")
+"""How sqlglot names its own objects in messages."""
+
 TYPOGRAPHIC = re.compile(r"`[^`'\n]*'")
 
 MOST_NESTED = 200
@@ -200,6 +204,9 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
     word = str(first["highlight"] or "")
     if message.startswith("invalid expression"):
         message = f'unexpected "{word}"'
+    message = TOKEN.sub(r"\1", message).replace(" but got SENTINEL", "")
+    if missing := ARGUMENT.fullmatch(message):
+        message = f'the argument "{missing[1]}" is missing'
     end = _offset(text, first)
     start = max(end - (first["col"] or 0), end - len(word))
     needs_no_hint = message.startswith(("EVERY ", "EMIT ", "expected STREAM")) or message.endswith("stands twice")

@@ -89,7 +89,7 @@ class StatementParser(TimeParser):
             if following not in self.SET_OPERATIONS:
                 if self._curr.text.upper() in foreign.STATEMENTS:
                     self._foreign(*foreign.STATEMENTS[self._curr.text.upper()])
-                self.raise_error(f'unknown statement "{self._curr.text}"')
+                self._misspelt(f'unknown statement "{self._curr.text}"', (*STATEMENTS, *foreign.STATEMENTS), alike=0.7)
         return self._parse_query()
 
     def _parse_definition(self) -> Any:
@@ -104,7 +104,7 @@ class StatementParser(TimeParser):
                 return parse()
         if self._curr and self._curr.text.upper() in foreign.CREATED:
             self._foreign(*foreign.CREATED[self._curr.text.upper()])
-        self.raise_error("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after CREATE")
+        self._misspelt("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after CREATE", KINDS)
         raise AssertionError
 
     def _parse_register(self) -> Any:
@@ -195,6 +195,7 @@ class StatementParser(TimeParser):
                 self._parse_connector(node)
             elif not self._parse_payload(node) and not self._parse_time_clause(node):
                 self._refuse_with()
+                self._refuse_constraints()
                 self.raise_error(
                     "expected TIMESTAMP, SOURCE BY, HEARTBEAT, DISORDER, LATENCY, LATE, FUTURE, FROM or VALUE AS"
                 )
@@ -217,6 +218,7 @@ class StatementParser(TimeParser):
                 self._parse_connector(node)
             elif not self._parse_payload(node):
                 self._refuse_with()
+                self._refuse_constraints()
                 self.raise_error("expected KEY, TIMESTAMP BY, CHANGE BY, FROM or VALUE AS")
         return node
 
@@ -230,7 +232,7 @@ class StatementParser(TimeParser):
             self._foreign(f"{self._curr.text.upper()} of a table", "Write FROM parquet OPTIONS ('path' = 'folder').")
 
     def _refuse_constraints(self) -> None:
-        """Refuse what other systems write among the columns of a table, such as WATERMARK FOR."""
+        """Refuse what other systems write among the columns of a table or behind them, such as WATERMARK FOR."""
         if self._at_word("WATERMARK") and self._next.text.upper() == "FOR":
             tokens = self._tokens[self._index :]
             column = tokens[2].text if len(tokens) > 2 else "at"

@@ -1,30 +1,26 @@
-"""What is declared about clocks and delays, from its syntax to numbers: checked, and put into the catalog's
-declarations.
+"""Statements about time, from their syntax to the declarations of the catalog, each checked.
 
 Two clocks are told apart. Timestamps are application time: their differences are ticks of the streams' own time. Delays
 are lengths of the engine's clock, in microseconds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 from sqlglot import exp
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.declarations import Counter, Declarations, Enabling, Estimation, Grouping, Party, Sensors
-from headgate.catalog.entries import Relation, Stream
-from headgate.catalog.skew import Bound, Bounds, problem
+from headgate.catalog.entries import Stream
+from headgate.catalog.skew import Bounds, SkewBound, problem
 from headgate.cql import syntax
-from headgate.errors import Place, UserError, nearest, quoted, unknown
+from headgate.cql.time_parts import PartReader, Places, Timed, all_timed, has_sources, unit_of
+from headgate.errors import UserError, nearest, quoted, unknown
 from headgate.ticks import UNLIMITED, Tick, TimeDomain, micros_per
-
-Places: TypeAlias = Callable[[exp.Expression], Place | None]
-Timed: TypeAlias = Stream | Relation
-"""What has timestamps of its own: a stream, or a relation that changes."""
 
 ENVIRONMENTS = {"sensors": ("DEVIATION", "RATE"), "global_counter": ("PROCESSING",)}
 """Each with its parameters; the first must be given."""
@@ -39,9 +35,6 @@ MOST_TUPLES = 10_000
 """The longest delay in tuples: the time manager keeps what was known before each of the last so many tuples of every
 source.
 """
-
-LONGEST_US = 366 * 86_400_000_000
-"""The longest delay on the engine's clock: what takes effect later than a year from now is a mistake in a unit."""
 
 MOST_GROUPS = 100_000
 """More groups than this share nothing."""
@@ -59,6 +52,7 @@ class Promised:
     enabling: Enabling | None = None
 
     def remember(self, declarations: Declarations) -> None:
+        """Add it to what was declared."""
         if self.disorder is not None:
             declarations.disorders[self.party] = self.disorder
         if self.latency_us is not None:
@@ -68,6 +62,7 @@ class Promised:
 
 
 def promised(tree: syntax.CreateStream, stream: Stream, catalog: Catalog, place: Places) -> Promised:
+    """Read the clauses about time of a CREATE STREAM."""
     reader, disorder, latency = _Reader(catalog, place), tree.args.get("disorder"), tree.args.get("latency")
     enabling = tree.args.get("enabling")
     for given in (*(disorder or ()), *([latency] if latency else ())):
@@ -90,7 +85,9 @@ def ahead(length: syntax.Length | None, stream: Stream, catalog: Catalog, place:
             f'no tuple of stream "{stream.name}" lies in the future: its timestamps are the engine\'s own',
             place=place(length),
         )
-    return UNLIMITED if _unit(length) == "UNLIMITED" else _Reader(catalog, place).ticks(length, "FUTURE", stream.domain)
+    return (
+        UNLIMITED if unit_of(length) == "UNLIMITED" else _Reader(catalog, place).ticks(length, "FUTURE", stream.domain)
+    )
 
 
 def declare(tree: syntax.TimeStatement, catalog: Catalog, place: Places) -> None:
@@ -142,158 +139,24 @@ def take_back(tree: syntax.TakeBack, catalog: Catalog, place: Places) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads the parts of a statement, over what the catalog knows."""
-
-    catalog: Catalog
-    place: Places
-
-    def bad(self, message: str, tree: exp.Expression, hint: str = "") -> UserError:
-        return UserError("bad-bound", message, place=self.place(tree), hint=hint)
-
-    # lengths and numbers
-
-    def amount(self, length: syntax.Length, word: str) -> Fraction:
-        if _unit(length) == "UNLIMITED":
-            raise self.bad(f"{word} cannot be UNLIMITED", length)
-        number = Fraction(length.args["amount"])
-        if number < 0:
-            raise self.bad(f"{word} cannot be negative", length)
-        return number
-
-    def number(self, length: syntax.Length, word: str) -> Fraction:
-        number = self.amount(length, word)
-        if _unit(length) is not None:
-            raise self.bad(f"{word} is a number and has no unit", length)
-        return number
-
-    def whole(self, length: syntax.Length, word: str, least: int) -> int:
-        number = self.amount(length, word)
-        if number.denominator != 1 or not least <= number < UNLIMITED:
-            raise self.bad(f"{word} must be a whole number{f', {least} or more' if least else ''}", length)
-        return int(number)
-
-    def exact_ticks(self, length: syntax.Length, word: str, domain: TimeDomain) -> Fraction:
-        self.amount(length, word)
-        if _unit(length) == "TUPLE":
-            raise self.bad(f"{word} is a length of time, not a number of tuples", length)
-        return self.catalog.exact_ticks(length.args["amount"], _unit(length), domain, self.place(length))
-
-    def ticks(self, length: syntax.Length, word: str, domain: TimeDomain) -> Tick:
-        if self.exact_ticks(length, word, domain) >= UNLIMITED:
-            raise self.bad(f"{word} is longer than time itself", length)
-        return self.catalog.ticks(length.args["amount"], _unit(length), domain, self.place(length))
-
-    def micros(self, length: syntax.Length, word: str) -> int:
-        """A length of the engine's clock; a bare number is seconds."""
-        number, unit = self.amount(length, word), _unit(length) or "SECOND"
-        if unit in ("TICK", "TUPLE"):
-            counted = "in ticks" if unit == "TICK" else "in tuples"
-            hint = f"Write {length.args['amount']} SECONDS, or another unit of time."
-            raise self.bad(f"{word} is measured on the engine's clock, not {counted}", length, hint)
-        micros = number * micros_per(unit)
-        if micros.denominator != 1 or micros >= UNLIMITED:
-            raise self.bad(f"{word} is not a whole number of microseconds that the engine's clock can count", length)
-        return int(micros)
-
-    def delay(self, length: syntax.Length, word: str) -> int:
-        """A delay on the engine's clock: what waits for it is kept until then."""
-        micros = self.micros(length, word)
-        if micros > LONGEST_US:
-            raise self.bad(f"{word} is longer than a year", length, "Is the unit the right one?")
-        return micros
-
-    def no_more(self, number: int, most: int, length: syntax.Length) -> int:
-        if number > most:
-            raise self.bad(f"{number:,} is too many: there can be {most:,}", length)
-        return number
-
-    # parties
-
-    def timed(self, identifier: exp.Identifier) -> Timed:
-        """The stream or changing relation of that name, which has a clock that can be spoken of."""
-        found = self.known(identifier)
-        self.refuse_without_clock(found, identifier)
-        return found
-
-    def known(self, identifier: exp.Identifier) -> Timed:
-        """The stream or relation of that name, whoever stamps it."""
-        catalog, name, place = self.catalog, identifier.name, self.place(identifier)
-        if name.lower() in catalog.views:
-            raise UserError(
-                "wrong-kind",
-                f'"{name}" is a view, and its time is that of the streams it reads',
-                place=place,
-                hint="Name one of those.",
-            )
-        found = catalog.streams.get(name.lower()) or catalog.relations.get(name.lower())
-        if found is None:
-            raise unknown("stream", name, (one.name for one in _all_timed(catalog)), place)
-        return found
-
-    def refuse_without_clock(self, found: Timed, tree: exp.Expression) -> None:
-        reasons = {
-            "internal": "is stamped on entry",
-            "latent": "is taken in the order of arrival",
-            "fixed": "never changes",
-        }
-        how = found.stamped if isinstance(found, Stream) else "external" if found.domain is not None else "fixed"
-        if how in reasons:
-            kind = type(found).__name__.lower()
-            raise UserError(
-                "needs-no-bounds",
-                f'{kind} "{found.name}" {reasons[how]} and needs no bounds',
-                place=self.place(tree),
-                hint="They are for timestamps that the source gives: TIMESTAMP BY.",
-            )
-
-    def domain(self, found: Timed) -> TimeDomain:
-        assert found.domain is not None  # see refuse_without_clock
-        return found.domain
-
-    def parties(self, tree: syntax.Party) -> tuple[Timed, list[Party]]:
-        found, sources = self.timed(tree.this), tree.args.get("sources") or ()
-        if sources and not _has_sources(found):
-            raise self.no_sources(found, sources[0])
-        return found, [Party(found.name, source.name) for source in sources] or [Party(found.name)]
-
-    def no_sources(self, found: Timed, tree: exp.Expression) -> UserError:
-        return UserError(
-            "no-source-column",
-            f'"{found.name}" holds one source: no column of it says which source a tuple comes from',
-            place=self.place(tree),
-            hint="Say SOURCE BY which column in CREATE STREAM.",
-        )
-
-    def same_domain(self, members: Sequence[tuple[Timed, exp.Expression]], hint: str = "") -> TimeDomain:
-        """The kind of time they all have; each comes with where it was named."""
-        first, _ = members[0]
-        for other, tree in members[1:]:
-            if other.domain is not first.domain:
-                raise UserError(
-                    "time-domains-differ",
-                    f'"{first.name}" has {first.domain} and "{other.name}" has {other.domain}',
-                    place=self.place(tree),
-                    detail="Bounds compare timestamps, so both must be of one kind.",
-                    hint=hint,
-                )
-        return self.domain(first)
-
-    # statements
+class _Reader(PartReader):
+    """Reads statements about time into the declarations of the catalog."""
 
     def skew(self, tree: syntax.Skew) -> None:
+        """SKEW FROM one party, or the clock, TO another."""
         start, target = tree.this, tree.args["to"]
         if self.from_clock(tree):
             self.skew_from_clock(tree)
             return
         (first, (one,)), (second, (other,)) = self.parties(start), self.parties(target)
         bounds = self.bounds(tree.args["promises"], self.same_domain([(first, start.this), (second, target.this)]))
-        if one == other and (one.source is not None or not _has_sources(first)):
+        if one == other and (one.source is not None or not has_sources(first)):
             self.catalog.declarations.disorders[one] = bounds
         else:
             self.catalog.declarations.skews[one, other] = bounds
 
     def from_clock(self, tree: syntax.Skew) -> bool:
+        """True if a SKEW is from the engine's clock, and not from a stream called CLOCK."""
         start = tree.this
         return start.name.lower() == CLOCK and not start.args.get("sources") and not self.catalog.has_source(CLOCK)
 
@@ -330,11 +193,12 @@ class _Reader:
         raise AssertionError(tree)
 
     def forget_skew(self, tree: syntax.Skew) -> bool:
+        """Forget a SKEW; True if there was one."""
         known = self.catalog.declarations
         if self.from_clock(tree):
             return known.calendar.pop(self.parties(tree.args["to"])[0].name, None) is not None
         (first, (one,)), (_, (other,)) = self.parties(tree.this), self.parties(tree.args["to"])
-        if one == other and (one.source is not None or not _has_sources(first)):
+        if one == other and (one.source is not None or not has_sources(first)):
             return known.disorders.pop(one, None) is not None
         return known.skews.pop((one, other), None) is not None
 
@@ -377,6 +241,7 @@ class _Reader:
         return f"Declared are {tree.key.upper()} {', '.join(listed)}." if listed else ""
 
     def skew_from_clock(self, tree: syntax.Skew) -> None:
+        """SKEW FROM CLOCK TO a stream."""
         target = tree.args["to"]
         found, (party,) = self.parties(target)
         if party.source is not None:
@@ -397,11 +262,13 @@ class _Reader:
         self.catalog.declarations.calendar[found.name] = bounds
 
     def heartbeat(self, tree: syntax.Heartbeat) -> None:
+        """HEARTBEAT OF a stream, or of all that have none of their own."""
         found = self.known(tree.this) if tree.this is not None else None
         said = self.enabling(tree, found, tree.this)
         self.catalog.declarations.enablings[None if found is None else found.name] = said
 
     def enabling(self, tree: syntax.Heartbeat, found: Timed | None, named: exp.Identifier | None) -> Enabling:
+        """When the clock is to say how far a stream is, and how far behind the clock the stream may be."""
         how, every, within = (tree.args.get(part) for part in ("how", "every", "within"))
         if found is not None and named is not None and found.domain in (None, TimeDomain.ARRIVAL):
             kind, why = (
@@ -431,25 +298,27 @@ class _Reader:
         it.
         """
         if isinstance(promises[0], syntax.Length):
-            return (Bound(self.ticks(promises[0], "DISORDER", domain) + 1),)
+            return (SkewBound(self.ticks(promises[0], "DISORDER", domain) + 1),)
         return self.bounds(promises, domain)
 
     def bounds(self, promises: Sequence[syntax.Promise], domain: TimeDomain) -> Bounds:
-        bounds: list[Bound] = []
+        """A set of bounds, checked."""
+        bounds: list[SkewBound] = []
         for promise in promises:
             within = self.ticks(promise.args["within"], "WITHIN", domain)
             after = promise.args.get("after")
             if after is None:
-                bounds.append(Bound(within))
-            elif _unit(after) == "TUPLE":
-                bounds.append(Bound(within, tuples=self.no_more(self.whole(after, "AFTER", 0), MOST_TUPLES, after)))
+                bounds.append(SkewBound(within))
+            elif unit_of(after) == "TUPLE":
+                bounds.append(SkewBound(within, tuples=self.no_more(self.whole(after, "AFTER", 0), MOST_TUPLES, after)))
             else:
-                bounds.append(Bound(within, after_us=self.delay(after, "AFTER")))
+                bounds.append(SkewBound(within, after_us=self.delay(after, "AFTER")))
             if (wrong := problem(bounds)) is not None:
                 raise self.bad(wrong, promise)
         return tuple(bounds)
 
     def environment(self, tree: syntax.Environment) -> None:
+        """ENVIRONMENT of sensors or of a global counter."""
         name = tree.name.lower()
         if name not in ENVIRONMENTS:
             raise unknown("environment", tree.name, ENVIRONMENTS, self.place(tree.this))
@@ -484,7 +353,7 @@ class _Reader:
                 [party for _, parties, _ in named for party in parties],
                 "",
             )
-        everyone = _all_timed(self.catalog)
+        everyone = all_timed(self.catalog)
         if not everyone:
             raise UserError(
                 "no-such-stream",
@@ -508,6 +377,7 @@ class _Reader:
         return ticks * 1_000_000 / micros_per(per)
 
     def counter(self, parameter: syntax.Parameter) -> Counter:
+        """The environment of a global counter."""
         least, most = self.value(parameter), parameter.args.get("to")
         if most is None:
             raise self.bad(
@@ -546,6 +416,7 @@ class _Reader:
         return found
 
     def value(self, parameter: syntax.Parameter) -> syntax.Length:
+        """The value of a parameter, which must be given."""
         value = parameter.args.get("value")
         if value is None:
             raise self.bad(f"{parameter.name.upper()} needs a value", parameter.this)
@@ -553,6 +424,7 @@ class _Reader:
         return value
 
     def estimation(self, given: Sequence[syntax.Parameter]) -> Estimation:
+        """How bounds are to be learnt, by the parameters of ESTIMATE."""
         chosen: dict[str, Any] = {}
         for word, parameter in self.parameters(given, "ESTIMATE", ESTIMATION).items():
             match word:
@@ -580,7 +452,7 @@ class _Reader:
 
     def window(self, length: syntax.Length) -> tuple[int | None, int | None]:
         """How much must pass before an estimate is lowered: tuples or microseconds; for ever, neither."""
-        match _unit(length):
+        match unit_of(length):
             case "UNLIMITED":
                 return None, None
             case "TUPLE":
@@ -594,8 +466,9 @@ class _Reader:
                 return None, micros
 
     def groups(self, tree: syntax.Groups) -> None:
+        """GROUPS OF a stream: so many, or sets of sources."""
         found, count = self.timed(tree.this), tree.args.get("count")
-        if not _has_sources(found):
+        if not has_sources(found):
             raise self.no_sources(found, tree.this)
         seen: set[str] = set()
         for source in (source for group in tree.args.get("sets") or () for source in group.expressions):
@@ -610,18 +483,3 @@ class _Reader:
                 sets=tuple(tuple(source.name for source in group.expressions) for group in tree.args["sets"])
             )
         self.catalog.declarations.groupings[found.name] = grouping
-
-
-def _unit(length: syntax.Length) -> str | None:
-    unit: str | None = length.args.get("unit")
-    return unit
-
-
-def _has_sources(found: Timed) -> bool:
-    return isinstance(found, Stream) and found.source is not None
-
-
-def _all_timed(catalog: Catalog) -> list[Timed]:
-    """Everything that carries timestamps from outside."""
-    streams: list[Timed] = [stream for stream in catalog.streams.values() if stream.stamped == "external"]
-    return [*streams, *(relation for relation in catalog.relations.values() if relation.domain is not None)]

@@ -73,6 +73,8 @@ POLICIES = ("KEEP", "DROP", "FAIL")
 class TimeParser(Spark.Parser):
     # words
 
+    """Parses statements and clauses about time. The dialect builds on it."""
+
     def _at(self, kind: TokenType) -> bool:
         return bool(self._curr) and self._curr.token_type == kind
 
@@ -90,8 +92,8 @@ class TimeParser(Spark.Parser):
         if not self._match_text_seq(word):
             self.raise_error(f"expected {word}")
 
-    def _misspelt(self, message: str, known: Iterable[str]) -> None:
-        hint = nearest(self._curr.text, known) if self._curr else ""
+    def _misspelt(self, message: str, known: Iterable[str], alike: float = 0.6) -> None:
+        hint = nearest(self._curr.text, known, alike) if self._curr else ""
         self.raise_error(f"{message}. {hint}" if hint else message)
 
     def _parse_name(self) -> exp.Identifier:
@@ -129,7 +131,7 @@ class TimeParser(Spark.Parser):
             self._advance()
             return word
         if self._at(TokenType.VAR) and self._curr.text.upper() not in BEHIND_A_NUMBER:
-            self.raise_error(f'unknown unit of time "{self._curr.text}"')
+            self._misspelt(f'unknown unit of time "{self._curr.text}"', (*UNITS, *(f"{unit}S" for unit in UNITS)))
         return None
 
     def _parse_length(self, missing: str) -> Length:

@@ -5,20 +5,22 @@ It also turns them into the plan's expressions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from headgate.cql.functions import AGGREGATES
 from headgate.plan.derived import fresh
-from headgate.plan.expressions import INTEGRAL, Expression, is_plain
-from headgate.plan.nodes import Dstream, Equality, Filter, Istream, Node, Relation, Rstream, Source
+from headgate.plan.expressions import INTEGRAL, Expression
+from headgate.plan.nodes import Equality, Filter, Node, Relation
+from headgate.plan.nodes.operator import StreamOperator
+from headgate.sql import is_plain
 
 
 def as_relation(node: Node) -> Relation:
     """The node as a relation, for the type checker; a stream here would be a defect."""
-    assert not isinstance(node, Source | Istream | Dstream | Rstream)
+    assert not isinstance(node, StreamOperator)
     return node
 
 
@@ -99,12 +101,19 @@ def balanced_chain(operator: type[exp.Expression], parts: Sequence[exp.Expressio
 
 
 def balanced(tree: exp.Expression) -> exp.Expression:
-    """Flattens long chains of AND, OR and concatenation, so that recursion is not as deep as the chains are long."""
+    """Flattens long chains of AND, OR and concatenation, so that recursion is not as deep as the chains are long.
+
+    Spark takes any number of AND and OR, but its stack limits a chain of ||: a long one becomes a call of CONCAT.
+    """
     chains = [node for node in tree.walk() if isinstance(node, CHAINED) and type(node.parent) is not type(node)]
     for chain in chains:
         parts = operands(chain)
         if len(parts) > 8:
-            flat = balanced_chain(type(chain), [part.copy() for part in parts])
+            copies = [part.copy() for part in parts]
+            if isinstance(chain, exp.DPipe):
+                flat = exp.Concat(expressions=copies, safe=True, coalesce=False)
+            else:
+                flat = balanced_chain(type(chain), copies)
             flat.meta.update(chain.meta)
             tree = flat if chain is tree else tree
             chain.replace(flat)
@@ -168,6 +177,19 @@ def annotated(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
         column.set("this", exp.to_identifier(column.name.lower(), quoted=True))
     annotate_types(select, schema=schema if schema["t"] else None, dialect="spark")
     return select.expressions[0]
+
+
+def connected(condition: exp.Expression) -> Iterator[exp.Expression]:
+    """What AND, OR and NOT connect in a condition, however many there are."""
+    waiting = [condition]
+    while waiting:
+        match waiting.pop().unnest():
+            case exp.Connector() as both:
+                waiting += [both.expression, both.this]
+            case exp.Not() as negated:
+                waiting.append(negated.this)
+            case part:
+                yield part
 
 
 def type_of(tree: exp.Expression) -> str:

@@ -1,9 +1,9 @@
 """Delivers what waits in an outbox, in a thread of its own: a sink that hangs holds up nobody but itself.
 
-The loop asks for deliveries; the thread hands them over, one after another, and ends its round when nothing more waits
-or the sink fails. A round that is under way is not begun twice, so a sink is called by one thread at a time and in
-order. Whoever asks may wait for the end of the round, for a bounded time: a program that steps the engine by hand then
-finds what it expects. A sink that was not back by then is not waited for again until it is."""
+The loop begins a round of deliveries. The thread hands them over, one after another, and ends the round when nothing
+more waits or the sink fails. There is one round at a time, so a sink is called by one thread at a time and in order.
+The loop may wait for the end of the round, for a bounded time: a program that steps the engine by hand then finds the
+results delivered. A sink that does not come back in that time is not waited for again until it does."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ DROP_SECONDS = 2.0
 
 
 class Courier:
+    """The thread that hands the deliveries of one query to its sink."""
+
     def __init__(self, outbox: Outbox, wake: Callable[[], None] = lambda: None) -> None:
         self.outbox = outbox
         self.wake = wake
-        """Told at the end of every round: something may be delivered next, or was."""
+        """Called at the end of every round: something was delivered, or may be delivered next."""
         self.overdue = False
-        """Whether somebody has waited for this round in vain."""
+        """Whether the loop has waited for this round in vain."""
         self._rounds: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._idle = threading.Event()
@@ -38,37 +40,39 @@ class Courier:
 
     @property
     def busy(self) -> bool:
+        """Whether a round is under way."""
         return not self._idle.is_set()
 
-    def more(self, now_us: int) -> bool:
-        """Whether a round is worth while."""
-        return not self.busy and self.outbox.more(now_us)
+    def can_deliver(self, now_us: int) -> bool:
+        """Say whether a round can begin that may deliver something."""
+        return not self.busy and self.outbox.can_deliver(now_us)
 
     def deliver(self, clock: Clock, tell: Callable[[str], None], pieces: int | None, wait_s: float) -> None:
-        """Begin a round if none is under way, and wait for its end, but no longer than that."""
-        if self.more(clock.now_us()):
+        """Begin a round if none is under way, and wait for its end, but no longer than `wait_s`."""
+        if self.can_deliver(clock.now_us()):
             self._begin(lambda: self.outbox.deliver(clock, tell, pieces))
         self._wait(wait_s)
 
     def finish(self, clock: Clock, tell: Callable[[str], None], wait_s: float) -> None:
-        """Hand over the rest, unless the sink takes nothing."""
-        with suppress(UserError):  # what could not be noted is delivered again by the next engine
+        """Hand over the rest at the end of the engine, unless the sink has failed; wait no longer than `wait_s`."""
+        with suppress(UserError):  # what the journal could not note is delivered again by the next engine
             self._wait(wait_s)
-            if self.more(clock.now_us()):
+            if self.can_deliver(clock.now_us()):
                 self._begin(lambda: self.outbox.finish(clock, tell))
                 self._wait(wait_s)
 
     def hold(self, wait_s: float) -> None:
-        """Deliver nothing more for now, and wait for the delivery under way, but no longer than that."""
+        """Deliver nothing more for now, and wait for the delivery under way, but no longer than `wait_s`."""
         self.outbox.held = True
         if self.outbox.calling.acquire(timeout=wait_s):
             self.outbox.calling.release()
 
     def go_on(self) -> None:
+        """Deliver again after a `hold`."""
         self.outbox.held = False
 
     def close(self, wait_s: float) -> None:
-        """Let go of the sink when the delivery under way has ended: soon, or whenever it comes back."""
+        """Let go of the sink when the delivery under way has ended: within `wait_s`, or whenever it comes back."""
         self.outbox.held = True
         if self.outbox.kept:
             self.outbox.close()
@@ -98,7 +102,7 @@ class Courier:
         while (work := self._rounds.get()) is not None:
             try:
                 work()
-            except BaseException as error:  # whoever asks next hears of it
+            except BaseException as error:  # the next `deliver` or `finish` raises it
                 self._error = error
             if self._rounds.empty():
                 self._idle.set()

@@ -1,9 +1,9 @@
-"""Slow flush: the results of an epoch that are too many to go out at once, cut into pieces.
+"""Slow flush: splits the results of an epoch into pieces when they are too many to go out at once.
 
-What comes in are the files of an epoch's results, in any order; what goes out is a file a piece, each with no more rows
-than it may have, one behind the other in order of time. A piece may end in the middle of an instant. The cut is a Spark
-job of its own over those files, for the epochs that need it: a sort within the epoch's own statement would make Spark
-compute that twice, the first time to find out where to cut."""
+The input is the files of an epoch's results, in any order. The output is one file a piece, in order of time, each with
+no more rows than a piece may have. A piece may end in the middle of an instant. Splitting is a Spark job of its own
+over those files, for the epochs that need it: a sort within the epoch's own statement would make Spark compute that
+statement twice, the first time to find out where to split."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from headgate.deliver.sinks import shape
-from headgate.spark.staging import staged
+from headgate.spark.staging import write_parquet
 
 WRITTEN = re.compile(r"part-(\d+)-.*-c(\d+)\b.*")
-"""How Spark names what it writes: by the task, and by how many files the task had written before."""
+"""How Spark names the files it writes: by the task, and by how many files the task had written before."""
 
 
-def pieces(session: SparkSession, files: Sequence[Path], most_rows: int, staging: Path) -> list[Path]:
-    """The rows of the files, in order; the files themselves go.
+def split(session: SparkSession, files: Sequence[Path], most_rows: int, staging: Path) -> list[Path]:
+    """Write the rows of the files in order of time, delete the files, and return the pieces.
 
-    Rows of one instant are told apart by where they stand, so that a close of a single instant is sorted by more than
-    one task."""
+    Rows of one instant are ordered by their place in the files, so that several tasks can sort even a single instant.
+    """
     frame = shape.rows_of(session, files)
     placed = frame.selectExpr("*", "MONOTONICALLY_INCREASING_ID() AS _row")
     ordered = placed.orderBy(*shape.by_time(frame), "_row").drop("_row")
-    folder = staged(ordered, staging, most_rows=most_rows)
+    folder = write_parquet(ordered, staging, most_rows=most_rows)
     for file in files:
         file.unlink()
     return sorted(folder.glob("*.parquet"), key=_place)

@@ -1,17 +1,20 @@
 """The outbox of a query: results between the epoch that made them and the sink that takes them.
 
-An epoch's results come in by the same line of the journal as the query's progress, so they are there exactly when the
-query has got so far. They are delivered from here, in order, each again until the sink has taken it, and stay on disk
-until then. Results without a sink of their own stay for good, for `query.results()`.
+An epoch's results are committed in one line of the journal with the query's progress, so they are here exactly when the
+query has got so far. They are delivered in order. Each delivery is tried again until the sink has taken it, and stays
+on disk until then. Results without a sink of their own stay for good, for `query.results()`.
 
-The sink is called by the thread of a `Courier`, everything else by the thread that runs epochs; what both touch changes
-in the journal's turn.
+The thread of a `Courier` calls the sink; the thread that runs epochs does everything else. What both threads touch
+changes in the journal's turn.
 
-An epoch with more results than may go out at once (`flush_rows`) is cut into pieces before it comes in. A piece is a
-delivery like any other, with a number of its own, so a sink keeps the same promise for it, and a crash between two
-pieces is one between two deliveries. One goes out in a turn of the loop. The instant up to which everything is out
-moves no further than to before the first result that is still here. If another large epoch comes before the last one is
-out, what is left of the old one goes at once, piece by piece: a sink that can keep up is never more than one behind.
+Slow flush: an epoch with more results than may go out at once (`flush_rows`) is split into pieces before it comes in.
+
+- A piece is a delivery like any other, with a number of its own. A sink gives the guarantee for it that it gives for
+  all deliveries, and a crash between two pieces is a crash between two deliveries.
+- One piece goes out in a turn of the loop. The instant up to which everything is out stays before the first result
+  that is still here.
+- If another large epoch comes before the last one is out, the rest of the old one goes at once, piece by piece. A sink
+  that can keep up is never more than one epoch behind.
 """
 
 from __future__ import annotations
@@ -36,11 +39,13 @@ from headgate.log.chunk import Chunk, count, span
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.spark.back_off import BackOff
-from headgate.spark.failures import said
+from headgate.spark.failures import reason_of
 from headgate.ticks import Tick, TimeDomain
 
 
 class Outbox:
+    """The results of one query that its sink has not taken yet."""
+
     def __init__(
         self,
         query: str,
@@ -56,29 +61,34 @@ class Outbox:
         self.directory = directory
         self.journal = journal
         self.flush_rows = flush_rows
-        """How many results may go out at once."""
+        """Says how many results may go out at once; None: all."""
         folder = directory.name
         self.log = Log(directory / "results", journal, f"log queries/{folder}/results")
         self.subject = f"outbox {folder}"
         self.kept = isinstance(sink, MemorySink)
+        """Whether results stay here for good."""
         self.number = 0
-        """Of the last delivery: an epoch that had results, or whose end the sink wants to know, or a piece of one."""
+        """The number of the last delivery: an epoch with results, or whose end the sink wants to know, or a piece."""
         self.waiting: deque[Delivery] = deque()
+        """What the sink has not taken, in order."""
         self.back_off = BackOff()
+        """When a sink that has failed is tried again."""
         self.trouble: Exception | None = None
-        """Why the sink has not taken the first of those that wait."""
+        """Why the sink has not taken the first delivery that waits."""
         self.held = False
-        """Whether nothing more is to be delivered, because the query goes."""
+        """Whether nothing more is to be delivered, because the query ends."""
         self.calling = threading.Lock()
         """Held while the sink is called."""
         self._compared = False
-        self._out = 0
+        """Whether the sink was asked, since the start of the engine, which deliveries it has."""
+        self._last_taken = 0
         """The last delivery that the sink took in this run; on a full disk the journal may not know of it yet."""
         journal.introduce(self.subject, self.apply)
 
     # what the journal knows of it
 
     def apply(self, what: dict[str, Any]) -> None:
+        """Take what the journal says of it."""
         self.number = what.get("number", self.number)
         for number, after, until, files, rows, *left in what.get("waiting", ()):
             paths = tuple(self.log.directory / file for file in files)
@@ -87,41 +97,41 @@ class Outbox:
             self.waiting.popleft()
 
     def state(self) -> dict[str, Any]:
+        """Return the fact that `apply` takes."""
         return {"number": self.number, "waiting": list(map(_listed, self.waiting))}
 
     # in
 
     def continue_numbers(self) -> None:
-        """A new query may go on where another has put its results: its numbers begin behind what the sink has."""
+        """Begin numbers behind those that the sink has: a new query may go on where another has put its results."""
         self.number = self.sink.delivered() or 0
         self._compared = True
 
-    def pieces(self, files: list[Path], session: SparkSession) -> list[list[Path]]:
-        """The files of an epoch's results, as they are to go out: all at once, or cut so that each piece is one
-        file.
-        """
+    def split(self, files: list[Path], session: SparkSession) -> list[list[Path]]:
+        """Return the files of an epoch's results as they are to go out: all at once, or in pieces of one file each."""
         most = None if self.kept else self.flush_rows()
         if most is None or sum(map(count, files)) <= most:
             return [files]
-        return [[piece] for piece in flush.pieces(session, files, most, self.directory / ".pieces")]
+        return [[piece] for piece in flush.split(session, files, most, self.directory / ".pieces")]
 
     def put(self, pieces: Sequence[Sequence[Path]], after: Tick, until: Tick) -> list[Chunk]:
-        """Take the files of an epoch's results, which are chunks now."""
+        """Take the files of the results of (after, until], in pieces; return the chunks that they are now.
+
+        It is part of the commit of an epoch.
+        """
         with self.journal.together():
             chunks = self.log.adopt_all(file for files in pieces for file in files)
             if not self.kept and (chunks or self.sink.wants_empty):
-                cut = [[chunk] for chunk in chunks] if len(pieces) > 1 else [chunks]
-                deliveries = self._numbered(cut, after, until)
+                split = [[chunk] for chunk in chunks] if len(pieces) > 1 else [chunks]
+                deliveries = self._deliveries(split, after, until)
                 self.journal.record(
                     self.subject, {"number": deliveries[-1].number, "waiting": list(map(_listed, deliveries))}
                 )
         return chunks
 
-    def _numbered(self, pieces: Sequence[Sequence[Chunk]], after: Tick, until: Tick) -> list[Delivery]:
-        """A delivery for each piece. With all but the last, everything is out that lies before the first result of the
-        next.
-        """
-        ends = [*(max(after, min(until, _first(chunks) - 1)) for chunks in pieces[1:]), until]
+    def _deliveries(self, pieces: Sequence[Sequence[Chunk]], after: Tick, until: Tick) -> list[Delivery]:
+        """Return a delivery for each piece. Each ends before the first result of the next one."""
+        ends = [*(max(after, min(until, _first_timestamp(chunks) - 1)) for chunks in pieces[1:]), until]
         deliveries = []
         for position, (chunks, end) in enumerate(zip(pieces, ends, strict=True)):
             files, rows = tuple(chunk.path for chunk in chunks), sum(chunk.rows for chunk in chunks)
@@ -136,20 +146,19 @@ class Outbox:
     # out
 
     def deliver(self, clock: Clock, tell: Callable[[str], None], pieces: int | None = None) -> None:
-        """Hand over what waits, as far as the sink takes it. One that fails is asked again later; others wait for the
-        attempt.
+        """Hand over what waits, in order, as far as the sink takes it. When it fails, it is tried again later.
 
-        Of an epoch that is flushed, no more than so many pieces go, and then nothing more; None: all.
+        With `pieces`, no more than so many pieces of a large epoch go, and nothing behind them.
         """
         while self.waiting and not self.held and self.back_off.ready(clock.now_us()):
-            piece = self._piece()
+            piece = self._pauses()
             if piece and pieces == 0:
                 return
             try:
                 if not self._compared:
                     self._compare()
                     continue
-                if self.waiting[0].number > self._out:
+                if self.waiting[0].number > self._last_taken:
                     self._check(self.waiting[0])
                     with self.calling:
                         self.sink.deliver(self.waiting[0])
@@ -160,7 +169,7 @@ class Outbox:
                     tell(f'the sink of query "{self.query}" takes results again')
                 self.back_off.succeeded()
                 self.trouble = None
-                self._out = max(self._out, self.waiting[0].number)
+                self._last_taken = max(self._last_taken, self.waiting[0].number)
                 self._delivered(self.waiting[0].number)
                 if piece and pieces is not None:
                     pieces -= 1
@@ -168,49 +177,47 @@ class Outbox:
                         return
 
     def _check(self, delivery: Delivery) -> None:
-        """Results that are not what was written are not delivered."""
+        """Raise an error if the results are not what was written."""
         for chunk in self.log.chunks:
             if chunk.path in delivery.files:
                 chunk.check()
 
-    def _piece(self) -> bool:
-        """Whether what waits first is a piece to pause behind: more of its epoch comes, and no other large epoch after
-        that.
+    def _pauses(self) -> bool:
+        """Say whether to pause behind the first delivery that waits.
+
+        It is a piece, more pieces of its epoch follow, and no other large epoch waits behind them.
         """
         with self.journal.turn:  # epochs go on putting more behind it
             left = self.waiting[0].left
             return left > 0 and not any(later.left for later in islice(self.waiting, left + 1, None))
 
-    def more(self, now_us: int) -> bool:
-        """Whether something waits that the sink may take in the next turn."""
+    def can_deliver(self, now_us: int) -> bool:
+        """Say whether something waits that the sink may take now."""
         return bool(self.waiting) and self.back_off.ready(now_us)
 
     def finish(self, clock: Clock, tell: Callable[[str], None]) -> None:
-        """Hand over the rest of a flush. A sink that takes nothing is not waited for, nor asked if it was not in this
-        run.
-        """
+        """Hand over the rest at the end of the engine, unless the sink has failed or was not reached in this run."""
         if self._compared and self.trouble is None:
             with suppress(UserError):
                 self.deliver(clock, tell)
 
     def delivered(self, reached: Tick) -> Tick:
-        """The instant up to which the sink has everything, of a query that has come so far."""
+        """Return the instant up to which the sink has everything, for a query that is complete up to `reached`."""
         with self.journal.turn:
             return self.waiting[0].after if self.waiting else reached
 
     def _failed(self, error: Exception, now_us: int, tell: Callable[[str], None]) -> None:
-        if self.trouble is None or said(self.trouble) != said(error):
+        if self.trouble is None or reason_of(self.trouble) != reason_of(error):
             if isinstance(error, UserError) and error.code == "torn-file":
                 tell(f'results of query "{self.query}" are not delivered until they are put back\n{error.render()}')
             else:
-                tell(
-                    f'the sink of query "{self.query}" takes no results, which wait and are tried again: {said(error)}'
-                )
+                why = reason_of(error)
+                tell(f'the sink of query "{self.query}" takes no results, which wait and are tried again: {why}')
         self.trouble = error
         self.back_off.failed(now_us)
 
     def _compare(self) -> None:
-        """After a restart: what the sink knows that it has need not be delivered again."""
+        """After a restart, ask the sink which deliveries it has: they need not be delivered again."""
         arrived = self.sink.delivered()
         if arrived is not None and arrived > self.number:
             raise UserError(
@@ -232,11 +239,12 @@ class Outbox:
             path.unlink(missing_ok=True)
 
     def tidy(self) -> None:
-        """Merge small files, unless they are to be handed over as they are."""
+        """Merge small files of results that stay here. Others are handed over as they are."""
         if self.kept:
             self.log.compact()
 
     def close(self) -> None:
+        """Let go of the sink."""
         self.sink.close()
 
 
@@ -245,7 +253,7 @@ def _listed(delivery: Delivery) -> list[Any]:
     return [delivery.number, delivery.after, delivery.until, files, delivery.rows, delivery.left]
 
 
-def _first(chunks: Sequence[Chunk]) -> Tick:
-    """The least timestamp of results."""
+def _first_timestamp(chunks: Sequence[Chunk]) -> Tick:
+    """Return the least timestamp of results."""
     spans = [span(pq.read_metadata(chunk.path), "_time") for chunk in chunks]
     return min(low for low, _ in filter(None, spans))

@@ -1,5 +1,6 @@
-"""Grouped aggregation: each call by the cheapest rule that is exact for it, and the timelines of the rules put
-together.
+"""Grouped aggregation: each call by the cheapest rule that is exact for it.
+
+    timeline     the timelines of the rules, put together: each group has from each the last value that it gave
 
 running      sums, counts and spreads: kept up to date by adding and taking away; extremes where nothing leaves
 framed       extremes and a few others over a window of fixed length: Spark's own window frames
@@ -11,71 +12,79 @@ recomputed   everything else: the universal rule
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 from headgate.delta import extremes, framed, recomputed, running, sweep
+from headgate.delta.query import Table, select
 from headgate.plan.derived import column
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Project
-from headgate.plan.properties import endless, fixed_span
 from headgate.sql import bracketed, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-RULES = ("running", "framed", "extremes", "recomputed")
-"""These take several calls at once and know whether a group is there at all."""
+Rule: TypeAlias = Literal["running", "framed", "extremes", "recomputed", "distinct", "apart"]
 
-ALONE = ("distinct", "apart")
-"""These take one call each, beside one of the others."""
+TOGETHER: tuple[Rule, ...] = ("running", "framed", "extremes", "recomputed")
+"""These rules take several calls at once and know whether a group is there at all."""
+
+ALONE: tuple[Rule, ...] = ("distinct", "apart")
+"""These rules take one call each, beside one of the others."""
 
 
-def timeline(lowering: Lowering, node: Aggregate) -> str:
-    parts = _parts(node, lowering.few)
+def timeline(lowering: Lowering, node: Aggregate) -> Table:
+    """Timeline: of the one rule that takes all calls, or of several, put together."""
+    parts = _parts(node, lowering.tiny)
     made = [(rule, part, _made(lowering, rule, part)) for rule, part in parts]
     if len(made) == 1:
         return made[0][2]
     return _together(lowering, node, made)
 
 
-def _parts(node: Aggregate, few: bool) -> list[tuple[str, Aggregate]]:
-    """The calls of the node by rule; the first part knows whether a group is there."""
-    together: dict[str, list[Call]] = {}
-    alone: list[tuple[str, Call]] = []
+def _parts(node: Aggregate, tiny: bool) -> list[tuple[Rule, Aggregate]]:
+    """The node once for each rule, with the calls of that rule; the first part knows whether a group is there.
+
+    In tiny epochs, the universal rule costs less than the many steps of `framed` and `extremes`.
+    """
+    together: dict[Rule, list[Call]] = {}
+    alone: list[tuple[Rule, Call]] = []
     for call in node.calls:
         rule = _rule(node, call)
-        rule = "recomputed" if few and rule in ("framed", "extremes") else rule
+        rule = "recomputed" if tiny and rule in ("framed", "extremes") else rule
         if rule in ALONE:
             alone.append((rule, call))
         else:
             together.setdefault(rule, []).append(call)
     if not together:
         together["running"] = []
-    parts = [(rule, together[rule]) for rule in RULES if rule in together] + [(rule, [call]) for rule, call in alone]
+    parts = [(rule, together[rule]) for rule in TOGETHER if rule in together] + [(rule, [call]) for rule, call in alone]
     return [(rule, replace(node, calls=tuple(calls))) for rule, calls in parts]
 
 
-def _rule(node: Aggregate, call: Call) -> str:
+def _rule(node: Aggregate, call: Call) -> Rule:
+    """The cheapest rule that is exact for a call."""
     if call.outside:
         return "apart"
     if call.distinct:
         return "distinct" if call.function in running.SUMS else "recomputed"
     if running.additive(call):
         return "running"
-    if fixed_span(node.child) is not None and framed.framed(call):
+    if node.child.fixed_span is not None and framed.framed(call):
         return "framed"
-    if endless(node.child) and running.growing(call):
+    if node.child.endless and running.growing(call):
         return "running"
     return "extremes" if running.growing(call) else "recomputed"
 
 
-def _made(lowering: Lowering, rule: str, part: Aggregate) -> str:
+def _made(lowering: Lowering, rule: Rule, part: Aggregate) -> Table:
+    """The timeline of the calls of one rule."""
     match rule:
         case "running":
             return running.timeline(lowering, part)
         case "framed":
-            span = fixed_span(part.child)
+            span = part.child.fixed_span
             assert span is not None
             return framed.timeline(lowering, part, span)
         case "extremes":
@@ -84,10 +93,12 @@ def _made(lowering: Lowering, rule: str, part: Aggregate) -> str:
             made = lowering.timeline(_over_distinct(part))
             assert made is not None
             return made
-        case _:
+        case "apart" | "recomputed":
             shown = ", ".join(call.sql for call in part.calls)
             lowering.fallback(f"aggregate {shown}: recomputed for each group and instant of change")
             return recomputed.timeline(lowering, part)
+        case _:
+            assert_never(rule)
 
 
 def _over_distinct(part: Aggregate) -> Aggregate:
@@ -106,8 +117,8 @@ def _over_distinct(part: Aggregate) -> Aggregate:
     return Aggregate(rows, groups, (again,), part.row_when_empty)
 
 
-def _together(lowering: Lowering, node: Aggregate, made: list[tuple[str, Aggregate, str]]) -> str:
-    """One timeline of several: each group has, from each, the last value that it gave."""
+def _together(lowering: Lowering, node: Aggregate, made: list[tuple[Rule, Aggregate, Table]]) -> Table:
+    """One timeline of several: each group has from each the last value that it gave."""
     hidden = sweep.group(node)
     known = sweep.together(lowering, hidden, [(step, [call.name for call in part.calls]) for _, part, step in made])
     values = {}
@@ -121,4 +132,4 @@ def _together(lowering: Lowering, node: Aggregate, made: list[tuple[str, Aggrega
         listed(hidden),
     )
     living = "TRUE" if node.row_when_empty else "COALESCE(_p0._live, FALSE)"
-    return lowering.step("timeline", f"SELECT {row}, _t, {living} AS _live FROM {known}")
+    return lowering.step("timeline", select(f"{row}, _t, {living} AS _live", known))

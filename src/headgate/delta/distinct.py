@@ -1,20 +1,25 @@
-"""Duplicate elimination: a group for each row, alive while its count is positive."""
+"""Duplicate elimination.
+
+timeline     of an aggregate without calls: a group for each row, alive while its count is positive"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from headgate.delta import aggregate
+from headgate.delta.query import Table
 from headgate.plan.expressions import Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct
+from headgate.sql import backquoted
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def timeline(lowering: Lowering, node: Distinct) -> str | None:
+def timeline(lowering: Lowering, node: Distinct) -> Table:
+    """Timeline: the rows as groups, each with the instants at which it appears and disappears."""
     keys = tuple(
-        Named(column.name, Expression(f"`{column.name}`", column.type, frozenset({column.name.lower()}), column.name))
-        for column in node.columns
+        Named(one.name, Expression(backquoted(one.name), one.type, frozenset({one.name.lower()}), one.name))
+        for one in node.columns
     )
     return aggregate.timeline(lowering, Aggregate(node.child, keys, (), row_when_empty=False))

@@ -1,23 +1,23 @@
 """Doubles as whole numbers, so that what was added can be taken away again and leaves nothing behind.
 
-A double is *tame* if it is smaller than 2^52 and a multiple of 2^-84, as all from 2^-32 up are. A tame double is cut
-into four whole numbers of 34 bits each, by its remainders, which are exact; the square or product of two of them, 106
+A double *fits* if it is smaller than 2^52 and a multiple of 2^-84, as all from 2^-32 up are. A double that fits is cut
+into four whole numbers of 34 bits each, by its remainders, which are exact. The square or product of two of them, 106
 bits long, is written as the sum of two doubles (Dekker) and cut into ten of 28 bits. Sums of these are whole numbers:
-exact, whatever comes and goes, and the same in whatever order. Some 2^29 rows fit, and Spark raises an error when more
-do not.
+exact, whatever comes and goes, and the same in whatever order. Some 2^29 rows have room, and Spark raises an error when
+there are more.
 
     n Σxy - Σx Σy        computed in whole numbers too, digit by digit, so that a large mean takes nothing from a small
-    spread
+                         spread
 
-All other doubles are *wild*: huge, tiny, infinite, not a number. A wild double belongs to a *band* of 34 powers of two;
-divided by the band's power it is tame. What is not finite has bands of its own."""
+All other doubles do not fit: they are huge, tiny, infinite, or not a number. Such a double belongs to a *band* of 34
+powers of two; divided by the band's power it fits. What is not finite has bands of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-BEYOND = "headgate: beyond the doubles that are summed in one piece"
-"""What a program that knows tame doubles only says when it meets another."""
+DOES_NOT_FIT = "headgate: beyond the doubles that are summed in one piece"
+"""The error of a program that meets a double that it cannot sum."""
 
 WIDTH = 34
 UNITS = (18, -16, -50, -84)
@@ -39,16 +39,18 @@ def power(exponent: int) -> str:
     return f"{float.fromhex(f'0x1p{exponent}')!r}D".replace("e", "E")
 
 
-def tame(value: str) -> str:
+def fits(value: str) -> str:
+    """The condition that a double fits."""
     return f"ABS({value}) < {power(52)} AND {value} % {power(UNITS[-1])} = 0D"
 
 
 def parts(value: str) -> list[str]:
-    """The whole numbers that a tame double is cut into, the largest first."""
+    """The whole numbers that a double that fits is cut into, the largest first."""
     return _cut(value, UNITS, WIDTH)
 
 
 def product_parts(high: str, low: str) -> list[str]:
+    """The whole numbers that a product is cut into, given as the sum of two doubles."""
     return [
         f"{one} + {two}" for one, two in zip(*(_cut(value, WIDE_UNITS, WIDE) for value in (high, low)), strict=True)
     ]
@@ -130,28 +132,29 @@ def moment(name: str, one: str, two: str, sums: Sequence[str], count: str) -> li
     return [*steps, [f"{' + '.join(terms)} AS {name}"]]
 
 
-# wild doubles
+# doubles that do not fit
 
 
 def band(value: str) -> str:
-    """The band of a double, 0 for all that are tame."""
+    """The band of a double, 0 for all that fit."""
     infinite = "CAST('Infinity' AS DOUBLE)"
     return (
-        f"CASE WHEN {tame(value)} THEN 0 WHEN ISNAN({value}) THEN {NOT_A_NUMBER} WHEN {value} = {infinite} THEN "
+        f"CASE WHEN {fits(value)} THEN 0 WHEN ISNAN({value}) THEN {NOT_A_NUMBER} WHEN {value} = {infinite} THEN "
         f"{INFINITE} "
         f"WHEN {value} = -{infinite} THEN {MINUS_INFINITE} ELSE CAST(FLOOR(LOG2(ABS({value})) / {WIDTH}) AS INT) END"
     )
 
 
 def scaled(value: str, band: str) -> str:
-    """A double divided by its band's power of two; 0 for what is not finite. In two steps, lest the power be
-    infinite.
+    """A double divided by its band's power of two; 0 for what is not finite.
+
+    It is divided twice by the root of that power, because the power itself may be infinite.
     """
     step = f"POWER(2D, {-WIDTH // 2} * {band})"
     return f"CASE WHEN {band} >= {INFINITE} THEN 0D ELSE {value} * {step} * {step} END"
 
 
 def restored(value: str, *bands: str) -> str:
-    """Undoes `scaled` for a sum, or for a product of two bands; what is not finite is what the band says."""
+    """A sum of scaled doubles, or of products of two bands, multiplied by the powers of the bands again."""
     steps = [f"POWER(2D, {WIDTH // 2} * {band})" for band in bands] * 2
     return f"{value} * {' * '.join(steps)}"

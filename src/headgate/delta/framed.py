@@ -1,8 +1,10 @@
 """Aggregates over a time window by Spark's own window frames.
 
+    timeline     of a window of fixed length: the aggregate of one RANGE frame before each instant of change
+
 In a window of fixed length the rows that live at an instant are those with timestamps in one frame before it. So the
 rows of a group in order of time, and one mark at each instant at which something leaves, are walked through with RANGE
-frames; Spark evaluates these on a tree of partial aggregates. Nothing is ever subtracted, so nothing drifts."""
+frames. Spark evaluates these on a tree of partial aggregates. Nothing is ever subtracted, so nothing drifts."""
 
 from __future__ import annotations
 
@@ -10,23 +12,36 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headgate.delta import sweep
-from headgate.delta.running import EXTREMES
+from headgate.delta.query import Select, Table, select, union
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, domain
-from headgate.sql import comma, listed, name, union
+from headgate.sql import comma, listed, name
 from headgate.ticks import Tick
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
-FRAMED = frozenset({*EXTREMES, "skewness", "kurtosis", "bitwise_and_agg", "bitwise_or_agg", "bitwise_xor_agg"})
+FRAMED = {
+    "min": "MIN",
+    "max": "MAX",
+    "arg_min": "MIN_BY",
+    "arg_max": "MAX_BY",
+    "skewness": "SKEWNESS",
+    "kurtosis": "KURTOSIS",
+    "bitwise_and_agg": "BIT_AND",
+    "bitwise_or_agg": "BIT_OR",
+    "bitwise_xor_agg": "BIT_XOR",
+}
+"""The functions that this rule computes, with their names in Spark."""
 
 
 def framed(call: Call) -> bool:
+    """True if this rule can compute the call."""
     return call.function in FRAMED and not call.distinct and bool(call.arguments)
 
 
-def timeline(lowering: Lowering, node: Aggregate, span: Tick) -> str:
+def timeline(lowering: Lowering, node: Aggregate, span: Tick) -> Table:
+    """Timeline: the calls over frames of the window's length, at each row and at each mark."""
     hidden = sweep.group(node)
     every = lowering.all_elements(node.child)
     terms: dict[str, str] = {}
@@ -37,50 +52,39 @@ def timeline(lowering: Lowering, node: Aggregate, span: Tick) -> str:
     calls = {call.name: _over(call, column) for call in node.calls}
     values = list(terms.values())
     rows = comma(sweep.keys(node), f"_x - {span} AS _at", *(f"{sql} AS {v}" for sql, v in terms.items()), "1 AS _one")
-    elements = lowering.step("elements", f"SELECT {rows}, _x FROM {every}")
+    elements = lowering.step("elements", select(f"{rows}, _x", every))
     nulls = ", ".join(f"NULL AS {v}" for v in (*values, "_one"))
-    columns = listed((*hidden, "_at", *values, "_one"))
     origin = domain(node.child).origin
 
-    def marks(instants: str) -> str:
-        return f"SELECT {comma(listed((*hidden, '_at')), nulls)} FROM ({instants})"
+    def marks(instants: Select) -> Select:
+        return select(comma(listed((*hidden, "_at")), nulls), instants)
 
+    ends = select(f"DISTINCT {comma(listed(hidden), '_x AS _at')}", elements, where="_x <= :until")
+    since = comma(listed(hidden), "CAST(:since AS BIGINT) AS _at")
     parts = [
-        f"SELECT {columns} FROM {elements}",
-        marks(f"SELECT DISTINCT {comma(listed(hidden), '_x AS _at')} FROM {elements} WHERE _x <= :until"),
-        marks(
-            f"SELECT DISTINCT {comma(listed(hidden), 'CAST(:since AS BIGINT) AS _at')} FROM {elements} WHERE :since "
-            f">= {origin}"
-        ),
+        select(listed((*hidden, "_at", *values, "_one")), elements),
+        marks(ends),
+        marks(select(f"DISTINCT {since}", elements, where=f":since >= {origin}")),
     ]
     if node.row_when_empty:
-        parts.append(marks(f"SELECT CAST({origin} AS BIGINT) AS _at WHERE {origin} > :since AND {origin} <= :until"))
+        begun = (f"{origin} > :since", f"{origin} <= :until")
+        parts.append(marks(select(f"CAST({origin} AS BIGINT) AS _at", where=begun)))
     walked = lowering.step("walked", union(*parts))
     by = f"PARTITION BY {listed(hidden)} " if hidden else ""
     over = f"({by}ORDER BY _at RANGE BETWEEN {span - 1} PRECEDING AND CURRENT ROW)"
     computed = ", ".join(f"{sql} OVER {over} AS {name(call)}" for call, sql in calls.items())
-    swept = lowering.step(
-        "swept",
-        f"SELECT {comma(listed((*hidden, '_at')), computed)}, COUNT(_one) OVER {over} AS _rows,\n"
-        f"  LEAD(_at) OVER ({by}ORDER BY _at) AS _next FROM {walked}",
-    )
-    row = comma(
-        sweep.keys_again(node),
-        listed(calls),
-        listed(hidden),
-    )
+    found = comma(listed((*hidden, "_at")), computed)
+    following = f"LEAD(_at) OVER ({by}ORDER BY _at) AS _next"
+    swept = lowering.step("swept", select(f"{found}, COUNT(_one) OVER {over} AS _rows,\n  {following}", walked))
     living = "TRUE" if node.row_when_empty else "_rows > 0"
-    return lowering.step(
-        "timeline",
-        f"SELECT {comma(row, '_at AS _t', f'{living} AS _live')} FROM {swept}\n"
-        f"WHERE _at >= :since AND (_next IS NULL OR _next > _at)",
-    )
+    row = comma(sweep.keys_again(node), listed(calls), listed(hidden), "_at AS _t", f"{living} AS _live")
+    return lowering.step("timeline", select(row, swept, where=("_at >= :since", "(_next IS NULL OR _next > _at)")))
 
 
 def _over(call: Call, column: Callable[[str], str]) -> str:
-    """The call over columns that are null in the marks, and where its FILTER says no."""
+    """The call over columns that are null in the marks, and where its FILTER does not hold."""
     arguments = [
         column(f"CASE WHEN {call.condition} THEN {argument.sql} END" if call.condition else argument.sql)
         for argument in call.arguments
     ]
-    return f"{call.sql.split('(')[0]}({', '.join(arguments)})"
+    return f"{FRAMED[call.function]}({', '.join(arguments)})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headgate.plan.nodes import Window, domain
-from headgate.plan.properties import arrival_ordered
 from headgate.sql import comma, name
 from headgate.ticks import Tick, TimeDomain
 
@@ -14,6 +13,7 @@ def floor(instant: str, slide: Tick) -> str:
 
 
 def ceiling(instant: str, slide: Tick) -> str:
+    """The first multiple of `slide` from the instant on, also before 0."""
     return f"({instant} + PMOD(-{instant}, {slide}))"
 
 
@@ -21,5 +21,5 @@ def stamp(node: Window) -> str:
     """The timestamp of the tuple and its order of arrival as columns, where the window has them."""
     value = "TIMESTAMP_MICROS(_t)" if domain(node.child) is TimeDomain.TIMESTAMP else "_t"
     stamped = f"{value} AS {name(node.stamp)}" if node.stamp is not None else ""
-    arrived = "_s" if arrival_ordered(node.child) else "CAST(NULL AS BIGINT)"
+    arrived = "_s" if node.child.arrival_ordered else "CAST(NULL AS BIGINT)"
     return comma(stamped, f"{arrived} AS {name(node.arrival)}" if node.arrival is not None else "")

@@ -1,6 +1,6 @@
 """Inner joins.
 
-    Δ(L ⋈ R) = ΔL ⋈ (R + ΔR) + L ⋈ ΔR, with L and R as they lived at `since`
+    born     Δ(L ⋈ R) = ΔL ⋈ (R + ΔR) + L ⋈ ΔR, with L and R as they lived at `since`
 
 One side old, the other new, counts ΔL ⋈ ΔR exactly once. A pair counts as often as the product of its sides, from the
 later of their two starts to the earlier of their two ends, and not at all if that is empty."""
@@ -9,33 +9,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.nodes import Join, names
-from headgate.plan.properties import instantaneous
-from headgate.sql import FOREVER, listed, union
+from headgate.sql import FOREVER, listed
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def born(lowering: Lowering, node: Join) -> str:
+def born(lowering: Lowering, node: Join) -> Table:
+    """Born: new left rows with all right rows, and old left rows with new right rows."""
     new_left, new_right = lowering.born(node.left), lowering.born(node.right)
     # What lives for one instant only cannot meet anything that begins after it.
-    right = new_right if instantaneous(node.right) else lowering.all_elements(node.right)
+    right = new_right if node.right.instantaneous else lowering.all_elements(node.right)
     pairs = [_pairs(node, new_left, right)]
-    old_left = None if instantaneous(node.left) else lowering.live(node.left)
+    old_left = None if node.left.instantaneous else lowering.live(node.left)
     if old_left is not None:
         pairs.append(_pairs(node, old_left, new_right))
     return lowering.step("join", union(*pairs))
 
 
-def _pairs(node: Join, left: str, right: str) -> str:
+def _pairs(node: Join, left: Table, right: Table) -> Select:
+    """The pairs of two tables that meet the condition and live at a common instant."""
     on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in node.equalities]
     on += [f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
     if node.condition is not None:
         on.append(f"({node.condition.sql})")
-    return (
-        f"SELECT {listed(names(node))},\n"
-        f"  GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n\n"
-        f"FROM {left} AS l JOIN {right} AS r\n"
-        f"  ON {' AND '.join(on)}"
-    )
+    stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"
+    both = Joined(Alias(left, "l"), Alias(right, "r"), tuple(on))
+    return select(f"{listed(names(node))},\n  {stamps}", both)

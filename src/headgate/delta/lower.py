@@ -1,4 +1,4 @@
-"""From a plan to a program: each node asked for the form its parent needs, each form made once.
+"""From a plan to a program: each node is asked for the forms that its parents need, and makes each form once.
 
 A relation can be asked for in these forms, all for the epoch (since, until]:
 
@@ -6,10 +6,11 @@ A relation can be asked for in these forms, all for the epoch (since, until]:
     live      its elements that live at `since`
     ends      those of them whose end falls into the epoch
     timeline  for aggregates: one row for each group and instant at which it changes, and the row it had at `since`
-    inserts   the rows that come and are not among those that go, instant by instant; deletes the other way round
+    inserts   the rows that come, less equal rows that go at the same instant; `deletes` are the rows that go, less
+              equal rows that come
 
-A stream is asked for its `tuples`. The rule of each operator stands in a module of its own; this one only asks the
-right one. `None` instead of a step means that there is nothing."""
+A stream is asked for its `tuples`. The rule of each operator stands in a module of its own; this one calls the right
+rule. `None` instead of a table means that the form has no rows."""
 
 from __future__ import annotations
 
@@ -32,18 +33,16 @@ from headgate.delta import (
     sweep,
     window,
 )
-from headgate.delta.exact import BEYOND
-from headgate.delta.program import Edge, Input, Program, Step, Synopsis, read_names
+from headgate.delta.program import Edge, Input, Program, Step, Synopsis
+from headgate.delta.query import Query, Table, select, union
 from headgate.plan import bounds
-from headgate.plan.fragments import Cutting, Part, all_parts, cut
+from headgate.plan.limits import StateBound
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
-    Dstream,
     Exploded,
     Filter,
     Final,
-    Istream,
     Join,
     Needed,
     Node,
@@ -53,8 +52,7 @@ from headgate.plan.nodes import (
     Range,
     Ranked,
     Relation,
-    Rstream,
-    Source,
+    Scan,
     Stored,
     Stream,
     Unbounded,
@@ -65,126 +63,138 @@ from headgate.plan.nodes import (
     is_stream,
     names,
 )
-from headgate.plan.properties import in_logs, momentary, open_ended, picks, renames
 from headgate.plan.tree import parents
-from headgate.sql import listed, union
+from headgate.sql import ONE, listed
 from headgate.ticks import Tick
 
-Form: TypeAlias = str | None
-F = TypeVar("F", str, Form)
+Form: TypeAlias = Table | None
+F = TypeVar("F", Table, Form)
 
 
-def lower(plan: Node, few: bool = False, piped: bool = False, wild: bool = False) -> Program:
-    """The program that keeps the plan's result up to date; with `few`, one for epochs of a few rows, on the same
-    synopses.
+def lower(plan: Node, tiny: bool = False, as_elements: bool = False, all_doubles: bool = False) -> Program:
+    """Make the program that keeps the plan's result up to date.
 
-    With `piped` it puts out elements, for another fragment to read. With `wild` it sums every double there is, by some
-    more steps and synopses; without, the program raises an error with `exact.BEYOND` in it when it would need them."""
-    lowering = Lowering(domain(plan).origin, parents(plan), few, wild)
-    if piped:
+    With `tiny` it is a program for epochs of a few rows, which has the same synopses. With `as_elements` it puts out
+    elements, for another fragment to read. With `all_doubles` it sums every double, by more steps and synopses; without
+    it, it raises an error with `exact.DOES_NOT_FIT` at the first double that needs these."""
+    lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles)
+    if as_elements:
         result = netting.elements(lowering, plan)  # type: ignore[arg-type]
     elif is_stream(plan):
         tuples = lowering.tuples(plan)
-        result = lowering.step("result", f"SELECT {listed(names(plan))}, _t, CAST(1 AS BIGINT) AS _n FROM {tuples}")
+        result = lowering.step("result", select(f"{listed(names(plan))}, _t, {ONE} AS _n", tuples))
     else:
         result = netting.changes(lowering, plan)  # type: ignore[arg-type]
     return Program(
         columns=plan.columns,
-        kind="elements" if piped else "stream" if is_stream(plan) else "relation",
+        kind="elements" if as_elements else "stream" if is_stream(plan) else "relation",
         domain=domain(plan),
         inputs=tuple(lowering.inputs.values()),
         synopses=tuple(lowering.synopses),
         steps=lowering.steps,
-        result=result,
+        result=result.name,
         fallbacks=tuple(lowering.fallbacks),
-        timed=lowering.timed,
-        ending=tuple(Input("", *known) for known in lowering.ending),
-        beyond=partial(lower, plan, few, piped, True)
-        if any(BEYOND in step.sql for step in lowering.steps.values())
+        acts_without_input=lowering.acts_without_input,
+        expiring=tuple(Input("", *known) for known in lowering.expiring),
+        for_all_doubles=partial(lower, plan, tiny, as_elements, True)
+        if any(step.may_not_fit for step in lowering.steps.values())
         else None,
     )
 
 
-def in_parts(plan: Node, how: Cutting = "query") -> list[tuple[Part, Program]]:
-    """The programs of the fragments that the plan is cut into, each behind those it reads."""
-    return [(part, lower(part.plan, piped=part.log is not None)) for part in all_parts(cut(plan, how))]
-
-
 class Lowering:
-    """The steps of one program while it is being made."""
+    """The steps, inputs and synopses of one program while it is being made."""
 
-    def __init__(self, origin: Tick, above: Mapping[Node, set[Node]], few: bool = False, wild: bool = False) -> None:
+    def __init__(
+        self, origin: Tick, above: Mapping[Node, set[Node]], tiny: bool = False, all_doubles: bool = False
+    ) -> None:
         self.origin = origin
         self.above = above
-        self.few = few
-        self.wild = wild
+        """The parents of each node."""
+        self.tiny = tiny
+        self.all_doubles = all_doubles
         self.steps: dict[str, Step] = {}
         self.inputs: dict[tuple[str, Edge, tuple[Edge, ...]], Input] = {}
         self.synopses: list[Synopsis] = []
         self.fallbacks: list[str] = []
-        self.timed = False
-        """Something may happen by the passing of time alone that no range of a log tells of."""
-        self.ending: set[tuple[str, Edge, tuple[Edge, ...]]] = set()
+        self.acts_without_input = False
+        """True if results may change at some instant by the passing of time alone, and no range of a log tells when."""
+        self.expiring: dict[tuple[str, Edge, tuple[Edge, ...]], None] = {}
+        """Ranges of logs whose tuples leave a window in the epoch."""
         self._made: dict[tuple[str, Node], Form] = {}
         self._making: list[tuple[str, Node]] = []
-        self._taken: set[str] = set()
+        self._names: set[str] = set()
         self._prefix = ""
 
     # making steps
 
     @contextmanager
     def naming(self, prefix: str) -> Iterator[None]:
-        """Names made within begin with the prefix, so that all others are what they would be without."""
+        """Begin the names that are made within with a prefix, so that they do not change the numbers of others."""
         before, self._prefix = self._prefix, prefix
         yield
         self._prefix = before
 
-    def fresh(self, hint: str) -> str:
+    def fresh(self, hint: str) -> Table:
+        """A table with a name of its own: the hint and a number."""
         hint, number = f"{self._prefix}{hint}", 1
-        while f"{hint}_{number}" in self._taken:
+        while f"{hint}_{number}" in self._names:
             number += 1
-        self._taken.add(f"{hint}_{number}")
-        return f"{hint}_{number}"
+        self._names.add(f"{hint}_{number}")
+        return Table(f"{hint}_{number}")
 
-    def step(self, hint: str, sql: str) -> str:
-        """A named part of the statement; what it reads follows from its text."""
-        name = self.fresh(hint)
-        self.steps[name] = Step(name, sql, read_names(sql, self._taken - {name}))
-        return name
+    def step(self, hint: str, query: Query, may_not_fit: bool = False) -> Table:
+        """Add a query to the program, and give the table that holds its rows.
 
-    def input(self, stream_name: str, low: Edge, *high: Edge) -> str:
+        With `may_not_fit` the query raises an error with `exact.DOES_NOT_FIT` when it meets a double that does not fit.
+        """
+        made = self.fresh(hint)
+        self.steps[made.name] = Step(made.name, query, may_not_fit)
+        return made
+
+    def input(self, stream_name: str, low: Edge, *high: Edge) -> Table:
+        """The tuples of a log with timestamps from `low`, exclusive, to the earliest of `high`."""
         key = (stream_name, low, high)
         if key not in self.inputs:
             plain = "".join(letter if letter.isalnum() else "_" for letter in stream_name)
-            self.inputs[key] = Input(self.fresh(f"log_{plain}"), stream_name, low, high, self._log_bound(low))
-        return self.inputs[key].name
+            self.inputs[key] = Input(self.fresh(f"log_{plain}").name, stream_name, low, high, self._log_bound(low))
+        return Table(self.inputs[key].name)
 
-    def synopsis(self, name: str, contents: str, shape: str) -> None:
-        """What the node that is being made keeps between epochs."""
+    def synopsis(self, kept: Table, contents: Table, shape: Table, bound: StateBound | None = None) -> None:
+        """Keep a table between epochs: as of `until` it holds `contents`, and its columns are those of `shape`.
+
+        Without a bound, how much it holds follows from the node that is being made.
+        """
+        known = self._synopsis_bound() if bound is None else bound
+        self.synopses.append(Synopsis(kept.name, contents.name, shape.name, known))
+
+    def _synopsis_bound(self) -> StateBound:
+        """How much is kept by the node that is being made."""
         form, node = self._making[-1]
         assert not is_stream(node)
         if form == "born" and isinstance(node, Window):
-            self.synopses.append(Synopsis(name, contents, shape, bounds.waiting(node)))
-        elif form == "timeline" and isinstance(node, Aggregate):
-            self.synopses.append(Synopsis(name, contents, shape, bounds.accumulators(node)))
-        else:
-            self.synopses.append(Synopsis(name, contents, shape, bounds.rows(node)))  # type: ignore[arg-type]
+            return bounds.waiting(node)
+        if form == "timeline" and isinstance(node, Aggregate):
+            return bounds.accumulators(node)
+        return node.rows  # type: ignore[union-attr]
 
-    def _log_bound(self, low: Edge) -> bounds.Bound | None:
-        """How much of a log must stay for the node that is being made, and because of which operator."""
+    def _log_bound(self, low: Edge) -> StateBound | None:
+        """How much of a log must be kept for the node that is being made, and because of which operator."""
         _, node = self._making[-1]
-        if low == Edge("since") or isinstance(node, Source):
+        if low == Edge("since") or isinstance(node, Scan):
             return None
         if not isinstance(node, Window):
-            return bounds.rows(node)  # type: ignore[arg-type]
+            return node.rows  # type: ignore[union-attr]
         linear = Window | Filter | Project | Weight | Exploded | Union
         asking = next((above for _, above in reversed(self._making) if not isinstance(above, linear)), node)
         return bounds.read_again(asking, node)
 
     def fallback(self, what: str) -> None:
+        """Note an operator that runs by the universal rule."""
         self.fallbacks.append(what)
 
     def once(self, form: str, node: Node, make: Callable[[], F]) -> F:
+        """Make a form of a node, or give the one that was made before."""
         key = (form, node)
         if key not in self._made:
             self._making.append(key)
@@ -194,10 +204,11 @@ class Lowering:
 
     # forms
 
-    def born(self, node: Relation) -> str:
+    def born(self, node: Relation) -> Table:
+        """The elements of a relation with `_t` in the epoch."""
         return self.once("born", node, lambda: self._born(node))
 
-    def _born(self, node: Relation) -> str:
+    def _born(self, node: Relation) -> Table:
         match node:
             case Window():
                 return window.born(self, node)
@@ -207,7 +218,7 @@ class Lowering:
                 return linear.both(self, node, self.born(left), self.born(right))
             case Join():
                 return join.born(self, node)
-            case Aggregate() | Distinct() | Ranked() if momentary(node):
+            case Aggregate() | Distinct() | Ranked() if node.momentary:
                 return moment.born(self, node)
             case Aggregate() | Distinct():
                 return sweep.born(self, node)
@@ -223,10 +234,11 @@ class Lowering:
                 assert_never(node)
 
     def live(self, node: Relation) -> Form:
+        """The elements of a relation that live at `since`."""
         return self.once("live", node, lambda: self._live(node))
 
     def _live(self, node: Relation) -> Form:
-        if not in_logs(node) and not self.served(node):
+        if not node.in_logs and not self.served(node):
             return netting.kept(self, node)
         match node:
             case Window():
@@ -239,36 +251,42 @@ class Lowering:
             case Stored():
                 return stored.live(self, node)
             case Needed():
-                return netting.kept(self, node, partners.condition(self, node))
+                return netting.kept(self, node, partners.conditions(self, node))
+            case Join() | Aggregate() | Distinct() | Ranked() | Piped():
+                raise AssertionError(node)  # no log holds these, so they are kept
             case _:
-                raise AssertionError(node)
+                assert_never(node)
 
     def ends(self, node: Relation) -> Form:
+        """The elements that live at `since` and end in the epoch."""
         return self.once("ends", node, lambda: self._ends(node))
 
     def _ends(self, node: Relation) -> Form:
-        if open_ended(node):
+        if node.open_ended:
             return None
         match node:
-            case Window(Source(), Now() | Unbounded() | Range() | Final(delay=int())):
+            case Window(Scan(), Now() | Unbounded() | Range() | Final(delay=int())):
                 return window.ends(self, node)
-            case Filter() | Project() | Weight() | Exploded() if in_logs(node) or self.served(node):
+            case Filter() | Project() | Weight() | Exploded() if node.in_logs or self.served(node):
                 child = self.ends(node.child)
                 return linear.apply(self, node, child) if child else None
-            case Union(left, right) if in_logs(node):
+            case Union(left, right) if node.in_logs:
                 return linear.either(self, node, self.ends(left), self.ends(right))
-            case _:
+            case _:  # right for every relation: the ends follow from what lives
                 live = self.live(node)
-                return self.step("ends", f"SELECT * FROM {live} WHERE _x > :since AND _x <= :until") if live else None
+                return self.step("ends", select("*", live, where=("_x > :since", "_x <= :until"))) if live else None
 
     def served(self, node: Relation) -> bool:
-        """Whether what is kept of the child serves for the node too: it loses nothing, or others need the child as
-        well.
+        """True if the node reads what its child keeps, instead of keeping rows of its own.
+
+        That is better if the node loses nothing of the child, or if other nodes need the child's rows as well.
         """
-        return renames(node) or (isinstance(node, Project) and picks(node) and len(self.above.get(node.child, ())) > 1)
+        if not isinstance(node, Project):
+            return False
+        return node.renames or (node.picks and len(self.above.get(node.child, ())) > 1)
 
     def timeline(self, node: Relation) -> Form:
-        """The node as a timeline, if it is an aggregate under selections and projections."""
+        """The timeline of an aggregate, also under selections and projections; None for other relations."""
         return self.once("timeline", node, lambda: self._timeline(node))
 
     def _timeline(self, node: Relation) -> Form:
@@ -280,43 +298,42 @@ class Lowering:
             case Filter() | Project():
                 child = self.timeline(node.child)
                 return sweep.carried(self, node, child) if child else None
-            case _:
+            case Window() | Weight() | Exploded() | Union() | Join() | Ranked() | Needed() | Stored() | Piped():
                 return None
-
-    def tuples(self, node: Stream) -> str:
-        return self.once("tuples", node, lambda: self._tuples(node))
-
-    def _tuples(self, node: Stream) -> str:
-        match node:
-            case Source():
-                return self.input(node.stream, Edge("since"), Edge("until"))
-            case Istream() | Dstream() | Rstream():
-                return stream.tuples(self, node)
             case _:
                 assert_never(node)
 
-    def expires(self, node: Relation) -> None:
-        """Who reads what lives finds out from it what ends: note the ranges of logs from which that can be foreseen."""
-        match node:
-            case Window(Source(stream), Now() | Range() as frame):
-                least, most = window.reach(frame)
-                self.ending.add((stream, Edge("since", -most), (Edge("until", -least), Edge("since"))))
-            case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child):
-                self.expires(child)
-            case Union(left, right):
-                self.expires(left)
-                self.expires(right)
-            case _:
-                self.timed |= not open_ended(node)
+    def tuples(self, node: Stream) -> Table:
+        """The tuples of a stream with timestamps in the epoch."""
+        return self.once("tuples", node, lambda: stream.tuples(self, node))
 
-    def all_elements(self, node: Relation) -> str:
-        """Live and born together: everything that lives at some instant of the epoch."""
+    def note_expiry(self, node: Relation) -> None:
+        """Note the ranges of logs that tell when elements of the node end, or that no range tells it.
+
+        A rule that reads all elements finds the ends in them and does not ask for `ends`, so it is noted here.
+        """
+        match node:
+            case Window(Scan(stream), Now() | Range() as frame):
+                least, most = window.reach(frame)
+                self.expiring[stream, Edge("since", -most), (Edge("until", -least), Edge("since"))] = None
+            case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child):
+                self.note_expiry(child)
+            case Union(left, right):
+                self.note_expiry(left)
+                self.note_expiry(right)
+            case Window() | Join() | Aggregate() | Distinct() | Ranked() | Stored() | Piped():
+                self.acts_without_input |= not node.open_ended
+            case _:
+                assert_never(node)
+
+    def all_elements(self, node: Relation) -> Table:
+        """The elements that live at some instant of the epoch: `live` and `born` together."""
         return self.once("all", node, lambda: self._all(node))
 
-    def _all(self, node: Relation) -> str:
+    def _all(self, node: Relation) -> Table:
         live, born = self.live(node), self.born(node)
-        self.expires(node)
+        self.note_expiry(node)
         if live is None:
             return born
         columns = listed((*names(node), "_t", "_x", "_n"))
-        return self.step("all", union(f"SELECT {columns} FROM {live}", f"SELECT {columns} FROM {born}"))
+        return self.step("all", union(select(columns, live), select(columns, born)))

@@ -1,123 +1,122 @@
 """From elements to changes instant by instant, and what is kept of a relation between epochs.
 
-    Istream(R)(t) = R(t) - R(t-1),  Dstream(R)(t) = R(t-1) - R(t)
+    inserts    Istream(R)(t) = R(t) - R(t-1)
+    deletes    Dstream(R)(t) = R(t-1) - R(t)
+    live       of a relation that no log holds: a synopsis of the elements that outlive the epoch
 
 At each instant the rows that begin are set off against equal rows that end. That is a grouping of everything by row and
-instant, so it is left out where no equal row can end at the instant at which one begins.
-"""
+instant, so it is left out where no equal row can end at the instant at which one begins."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from headgate.delta import sweep
+from headgate.delta.query import LateralView, Select, Table, Text, select, union
 from headgate.plan.nodes import Relation, names
-from headgate.plan.properties import endless, group_key, open_ended, retracts, stamped_by
-from headgate.sql import NEVER, conjunction, listed, union
+from headgate.sql import NEVER, ONE, listed
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
+COPIES = "EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy"
+"""The lateral view that repeats a row as often as its count `_n` says."""
 
-def changes(lowering: Lowering, node: Relation) -> str:
-    """The result of a query that gives a relation: its rows as they come (1) and go (-1)."""
+
+def changes(lowering: Lowering, node: Relation) -> Table:
+    """The result of a query that gives a relation: inserts counted 1 and deletes counted -1."""
     columns = listed(names(node))
     come, go = inserts(lowering, node), deletes(lowering, node)
-    parts = [f"SELECT {columns}, _t, CAST(1 AS BIGINT) AS _n FROM {come}"]
+    parts = [select(f"{columns}, _t, {ONE} AS _n", come)]
     if go is not None:
-        parts.append(f"SELECT {columns}, _t, CAST(-1 AS BIGINT) AS _n FROM {go}")
+        parts.append(select(f"{columns}, _t, CAST(-1 AS BIGINT) AS _n", go))
     return lowering.step("result", union(*parts))
 
 
-def elements(lowering: Lowering, node: Relation) -> str:
+def elements(lowering: Lowering, node: Relation) -> Table:
     """The relation for another fragment to read, such that any cut of time gives the same elements.
 
     Where nothing is taken back, an element and its end follow from the input alone. Elsewhere the end of a row is known
     or not depending on where the epoch ends, so the rows are put out as they come and go."""
-    if not retracts(node):
-        return lowering.step("result", f"SELECT {listed(names(node))}, _t, _x, _n FROM {lowering.born(node)}")
-    return lowering.step(
-        "result", f"SELECT {listed(names(node))}, _t, {NEVER} AS _x, _n FROM {changes(lowering, node)}"
-    )
+    columns = listed(names(node))
+    if not node.retracts:
+        return lowering.step("result", select(f"{columns}, _t, _x, _n", lowering.born(node)))
+    return lowering.step("result", select(f"{columns}, _t, {NEVER} AS _x, _n", changes(lowering, node)))
 
 
-def inserts(lowering: Lowering, node: Relation) -> str:
-    """The rows that come, one by one: their columns and `_t`."""
-    if group_key(node) is not None and (timeline := lowering.timeline(node)):
+def inserts(lowering: Lowering, node: Relation) -> Table:
+    """Inserts: the rows that come in the epoch, one by one, as their columns and `_t`."""
+    if node.group_key is not None and (timeline := lowering.timeline(node)):
         return sweep.inserts(lowering, node, timeline)
     if unmatched(node):
         return lowering.born(node)
-    return repeated(lowering, node, f"SELECT {listed(names(node))}, _t, _n FROM {netted(lowering, node)} WHERE _n > 0")
+    come = select(f"{listed(names(node))}, _t, _n", netted(lowering, node), where="_n > 0")
+    return repeated(lowering, node, come)
 
 
-def deletes(lowering: Lowering, node: Relation) -> str | None:
-    """The rows that go, one by one."""
+def deletes(lowering: Lowering, node: Relation) -> Table | None:
+    """Deletes: the rows that go in the epoch, one by one, as their columns and `_t`; None if none ever goes."""
     columns = listed(names(node))
-    if group_key(node) is not None and (timeline := lowering.timeline(node)):
+    if node.group_key is not None and (timeline := lowering.timeline(node)):
         return sweep.deletes(lowering, node, timeline)
-    if endless(node):
+    if node.endless:
         return None
     if unmatched(node):
-        gone = [f"SELECT {columns}, _x AS _t FROM {lowering.born(node)} WHERE _x <= :until"]
+        gone = [select(f"{columns}, _x AS _t", lowering.born(node), where="_x <= :until")]
         ends = lowering.ends(node)
         if ends is not None:
-            gone.append(f"SELECT {columns}, _x AS _t FROM {ends}")
+            gone.append(select(f"{columns}, _x AS _t", ends))
         return lowering.step("gone", union(*gone))
-    return repeated(lowering, node, f"SELECT {columns}, _t, -_n AS _n FROM {netted(lowering, node)} WHERE _n < 0")
+    go = select(f"{columns}, _t, -_n AS _n", netted(lowering, node), where="_n < 0")
+    return repeated(lowering, node, go)
 
 
 def unmatched(node: Relation) -> bool:
-    """No equal row ends when one begins, and nothing is taken back: elements need no netting."""
-    return not retracts(node) and (endless(node) or stamped_by(node) is not None)
+    """True if no equal row ends when one begins, and nothing is taken back: such elements need no netting."""
+    return not node.retracts and (node.endless or node.stamped_by is not None)
 
 
-def netted(lowering: Lowering, node: Relation) -> str:
-    def make() -> str:
+def netted(lowering: Lowering, node: Relation) -> Table:
+    """For each row and instant of change, by how much its count changes there."""
+
+    def make() -> Table:
         columns = listed(names(node))
         born = lowering.born(node)
         events = [
-            f"SELECT {columns}, _t, _n FROM {born}",
-            f"SELECT {columns}, _x AS _t, -_n AS _n FROM {born} WHERE _x <= :until",
+            select(f"{columns}, _t, _n", born),
+            select(f"{columns}, _x AS _t, -_n AS _n", born, where="_x <= :until"),
         ]
         ends = lowering.ends(node)
         if ends is not None:
-            events.append(f"SELECT {columns}, _x AS _t, -_n AS _n FROM {ends}")
+            events.append(select(f"{columns}, _x AS _t, -_n AS _n", ends))
+        by = f"{columns}, _t"
         return lowering.step(
-            "netted",
-            f"SELECT {columns}, _t, SUM(_n) AS _n FROM (\n{union(*events)}\n)\nGROUP BY {columns}, _t HAVING SUM(_n) "
-            "<> 0",
+            "netted", select(f"{by}, SUM(_n) AS _n", union(*events), group_by=by, having="SUM(_n) <> 0")
         )
 
     return lowering.once("netted", node, make)
 
 
-def repeated(lowering: Lowering, node: Relation, counted: str) -> str:
-    """Every row as often as its count says."""
-    return lowering.step(
-        "repeated",
-        f"SELECT {listed(names(node))}, _t FROM (\n{counted}\n)\n"
-        f"LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy",
-    )
+def repeated(lowering: Lowering, node: Relation, counted: Select) -> Table:
+    """Every row as often as its count `_n` says."""
+    return lowering.step("repeated", select(f"{listed(names(node))}, _t", LateralView(counted, COPIES)))
 
 
-def kept(lowering: Lowering, node: Relation, needed: str = "") -> str:
-    """The live elements of a relation that no log holds: a synopsis of what outlives the epoch, net of what is taken
-    back.
+def kept(lowering: Lowering, node: Relation, needed: tuple[Text, ...] = ()) -> Table:
+    """Live, of a relation that no log holds: a synopsis of what outlives the epoch, net of what is taken back.
 
-    With a condition, only those that are still needed after the epoch.
+    With conditions, only the elements that are still needed after the epoch.
     """
     columns = listed(names(node))
     born = lowering.born(node)
-    name = lowering.fresh("kept")
-    lowering.timed |= not open_ended(node)
-    outlives = conjunction("(_x IS NULL OR _x > :until)", needed)
-    both = union(
-        f"SELECT {columns}, _x, _n FROM {name} WHERE {outlives}",
-        f"SELECT {columns}, _x, _n FROM {born} WHERE {outlives}",
-    )
-    if retracts(node):
-        both = f"SELECT {columns}, _x, SUM(_n) AS _n FROM (\n{both}\n)\nGROUP BY {columns}, _x HAVING SUM(_n) <> 0"
-    shape = lowering.step("shape", f"SELECT {columns}, _x, _n FROM {born}")
+    held = lowering.fresh("kept")
+    lowering.acts_without_input |= not node.open_ended
+    outlives = ("(_x IS NULL OR _x > :until)", *needed)
+    row = f"{columns}, _x"
+    both = union(select(f"{row}, _n", held, where=outlives), select(f"{row}, _n", born, where=outlives))
+    if node.retracts:
+        both = select(f"{row}, SUM(_n) AS _n", both, group_by=row, having="SUM(_n) <> 0")
+    shape = lowering.step("shape", select(f"{row}, _n", born))
     contents = lowering.step("keep", both)
-    lowering.synopsis(name, contents, shape)
-    return lowering.step("live", f"SELECT {columns}, CAST(:since AS BIGINT) AS _t, _x, _n FROM {name}")
+    lowering.synopsis(held, contents, shape)
+    return lowering.step("live", select(f"{columns}, CAST(:since AS BIGINT) AS _t, _x, _n", held))

@@ -1,28 +1,29 @@
-"""A compiled query: named SQL steps over ranges of logs and over synopses, to be run once an epoch.
+"""A compiled query: named steps over ranges of logs and over synopses, to be run once an epoch.
 
-A program is data. For an epoch (since, until] the executor lays the rows of every `Input` and the contents of every
-`Synopsis` under their names and runs `output()`; it gives the results with `_t` in (since, until]. When the state is to
-move forward, it runs `contents(synopsis)` for each: that is the synopsis as of `until`, which makes `until` the next
-`since`."""
+A program is data. For an epoch (since, until] the executor puts the rows of every `Input` and the contents of every
+`Synopsis` under their names and runs `output()`, which gives the results with `_t` in (since, until]. To move the state
+forward, it runs `contents(synopsis)` for each synopsis: this is the synopsis as of `until`, and `until` becomes the
+next `since`. A program does not run anything itself and knows nothing of Spark."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
-from headgate.plan.bounds import Bound, Growing
+from headgate.delta.query import Query, printed, tables, unions_in_one_partition
+from headgate.plan.limits import Growing, StateBound
 from headgate.plan.nodes import is_part
 from headgate.sql import Column, indented
 from headgate.ticks import Tick, TimeDomain
 
 LONGEST = 150
-"""How many steps a statement may have, written out, before it is cut."""
+"""How many steps a statement may have, counting each wherever it is read, before some are computed on their own."""
 
 SHORT = 8
-"""Steps that are no longer than this, written out, are not worth computing for themselves."""
+"""Steps of at most this size, counted in the same way, are not worth computing on their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Edge:
     offset: Tick = 0
 
     def at(self, since: Tick, until: Tick) -> Tick | None:
+        """The instant in ticks, for the epoch (since, until]; None for the beginning of time."""
         if self.anchor is None:
             return None
         return (since if self.anchor == "since" else until) + self.offset
@@ -45,23 +47,24 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The tuples of a stream's log with timestamps in (low, high]: its columns, `_t` and `_s`."""
+    """The tuples of a stream's log with timestamps in (low, high]: the stream's columns, `_t` and `_s`."""
 
     name: str
     stream: str
     low: Edge
     high: tuple[Edge, ...]
-    """The earliest of these."""
+    """The end of the range is the earliest of these."""
 
-    bound: Bound | None = None
-    """How much of the log must stay for this; None where it is nothing but the epoch."""
+    bound: StateBound | None = None
+    """How much of the log must be kept for this input; None if it needs only the tuples of the epoch."""
 
     def range(self, since: Tick, until: Tick) -> tuple[Tick | None, Tick]:
+        """The range in ticks, for the epoch (since, until]; None stands for the beginning of time."""
         highs = [instant for edge in self.high if (instant := edge.at(since, until)) is not None]
         return self.low.at(since, until), min(highs)
 
     def moves(self) -> bool:
-        """Whether it holds what happens in the epoch, and not only what was there before."""
+        """True if the range grows with the epoch; False if it only holds what was there before."""
         return self.low.anchor is not None and any(edge.anchor == "until" for edge in self.high)
 
     def __str__(self) -> str:
@@ -69,32 +72,45 @@ class Input:
         return f"{self.name}: {self.stream} in ({self.low}, {high}]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
-    """A named select; `reads` are the steps, inputs and synopses behind its FROMs, each as often as it stands there."""
+    """A named query of a program."""
 
     name: str
-    sql: str
-    reads: tuple[str, ...]
+    query: Query
+    may_not_fit: bool = False
+    """True if it raises an error with `exact.DOES_NOT_FIT` when it meets a double that does not fit."""
+
+    @cached_property
+    def sql(self) -> str:
+        """The query as SQL text."""
+        return printed(self.query)
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """The names of the steps, inputs and synopses that it reads, each as often as it stands there."""
+        return tuple(table.name for table in tables(self.query))
 
 
 @dataclass(frozen=True, slots=True)
 class Synopsis:
-    """What is kept between epochs. Before the first epoch it is empty, with the columns of the step `shape`."""
+    """A table that is kept between epochs. Before the first epoch it is empty, with the columns of the step `shape`."""
 
     name: str
     contents: str
+    """The step that computes what it holds at `until`."""
+
     shape: str
-    bound: Bound
+    bound: StateBound
     """How much it holds at the most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A synopsis, or the part of a log that must stay, and how large it becomes."""
+    """A synopsis, or the part of a log that must be kept, and how large it becomes."""
 
     name: str
-    bound: Bound
+    bound: StateBound
 
     def __str__(self) -> str:
         return f"{self.name}: {self.bound}"
@@ -102,6 +118,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Program:
+    """The steps of a query or of a fragment, with the inputs and synopses they read."""
+
     columns: tuple[Column, ...]
     kind: Literal["stream", "relation", "elements"]
     domain: TimeDomain
@@ -112,29 +130,34 @@ class Program:
     fallbacks: tuple[str, ...]
     """The operators that run by the universal rule."""
 
-    timed: bool = False
-    """Something may happen by the passing of time alone that no range of a log tells of."""
+    acts_without_input: bool = False
+    """True if results may change at some instant by the passing of time alone, and no range of a log tells when."""
 
-    ending: tuple[Input, ...] = ()
-    """Ranges of logs that are not read as such, but hold what ends in the epoch."""
+    expiring: tuple[Input, ...] = ()
+    """Ranges of logs whose tuples leave a window in the epoch. The steps do not read these inputs."""
 
-    beyond: Callable[[], Program] | None = None
-    """Makes the program to go on with when this one has raised an error with `exact.BEYOND`; None if it never does.
+    for_all_doubles: Callable[[], Program] | None = None
+    """Makes the program to go on with after an error with `exact.DOES_NOT_FIT`; None if no step raises it.
 
-    It has the synopses of this one, and more, which are empty at that moment.
+    That program has the synopses of this one, and more, which are empty when it starts.
     """
 
     computed: frozenset[str] = frozenset()
-    """Steps that have been computed for themselves and lie under their names like inputs."""
+    """Steps that have been computed on their own and lie under their names like inputs."""
 
     def output(self, columns: str = "*") -> str:
-        """The results of an epoch: the columns, `_t`, and `_n` (1 or -1). `:after` cuts off what was put out before."""
+        """The statement for the results of an epoch: the columns, `_t`, and `_n` (1 or -1).
+
+        The parameter `:after` leaves out results that were put out before.
+        """
         return f"{self.steps_for(self.result)}\nSELECT {columns} FROM {self.result} WHERE _t > :after"
 
     def contents(self, synopsis: Synopsis) -> str:
+        """The statement for what a synopsis holds at `until`."""
         return f"{self.steps_for(synopsis.contents)}\nSELECT * FROM {synopsis.contents}"
 
     def shape(self, synopsis: Synopsis) -> str:
+        """A statement with the columns of a synopsis."""
         return f"{self.steps_for(synopsis.shape)}\nSELECT * FROM {synopsis.shape}"
 
     def steps_for(self, target: str) -> str:
@@ -145,28 +168,22 @@ class Program:
         )
         return f"WITH {steps}"
 
-    def in_one_task(self) -> Program:
-        """The same program for a small epoch: every union comes back as one partition, so that nothing is shuffled."""
-
-        def narrow(step: Step) -> Step:
-            if not step.sql.startswith("SELECT") or "\nUNION ALL\nSELECT" not in step.sql:
-                return step
-            head, inner, tail = _union_within(step.sql)
-            return replace(step, sql=f"{head}SELECT /*+ COALESCE(1) */ * FROM (\n{inner}\n){tail}")
-
-        return replace(self, steps={name: narrow(step) for name, step in self.steps.items()})
+    def single_task(self) -> Program:
+        """A copy for small epochs: every union comes back as one partition, so that Spark shuffles nothing."""
+        steps = {name: replace(step, query=unions_in_one_partition(step.query)) for name, step in self.steps.items()}
+        return replace(self, steps=steps)
 
     def happens(self, after: Tick, until: Tick, has_rows: Callable[[str, Tick | None, Tick], bool]) -> bool:
-        """Whether anything can happen in (after, until], if something has come: tuples that wait, or elements that end.
+        """False if no tuple begins or ends to count in (after, until], so that results and synopses stay as they are.
 
-        `has_rows` says whether a log has rows within a range. What a relation that never changes holds was there
-        before."""
+        `has_rows` says whether a log has rows within a range. A relation that never changes is not asked: its rows
+        were there before."""
         moving = [source for source in self.inputs if source.moves()]
-        ranges = ((source.stream, *source.range(after, until)) for source in (*moving, *self.ending))
-        return self.timed or any(has_rows(*one) for one in ranges)
+        ranges = ((source.stream, *source.range(after, until)) for source in (*moving, *self.expiring))
+        return self.acts_without_input or any(has_rows(*one) for one in ranges)
 
     def needed(self, target: str) -> set[str]:
-        """Everything that `target` reads, itself included; what has been computed already is not looked into."""
+        """The names of `target` and of all it reads, directly or through other steps, up to what has been computed."""
         found: set[str] = set()
         waiting = [target]
         while waiting:
@@ -178,12 +195,14 @@ class Program:
         return found - (self.computed - {target})
 
     def step_statement(self, name: str) -> str:
+        """The statement for one step alone."""
         return f"{self.steps_for(name)}\nSELECT * FROM {name}"
 
     def shared(self) -> tuple[str, ...]:
-        """Steps to be computed once and for themselves, in order, because Spark writes a step out wherever it is read.
+        """The steps to compute once and on their own, in order; none if the statements are short enough.
 
-        A statement that would grow too long that way is cut at the steps that are read more than once.
+        Spark puts a copy of a step wherever it is read. A statement that would grow too long that way is divided at the
+        steps that are read more than once.
         """
         targets = [self.result, *(synopsis.contents for synopsis in self.synopses)]
         if max(self.written_out(target, frozenset()) for target in targets) <= LONGEST:
@@ -197,7 +216,7 @@ class Program:
         return tuple(cut)
 
     def written_out(self, target: str, computed: frozenset[str]) -> int:
-        """How many steps a statement has when each is written out wherever it is read."""
+        """How many steps a statement has, counting each wherever it is read."""
         sizes: dict[str, int] = {}
         for name, step in self.steps.items():
             sizes[name] = 1 + sum(sizes[read] for read in step.reads if read in sizes and read not in computed)
@@ -206,36 +225,19 @@ class Program:
         return sizes[target]
 
     def state(self) -> tuple[Kept, ...]:
-        """Everything that must be there between epochs."""
+        """All that is kept between epochs."""
         synopses = [Kept(synopsis.name, synopsis.bound) for synopsis in self.synopses]
         logs = [Kept(f"log of {source.stream}", source.bound) for source in self.inputs if source.bound is not None]
         return tuple(dict.fromkeys([*synopses, *logs]))
 
     def growing(self) -> tuple[Growing, ...]:
-        """Why some of it grows for as long as the query runs; nothing if it does not."""
+        """Why some of what is kept grows for as long as the query runs; empty if all of it is bounded."""
         return tuple(dict.fromkeys(kept.bound for kept in self.state() if isinstance(kept.bound, Growing)))
 
     def logs(self) -> tuple[str, ...]:
-        """What it reads: streams, relations, and what other fragments put out."""
+        """The logs that it reads: of streams, of relations, and of other fragments' results."""
         return tuple(dict.fromkeys(source.stream for source in self.inputs))
 
     def streams(self) -> tuple[str, ...]:
-        """The base streams and relations among them."""
+        """The base streams and relations that it reads."""
         return tuple(name for name in self.logs() if not is_part(name))
-
-
-def _union_within(sql: str) -> tuple[str, str, str]:
-    """A step's text cut into what stands before its union, the union, and what stands behind."""
-    if "(\nSELECT" in sql and sql.index("(\nSELECT") < sql.index("\nUNION ALL\n"):
-        start = sql.index("(\nSELECT") + 2
-        end = sql.rindex("\n)")
-        return sql[:start], sql[start:end], sql[end:]
-    return "", sql, ""
-
-
-SOURCE = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
-
-
-def read_names(sql: str, known: set[str]) -> tuple[str, ...]:
-    """The known names behind the FROMs and JOINs of a text, each as often as it stands there."""
-    return tuple(name for name in SOURCE.findall(sql) if name in known)

@@ -1,106 +1,111 @@
-"""The universal rule for aggregates, group by group: expand the live rows to each instant of change and aggregate
-there.
+"""The universal rule for aggregates: the live rows of a group are repeated for each instant of change and aggregated.
 
-It is right for every aggregate Spark has. It costs instants times live rows of the groups that change, and `explain`
-says so. Aggregates in Python stand alone in a statement and take no FILTER, so each gets rows of its own."""
+    timeline     for each group and instant of change, the aggregate of the rows that live at that instant
+
+This is right for every aggregate that Spark has. It costs instants times live rows of the groups that change, and
+`explain` says so. Aggregates in Python stand alone in a statement and take no FILTER, so each gets rows of its own."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from headgate.delta import sweep
+from headgate.delta.netting import COPIES
+from headgate.delta.query import Alias, Joined, LateralView, Table, select, union
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, domain, names
-from headgate.plan.properties import endless, retracts
-from headgate.sql import ONE, alive, comma, listed, name, union
+from headgate.sql import ONE, alive, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def timeline(lowering: Lowering, node: Aggregate, unchanged: bool = False) -> str:
-    """With `unchanged`, groups in which nothing changes are there too, as they are at `since`."""
+def timeline(lowering: Lowering, node: Aggregate, unchanged: bool = False) -> Table:
+    """Timeline: every call computed anew at each instant of change.
+
+    With `unchanged`, groups in which nothing changes are there too, as they are at `since`.
+    """
     hidden = sweep.group(node)
     needed = sorted({column for call in node.calls for column in _spelled(node, call.columns)})
-    elements = lowering.step(
-        "elements",
-        f"SELECT {comma(sweep.keys(node), listed(needed), '_t', '_x', '_n')} FROM {lowering.all_elements(node.child)}",
-    )
+    columns = comma(sweep.keys(node), listed(needed), "_t", "_x", "_n")
+    elements = lowering.step("elements", select(columns, lowering.all_elements(node.child)))
     moments = moments_of(lowering, node, elements, unchanged)
     rows = elements
     on = [f"m.{key} <=> e.{key}" for key in hidden]
-    if retracts(node.child):
+    if node.child.retracts:
         rows = _netted_rows(lowering, node, elements, moments, needed)
         on.append("m._at = e._at")
     else:
         on.append(alive("e", "m._at"))
     if any(call.outside for call in node.calls):
-        return _apart(lowering, node, moments, rows, on)
+        return _apart(lowering, node, moments, rows, tuple(on))
     calls = ", ".join(f"{_present(call)} AS {name(call.name)}" for call in node.calls)
-    row = sweep.keys_again(node, "m")
     living = "TRUE" if node.row_when_empty else "COUNT(e._n) > 0"
-    by = listed((*hidden, "_at"), "m")
+    row = comma(sweep.keys_again(node, "m"), calls, listed(hidden, "m"), "m._at AS _t", f"{living} AS _live")
     return lowering.step(
         "timeline",
-        f"SELECT {comma(row, calls, listed(hidden, 'm'), 'm._at AS _t', f'{living} AS _live')}\n"
-        f"FROM {moments} AS m LEFT JOIN {rows} AS e ON {' AND '.join(on)}\n"
-        f"GROUP BY {by}",
+        select(
+            row,
+            Joined(Alias(moments, "m"), Alias(rows, "e"), tuple(on), outer=True),
+            group_by=listed((*hidden, "_at"), "m"),
+        ),
     )
 
 
-def moments_of(lowering: Lowering, node: Aggregate, elements: str, unchanged: bool = False) -> str:
-    """The instants at which a group changes, and `since`."""
+def moments_of(lowering: Lowering, node: Aggregate, elements: Table, unchanged: bool = False) -> Table:
+    """The instants at which a group changes, and `since`; with `unchanged`, `since` for every group."""
     hidden = sweep.group(node)
-    starts = f"SELECT {comma(listed(hidden), '_t AS _at')} FROM {elements} WHERE _t > :since"
-    ends = f"SELECT {comma(listed(hidden), '_x AS _at')} FROM {elements} WHERE _x > :since AND _x <= :until"
-    changing = [starts] if endless(node.child) else [starts, ends]
+    starts = select(comma(listed(hidden), "_t AS _at"), elements, where="_t > :since")
+    ends = select(comma(listed(hidden), "_x AS _at"), elements, where=("_x > :since", "_x <= :until"))
+    changing = [starts] if node.child.endless else [starts, ends]
     origin = domain(node.child).origin
     if node.row_when_empty:
-        changing.append(f"SELECT CAST({origin} AS BIGINT) AS _at WHERE {origin} > :since AND {origin} <= :until")
-    instants = lowering.step(
-        "instants", f"SELECT DISTINCT {comma(listed(hidden), '_at')} FROM (\n{union(*changing)}\n)"
+        begun = (f"{origin} > :since", f"{origin} <= :until")
+        changing.append(select(f"CAST({origin} AS BIGINT) AS _at", where=begun))
+    moment = comma(listed(hidden), "_at")
+    instants = lowering.step("instants", select(f"DISTINCT {moment}", union(*changing)))
+    before = select(
+        f"DISTINCT {comma(listed(hidden), 'CAST(:since AS BIGINT) AS _at')}",
+        elements if unchanged else instants,
+        where=f":since >= {origin}",
     )
-    groups = elements if unchanged else instants
-    before = (
-        f"SELECT DISTINCT {comma(listed(hidden), 'CAST(:since AS BIGINT) AS _at')} FROM {groups} WHERE :since "
-        f">= {origin}"
-    )
-    return lowering.step("moments", union(f"SELECT {comma(listed(hidden), '_at')} FROM {instants}", before))
+    return lowering.step("moments", union(select(moment, instants), before))
 
 
-def _apart(lowering: Lowering, node: Aggregate, moments: str, rows: str, on: list[str]) -> str:
-    """One aggregate from outside Spark: over the rows that are there, and null where none is."""
+def _apart(lowering: Lowering, node: Aggregate, moments: Table, rows: Table, on: tuple[str, ...]) -> Table:
+    """Timeline of one aggregate from outside Spark: over the rows that are there, and null where none is."""
     hidden = sweep.group(node)
     (call,) = node.calls
     by = listed((*hidden, "_at"), "m")
-    condition = f"\nWHERE {call.condition}" if call.condition else ""
     found = lowering.step(
         "apart",
-        f"SELECT {comma(listed((*hidden, '_at'), 'm'), f'{call.sql} AS {name(call.name)}')}\n"
-        f"FROM {moments} AS m JOIN {rows} AS e ON {' AND '.join(on)}{condition}\nGROUP BY {by}",
+        select(
+            comma(by, f"{call.sql} AS {name(call.name)}"),
+            Joined(Alias(moments, "m"), Alias(rows, "e"), on),
+            where=call.condition or "",
+            group_by=by,
+        ),
     )
-    row = sweep.keys_again(node, "m")
-    same = " AND ".join([*(f"m.{key} <=> f.{key}" for key in hidden), "m._at = f._at"])
-    values = comma(
-        row, f"f.{name(call.name)} AS {name(call.name)}", listed(hidden, "m"), "m._at AS _t", "TRUE AS _live"
-    )
-    return lowering.step("timeline", f"SELECT {values} FROM {moments} AS m LEFT JOIN {found} AS f ON {same}")
+    same = (*(f"m.{key} <=> f.{key}" for key in hidden), "m._at = f._at")
+    value = f"f.{name(call.name)} AS {name(call.name)}"
+    row = comma(sweep.keys_again(node, "m"), value, listed(hidden, "m"), "m._at AS _t", "TRUE AS _live")
+    both = Joined(Alias(moments, "m"), Alias(found, "f"), same, outer=True)
+    return lowering.step("timeline", select(row, both))
 
 
-def _netted_rows(lowering: Lowering, node: Aggregate, elements: str, moments: str, needed: list[str]) -> str:
+def _netted_rows(lowering: Lowering, node: Aggregate, elements: Table, moments: Table, needed: list[str]) -> Table:
     """The rows that live at each moment, as often as they count, where elements may be taken back."""
     hidden = sweep.group(node)
-    on = " AND ".join([*(f"m.{key} <=> e.{key}" for key in hidden), alive("e", "m._at")])
+    on = (*(f"m.{key} <=> e.{key}" for key in hidden), alive("e", "m._at"))
     row = comma(listed(hidden, "m"), "m._at", listed(needed, "e"))
-    net = (
-        f"SELECT {row}, SUM(e._n) AS _n FROM {moments} AS m JOIN {elements} AS e ON {on}\nGROUP BY {row} HAVING "
-        "SUM(e._n) > 0"
+    net = select(
+        f"{row}, SUM(e._n) AS _n",
+        Joined(Alias(moments, "m"), Alias(elements, "e"), on),
+        group_by=row,
+        having="SUM(e._n) > 0",
     )
-    return lowering.step(
-        "alive",
-        f"SELECT {comma(listed((*hidden, '_at')), listed(needed))}, {ONE} AS _n FROM (\n{net}\n) "
-        f"LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy",
-    )
+    columns = comma(listed((*hidden, "_at")), listed(needed))
+    return lowering.step("alive", select(f"{columns}, {ONE} AS _n", LateralView(net, COPIES)))
 
 
 def _present(call: Call) -> str:
@@ -110,4 +115,5 @@ def _present(call: Call) -> str:
 
 
 def _spelled(node: Aggregate, columns: frozenset[str]) -> list[str]:
+    """Columns of the child, as it spells them, from their names in lower case."""
     return [column for column in names(node.child) if column.lower() in columns]

@@ -1,9 +1,9 @@
 """Windows: tuples of a stream become elements of a relation, stamped with the interval in which they count.
 
-A time window over a base stream keeps nothing: what comes into it in an epoch is one range of the log, what leaves it
-another. A row window or a window over values keeps its tail (see `tail`). A time window over a derived stream keeps
-what still lives, and what has yet to begin; so does a window that shows its tuples when they are final, where nobody
-knows how long that takes."""
+A time window over a base stream keeps nothing: the tuples that come into it in an epoch are one range of the log, and
+those that leave it are another. A row window or a window over values keeps its tail (see `tail`). A time window over a
+derived stream keeps the tuples that live and those whose interval has yet to begin. So does a window that shows its
+tuples when they are final, if the delay has no bound."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, assert_never
 from headgate.delta import passing, tail
 from headgate.delta.instants import ceiling, floor, stamp
 from headgate.delta.program import Edge
-from headgate.plan.nodes import Final, Now, Passed, Range, Rows, Source, Unbounded, Values, Window, names
-from headgate.sql import NEVER, ONE, comma, conjunction, listed, union
+from headgate.delta.query import Table, select, union
+from headgate.plan.nodes import Final, Now, Passed, Range, Rows, Scan, Unbounded, Values, Window, names
+from headgate.sql import NEVER, ONE, comma, listed
 from headgate.ticks import Tick
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def interval(frame: Now | Unbounded | Range | Final) -> tuple[str, str]:
-    """From when until when a tuple at `_t` counts."""
+    """The instants from which and until which a tuple at `_t` counts, as SQL."""
     match frame:
         case Now():
             return "_t", "_t + 1"
@@ -44,10 +45,12 @@ def delay(frame: Now | Unbounded | Range | Final) -> Tick | None:
     match frame:
         case Final():
             return frame.delay
-        case Range(slide=int(slide)):
-            return slide - 1
-        case _:
+        case Range():
+            return frame.slide - 1 if frame.slide is not None else 0
+        case Now() | Unbounded():
             return 0
+        case _:
+            assert_never(frame)
 
 
 def reach(frame: Now | Range | Final) -> tuple[Tick, Tick]:
@@ -62,33 +65,35 @@ def reach(frame: Now | Range | Final) -> tuple[Tick, Tick]:
             return 1, frame.delay + 1
 
 
-def born(lowering: Lowering, node: Window) -> str:
+def born(lowering: Lowering, node: Window) -> Table:
+    """Born: the tuples whose interval begins in the epoch.
+
+    Over a base stream these are one range of its log. Over a derived stream, a tuple whose interval begins in a later
+    epoch than its own waits in a synopsis.
+    """
     if isinstance(node.frame, Rows | Values):
         return tail.born(lowering, node, node.frame)
     if isinstance(node.frame, Passed):
         return passing.born(lowering, node, node.frame)
     longest = delay(node.frame)
-    if isinstance(node.child, Source) and longest is not None:
-        low = Edge("since", -longest)
-        return _stamped(
-            lowering, node, lowering.input(node.child.stream, low, Edge("until")), "_t > :since AND _t <= :until"
-        )
-    tuples = lowering.tuples(node.child)
+    if isinstance(node.child, Scan) and longest is not None:
+        log = lowering.input(node.child.stream, Edge("since", -longest), Edge("until"))
+        return _stamped(lowering, node, log, "_t > :since", "_t <= :until")
+    stamped = _stamped(lowering, node, lowering.tuples(node.child))
     if longest == 0:
-        return _stamped(lowering, node, tuples, "")
-    # A tuple may begin to count in a later epoch than its own: it waits in a synopsis.
-    stamped = _stamped(lowering, node, tuples, "")
+        return stamped
     waiting = lowering.fresh("waiting")
-    lowering.timed = True
+    lowering.acts_without_input = True
     columns = listed((*names(node), "_t", "_x", "_n"))
-    every = lowering.step("stamped", union(f"SELECT {columns} FROM {waiting}", f"SELECT {columns} FROM {stamped}"))
-    later = lowering.step("later", f"SELECT {columns} FROM {every} WHERE _t > :until")
+    every = lowering.step("stamped", union(select(columns, waiting), select(columns, stamped)))
+    later = lowering.step("later", select(columns, every, where="_t > :until"))
     lowering.synopsis(waiting, later, stamped)
-    return lowering.step("window", f"SELECT {columns} FROM {every} WHERE _t <= :until")
+    return lowering.step("window", select(columns, every, where="_t <= :until"))
 
 
-def live(lowering: Lowering, node: Window) -> str | None:
-    """What a window over a base stream, or any that keeps its tail, holds at `since`."""
+def live(lowering: Lowering, node: Window) -> Table | None:
+    """Live: the tuples of a base stream whose interval contains `since`; of a window with a tail, the rows of that."""
+    conditions: tuple[str, ...] = ("_t <= :since",)
     match node.frame:
         case Rows() | Values():
             return tail.live(lowering, node, node.frame)
@@ -96,37 +101,40 @@ def live(lowering: Lowering, node: Window) -> str | None:
             low = Edge(None)
         case Now() | Range() | Final():
             low = Edge("since", -reach(node.frame)[1])
+            conditions = (*conditions, "_x > :since")
         case Passed():
             raise AssertionError(node)
-    assert isinstance(node.child, Source)
-    return _stamped(
-        lowering, node, lowering.input(node.child.stream, low, Edge("since")), "_t <= :since AND _x > :since"
-    )
+        case _:
+            assert_never(node.frame)
+    assert isinstance(node.child, Scan)
+    return _stamped(lowering, node, lowering.input(node.child.stream, low, Edge("since")), *conditions)
 
 
-def ends(lowering: Lowering, node: Window) -> str | None:
-    """What a window over a base stream held at `since` and lets go by `until`: a range of the log, one window
-    earlier.
+def ends(lowering: Lowering, node: Window) -> Table | None:
+    """Ends: the tuples of a base stream whose interval contains `since` and ends by `until`.
+
+    These are a range of the log, too: that of the epoch, one window earlier.
     """
     match node.frame:
         case Rows() | Values() | Unbounded() | Passed():
             return None
         case Now() | Range() | Final():
             least, most = reach(node.frame)
-    assert isinstance(node.child, Source)
+        case _:
+            assert_never(node.frame)
+    assert isinstance(node.child, Scan)
     log = lowering.input(node.child.stream, Edge("since", -most), Edge("until", -least), Edge("since"))
-    return _stamped(lowering, node, log, "_t <= :since AND _x > :since AND _x <= :until")
+    return _stamped(lowering, node, log, "_t <= :since", "_x > :since", "_x <= :until")
 
 
-def _stamped(lowering: Lowering, node: Window, tuples: str, condition: str) -> str:
+def _stamped(lowering: Lowering, node: Window, tuples: Table, *conditions: str) -> Table:
+    """The tuples as elements with their interval, where all the conditions on it hold."""
     assert not isinstance(node.frame, Rows | Values | Passed)
     begin, end = interval(node.frame)
     own = comma(listed(names(node.child)), stamp(node))
-    inner = f"SELECT {comma(own, f'{begin} AS _t', f'{end} AS _x', f'{ONE} AS _n')} FROM {tuples}"
+    elements = select(comma(own, f"{begin} AS _t", f"{end} AS _x", f"{ONE} AS _n"), tuples)
     if isinstance(node.frame, Range) and (node.frame.slide or not node.frame.span):
-        condition = conjunction(condition, "_t < _x")  # between two slides, or of no length: never seen
-    if isinstance(node.frame, Unbounded):
-        condition = condition.replace(" AND _x > :since", "")
-    if not condition:
-        return lowering.step("window", inner)
-    return lowering.step("window", f"SELECT {listed(names(node))}, _t, _x, _n FROM (\n  {inner}\n) WHERE {condition}")
+        conditions = (*conditions, "_t < _x")  # between two slides, or of no length: never seen
+    if not conditions:
+        return lowering.step("window", elements)
+    return lowering.step("window", select(f"{listed(names(node))}, _t, _x, _n", elements, where=conditions))

@@ -1,7 +1,7 @@
-"""How far an epoch goes at once: no further than a number of rows, so that a backlog is worked off in bounded pieces.
+"""Where an epoch ends: no more than a number of rows at once, so that a backlog is worked off in bounded pieces.
 
-By cut-independence any cut gives the same answers. How many rows lie before an instant is estimated from the chunks'
-ranges of time alone, as if the rows of each were spread evenly over it."""
+Answers do not depend on where epochs end. How many rows lie before an instant is estimated from the ranges of time of
+the chunks alone, as if the rows of each chunk were spread evenly over its range."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from headgate.log.chunk import Chunk
 from headgate.ticks import Tick
 
 
-def cut(chunks: Sequence[Chunk], after: Tick, until: Tick, most: int) -> Tick:
-    """The last instant up to `until` with about `most` rows behind `after` before it; at least one instant is taken."""
-    if about(chunks, after, until) <= most:
+def epoch_end(chunks: Sequence[Chunk], after: Tick, until: Tick, most: int) -> Tick:
+    """Return the last instant up to `until` for which (after, instant] holds about `most` rows, or one instant."""
+    if estimated_rows(chunks, after, until) <= most:
         return until
     low, high = max(after, min(chunk.low for chunk in chunks) - 1), until
     while low + 1 < high:
         middle = (low + high) // 2
-        if about(chunks, after, middle) <= most:
+        if estimated_rows(chunks, after, middle) <= most:
             low = middle
         else:
             high = middle
-    return low if about(chunks, after, low) else high
+    return low if estimated_rows(chunks, after, low) else high
 
 
-def about(chunks: Sequence[Chunk], after: Tick, until: Tick) -> float:
-    """About how many of the rows have timestamps in (after, until]."""
+def estimated_rows(chunks: Sequence[Chunk], after: Tick, until: Tick) -> float:
+    """Estimate how many rows of the chunks have timestamps in (after, until]."""
     total = 0.0
     for chunk in chunks:
         inside = min(chunk.high, until) - max(chunk.low - 1, after)

@@ -1,110 +1,315 @@
-"""A fragment: a part of a query compiled into one program, how far it has come, and from where it can go on.
+"""A fragment of a query while it runs: what it computes, how far it has come, and one epoch of it.
 
-    since ............ after ............ until
-    the synopses       what has been      the next epoch's end
-    are as of here     put out so far
+    statement     lay the inputs and the synopses under their names
+    run           one Spark statement writes the results of an epoch; nothing of it counts yet
+    Written       those results, with the fact that makes them count in one line of the journal
+    move_state    bring the synopses up to what has been put out, when reading behind them has become dear
 
-Small epochs do not move the synopses: they start again from `since` and put out only what lies behind `after`. By
-cut-independence that is the same output, and it saves a job. What lies between is read from the logs once more, so the
-synopses are moved forward when that has grown.
-
-A fragment that handles each tuple by itself has no need to wait until an instant is complete. It reads in order of
-arrival, and remembers for each stream how many tuples had come and up to which timestamp it has taken them."""
+A fragment reads by time, up to where its inputs are complete. One that handles each tuple by itself reads in order of
+arrival instead."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from headgate.catalog.entries import Query
+from headgate.compile import CompiledFragment
+from headgate.delta.exact import DOES_NOT_FIT
 from headgate.delta.program import Program
-from headgate.plan.fragments import Part
-from headgate.ticks import Tick
+from headgate.errors import UserError
+from headgate.execute import errors
+from headgate.execute.analysis import Analysis
+from headgate.execute.inputs import FragmentInputs
+from headgate.execute.programs import Programs, SizedProgram
+from headgate.execute.progress import Progress
+from headgate.execute.statement import Statement
+from headgate.execute.synopses import SynopsisStore
+from headgate.execute.workspace import Slice, Workspace
+from headgate.log.journal import Journal
+from headgate.log.log import Log
+from headgate.spark.back_off import BackOff
+from headgate.spark.failures import check_alive
+from headgate.ticks import UNLIMITED, Tick
 
 MOVE_COST_ROWS = 50_000
-"""A move costs about as much as reading this many tuples once more."""
+"""Moving the synopses costs about as much as reading this many tuples once more."""
 
 MEASURED_ROWS = 100
-"""So many tuples must have been taken before their number says something about how many are put out for each."""
+"""So many tuples must have been read before their number says something about how many are put out for each."""
 
-Ahead: TypeAlias = Literal["nothing", "an instant", "everything"]
-"""What a fragment takes beyond its heartbeat: nothing; the tuples of the first open instant, because all before them
-are there; or everything that has come, in whatever order."""
+RESTARTS = 3
+"""How often in a row a fragment that fails is restarted: what fails then as well will fail again."""
 
-
-class Taken(NamedTuple):
-    """Of a stream, in order of arrival: the first `arrived` tuples were taken if they are stamped up to `upto`."""
-
-    arrived: int
-    upto: Tick
+T = TypeVar("T")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The results of one epoch of a fragment, in files. They count when they are committed together with `progress`."""
+
+    fragment: Fragment
+    after: Tick
+    until: Tick
+    """The results are complete up to here."""
+
+    files: list[Path]
+    progress: dict[str, Any]
+    """What the journal is to say of the fragment."""
+
+
 class Fragment:
-    name: str
-    """Of the query."""
+    """A part of a query that runs by itself, in a Spark session of its own."""
 
-    text: str
-    part: Part
-    program: Program
-    brief: Program
-    """The same on the same synopses for epochs of a few rows: rules that look at every row at every instant, in fewer
-    steps.
-    """
+    def __init__(
+        self,
+        query: Query,
+        compiled: CompiledFragment,
+        session: SparkSession,
+        logs: Mapping[str, Log],
+        schemas: Mapping[str, StructType],
+        directory: Path,
+        *,
+        start: Tick | None = None,
+        whole: frozenset[str] = frozenset(),
+        partitions: int | None = None,
+        journal: Journal | None = None,
+        output: Log | None = None,
+    ) -> None:
+        self.query = query.name
+        self.text = query.text
+        """The query's text, in which errors show their place."""
+        self.part = compiled.part
+        self.group = compiled.group
+        """The group of sources whose answers it gives; empty if its query does not run by groups."""
+        self.programs = Programs(compiled.program, compiled.tiny_program)
+        self.schemas = schemas
+        """By name: the columns of its logs."""
+        self.directory = directory
+        self.output = output
+        """The log to which its elements go, for other fragments to read; None if it gives the answer."""
+        self.journal = journal or Journal()
+        before = self.program.domain.origin - 1
+        self.progress = Progress(start, since=before, after=before)
+        self.inputs = FragmentInputs(compiled, self.progress, logs, whole)
+        self.synopses = SynopsisStore(directory, self.journal.durable)
+        self.workspace = Workspace(session, directory, partitions)
+        self.failed = False
+        """An epoch failed. The fragment stands still and holds up no other, until it is restarted."""
+        self.back_off = BackOff()
+        """When it is restarted after it has failed."""
+        self.rows_in = self.rows_out = 0
+        """How many rows it has read and put out since the engine was started."""
+        self.reread = 0
+        """How many rows behind `since` its epochs have read since the synopses were last moved."""
+        within = f"{directory.parent.name}/{directory.name}" if output is not None or self.group else directory.name
+        self.subject = f"fragment {within}"
+        self.analyse()
+        self.journal.introduce(self.subject, self.apply)
 
-    start: Tick | None = None
-    """The fragment sees its streams from behind this instant on, as if they began there; None: from their beginning."""
-
-    whole: frozenset[str] = frozenset()
-    """Of these it sees everything in any case: relations, whose rows were put in before and are still there."""
-
-    ahead: Ahead = "nothing"
-    sees: Mapping[str, str] = field(default_factory=dict)
-    """By stream: which tuples it reads, in SQL, where it does not see all sources."""
-
-    group: str = ""
-    """Of a query that runs by groups: of which group it gives the answers."""
-
-    since: Tick = field(init=False)
-    after: Tick = field(init=False)
-    taken: Mapping[str, Taken] = field(default_factory=dict)
-    """By whom tuples are read in order of arrival: how far."""
-
-    synopsis_rows: int = 0
-    reread: int = 0
-    """How many tuples behind `since` the epochs after it have read, together."""
-
-    epochs: int = 0
-    rows_in: int = 0
-    rows_out: int = 0
-    """What it has taken and put out since the engine was started."""
-
-    failed: bool = False
-    """An epoch failed. It stands still and holds up no other, until it is restarted."""
-
-    def __post_init__(self) -> None:
-        self.since = self.after = self.program.domain.origin - 1
+    def __repr__(self) -> str:
+        return f"Fragment({self.full_name}: after {self.after})"
 
     @property
-    def called(self) -> str:
-        """As errors and traces name it."""
-        whole = self.name if self.part.log is None else f"{self.part.log} of {self.name}"
+    def full_name(self) -> str:
+        """The name that errors and notes give it."""
+        whole = self.query if self.part.log is None else f"{self.part.log} of {self.query}"
         return f"{whole} for group {self.group}" if self.group else whole
 
     @property
     def stop(self) -> str:
-        """What it is called on the way of a heartbeat."""
-        return self.part.log or self.name
+        """The name it has on the way of a heartbeat, in traces."""
+        return self.part.log or self.query
+
+    @property
+    def program(self) -> Program:
+        """What it computes, as it was compiled."""
+        return self.programs.program
+
+    def analyse(self) -> None:
+        """Let Spark analyse the program, before anything runs. What it refuses is raised as an error of ours."""
+        try:
+            found = Analysis(self.workspace, self.programs.parallel, self.schemas, self.text)
+        except UserError:
+            raise
+        except Exception as error:
+            check_alive(self.workspace.origin, error)
+            raise errors.rejected(error, self.query, self.text) from error
+        self.result_schema, self.synopses.schemas = found.results, found.synopses
+
+    # how far it is
+
+    @property
+    def since(self) -> Tick:
+        """The instant that the synopses describe."""
+        return self.progress.since
+
+    @property
+    def after(self) -> Tick:
+        """The instant up to which its results are complete."""
+        return self.progress.after
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs it has run."""
+        return self.progress.epochs
 
     @property
     def begun(self) -> bool:
-        """Whether it is complete up to any instant."""
+        """Whether its results are complete up to any instant."""
         return self.after >= self.program.domain.origin
 
-    def due(self) -> bool:
-        """Whether re-reading the tuples behind `since` has by now cost as much as moving the synopses would."""
-        return bool(self.program.synopses) and self.reread > MOVE_COST_ROWS + self.synopsis_rows
-
     def selectivity(self) -> float | None:
-        """How many tuples it puts out for each that it takes; None while that is not known."""
+        """Return how many rows it puts out for each that it reads; None while too few were read to know."""
         return self.rows_out / self.rows_in if self.rows_in >= MEASURED_ROWS else None
+
+    # one epoch
+
+    def run(self, until: Tick) -> Written:
+        """Run one epoch by time, from where the fragment is up to `until`."""
+        after = self.after
+        self.rows_in += self.inputs.rows_taken(until)
+        files = self._attempt(lambda: self.statement(until).write_results(), after, until)
+        fact = {"after": until, "epochs": self.epochs + 1}
+        return Written(self, after, until, files, fact if self.program.synopses else {**fact, "since": until})
+
+    def run_arrived(self, upto: Tick, until: Tick, most: int) -> Written:
+        """Run one epoch over what has arrived and is stamped up to `upto`: all of it, or about `most` rows.
+
+        If it is all, the results are complete up to `until`.
+        """
+        after, arrived = self.after, self.inputs.arrived(upto, most)
+        self.rows_in += arrived.rows
+        files = self._attempt(lambda: self.arrival_statement(arrived.slices).write_results(), after, upto)
+        until = min(until, upto) if arrived.all_of_it else after
+        fact = {"after": until, "since": until, "epochs": self.epochs + 1, "taken": dict(arrived.positions)}
+        return Written(self, after, until, files, fact)
+
+    def committed(self, written: Written, rows: int) -> None:
+        """Count what an epoch has put out, now that it is committed."""
+        self.rows_out += rows
+        self.reread += self.inputs.rows_reread(written.until)
+
+    def advance_idle(self, until: Tick) -> None:
+        """Be complete up to `until` without an epoch, because nothing happens. After a crash that is found out anew."""
+        self.progress.after = until
+        if not self.program.synopses:
+            self.progress.since = until
+
+    def should_move_state(self) -> bool:
+        """Say whether reading behind `since` has by now cost as much as moving the synopses would."""
+        return bool(self.program.synopses) and self.reread > MOVE_COST_ROWS + self.synopses.rows
+
+    def move_state(self) -> None:
+        """Bring the synopses up to what has been put out, by one Spark job for all of them."""
+        since, after = self.since, self.after
+        fact = self._attempt(lambda: self.synopses.write(self.statement(after).synopses()), since, after)
+        self.journal.record(self.subject, {"since": after, **fact}, undo=self.synopses.discard_next)
+        self.synopses.delete_others()
+
+    # the statement of an epoch
+
+    def statement(self, until: Tick) -> Statement:
+        """Lay the inputs for (since, until], and return the statement over them."""
+        sized = self._sized(self.inputs.ranges(self.program, until))
+        self._lay(sized, self.inputs.ranges(sized.program, until))
+        return Statement(self.workspace, sized, self.since, until, self.after)
+
+    def arrival_statement(self, slices: Mapping[str, Sequence[Slice]]) -> Statement:
+        """Lay what has arrived, and return the statement over it, which takes every tuple whenever it is stamped."""
+        sized = self._sized(slices, tiny=False)
+        self._lay(sized, slices)
+        before = self.program.domain.origin - 1
+        return Statement(self.workspace, sized, before, UNLIMITED, before)
+
+    def _sized(self, slices: Mapping[str, Sequence[Slice]], tiny: bool = True) -> SizedProgram:
+        """Return the program for the number of rows that are to be read."""
+        if self.workspace.partitions is not None:
+            return self.programs.parallel
+        rows = self.synopses.rows + sum(one.rows for several in slices.values() for one in several)
+        return self.programs.for_rows(rows, tiny)
+
+    def _lay(self, sized: SizedProgram, slices: Mapping[str, Sequence[Slice]]) -> None:
+        self.workspace.resize(sized.in_one_task)
+        for source in sized.program.inputs:
+            self.workspace.lay(source.name, slices[source.name], self.schemas[source.stream])
+        self.synopses.lay(self.workspace)
+
+    def instant_of(self, sql: str, tick: Tick) -> Tick | None:
+        """Return the instant that an expression in SQL gives for a tuple of that timestamp."""
+        text = f"SELECT CAST({sql} AS BIGINT) FROM VALUES ({tick}L) AS one(_t)"
+        return self.workspace.session.sql(text).collect()[0][0]
+
+    # failures
+
+    def _attempt(self, work: Callable[[], T], after: Tick, until: Tick) -> T:
+        """Do the work of an epoch, and once more if a double turns up that the program does not sum.
+
+        Nothing of the first attempt counts: what it has written was not committed.
+        """
+        try:
+            try:
+                return work()
+            except PySparkException as error:
+                if self.programs.sums_every_double or DOES_NOT_FIT not in str(error):
+                    raise
+                self._sum_every_double()
+                return work()
+        except Exception as error:
+            raise self.failure(error, after, until) from error
+
+    def _sum_every_double(self) -> None:
+        """Go on with the programs that sum every double. What they keep in addition is empty: there was none so far."""
+        self.programs = self.programs.summing_every_double()
+        self.inputs.program = self.program
+        self.analyse()
+
+    def failure(self, error: Exception, after: Tick, until: Tick) -> UserError:
+        """Return what went wrong in an epoch as an error of ours: a damaged input, or what Spark says."""
+        check_alive(self.workspace.origin, error)
+        return self.inputs.damaged() or errors.failed(error, self.query, self.text, after, until)
+
+    def restart(self) -> None:
+        """Begin again from what was last committed, in a new session."""
+        self.synopses.check()
+        self.workspace.renew()
+        self.analyse()
+        self.failed = False
+
+    # what the journal knows of it
+
+    def apply(self, fact: dict[str, Any]) -> None:
+        """Take what the journal says of it."""
+        self.progress.apply(fact)
+        if "synopses" in fact:
+            self._compare_shapes(fact["shapes"])
+            self.synopses.apply(fact)
+            self.reread = 0
+
+    def state(self) -> dict[str, Any]:
+        """Return the fact that `apply` takes."""
+        return self.progress.state() | self.synopses.state()
+
+    def _compare_shapes(self, shapes: Mapping[str, str]) -> None:
+        if not self.programs.sums_every_double and shapes.keys() > self.synopses.shapes().keys():
+            self._sum_every_double()  # such doubles came before the restart
+        if shapes != self.synopses.shapes():
+            raise UserError(
+                "other-version",
+                f'what query "{self.query}" keeps was written by another version of headgate',
+                hint="DROP the query with that version, or begin with a new directory.",
+            )
+
+    def sweep(self) -> None:
+        """Delete files that were written and never came to count."""
+        for left in self.directory.iterdir():
+            if left.name.startswith(".") and left.is_dir():
+                shutil.rmtree(left)
+        self.synopses.delete_others()

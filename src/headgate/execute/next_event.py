@@ -1,8 +1,7 @@
-"""The first instant behind what has been put out at which a plan may have something to say, by the tuples that have
-come.
+"""The next instant at which a plan may have something to say, by the tuples that have come.
 
-Before it, no epoch is worth running and no heartbeat worth asking for. Chunks know the range of their timestamps, so
-that in most cases no file is opened."""
+Before that instant no epoch is worth running and no heartbeat worth asking for. Chunks know the range of their
+timestamps, so in most cases no file is opened."""
 
 from __future__ import annotations
 
@@ -10,34 +9,34 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from headgate.log.log import Log
-from headgate.plan.ends import Span, Spans
+from headgate.plan.spans import Span, Spans
 from headgate.ticks import UNLIMITED, Tick
 
 SELDOM = 4
-"""Of what ends nobody knows when: it is looked again after so great a part of the time that has passed."""
+"""Where it is unknown when something ends, the next look comes after this fraction of the time that has passed."""
 
 LOOKS = 1_000
-"""Of tuples that a log no longer has, only synopses know when something ends: so often is that looked for while one may
-live.
-"""
+"""Tuples that a log no longer holds may live on in synopses, which alone know when they end. This is how many looks
+are taken for such an end while a tuple may live."""
 
 
-def due(
+def next_event(
     spans: Spans, logs: Mapping[str, Log], reached: Tick, start: Tick | None = None, whole: Collection[str] = ()
 ) -> Tick | None:
-    """None if there is no such instant. Tuples up to `start` are not seen, except those of the relations that are read
-    whole.
+    """Return the first instant behind `reached` at which tuples begin or end to count; None if there is none.
+
+    Tuples up to `start` are not seen, except those of the relations in `whole`.
     """
     found = [
         instant
         for stream, several in spans.items()
         for span in several
-        for instant in _of_one(span, logs[stream], reached, None if stream in whole else start)
+        for instant in _events(span, logs[stream], reached, None if stream in whole else start)
     ]
     return min(found, default=None)
 
 
-def _of_one(span: Span, log: Log, reached: Tick, start: Tick | None) -> Iterator[Tick]:
+def _events(span: Span, log: Log, reached: Tick, start: Tick | None) -> Iterator[Tick]:
     low = reached - span.most if start is None else max(reached - span.most, start)
     if span.once:
         last = max(

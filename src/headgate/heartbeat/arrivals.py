@@ -21,6 +21,8 @@ NEVER = -(2**62)
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
+    """A batch of one stream in numbers."""
+
     sources: Sequence[Any]
     """The sources that spoke, each once; a stream without SOURCE BY has the one source None."""
 
@@ -42,6 +44,7 @@ class Arrivals:
 
     @property
     def total(self) -> int:
+        """How many tuples there are."""
         return int(self.counts.sum())
 
     def of_members(self, members: NDArray[np.intp], chosen: NDArray[np.bool_]) -> tuple[NDArray[np.intp], Arrivals]:

@@ -7,6 +7,8 @@ from typing import Protocol
 
 
 class Clock(Protocol):
+    """A clock that an engine reads."""
+
     def now_us(self) -> int:
         """Microseconds on a clock that does not go back."""
 
@@ -15,10 +17,14 @@ class Clock(Protocol):
 
 
 class SystemClock:
+    """The clock of the computer."""
+
     def now_us(self) -> int:
+        """Microseconds of the monotonic clock."""
         return time.monotonic_ns() // 1_000
 
     def date_us(self) -> int:
+        """Microseconds since 1970."""
         return time.time_ns() // 1_000
 
 
@@ -31,18 +37,20 @@ class EngineClock:
         self._recorded_us: int | None = None
 
     def now_us(self) -> int:
+        """Microseconds on the engine's clock."""
         return self.clock.now_us() + self._ahead_us if self._recorded_us is None else self._recorded_us
 
     def date_us(self) -> int | None:
+        """Microseconds since 1970 by the clock below; None if it knows no date."""
         return self.clock.date_us()
 
     @property
     def standing(self) -> bool:
-        """Whether it shows recorded instants, because what happened is being done once more."""
+        """True if it shows recorded instants, because the journal is being replayed."""
         return self._recorded_us is not None
 
     def stand_at(self, instant_us: int) -> None:
-        """It shows what it showed when something was recorded, until it goes on."""
+        """Show a recorded instant until `go_on`."""
         self._recorded_us = max(instant_us, self._recorded_us or 0)
 
     def go_on(self) -> None:
@@ -60,12 +68,15 @@ class ManualClock:
         self._date_us = date_us
 
     def now_us(self) -> int:
+        """Microseconds, as the clock was moved."""
         return self._now_us
 
     def date_us(self) -> int | None:
+        """Microseconds since 1970, moved with the clock; None if it was told no date."""
         return self._date_us
 
     def move_by(self, microseconds: int) -> None:
+        """Move the clock forward."""
         assert microseconds >= 0, "a clock does not go back"
         self._now_us += microseconds
         if self._date_us is not None:

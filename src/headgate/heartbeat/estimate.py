@@ -13,13 +13,12 @@ By default, that is with a window of time that adapts, and without a confidence,
 - A window of time lasts for MANY tuples at least, so that a slow stream remembers as many as a fast one.
 
 - A margin. The largest of n skews is exceeded by the next with a chance of about 1 in n, so a few tuples say too
-little. The
-  largest skews of the window say how fast large ones become rare: the bound in force is what ENOUGH tuples would have
-  shown, if skews beyond the largest go on to be rarer as those below it did (an exponential tail; from ENOUGH tuples
-  on, no margin).
+  little. The largest skews of the window say how fast large ones become rare: the bound in force is what ENOUGH tuples
+  would have shown, if skews beyond the largest go on to be rarer as those below it did (an exponential tail; from
+  ENOUGH tuples on, no margin).
+
 - Outliers. One skew that is many times as large as the bound raises nothing. It is late, and nobody waits for its like.
-The
-  second within OUTLIERS_APART tuples is believed.
+  The second within OUTLIERS_APART tuples is believed.
 
 With a confidence, δ is instead the smallest number that this part of the tuples kept to, from a histogram of δest whose
 old half fades with every window. A quantile of the past is no confidence if the skew grows: between different sources
@@ -34,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.catalog.declarations import Estimation
-from headgate.catalog.skew import Bound, Bounds, strongest
+from headgate.catalog.skew import Bounds, SkewBound, strongest
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks
 from headgate.heartbeat.generator import Generator
 
@@ -79,6 +78,8 @@ FINEST, COARSEST = 16, 64
 
 
 class Estimator:
+    """Learns the bounds to the sources of one cohort. Its arrays have a row a sender and a column a delay."""
+
     def __init__(self, how: Estimation) -> None:
         self.how = how
         step = how.horizon_us / STEPS
@@ -111,11 +112,12 @@ class Estimator:
 
     @property
     def careful(self) -> bool:
-        """Whether nothing was said of how to estimate, so that it is to be safe before all."""
+        """True if the user said nothing of how to estimate: then the estimate is to be safe before all."""
         timed = self.how.window_us is not None and self.how.window_tuples is None
         return timed and self.how.adaptive and self.how.confidence is None
 
     def row(self, sender: Hashable, now_us: int) -> int:
+        """The row of a sender, made when it is first asked for."""
         if sender not in self.senders:
             self.senders[sender] = len(self.senders)
             first = {"width": 1, "since_us": now_us, "since_outlier": OUTLIERS_APART}
@@ -125,7 +127,7 @@ class Estimator:
         return self.senders[sender]
 
     def forget(self, senders: Collection[Hashable]) -> None:
-        """These are gone, and will never be asked for again."""
+        """Forget senders that are gone."""
         if not self.senders.keys() & set(senders):
             return
         kept = {sender: row for sender, row in self.senders.items() if sender not in senders}
@@ -138,7 +140,7 @@ class Estimator:
         return {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
 
     def complete(self) -> None:
-        """It was saved before margins and outliers were known."""
+        """Add what is missing in state that was saved before margins and outliers were known."""
         fresh = Estimator(self.how)
         for name, array in fresh._arrays().items():
             if not hasattr(self, name):
@@ -146,9 +148,7 @@ class Estimator:
                 setattr(self, name, np.full((len(self.estimate), *array.shape[1:]), first, array.dtype))
 
     def observe(self, rows: Sequence[int], worst: Ticks, tuples: int, now_us: int) -> None:
-        """So many tuples arrived, for which δest was at most `worst` (a row a sender, a column a delay; NEVER:
-        unknown).
-        """
+        """Take so many tuples, for which δest was at most `worst`: a row a sender, a column a delay; NEVER: unknown."""
         chosen = np.asarray(rows, np.intp)
         seen = worst > NEVER
         worst = np.maximum(worst, 0)
@@ -204,8 +204,8 @@ class Estimator:
         senders: Sequence[int],
         now_us: int,
     ) -> bool:
-        """Tuples of the cohort `number` arrived, of which the generator does not know yet; whether other bounds are in
-        force.
+        """Learn from tuples of the cohort `number` that the generator has not taken yet; True if other bounds are in
+        force than before.
         """
         before = {sender: self.bounds(sender) for sender in (None, *senders)}
         cohort = generator.cohorts[number]
@@ -306,14 +306,15 @@ class Estimator:
             if within is None and (at_once or self.is_steady(row, column)):
                 within = int(self.estimate[row, column] + margin[column])
             if within is not None:
-                found.append(Bound(max(within, 1) if at_once else within, after_us=delay_us))
+                found.append(SkewBound(max(within, 1) if at_once else within, after_us=delay_us))
         return strongest(found)
 
     def is_steady(self, row: int, column: int) -> bool:
+        """True if enough tuples have kept to the estimate to rely on it."""
         return bool(self.steady[row, column] >= STEADY and self.batches[row, column] >= STEADY_BATCHES)
 
     def _holds(self, row: int, column: int) -> bool:
-        """Whether what the histogram said was exceeded about as rarely as it should be."""
+        """True if what the histogram said was exceeded about as rarely as it should be."""
         assert self.how.confidence is not None
         usual = (1 - self.how.confidence) * self.histogram[row, column].sum()
         return bool(self.exceeding[row, column] <= TOLERANCE * usual)
@@ -331,8 +332,10 @@ class Estimator:
 
 
 def following(how: Estimation, before: Sequence[Estimator], senders: Sequence[Hashable]) -> Estimator:
-    """For sources that are told apart or watched in another way than before: how far behind themselves they are said to
-    be is what was said of any of these senders, because to begin with nothing would let go of too much."""
+    """An estimator for sources that are in other cohorts, or estimated in another way, than before.
+
+    It begins with the largest estimates of these senders, because to begin with nothing would promise too much.
+    """
     fresh = Estimator(how)
     own = fresh.row(None, 0)
     for estimator in before:

@@ -64,7 +64,7 @@ class Pace:
     """
 
     doubted: bool = False
-    """Whether a tuple was set aside, not long ago."""
+    """True if a tuple was set aside not long ago."""
 
     since: int = 0
     """How many tuples have come since then."""
@@ -79,6 +79,7 @@ class Pace:
         return 1.1 * max(self.rate(), least_rate) * max(now_us - self.came_us, 0)
 
     def reach(self, least: int) -> int:
+        """How far ahead of what is expected a timestamp may lie without being doubted."""
         return max(int(SLACK * self.next_jump), least, 1)
 
     def limit(self, now_us: int, least: int, least_rate: float) -> int | None:
@@ -88,7 +89,7 @@ class Pace:
         return self.largest + int(self.expected(now_us, least_rate)) + self.reach(least)
 
     def arrived(self, arrivals: Arrivals, now_us: int, least_rate: float) -> None:
-        """Tuples were believed."""
+        """Take tuples that were believed."""
         largest, count = int(arrivals.largest.max()), arrivals.total
         if not self.tuples:
             self.first, self.first_us, self.largest, self.came_us = (
@@ -108,13 +109,13 @@ class Pace:
         self.since += count
 
     def doubt(self, sources: int) -> bool:
-        """A batch has tuples beyond the limit; whether they are believed because there were others not long ago."""
+        """Note that a batch has tuples beyond the limit; True if they are believed, as others came not long ago."""
         again = self.doubted and self.since <= AGAIN * max(sources, 1)
         self.doubted, self.since = not again, 0
         return again
 
     def resumed(self) -> None:
-        """The engine was away: nobody knows how long."""
+        """Note that the stream was not read, nobody knows for how long: learn anew what is usual."""
         self.tuples = 0
 
 

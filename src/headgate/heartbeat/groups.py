@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.catalog.declarations import Counter, Declarations, Party, Sensors
-from headgate.catalog.skew import Bound, Bounds, strongest, weaker
+from headgate.catalog.skew import Bounds, SkewBound, strongest, weaker
 from headgate.heartbeat.arrivals import Ticks
 from headgate.ticks import Tick
 
@@ -43,18 +43,18 @@ class Kind:
     """Only in what earlier versions saved: the group whose sources had one place together."""
 
     apart: bool = False
-    """Whether nothing but their environment tells them from the others of the stream: together they have no name in
-    CQL.
+    """True if only their environment tells them apart from the others of the stream, so that they have no name in CQL
+    together.
     """
 
     @property
     def party(self) -> Party | None:
-        """Of whom to declare what holds for this kind; None if that has no name."""
+        """The party that a declaration about this kind would name; None if there is none."""
         return self.parties[0] if not self.apart else None
 
     @property
     def alone(self) -> bool:
-        """Whether there is but one source of the kind."""
+        """True if there is only one source of the kind."""
         return len(self.parties) == 1 and self.parties[0].source is not None
 
     def __str__(self) -> str:
@@ -65,6 +65,7 @@ class Kind:
         return str(self.parties[0])
 
     def latency_us(self, declarations: Declarations) -> int:
+        """The longest latency that is declared for any of these sources."""
         return max(declarations.latency_us(party) for party in self.parties)
 
     def own(self, declarations: Declarations) -> Bounds:
@@ -94,7 +95,7 @@ class Kind:
 
 def arriving(bounds: Bounds, latency_us: int) -> Bounds:
     """A promise made at emission holds for what arrives once nothing that was sent before can be under way any more."""
-    return tuple(bound if bound.tuples else Bound(bound.within, bound.after_us + latency_us) for bound in bounds)
+    return tuple(bound if bound.tuples else SkewBound(bound.within, bound.after_us + latency_us) for bound in bounds)
 
 
 def kinds(declarations: Declarations, stream: str, sources: Iterable[str]) -> dict[str, Kind]:
@@ -158,6 +159,8 @@ def behind(declarations: Declarations, party: Party) -> Tick:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
+    """Sources in groups by how far behind they may be."""
+
     labels: NDArray[np.intp]
     """The group of each source."""
 

@@ -1,18 +1,18 @@
-"""The bounds in force, for people to read: between whom, since what, and the line of CQL that would declare them."""
+"""The bounds in force, for people to read: between whom, why, and the line of CQL that would declare them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from headgate.catalog.declarations import Enabling, Party
-from headgate.catalog.skew import Bound, Bounds
+from headgate.catalog.skew import Bounds, SkewBound
+from headgate.heartbeat.bound_text import beating, disorder, latency, named, pairs, span, when, written
 from headgate.heartbeat.estimate import STEADY, STEADY_BATCHES
 from headgate.heartbeat.groups import Kind
-from headgate.heartbeat.manager import Heartbeats
-from headgate.heartbeat.timeline import Timeline
-from headgate.sql import literal, name
-from headgate.ticks import MICROSECONDS_PER_UNIT, Tick, TimeDomain
+from headgate.heartbeat.model import TimeModel
+from headgate.heartbeat.stream_clock import StreamClock
+from headgate.sql import name
+from headgate.ticks import TimeDomain
 
 CLOCK = "the clock"
 HEADINGS = ("from", "to", "bounds", "because", "declared by")
@@ -20,17 +20,19 @@ HEADINGS = ("from", "to", "bounds", "because", "declared by")
 
 @dataclass(frozen=True, slots=True)
 class InForce:
+    """The bounds in force from the sources of one kind to those of another, or of each source with itself."""
+
     sender: Kind
     receiver: Kind
     bounds: Bounds
     because: str
     domain: TimeDomain
     others: bool = False
-    """Whether they are about different sources, which may be of one kind."""
+    """True if they are between different sources, which may be of one kind; False: of each source with itself."""
 
     @property
     def cql(self) -> str:
-        """The line that would declare them; nothing if they are about sources that have no name together."""
+        """The line of CQL that would declare them; empty if the sources have no name together."""
         sender, receiver = self.sender.party, self.receiver.party
         if not self.bounds or sender is None or receiver is None:
             return ""
@@ -39,6 +41,7 @@ class InForce:
         return f"DISORDER OF {named(sender)} {disorder(self.bounds, self.domain)};"
 
     def row(self) -> tuple[str, ...]:
+        """The row of SHOW BOUNDS."""
         bounds = ", ".join(written(bound, self.domain).lower() for bound in self.bounds) or "none"
         if not self.others and len(self.bounds) == 1 and self.bounds[0].within and not self.bounds[0].delay:
             behind = disorder(self.bounds, self.domain).lower()
@@ -47,81 +50,68 @@ class InForce:
         return str(self.sender), receiver, bounds, self.because, self.cql
 
 
-def in_force(heartbeats: Heartbeats) -> Iterator[InForce]:
-    """What is known of every pair, pairs of which nothing is known left out."""
-    lines = [line for line in heartbeats.timelines.values() if line.stream.domain is not None and line.external]
-    for line in lines:
-        for kind in line.all_kinds():
-            yield from _own(heartbeats, line, kind)
-            for other in lines:
-                if other.stream.domain is line.stream.domain:
-                    for sender in other.all_kinds():
-                        yield from _between(heartbeats, other, sender, line, kind)
+def in_force(model: TimeModel) -> Iterator[InForce]:
+    """The bounds in force of all pairs of kinds. Pairs without any are left out."""
+    clocks = [clock for clock in model.clocks if clock.domain is not None and clock.external]
+    for clock in clocks:
+        for kind in clock.table.all_kinds():
+            yield from _own(model, clock, kind)
+            for other in clocks:
+                if other.domain is clock.domain:
+                    for sender in other.table.all_kinds():
+                        yield from _between(model, other, sender, clock, kind)
 
 
-def latencies(heartbeats: Heartbeats) -> Iterator[tuple[str, ...]]:
-    for party, us in heartbeats.declarations.latencies_us.items():
-        yield "", str(party), f"latency up to {span(us, TimeDomain.TIMESTAMP).lower()}", "declared", _latency(party, us)
+def latencies(model: TimeModel) -> Iterator[tuple[str, ...]]:
+    """The rows of declared latencies."""
+    for party, us in model.declarations.latencies_us.items():
+        yield "", str(party), f"latency up to {span(us, TimeDomain.TIMESTAMP).lower()}", "declared", latency(party, us)
 
 
-def clocks(heartbeats: Heartbeats) -> Iterator[tuple[str, ...]]:
-    """Of which streams the clock says how far they are, and when."""
-    for line in heartbeats.timelines.values():
-        domain, enabling = line.stream.domain, heartbeats.declarations.enabling(line.name)
-        because = "declared" if {line.name, None} & heartbeats.declarations.enablings.keys() else "default"
-        if domain is TimeDomain.TIMESTAMP and not line.external:
-            yield CLOCK, line.name, when(enabling), because, beating(line.name, enabling, domain)
+def answers_of_clock(model: TimeModel) -> Iterator[tuple[str, ...]]:
+    """The rows of streams of which the engine's clock says how far they are, and when."""
+    for clock in model.clocks:
+        domain, enabling = clock.domain, model.declarations.enabling(clock.name)
+        because = "declared" if {clock.name, None} & model.declarations.enablings.keys() else "default"
+        if clock.stamped_by_engine and domain is not None:
+            yield CLOCK, clock.name, when(enabling), because, beating(clock.name, enabling, domain)
         elif domain is not None and enabling.within is not None:
             bounds = (
                 f"{when(enabling)}, within {span(enabling.within, domain).lower()} of its largest timestamp and "
                 "the time since"
             )
-            yield CLOCK, line.name, bounds, because, beating(line.name, enabling, domain)
-        if domain is not None and (known := heartbeats.declarations.calendar.get(line.name)):
+            yield CLOCK, clock.name, bounds, because, beating(clock.name, enabling, domain)
+        if domain is not None and (known := model.declarations.calendar.get(clock.name)):
             bounds = f"{when(enabling)}, {', '.join(written(bound, domain).lower() for bound in known)}"
-            yield CLOCK, line.name, bounds, "declared", f"SKEW FROM CLOCK TO {name(line.name)} {pairs(known, domain)};"
+            statement = f"SKEW FROM CLOCK TO {name(clock.name)} {pairs(known, domain)};"
+            yield CLOCK, clock.name, bounds, "declared", statement
 
 
-def when(enabling: Enabling) -> str:
-    """When the clock says how far a stream is."""
-    return f"every {span(enabling.every_us, TimeDomain.TIMESTAMP).lower()}" if enabling.how == "every" else enabling.how
-
-
-def beating(stream: str, enabling: Enabling, domain: TimeDomain) -> str:
-    """The line of CQL that says so."""
-    within = "" if enabling.within is None else f" WITHIN {span(enabling.within, domain)}"
-    return f"HEARTBEAT OF {name(stream)} {when(enabling).upper()}{within};"
-
-
-def _latency(party: Party, us: int) -> str:
-    return f"LATENCY OF {named(party)} {span(us, TimeDomain.TIMESTAMP)};"
-
-
-def _own(heartbeats: Heartbeats, line: Timeline, kind: Kind) -> Iterator[InForce]:
-    domain = _domain(line)
-    declared = kind.own(heartbeats.declarations)
+def _own(model: TimeModel, clock: StreamClock, kind: Kind) -> Iterator[InForce]:
+    domain = _domain(clock)
+    declared = kind.own(model.declarations)
     if declared:
         yield InForce(kind, kind, declared, _declared(kind), domain)
-    number = line.cohorts.get(kind)
-    if heartbeats.estimated(line.name):
-        learnt = heartbeats.learnt(number, None) if number is not None else ()
-        yield InForce(kind, kind, learnt, _estimated(heartbeats, line, number, None), domain)
-    elif not declared and not heartbeats.declarations.about(line.name):
-        yield InForce(kind, kind, (Bound(1),), "default", domain)
+    number = clock.table.cohorts.get(kind)
+    if model.clocks.is_estimated(clock.name):
+        learnt = model.bindings.learnt(number, None) if number is not None else ()
+        yield InForce(kind, kind, learnt, _estimated(model, clock, number, None), domain)
+    elif not declared and not model.declarations.about(clock.name):
+        yield InForce(kind, kind, (SkewBound(1),), "default", domain)
     elif not declared:
         yield InForce(kind, kind, (), "nothing declared", domain)
 
 
-def _between(heartbeats: Heartbeats, other: Timeline, sender: Kind, line: Timeline, kind: Kind) -> Iterator[InForce]:
-    if sender == kind and (not line.many or kind.alone):
+def _between(model: TimeModel, other: StreamClock, sender: Kind, clock: StreamClock, kind: Kind) -> Iterator[InForce]:
+    if sender == kind and (not clock.many or kind.alone):
         return
-    declared = kind.after(sender, heartbeats.declarations)
+    declared = kind.after(sender, model.declarations)
     if declared:
-        yield InForce(sender, kind, declared, _declared(kind), _domain(line), True)
-    first, number = other.cohorts.get(sender), line.cohorts.get(kind)
-    if first is not None and number is not None and heartbeats.estimated(line.name):
-        learnt = heartbeats.learnt(number, first)
-        yield InForce(sender, kind, learnt, _estimated(heartbeats, line, number, first), _domain(line), True)
+        yield InForce(sender, kind, declared, _declared(kind), _domain(clock), True)
+    first, number = other.table.cohorts.get(sender), clock.table.cohorts.get(kind)
+    if first is not None and number is not None and model.clocks.is_estimated(clock.name):
+        learnt = model.bindings.learnt(number, first)
+        yield InForce(sender, kind, learnt, _estimated(model, clock, number, first), _domain(clock), True)
 
 
 def _declared(kind: Kind) -> str:
@@ -130,13 +120,13 @@ def _declared(kind: Kind) -> str:
     return "declared, environment global_counter" if kind.counter is not None else "declared"
 
 
-def _estimated(heartbeats: Heartbeats, line: Timeline, number: int | None, sender: int | None) -> str:
-    estimator = heartbeats.estimators.get(number) if number is not None else None
+def _estimated(model: TimeModel, clock: StreamClock, number: int | None, sender: int | None) -> str:
+    estimator = model.bindings.estimators.get(number) if number is not None else None
     if estimator is None or sender not in estimator.senders:
         return "estimated, nothing seen yet"
     row = estimator.senders[sender]
     steady = int(estimator.steady[row].max())
-    late = f", {int(line.late.sum())} of {line.tuples} tuples late"
+    late = f", {int(clock.table.late.sum())} of {clock.tuples} tuples late"
     if estimator.how.confidence is not None:
         return f"estimated with confidence {estimator.how.confidence:g}{late}"
     if sender is not None and not any(estimator.is_steady(row, column) for column in range(len(estimator.delays_us))):
@@ -144,49 +134,16 @@ def _estimated(heartbeats: Heartbeats, line: Timeline, number: int | None, sende
     return f"estimated, kept by the last {steady} tuples{late}"
 
 
-def _domain(line: Timeline) -> TimeDomain:
-    return line.stream.domain or TimeDomain.INTEGER
+def _domain(clock: StreamClock) -> TimeDomain:
+    return clock.domain or TimeDomain.INTEGER
 
 
-def named(party: Party) -> str:
-    """A stream or source as CQL names it."""
-    return name(party.stream) if party.source is None else f"{name(party.stream)} SOURCE {literal(party.source)}"
-
-
-def disorder(bounds: Bounds, domain: TimeDomain) -> str:
-    """Bounds of a source with itself in CQL: one without a delay is how far a tuple may be behind."""
-    if len(bounds) == 1 and not bounds[0].delay and bounds[0].within:
-        return span(bounds[0].within - 1, domain)
-    return pairs(bounds, domain)
-
-
-def pairs(bounds: Iterable[Bound], domain: TimeDomain) -> str:
-    """A set of bounds in CQL."""
-    return ", ".join(f"({written(bound, domain)})" for bound in bounds)
-
-
-def written(bound: Bound, domain: TimeDomain) -> str:
-    """A bound in CQL."""
-    within = f"WITHIN {span(bound.within, domain)}"
-    if bound.tuples:
-        return f"AFTER {bound.tuples} TUPLES {within}"
-    return f"AFTER {span(bound.after_us, TimeDomain.TIMESTAMP)} {within}" if bound.after_us else within
-
-
-def span(ticks: Tick, domain: TimeDomain) -> str:
-    """A length of time in CQL, in the largest unit in which it is whole."""
-    if domain is not TimeDomain.TIMESTAMP or not ticks:
-        return str(ticks)
-    unit, size = next((u, n) for u, n in reversed(MICROSECONDS_PER_UNIT.items()) if ticks % n == 0 and u != "WEEK")
-    return f"{ticks // size} {unit}{'' if ticks == size else 'S'}"
-
-
-def all_rows(heartbeats: Heartbeats) -> tuple[tuple[str, ...], ...]:
-    """What SHOW BOUNDS answers under its headings."""
+def all_rows(model: TimeModel) -> tuple[tuple[str, ...], ...]:
+    """All rows of SHOW BOUNDS."""
     grouped = [
-        ("", line.name, str(line.partition), "grouped", f"GROUPS OF {name(line.name)} {asked};")
-        for line in heartbeats.timelines.values()
-        if line.partition is not None and (asked := heartbeats.declarations.groupings[line.name].count)
+        ("", clock.name, str(clock.partition), "grouped", f"GROUPS OF {name(clock.name)} {asked};")
+        for clock in model.clocks
+        if clock.partition is not None and (asked := model.declarations.groupings[clock.name].count)
     ]
-    known = [one.row() for one in in_force(heartbeats)]
-    return (*known, *clocks(heartbeats), *latencies(heartbeats), *grouped)
+    known = [one.row() for one in in_force(model)]
+    return (*known, *answers_of_clock(model), *latencies(model), *grouped)

@@ -39,6 +39,7 @@ class Top(NamedTuple):
         return self._replace(source=int(numbers[self.source]) if self.source >= 0 else -1)
 
     def with_more(self, other: Top) -> Top:
+        """The top of all sources of both."""
         if other.source == self.source:
             return Top(max(self.largest, other.largest), self.source, max(self.next_largest, other.next_largest))
         above, below = (other, self) if other.largest > self.largest else (self, other)
@@ -68,11 +69,10 @@ class Maxima:
         self._tops: list[Top] = []
 
     def add(self, more: Top, now_us: int) -> None:
+        """Take the top of timestamps that came now."""
         self.latest = self.latest.with_more(more)
         instant = up(now_us, self.unit_us)
-        if (
-            self._instants and self._instants[-1] >= instant
-        ):  # later: the unit was coarser, or sources of another cohort came
+        if self._instants and self._instants[-1] >= instant:  # the unit was coarser, or sources moved here
             self._tops[-1] = self.latest
         else:
             self._instants.append(instant)
@@ -93,7 +93,7 @@ class Maxima:
         return self._tops[position] if position >= 0 else NOTHING
 
     def renumber(self, numbers: NDArray[np.intp]) -> None:
-        """Sources have other numbers from now on."""
+        """Give sources other numbers from now on."""
         self.latest = self.latest.renumbered(numbers)
         self._tops = [one.renumbered(numbers) for one in self._tops]
 
@@ -111,9 +111,11 @@ class Delayed:
         self._waiting: deque[tuple[int, NDArray[np.intp], Ticks]] = deque()
 
     def resize(self, size: int) -> None:
+        """Make room for so many sources."""
         self.effective = grown(self.effective, size, NEVER)
 
     def add(self, sources: NDArray[np.intp], values: Ticks, now_us: int) -> None:
+        """Take values of these sources, which count once they have waited for the delay."""
         if not self.delay_us:
             np.maximum.at(self.effective, sources, values)
             return
@@ -138,7 +140,7 @@ class Delayed:
         return result
 
     def settle(self, now_us: int) -> None:
-        """The instant has come: what has waited for it waits no longer."""
+        """Let values take effect that have waited until now."""
         while self._waiting and self._waiting[0][0] <= now_us:
             _, sources, values = self._waiting.popleft()
             np.maximum.at(self.effective, sources, values)
@@ -164,6 +166,7 @@ def _merged(sources: NDArray[np.intp], values: Ticks, size: int) -> tuple[NDArra
 
 
 def up(instant_us: int, unit_us: int) -> int:
+    """An instant rounded up to the unit."""
     return -(-instant_us // unit_us) * unit_us
 
 

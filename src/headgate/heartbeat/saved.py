@@ -1,7 +1,8 @@
 """What the time manager knows, as JSON and back: sources and what they sent, promises under way, what was learnt.
 
-Every object is written with the name of its class and all its attributes, arrays compressed. What belongs to others is
-left out: the streams and the declarations, which the catalog has. Only the classes named here are ever made again.
+Every object is written with the name of its class on disk and all its attributes, arrays compressed. Names on disk stay
+as they are when a class or an attribute is renamed. The streams and the declarations are left out, because the catalog
+has them. Only the classes named here are ever made again.
 
 {"is": "Cohort", "size": 2, "largest": {"array": "<i8", "shape": [2], "bytes": "eJwL..."}, ...}
 """
@@ -21,59 +22,83 @@ import numpy as np
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.declarations import Counter, Estimation, Party, Sensors
 from headgate.catalog.entries import Relation, Stream
-from headgate.catalog.skew import Bound
+from headgate.catalog.skew import SkewBound
 from headgate.errors import UserError
 from headgate.heartbeat.arrivals import NEVER
+from headgate.heartbeat.cohort import Cohort
+from headgate.heartbeat.counted import Counted
 from headgate.heartbeat.estimate import Estimator
 from headgate.heartbeat.future import Pace
-from headgate.heartbeat.generator import Cohort, Counted, Generator
+from headgate.heartbeat.generator import Generator
 from headgate.heartbeat.groups import Kind, Partition
-from headgate.heartbeat.manager import Heartbeats
 from headgate.heartbeat.maxima import Delayed, Maxima, Top
-from headgate.heartbeat.timeline import Timeline
+from headgate.heartbeat.model import TimeModel
+from headgate.heartbeat.promises import Promises
+from headgate.heartbeat.source_table import SourceTable
+from headgate.heartbeat.stream_clock import StreamClock
 from headgate.scope import Groups, Scope
 
-CLASSES = {
-    kind.__name__: kind
-    for kind in (
-        Bound,
-        Cohort,
-        Counted,
-        Counter,
-        Delayed,
-        Estimation,
-        Estimator,
-        Generator,
-        Groups,
-        Kind,
-        Maxima,
-        Pace,
-        Partition,
-        Party,
-        Scope,
-        Sensors,
-        Timeline,
-        Top,
-    )
+CLASSES: dict[str, type] = {
+    "Bound": SkewBound,
+    "Cohort": Cohort,
+    "Counted": Counted,
+    "Counter": Counter,
+    "Delayed": Delayed,
+    "Estimation": Estimation,
+    "Estimator": Estimator,
+    "Generator": Generator,
+    "Groups": Groups,
+    "Kind": Kind,
+    "Maxima": Maxima,
+    "Pace": Pace,
+    "Partition": Partition,
+    "Party": Party,
+    "Scope": Scope,
+    "Sensors": Sensors,
+    "Timeline": StreamClock,
+    "Top": Top,
 }
-KEPT = ("timelines", "generator", "estimators", "date_offset_us", "asked_us", "_arrivals")
-"""What of the manager itself is saved; the rest follows from the catalog."""
+"""The classes by their names on disk."""
+
+NAMES = {kind: name for name, kind in CLASSES.items()}
+
+PARTS: dict[str, type] = {"promises": Promises, "table": SourceTable}
+"""The parts of a stream clock. On disk their attributes stand among those of the clock."""
+
+ON_DISK: dict[type, dict[str, str]] = {
+    Promises: {"whole": "given", "by_scope": "given_to"},
+    SourceTable: {"punctuated": "said"},
+}
+"""Attributes that have another name on disk."""
 
 SEQUENCES: dict[str, Any] = {"tuple": tuple, "deque": deque, "set": set, "frozenset": frozenset}
 
 
-def saved(heartbeats: Heartbeats) -> dict[str, Any]:
+def save(model: TimeModel) -> dict[str, Any]:
+    """The state of the time manager as JSON."""
     kinds: dict[Kind, int] = {}
-    state = {name.lstrip("_"): _written(getattr(heartbeats, name), kinds) for name in KEPT}
-    return {"kinds": [_written_fields(kind, kinds) for kind in kinds], **state}
+    state = {
+        "timelines": model.clocks.by_name,
+        "generator": model.clocks.generator,
+        "estimators": model.bindings.estimators,
+        "date_offset_us": model.enabling.date_offset_us,
+        "asked_us": model.completeness.asked_us,
+        "arrivals": model.order.last,
+    }
+    written = {name: _written(value, kinds) for name, value in state.items()}
+    return {"kinds": [_written_object(kind, kinds) for kind in kinds], **written}
 
 
-def restore(heartbeats: Heartbeats, state: dict[str, Any], catalog: Catalog) -> None:
-    """Put the manager where it was when its state was saved. The catalog must have the same streams."""
+def restore(model: TimeModel, state: dict[str, Any], catalog: Catalog) -> None:
+    """Put the time manager where it was when its state was saved. The catalog must have the streams it had then."""
     try:
         kinds = [_read(kind, []) for kind in state["kinds"]]
-        for name in KEPT:
-            setattr(heartbeats, name, _read(state[name.lstrip("_")], kinds))
+        clocks = _read(state["timelines"], kinds)
+        model.clocks.generator = _read(state["generator"], kinds)
+        model.bindings.estimators = _read(state["estimators"], kinds)
+        model.enabling.date_offset_us = state["date_offset_us"]
+        model.completeness.asked_us = state["asked_us"]
+        model.order.last = state["arrivals"]
     except (KeyError, AttributeError, TypeError, ValueError) as error:
         raise UserError(
             "other-version",
@@ -81,15 +106,12 @@ def restore(heartbeats: Heartbeats, state: dict[str, Any], catalog: Catalog) -> 
             detail=str(error),
         ) from error
     streams: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
-    for known in streams:
-        heartbeats.timelines[known.name].stream = known
-    for cohort in heartbeats.generator.cohorts.values():
+    for stream in streams:
+        clocks[stream.name].stream = stream
+    for cohort in model.clocks.generator.cohorts.values():
         if not hasattr(cohort, "awaited_us"):  # of a directory written before sources were waited for by name
             cohort.awaited_us = np.full(len(cohort.largest), NEVER)
-    heartbeats.forget_owners()
-    if any(kind.group is not None for line in heartbeats.timelines.values() for kind in line.cohorts):
-        heartbeats.heed()  # sources that an earlier version kept at one place get places of their own
-    heartbeats.resumed()
+    model.restore(clocks)
 
 
 def _written(value: Any, kinds: dict[Kind, int]) -> Any:
@@ -113,16 +135,27 @@ def _written(value: Any, kinds: dict[Kind, int]) -> Any:
             return [_written(one, kinds) for one in value]
         case set() | frozenset():  # in whatever order it was filled
             return {type(value).__name__: sorted((_written(one, kinds) for one in value), key=str)}
-        case _ if type(value).__name__ in CLASSES:
-            return _written_fields(value, kinds)
+        case _ if type(value) in NAMES:
+            return _written_object(value, kinds)
         case _ if type(value).__name__ in SEQUENCES:
             return {type(value).__name__: [_written(one, kinds) for one in value]}
     raise TypeError(f"a {type(value).__name__} cannot be saved")
 
 
-def _written_fields(value: Any, kinds: dict[Kind, int]) -> dict[str, Any]:
-    fields = {name: _written(getattr(value, name), kinds) for name in _attributes(value)}
-    return {"is": type(value).__name__, **fields}
+def _written_object(value: Any, kinds: dict[Kind, int]) -> dict[str, Any]:
+    attributes = {name: _written(one, kinds) for name, one in _attributes(value)}
+    return {"is": NAMES[type(value)], **attributes}
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    """The attributes that are saved, with their names on disk."""
+    names = value._fields if isinstance(value, Top) else getattr(value, "__slots__", None) or vars(value)
+    on_disk = ON_DISK.get(type(value), {})
+    for name in names:
+        if isinstance(value, StreamClock) and name in PARTS:
+            yield from _attributes(getattr(value, name))
+        elif not (isinstance(value, StreamClock) and name == "stream"):
+            yield on_disk.get(name, name), getattr(value, name)
 
 
 def _read(value: Any, kinds: list[Kind]) -> Any:
@@ -149,6 +182,8 @@ def _read(value: Any, kinds: list[Kind]) -> Any:
 def _made(kind: type, attributes: dict[str, Any]) -> Any:
     if kind is Top:
         return Top(**attributes)
+    if kind is StreamClock:
+        attributes = _with_parts(attributes)
     made: Any = object.__new__(kind)
     for name, value in {**_defaults(kind), **attributes}.items():
         object.__setattr__(made, name, value)  # also of those that are frozen
@@ -157,13 +192,17 @@ def _made(kind: type, attributes: dict[str, Any]) -> Any:
     return made
 
 
+def _with_parts(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a stream clock, with those of its parts taken out and put together."""
+    left, parts = dict(attributes), {}
+    for name, kind in PARTS.items():
+        named = {field.name: ON_DISK[kind].get(field.name, field.name) for field in fields(kind)}
+        parts[name] = _made(kind, {own: left.pop(on_disk) for own, on_disk in named.items() if on_disk in left})
+    return left | parts
+
+
 def _defaults(kind: type) -> dict[str, Any]:
-    """What attributes are that were not known yet when the state was saved."""
+    """The values of attributes that were not there yet when the state was saved."""
     known = fields(kind) if is_dataclass(kind) else ()
     made = {field.name: field.default_factory() for field in known if field.default_factory is not MISSING}
     return made | {field.name: field.default for field in known if field.default is not MISSING}
-
-
-def _attributes(value: Any) -> Iterator[str]:
-    names = value._fields if isinstance(value, Top) else getattr(value, "__slots__", None) or vars(value)
-    return (name for name in names if not (isinstance(value, Timeline) and name == "stream"))

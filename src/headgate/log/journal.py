@@ -13,15 +13,16 @@ journal says is there is there.
                                       0, 98]]}],
                                                 ["inlet bids", {"arrivals": 1900, ...}]]
 
-A checkpoint is nothing but a shorter way to say the same: facts that lead to where all lines before it have led. It is
-written beside the engine's work, and what it replaces is deleted when it is complete. Its last line has the checksum of
-all lines before it.
+A checkpoint is a shorter list of facts, which leads to where all lines before it have led. It is written while the
+engine works on, and what it replaces is deleted when it is complete. Its last line has the checksum of all lines before
+it.
 
 A line begins with the checksum of its text, which continues that of the line before, so that no line can be missing,
 stand twice or be that of another file. A last line without an end was never acknowledged to anybody and is cut off; any
 other line that is not whole is damage. Before lines go on in another segment, a line says so: {"next": 8}.
 
-It knows nothing of what facts mean: each subject applies its own, when they happen and again when the journal is read.
+The journal does not know what facts mean. Each subject applies its own facts, when they happen and again when the
+journal is read; `facts` lists those of the engine itself.
 """
 
 from __future__ import annotations
@@ -68,14 +69,17 @@ larger.
 
 
 class Journal:
+    """Writes facts to the lines of a journal, writes checkpoints, and reads both after a restart."""
+
     def __init__(self, directory: Path | None = None) -> None:
-        """Without a directory nothing is written: such an engine forgets everything."""
+        """Keep the journal in a folder of the engine's directory; without a directory, write nothing."""
         self.turn = threading.RLock()
-        """Held by whoever changes what the engine knows. Epochs run without it."""
+        """The lock to hold while what the engine knows is changed. Epochs run without it."""
         self.directory = None if directory is None else directory / "journal"
         self.subjects: dict[str, Apply] = {}
+        """The function that applies the facts of each subject."""
         self.waiting: dict[str, list[dict[str, Any]]] = {}
-        """While it is read: what was said of subjects that have not been introduced yet."""
+        """Facts that were read of subjects that have not been introduced yet."""
         self._together: list[tuple[Fact, Act, Act | None]] | None = None
         self._number = 0
         self._lines: Any = None
@@ -87,10 +91,11 @@ class Journal:
 
     @property
     def durable(self) -> bool:
+        """True if facts are written to disk."""
         return self.directory is not None
 
     def introduce(self, subject: str, apply: Apply) -> None:
-        """Who applies what is said of a subject; what was read of it so far is applied now."""
+        """Say by which function facts of a subject are applied; those that were read already are applied now."""
         self.subjects[subject] = apply
         for what in self.waiting.pop(subject, ()):
             apply(what)
@@ -98,9 +103,9 @@ class Journal:
     # writing
 
     def record(self, subject: str, what: dict[str, Any], then: Act | None = None, undo: Act | None = None) -> None:
-        """Make a fact durable, and only then let its subject apply it: by `then`, where it can do so with less work.
+        """Make a fact durable, and only then apply it: by `then`, or else by the function of its subject.
 
-        If the fact does not come to be, `undo` tidies up what was prepared for it.
+        If the fact does not become durable, `undo` takes back what was prepared for it.
         """
         entry = (subject, what), then or (lambda: self.subjects[subject](what)), undo
         with self.together():
@@ -109,7 +114,7 @@ class Journal:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What is recorded inside becomes one line at the end; nothing of it happens if an exception leaves it."""
+        """Write what is recorded inside as one line at the end; if an exception leaves the block, write nothing."""
         with self.turn:
             if self._together is not None:  # part of a larger whole
                 yield
@@ -170,13 +175,13 @@ class Journal:
             self._broken = error if isinstance(error, OSError) else OSError(str(error))
 
     def give_up(self) -> None:
-        """Memory and journal have come apart: only reading the journal again helps."""
+        """Write nothing more, because memory and journal differ: the engine must be started again."""
         self._broken = self._broken or OSError("it must be started again")
 
     # reading
 
     def read(self) -> int:
-        """Let all subjects apply what the journal says, and be ready to go on writing; how many facts there were."""
+        """Let all subjects apply the facts of the journal, and be ready to write more; returns how many there were."""
         if self.directory is None:
             return 0
         with writing(self.directory):
@@ -236,7 +241,8 @@ class Journal:
 
     # checkpoints
 
-    def due(self) -> bool:
+    def checkpoint_due(self) -> bool:
+        """True if the lines since the last checkpoint have grown so long that another one pays."""
         busy = self._writing is not None and self._writing.is_alive()
         return self.durable and not busy and self._size > max(CHECKPOINT_BYTES, self._checkpoint_size)
 
@@ -290,12 +296,12 @@ class Journal:
                 old.unlink()
 
     def wait(self) -> None:
-        """Until the checkpoint that is being written is there."""
+        """Wait until the checkpoint that is being written is complete."""
         if self._writing is not None:
             self._writing.join()
 
     def close(self) -> None:
-        """Write nothing more: a sink that comes back now must not touch what another engine may be writing."""
+        """Write nothing more: a sink that answers later must not touch what another engine may be writing."""
         self.wait()
         with self.turn:
             self._broken = self._broken or OSError("it is closed")
@@ -305,29 +311,29 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What a file of lines says."""
+    """A file of lines, as it was read."""
 
     path: Path
     number: int
     version: int
-    """Of its format; 0 if it was created and not even its heading written."""
+    """The version of its format; 0 if the file was created and not even its heading written."""
 
     facts: list[Fact]
     size: int
-    """Of its whole lines, in bytes, each with its end."""
+    """The size of its whole lines in bytes, each with its end."""
 
     checksum: int
-    """With which the next line begins."""
+    """The checksum that the next line continues."""
 
     length: int
-    """Of the file: more than `size` if a line was cut off, less if the end of the last line is missing."""
+    """The length of the file: more than `size` if a line was cut off, less if the end of the last line is missing."""
 
     ended: bool = False
-    """Whether it says that lines go on in the next."""
+    """True if its last line says that lines go on in the next segment."""
 
 
 def facts(directory: Path) -> Iterator[Fact]:
-    """What the journal in a folder says, from its last checkpoint on."""
+    """Read the facts of the journal in a folder, from its last checkpoint on."""
     said, segments = _read(directory)
     yield from said
     for segment in segments:

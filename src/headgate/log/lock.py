@@ -17,8 +17,10 @@ IN_USE = (errno.EWOULDBLOCK, errno.EAGAIN)
 
 
 class Lock:
+    """Keeps other engines out of a directory for as long as it is held."""
+
     def __init__(self, directory: Path) -> None:
-        """Make the directory if it is not there, and lock it."""
+        """Make the directory if it is not there, and lock it; one that is in use or cannot be used is an error."""
         self._held: list[int] = []
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -41,12 +43,13 @@ class Lock:
             )
 
     def release(self) -> None:
+        """Give the directory back; releasing twice does nothing."""
         while self._held:
             os.close(self._held.pop())
 
 
 def _in_use(number: int) -> bool:
-    """Lock an open file or folder; whether somebody else has it locked. What cannot be locked at all is not in use."""
+    """Lock an open file or folder; True if another process has it locked. What cannot be locked is not in use."""
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -55,7 +58,9 @@ def _in_use(number: int) -> bool:
 
 
 def _unusable(directory: Path, error: OSError) -> UserError:
-    said = "It is no folder" if isinstance(error, FileExistsError) else f"{error.strerror}: {error.filename}"
+    said = (
+        "It is no folder" if isinstance(error, FileExistsError) else f"{error.strerror}: {error.filename or directory}"
+    )
     return UserError(
         "bad-directory",
         f'directory "{directory}" cannot be used',

@@ -1,4 +1,4 @@
-"""What a running engine says of itself to those outside: a small file in its directory, replaced as a whole.
+"""The status of a running engine for other processes: a small file in its directory, replaced as a whole.
 
 {"at": "2026-01-31T12:00:00+00:00", "process": 4711,
  "queries": {"alerts": {"query": "alerts", "held_by": "pressure", ..., "text": "..."}},
@@ -23,6 +23,7 @@ from headgate.observe.trace import Traces
 
 FILE = "status.json"
 OLD_S = 10
+"""After how many seconds a status counts as old."""
 
 
 def write(
@@ -31,6 +32,7 @@ def write(
     traces: Mapping[str, Traces] | None = None,
     troubles: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
+    """Replace the status: why each query has come no further, its traces, and what has failed."""
     queries = {name: {**asdict(reason), "text": str(reason)} for name, reason in reasons.items()}
     traced = {name: one.to_json() for name, one in (traces or {}).items()}
     staged = directory / f".{FILE}.staged"
@@ -42,27 +44,27 @@ def write(
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the engine said, when, and whether it still runs."""
+    """The last status of an engine, how old it is, and whether the engine still runs."""
 
     status: dict[str, Any]
     ago_s: float
     running: bool
 
     def note(self) -> str:
-        """What whoever reads it must know first; nothing if an engine runs and has just said so."""
+        """Return a warning that the status is old; nothing if the engine runs and has just written it."""
         if not self.running:
             return f"no engine runs there any more; the last one said this {self.ago_s:.0f} s ago"
         return f"the engine said so {self.ago_s:.0f} s ago, and nothing since" if self.ago_s > OLD_S else ""
 
 
 def read(directory: Path, query: str) -> tuple[dict[str, Any], Said]:
-    """Why a query has come no further, as an engine last said it."""
+    """Return why a query has come no further, by the last status of the engine."""
     said = _said(directory)
     return _of(query, said.status["queries"]), said
 
 
 def read_traces(directory: Path, query: str) -> tuple[Traces, Said]:
-    """The last heartbeats of a query, as an engine last told of them."""
+    """Return the last heartbeats of a query, by the last status of the engine."""
     said = _said(directory)
     _of(query, said.status["queries"])
     if "traces" not in said.status:
@@ -73,16 +75,16 @@ def read_traces(directory: Path, query: str) -> tuple[Traces, Said]:
 
 
 def working(directory: Path) -> int | None:
-    """The process of the engine that works in a directory; None if none does."""
+    """Return the process of the engine that works in a directory; None if none does."""
     try:
         with (directory / "lock").open() as lock:
             process = int(lock.read().strip() or 0)
-            if process and _alive(process):
-                return process
-            try:  # it may run on another machine
+            try:  # a number says little: after a restart another process may have it
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 return process
+            except OSError:  # nothing can be locked there
+                return process if process and _alive(process) else None
     except (OSError, ValueError):
         pass
     return None

@@ -1,8 +1,7 @@
-"""Traces of heartbeats: when each stop on the way from the streams to the sink saw a heartbeat, and where time was
-lost.
+"""Traces of heartbeats: when each stop on the way from the streams to the sink was through, and where time went.
 
-A heartbeat of a query is a promise up to an instant. Its trace begins when the first of the query's streams had come so
-far, and ends when the sink has everything up to there:
+A heartbeat of a query is an instant up to which its input is complete (a watermark). Its trace begins when the first of
+the query's streams is complete up to there, and ends when the sink has everything up to there:
 
     temperature   pressure         the loop         hot                      the sink
     |.............|................|................|....[=================]|...[=====]
@@ -10,11 +9,11 @@ far, and ends when the sink has everything up to there:
     so far        so far           note of it
 
 Only numbers come in, and no clock is read: instants of application time, and microseconds on the engine's clock. The
-time from one of these sightings to the next is charged to the later one, because all others were through by then. Of
-it, what lies before a stop began is waiting, the rest is work. So the parts add up to the whole, whether stops work one
-after another or side by side.
+time between two stops that were through one after the other is charged to the later one, because all others were
+through by then. What lies before a stop began is waiting, the rest is work. So the parts add up to the whole, whether
+stops work one after another or side by side.
 
-As JSON, for those outside; of each trace its number, its instant, when it was given, and what each stop did:
+As JSON, for other processes: the number of each trace, its instant, when it was sent, and what each stop did.
 
     {"streams": ["temperature", "pressure"], "fragments": ["hot"], "domain": "timestamp",
      "traces": [[17, 1793534405000000, 8200000, {"pressure": [7100000, 7100000, 0], "hot": [8203000, 8510000, 340]}]]}
@@ -30,18 +29,22 @@ from typing import Any
 from headgate.ticks import UNLIMITED, Tick, TimeDomain
 
 KEPT = 100
+"""How many traces a query keeps."""
+
 MOVES_KEPT = 10_000
+"""How many moves of each stream are kept between two heartbeats."""
+
 LOOP = "the loop"
 SINK = "the sink"
 
 
 @dataclass(slots=True)
 class Seen:
-    """What a stop did about a heartbeat."""
+    """When a stop worked on a heartbeat, and how many rows it put out."""
 
     began_us: int
     ended_us: int | None
-    """None while it has done a part."""
+    """None while the stop is not through."""
 
     rows: int
 
@@ -52,7 +55,7 @@ class Step:
 
     stop: str
     at_us: int
-    """When it was through, since the trace began."""
+    """When the stop was through, counted from the beginning of the trace."""
 
     waited_us: int
     worked_us: int
@@ -60,18 +63,21 @@ class Step:
 
     @property
     def took_us(self) -> int:
+        """How long it took, waiting and work together."""
         return self.waited_us + self.worked_us
 
 
 @dataclass(slots=True)
 class Trace:
+    """One heartbeat on its way."""
+
     id: int
     instant: Tick
     sent_us: int
     seen: dict[str, Seen] = field(default_factory=dict)
 
     def steps(self) -> list[Step]:
-        """In the order in which the stops were through; without those that are not yet."""
+        """Return the stops that are through, in the order in which they were."""
         through = [
             (one.ended_us, one.began_us, stop, one.rows) for stop, one in self.seen.items() if one.ended_us is not None
         ]
@@ -87,18 +93,19 @@ class Trace:
 
     @property
     def took_us(self) -> int:
+        """How long the heartbeat took from the first stop to the last that is through."""
         return self.steps()[-1].at_us
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a stop takes of all the time that the traces took."""
+    """How much of the time of all traces goes to one stop."""
 
     stop: str
     heartbeats: int
     waited_us: int
     worked_us: int
-    """Per heartbeat that it saw, on average."""
+    """Both are averages over the heartbeats that the stop saw."""
 
     share: float
 
@@ -114,21 +121,22 @@ class Traces:
         self.domain = domain
         self.traces: deque[Trace] = deque(maxlen=KEPT)
         self._moves: dict[str, deque[tuple[Tick, int]]] = {stream: deque(maxlen=MOVES_KEPT) for stream in self.streams}
-        """How far each stream came when, from the last heartbeat on."""
+        """By stream: up to which instant it was complete when, from the last heartbeat on."""
         self._looked_us: int | None = None
         self._through: dict[str, Tick] = {}
 
     @property
     def way(self) -> tuple[str, ...]:
-        """All stops in their order."""
+        """All stops, from the streams to the sink."""
         return (*self.streams, LOOP, *self.fragments, SINK)
 
     # what happens
 
     def looked(self, complete: Mapping[str, Tick | None], heard_us: Mapping[str, int | None], now_us: int) -> None:
-        """The loop has looked how far each stream is complete, and when something last came from it.
+        """Note how far each stream is complete, and when something last came from it.
 
-        What has moved since the last look did so when that came, or else, by a promise or because it was asked, now.
+        A stream that has moved since the last look did so when that came; otherwise it moved now, by a promise of its
+        source or because it was asked.
         """
         for stream, moves in self._moves.items():
             upto, heard = complete.get(stream), heard_us.get(stream)
@@ -139,10 +147,11 @@ class Traces:
         self._looked_us = now_us
 
     def sent(self, instant: Tick, now_us: int) -> int:
-        """A heartbeat up to an instant was given; the number of its trace. One that says nothing new is the one before.
+        """Begin the trace of a heartbeat up to an instant, and return its number. If it is no later than the last one,
+        it belongs to that trace.
 
-        A stream that has not come so far was waited for until now: it is silent. One that is finished keeps nobody
-        waiting."""
+        A stream that is not complete up to there is silent: it was waited for until now. A stream that is finished was
+        not waited for."""
         if self.traces and instant <= self.traces[-1].instant:
             return self.traces[-1].id
         trace = Trace(self.traces[-1].id + 1 if self.traces else 1, instant, now_us)
@@ -157,10 +166,10 @@ class Traces:
         return trace.id
 
     def seen(self, stop: str, upto: Tick, began_us: int, ended_us: int, rows: int = 0) -> None:
-        """A stop has done everything up to an instant, and how many rows came out of that.
+        """Note that a stop has done everything up to an instant, and how many rows it put out.
 
-        It is through with every heartbeat that goes no further. Towards the next one it has done a part. If it has come
-        no further than before, it has done nothing."""
+        It is through with every heartbeat up to there. Of the next one it has done a part. If the instant is no later
+        than before, the stop has done nothing."""
         assert stop in self.way, f'"{stop}" is not on the way'
         if upto <= self._through.get(stop, upto - 1):
             return
@@ -176,7 +185,7 @@ class Traces:
     # what it comes to
 
     def shares(self) -> list[Share]:
-        """Of each stop that has seen any, in the order of the way."""
+        """Return the share of each stop that has seen a heartbeat, in the order of the way."""
         steps = [step for trace in self.traces for step in trace.steps()]
         total_us = sum(step.took_us for step in steps)
         shares = []
@@ -189,14 +198,15 @@ class Traces:
         return shares
 
     def slowest(self) -> Share | None:
-        """Where most time goes; None before any heartbeat."""
+        """Return the share of the stop where most time goes; None before any heartbeat."""
         return max(self.shares(), key=lambda one: one.share, default=None)
 
     def instant(self, trace: Trace) -> str:
+        """Return the instant of a heartbeat for people to read."""
         return "the end" if trace.instant >= UNLIMITED else str(self.domain.moment(trace.instant))
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each heartbeat, the last one last, for programs: what each stop took of it, in microseconds."""
+        """Return a row for each heartbeat, the last one last, for programs: how long each stop took."""
         return [
             {
                 "id": trace.id,
@@ -218,6 +228,7 @@ class Traces:
     # for others to read
 
     def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` takes."""
         traces = [
             [
                 trace.id,
@@ -232,6 +243,7 @@ class Traces:
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> Traces:
+        """Return the traces that `to_json` wrote."""
         found = cls(said["streams"], said["fragments"], TimeDomain(said["domain"]))
         for number, instant, sent_us, seen in said["traces"]:
             found.traces.append(Trace(number, instant, sent_us, {stop: Seen(*one) for stop, one in seen.items()}))

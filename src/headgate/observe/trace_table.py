@@ -1,4 +1,4 @@
-"""Traces for people: a line for each heartbeat with when each stop was through, and where time goes on the whole."""
+"""Traces for people: a table with a line for each heartbeat, and one that says where time goes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rich.text import Text
 from headgate.observe.trace import Traces
 
 BAR = 24
-"""How wide all of the time is."""
+"""How many characters wide a bar is that stands for all of the time."""
 
 
 def shown(traces: Traces, last: int) -> RenderableType:
-    """The last heartbeats, and what all of them come to. The last fragment has the name of the query."""
+    """Return tables of the last heartbeats and of where time goes. The last fragment has the name of the query."""
     query, slowest = traces.fragments[-1], traces.slowest()
     if slowest is None:
         return Text(f'query "{query}" has had no heartbeat yet')
@@ -25,9 +25,7 @@ def shown(traces: Traces, last: int) -> RenderableType:
 
 
 def _heartbeats(query: str, traces: Traces, last: int) -> Table:
-    """When each stop was through, in seconds since the first stream had come so far; the one that took longest is
-    marked.
-    """
+    """Return when each stop was through, in seconds since the trace began; the stop that took longest is marked."""
     shown = list(traces.traces)[-last:]
     table = Table(
         title=f"heartbeats of {query}, and seconds until each stop was through", title_justify="left", box=None
@@ -63,4 +61,5 @@ def _shares(traces: Traces) -> Table:
 
 
 def seconds(length_us: int) -> str:
+    """Return a length of time in seconds, as text."""
     return f"{length_us / 1_000_000:.3f}"

@@ -1,4 +1,4 @@
-"""Trouble that passes: what an engine that runs for months waits out instead of ending."""
+"""Trouble that passes: errors that an engine which runs for months waits out instead of ending."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from headgate.spark.failures import concerns_all
 
 
 class Trouble:
-    """Of the sources, or of the queries. What goes on unchanged from one turn to the next is told once."""
+    """The errors of the sources, or of the queries, from turn to turn. One that does not change is reported once."""
 
     def __init__(self) -> None:
-        self.told: dict[str, UserError] = {}
+        self.reported: dict[str, UserError] = {}
 
     @contextmanager
     def waited_out(self, tell: Callable[[str], None], goes_on: Callable[[UserError], str]) -> Iterator[None]:
-        """Let errors be told and not raised; `goes_on` says how things go on in spite of one, and nothing if they do
-        not.
+        """In here, errors are reported by `tell` and not raised.
+
+        `goes_on` says how things go on in spite of an error. If it says nothing, the error is raised.
         """
         try:
             yield
@@ -28,11 +29,11 @@ class Trouble:
                 raise
             found = {f"{one.render()}\n{how}": one for one, how in zip(error.each(), ways, strict=True)}
             for text in found:
-                if text not in self.told:
+                if text not in self.reported:
                     tell(text)
-            self.told = found
+            self.reported = found
         else:
-            for past in self.told.values():
+            for past in self.reported.values():
                 if concerns_all(past):
                     tell(f"it goes on; this is over: {past.message}")
-            self.told = {}
+            self.reported = {}

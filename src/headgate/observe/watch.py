@@ -1,11 +1,11 @@
 """Watching for what has failed: an epoch that does not end, and a stream that stands still while others go on.
 
-`SET failed_after = '1 minute'` says how long is too long. What is too long is decided by `Watch`, from what it is told
-and instants of the engine's clock that it is handed; `watching` looks at it from a thread of its own, because the one
-that runs epochs is the one that hangs. An epoch that is overdue is interrupted: every Spark job of an epoch carries a
-tag that no other epoch has, so nobody else's jobs are touched, be they of another query or of the user. The jobs then
-fail, and with them the epoch, by `epoch-hung`; nothing of it counts, so it can be taken again from where the fragment
-was."""
+`SET failed_after = '1 minute'` says how long is too long. `Watch` decides, from instants of the engine's clock that it
+is handed. `watching` checks it from a thread of its own, because the thread that runs epochs is the one that hangs.
+
+An epoch that is overdue is interrupted. Every Spark job of an epoch carries a tag that no other epoch has, so the jobs
+of other queries and of the user are not touched. The jobs then fail, and the epoch with them, with the error
+`epoch-hung`. Nothing of it counts, so it can run again from where the fragment was."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from headgate.spark.session import interrupt, tagged
 from headgate.ticks import UNLIMITED, Tick
 
 LOOK_SECONDS = 1.0
+"""The thread looks at least so often."""
+
 LOOKS = 10
-"""How often the thread looks within the time that is too long; but at least every second."""
+"""How often the thread looks within the time that is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class _Stream:
 
 
 class Watch:
-    """What runs and what moves. Each failure is reported once, by whichever thread finds it."""
+    """The epochs that run and the streams that move. It reports each failure once, from the thread that finds it."""
 
     def __init__(self, failed_after_us: Callable[[], int | None], report: Callable[[Finding], None]) -> None:
         self.failed_after_us = failed_after_us
@@ -90,24 +92,20 @@ class Watch:
         self._streams: dict[str, _Stream] = {}
         self._lock = threading.Lock()
 
-    # what it is told
+    # what it watches
 
     def began(self, fragment: str, now_us: int, interrupt: Callable[[], object]) -> None:
-        """An epoch has begun; `interrupt` makes it fail soon, and may be called more than once and from another
-        thread.
-        """
+        """Watch an epoch that begins. `interrupt` makes it fail soon; any thread may call it, also more than once."""
         with self._lock:
             self._epochs[fragment] = _Epoch(now_us, interrupt)
 
     def ended(self, fragment: str) -> bool:
-        """The epoch is over, one way or the other; whether it was interrupted."""
+        """Watch an epoch no longer, because it has ended or failed; say whether it was interrupted."""
         with self._lock:
             return self._epochs.pop(fragment).overdue
 
     def looked(self, complete: Mapping[str, Tick | None], now_us: int) -> None:
-        """How far each stream is complete. Those that are left out, because they are paused or gone, are not
-        watched.
-        """
+        """Note how far each stream is complete. Streams that are left out, paused or dropped, are not watched."""
         with self._lock:
             known = self._streams
             self._streams = {}
@@ -121,9 +119,7 @@ class Watch:
     # what it finds
 
     def check(self, now_us: int) -> list[Finding]:
-        """What has failed, or goes on, since it was last asked; it is reported too. Epochs that are overdue are
-        interrupted.
-        """
+        """Report and return what has failed, or goes on again, since the last check. Interrupt overdue epochs."""
         most_us = self.failed_after_us()
         if most_us is None:
             return []
@@ -142,8 +138,9 @@ class Watch:
         return found
 
     def _streams_found(self, most_us: int, now_us: int) -> Iterator[Finding]:
-        """A stream has stopped when another moves after this one has stood still for so long. If all stand still, none
-        has.
+        """Find streams that have stopped: another has moved after they had stood still for so long.
+
+        If all streams stand still, none has stopped.
         """
         for name, stream in self._streams.items():
             others = (other.moved_us for other in self._streams.values() if other is not stream)
@@ -159,7 +156,7 @@ class Watch:
 
     @contextmanager
     def over(self, fragment: str, session: SparkSession, clock: Clock) -> Iterator[None]:
-        """An epoch of a fragment, whose jobs are started from this thread and session, and from no other."""
+        """In here, an epoch of a fragment is watched. All its jobs start from this thread and session."""
         if self.failed_after_us() is None:
             yield
             return
@@ -180,6 +177,7 @@ class Watch:
 
 
 def hung(fragment: str, for_us: int) -> UserError:
+    """Return the error for an epoch that was interrupted."""
     return UserError(
         "epoch-hung",
         f'an epoch of query "{fragment}" was interrupted after {_seconds(for_us)}',
@@ -190,7 +188,7 @@ def hung(fragment: str, for_us: int) -> UserError:
 
 @contextmanager
 def watching(watch: Watch, clock: Clock) -> Iterator[None]:
-    """In here, a thread looks again and again for what has failed."""
+    """In here, a thread checks the watch again and again."""
     over = threading.Event()
 
     def look() -> None:
@@ -211,9 +209,7 @@ def _pause(most_us: int | None) -> float:
 
 
 def _interrupt(session: SparkSession, tag: str) -> None:
-    with suppress(
-        Exception
-    ):  # a Spark that does not answer is found out by the epoch itself; the next look tries again
+    with suppress(Exception):  # if Spark does not answer, the epoch finds out by itself, and the next look tries again
         interrupt(session, tag)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from headgate.plan.expressions import Call, Expression, Named, is_plain
+from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Equality, Filter, Join, Project, Relation, Union, Weight, names
+from headgate.plan.nodes.operator import column_of
 from headgate.sql import Column
 
 MINUS_ONE = Expression("-1", "INT", frozenset())
@@ -18,11 +19,7 @@ MINUS_ONE = Expression("-1", "INT", frozenset())
 
 def column(node: Relation, name: str) -> Expression:
     kind = next(found.type for found in node.columns if found.name == name)
-    return Expression(quoted(name), kind, frozenset({name.lower()}), name)
-
-
-def quoted(name: str) -> str:
-    return name if is_plain(name) else "`" + name.replace("`", "``") + "`"
+    return column_of(name, kind)
 
 
 def fresh(name: str, taken: set[str]) -> str:
@@ -59,7 +56,7 @@ def semi_join(
     """The rows of the left side that have a partner."""
     if condition is None:
         keys = tuple(Named(f"m{number + 1}", equality.right) for number, equality in enumerate(equalities))
-        partners = Distinct(Project(right, keys or (Named("m0", constant("1", "INT")),)))
+        partners = Distinct(Project(right, keys or (Named("m0", constant("1", "INT")),)), partners=True)
         matched = Join(
             left,
             partners,
@@ -71,7 +68,7 @@ def semi_join(
         )
         return kept(matched, names(left))
     pairs = Join(left, right, equalities, condition)
-    matched_rows = renamed(Distinct(kept(pairs, names(left))), "m_")
+    matched_rows = renamed(Distinct(kept(pairs, names(left)), partners=True), "m_")
     same = tuple(
         Equality(column(left, name), column(matched_rows, f"m_{name}"), null_safe=True) for name in names(left)
     )
@@ -136,6 +133,7 @@ def _compared(left: Relation, right: Relation, condition: str, times: str) -> Re
             for name in ("sides_l", "sides_r")
         ),
         row_when_empty=False,
+        compares=True,
     )
     both = frozenset({"sides_l", "sides_r"})
     if times:

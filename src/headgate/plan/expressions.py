@@ -6,22 +6,11 @@ expression knows its type where it could be inferred (`UNKNOWN` otherwise) and t
 
 from __future__ import annotations
 
-import re
-
-from headgate.permissions import BARE
 from headgate.plan.frozen import frozen
 
 INTEGRAL = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 NUMERIC = (*INTEGRAL, "FLOAT", "DOUBLE", "DECIMAL", "UNKNOWN")
 """How the names of types begin that can be added; what is unknown may be one."""
-
-
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def is_plain(name: str) -> bool:
-    """Whether a column's name can stand in SQL as it is. Spark would call a function for some names that look so."""
-    return _PLAIN.fullmatch(name) is not None and name.lower() not in BARE
 
 
 @frozen

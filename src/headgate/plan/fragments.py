@@ -1,12 +1,12 @@
-"""Where a plan is cut into fragments, and how far each of them may run ahead.
+"""Where a plan is split into fragments, and how far each of them may run ahead.
 
-A fragment runs as far as its own inputs are complete. So a cut pays below an operator with several inputs, on a side
+A fragment runs as far as its own inputs are complete. So a split pays below an operator with several inputs, on a side
 that does not read all that the operator reads: that side need not wait for the others. Reading a base stream through
-selections and projections needs no cut, because the stream's log is one.
+selections and projections needs no split, because the stream's log is one.
 
-    query-level heartbeats      no cut: the whole plan waits for all of its streams operator-level heartbeats   a cut
-    wherever one pays memory-aware heartbeats     the same cuts; what makes more tuples than it takes does not run ahead
-    of who can consume them
+    query-level heartbeats      no split: the whole plan waits for all of its streams
+    operator-level heartbeats   a split wherever one pays
+    memory-aware heartbeats     the same splits; what makes more tuples than it takes waits for those who consume them
 """
 
 from __future__ import annotations
@@ -15,29 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, cast
 
-from headgate.plan.nodes import (
-    Exploded,
-    Filter,
-    Join,
-    Needed,
-    Node,
-    Piped,
-    Project,
-    Relation,
-    Source,
-    Stored,
-    Union,
-    Weight,
-    Window,
-    children,
-    part_name,
-    sources,
-)
+from headgate.plan.nodes import Node, Piped, Relation, children, is_stream, part_name, sources
 from headgate.plan.scopes import scopes
-from headgate.plan.tree import parents, with_children
+from headgate.plan.tree import parents
 from headgate.scope import Scopes
 
-Cutting: TypeAlias = Literal["query", "operator", "memory-aware"]
+Splitting: TypeAlias = Literal["query", "operator", "memory-aware"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +43,12 @@ class Part:
         return self.log or "answer"
 
 
-def cut(plan: Node, how: Cutting) -> Part:
+def split(plan: Node, how: Splitting) -> Part:
     """The fragment that gives the answer, with those it reads."""
     return (
-        _Cutter(parents(plan)).part(plan, None) if how != "query" else Part(None, plan, (), streams(plan), scopes(plan))
+        _Splitter(parents(plan)).part(plan, None)
+        if how != "query"
+        else Part(None, plan, (), streams(plan), scopes(plan))
     )
 
 
@@ -85,7 +70,7 @@ def all_parts(root: Part) -> list[Part]:
     return list(found.values())
 
 
-class _Cutter:
+class _Splitter:
     def __init__(self, above: Mapping[Node, set[Node]]) -> None:
         self.above = above
         self.made: dict[Node, Part] = {}
@@ -96,33 +81,33 @@ class _Cutter:
         return Part(log, over, tuple(read.values()), streams(plan), scopes(plan))
 
     def below(self, node: Node, read: dict[str, Part]) -> Node:
-        """The node over its children, of which those that are cut off are read from their logs."""
-        several = isinstance(node, Join | Union)
-        return with_children(
-            node,
+        """The node over its children, of which those that are split off are read from their logs."""
+        return node.over(
             tuple(
-                self.cut_off(child, read) if several and self.pays(node, child) else self.below(child, read)
+                self.split_off(child, read)
+                if node.waits_for_several and self.pays(node, child)
+                else self.below(child, read)
                 for child in children(node)
             ),
         )
 
     def pays(self, node: Node, child: Node) -> bool:
         """Whether the child has less to wait for than the node, and is not just a look at logs that are there."""
-        return not _at_leaf(child) and frozenset() != streams(child) != streams(node)
+        return not child.at_leaf and frozenset() != streams(child) != streams(node)
 
-    def cut_off(self, node: Node, read: dict[str, Part]) -> Node:
-        """Cut here, or further down where others read the same: outer joins and the like read each side more than
+    def split_off(self, node: Node, read: dict[str, Part]) -> Node:
+        """Split here, or further down where others read the same: outer joins and the like read each side more than
         once.
         """
         shared, here = node, node
-        while len(children(here)) == 1 and not _at_leaf(here):
-            shared = here if len(self.above[here]) > 1 else shared
+        while len(children(here)) == 1 and not here.at_leaf:
+            shared = here if len(self.above[here]) > 1 and not is_stream(here) else shared
             (here,) = children(here)
         return self.over(node, shared, self.piped(cast(Relation, shared), read))
 
     def over(self, node: Node, old: Node, new: Node) -> Node:
         """The chain from `node` down to `old`, over `new` instead."""
-        return new if node is old else with_children(node, (self.over(children(node)[0], old, new),))
+        return new if node is old else node.over((self.over(children(node)[0], old, new),))
 
     def piped(self, child: Relation, read: dict[str, Part]) -> Piped:
         if child not in self.made:
@@ -134,23 +119,10 @@ class _Cutter:
         return Piped(child, part.log)
 
 
-def _at_leaf(node: Node) -> bool:
-    """Whether it only selects from base streams and relations, whose logs are there to be read."""
-    match node:
-        case Stored() | Window(Source()):
-            return True
-        case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child):
-            return _at_leaf(child)
-        case Union(left, right):
-            return _at_leaf(left) and _at_leaf(right)
-        case _:
-            return False
-
-
 # how far each may run ahead
 
 
-def labels(root: Part, how: Cutting, selectivity: Mapping[str, float]) -> dict[str, frozenset[str]]:
+def labels(root: Part, how: Splitting, selectivity: Mapping[str, float]) -> dict[str, frozenset[str]]:
     """For each part the streams whose heartbeats it waits for: its own, or those of the part above it (AssignLabels).
 
     `selectivity` is how many tuples a part puts out for each it takes, as measured; what was not is taken to be

@@ -15,41 +15,9 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache, reduce
 from typing import TypeAlias, cast
 
-from headgate.plan.expressions import INTEGRAL, Expression
-from headgate.plan.nodes import (
-    Aggregate,
-    Distinct,
-    Dstream,
-    Equality,
-    Exploded,
-    Filter,
-    Final,
-    Istream,
-    Join,
-    Needed,
-    Node,
-    Now,
-    Passed,
-    Piped,
-    Project,
-    Range,
-    Ranked,
-    Relation,
-    Rows,
-    Rstream,
-    Source,
-    Stored,
-    Unbounded,
-    Union,
-    Values,
-    Weight,
-    Window,
-    children,
-    is_stream,
-    names,
-    sources,
-)
-from headgate.plan.properties import endless
+from headgate.plan.expressions import INTEGRAL
+from headgate.plan.nodes import Equality, Filter, Join, Node, Piped, Relation, Scan, Union, is_stream, names, sources
+from headgate.plan.nodes.operator import Carried
 from headgate.plan.rewrites.substitution import constants
 from headgate.scope import EVERYTHING, NOTHING, Groups, Scope, Scopes
 
@@ -78,33 +46,15 @@ def _look(node: Node, allowed: Allowed, seen: Seen, known: Known) -> None:
     if (key := (id(node), frozenset(allowed.items()))) in known:
         return
     known.add(key)
-    match node:
-        case Source(stream):
-            seen.setdefault(_base(stream), []).append(_scope(node, allowed) if stream == _base(stream) else None)
-        case Join(left, right):
-            _look(left, _across(left, node, allowed), seen, known)
-            _look(right, _across(right, node, allowed), seen, known)
-        case Union(left, right):
-            renamed = {one.lower(): other for one, other in zip(names(left), names(right), strict=True)}
-            _look(left, _within(allowed, names(left)), seen, known)
-            _look(
-                right,
-                {renamed[name].lower(): values for name, values in allowed.items() if name in renamed},
-                seen,
-                known,
-            )
-        case Needed(child, behind=behind, checked=checked):
-            for compared in (behind, checked):
-                if compared is not None:
-                    seen.setdefault(compared.order.stream.name, []).append(None)
-            _look(child, allowed, seen, known)
-        case Piped(child):
-            _look(child, allowed, seen, known)
-        case Stored():
-            pass
-        case _:
-            for below in children(node):
-                _look(below, _below(node, allowed), seen, known)
+    if isinstance(node, Scan):
+        base = _base(node.stream)
+        seen.setdefault(base, []).append(_scope(node, allowed) if node.stream == base else None)
+    for watched in node.watches:
+        seen.setdefault(watched, []).append(None)
+    if isinstance(node, Piped):
+        _look(node.child, allowed, seen, known)
+    for child, carried in zip(node.children, node.carried, strict=True):
+        _look(child, _below(node, child, carried, allowed), seen, known)
 
 
 def _base(stream: str) -> str:
@@ -112,7 +62,7 @@ def _base(stream: str) -> str:
     return stream[len("late(") : -1] if stream.startswith("late(") else stream
 
 
-def _scope(source: Source, allowed: Allowed) -> Scope | None:
+def _scope(source: Scan, allowed: Allowed) -> Scope | None:
     by = (source.by or "").lower()
     values = allowed.get(by)
     kind = next((column.type for column in source.columns if column.name.lower() == by), "")
@@ -126,23 +76,15 @@ def _comparable(kind: str, values: Iterable[str | int]) -> bool:
     return kind.upper() in INTEGRAL and all(isinstance(value, int) for value in values)
 
 
-def _below(node: Node, allowed: Allowed) -> Allowed:
-    """The values with which rows of the node's only child can have an effect."""
-    match node:
-        case Filter(child, condition):
-            return _both(allowed, constants(condition))
-        case Project(_, items):
-            return _named({item.name: item.expression for item in items}, allowed)
-        case Aggregate(_, keys):
-            return _named({key.name: key.expression for key in keys}, allowed)
-        case Ranked(_, by) | Window(_, Rows(by=by)):
-            return _within(allowed, by)
-        case Window(_, Values() | Passed()):
-            return {}
-        case Window(child, Now() | Unbounded() | Range() | Final()) | Exploded(child) | Weight(child) | Distinct(child):
-            return _within(allowed, names(child))
-        case _:
-            return allowed
+def _below(node: Node, child: Node, carried: Carried, allowed: Allowed) -> Allowed:
+    """The values with which rows of a child can have an effect."""
+    if isinstance(node, Join):
+        return _across(child, node, allowed)
+    found: Allowed = constants(node.condition) if isinstance(node, Filter) else {}
+    for name, value in carried.items():
+        if name in allowed and value.column is not None and (node.together is None or name in node.together):
+            found = _both(found, {value.column.lower(): allowed[name]})
+    return found
 
 
 def _both(one: Allowed, other: Allowed) -> Allowed:
@@ -152,15 +94,6 @@ def _both(one: Allowed, other: Allowed) -> Allowed:
 def _within(allowed: Allowed, columns: Iterable[str]) -> Allowed:
     known = {column.lower() for column in columns}
     return {column: values for column, values in allowed.items() if column in known}
-
-
-def _named(values: Mapping[str, Expression], allowed: Allowed) -> Allowed:
-    """The allowed values of those computed columns that are columns of the child under another name."""
-    known = {name.lower(): value.column for name, value in values.items() if value.column is not None}
-    found: Allowed = {}
-    for name, column in known.items():
-        found = _both(found, {column.lower(): allowed[name]} if name in allowed else {})
-    return found
 
 
 def _across(side: Node, join: Join, allowed: Allowed) -> Allowed:
@@ -185,30 +118,22 @@ def _alike(equality: Equality) -> bool:
 @lru_cache(maxsize=10_000)
 def _having(node: Node) -> Allowed:
     """The values that columns of the node's rows can have, where selections below it say so."""
-    match node:
-        case Filter(child, condition):
-            return _both(_having(child), constants(condition))
-        case Project(child, items):
-            return _renamed({item.name: item.expression for item in items}, _having(child))
-        case Aggregate(child, keys):
-            return _renamed({key.name: key.expression for key in keys}, _having(child))
-        case Join(left, right):
-            return {**_having(left), **_having(right)}
-        case Union(left, right):
-            one, other = _having(left), _having(right)
-            pairs = [(first.lower(), second.lower()) for first, second in zip(names(left), names(right), strict=True)]
-            return {first: one[first] | other[second] for first, second in pairs if first in one and second in other}
-        case Source() | Stored():
-            return {}
-        case Piped(child) | Window(child) | Istream(child) | Dstream(child) | Rstream(child):
-            return _having(child)
-        case Weight(child) | Exploded(child) | Ranked(child) | Distinct(child) | Needed(child):
-            return _having(child)
+    if isinstance(node, Piped):
+        return _having(node.child)
+    sides = [_held_by(carried, _having(child)) for child, carried in zip(node.children, node.carried, strict=True)]
+    if isinstance(node, Union):
+        one, other = sides
+        return {name: one[name] | other[name] for name in one.keys() & other.keys()}
+    found: Allowed = constants(node.condition) if isinstance(node, Filter) else {}
+    for side in sides:
+        found = _both(found, side)
+    return found
 
 
-def _renamed(values: Mapping[str, Expression], having: Allowed) -> Allowed:
-    known = {name.lower(): value.column for name, value in values.items() if value.column is not None}
-    return {name: having[column.lower()] for name, column in known.items() if column.lower() in having}
+def _held_by(carried: Carried, having: Allowed) -> Allowed:
+    """The values of those columns that are columns of the child."""
+    known = {name: value.column.lower() for name, value in carried.items() if value.column is not None}
+    return {name: having[column] for name, column in known.items() if column in having}
 
 
 # whether every answer comes from one source
@@ -219,7 +144,7 @@ def by_groups(plan: Node, groups: Mapping[str, Groups]) -> tuple[Scopes, ...]:
 
     `groups` are those of its streams. Streams that are read together must be grouped alike.
     """
-    grouped = {source.name for source in sources(plan) if isinstance(source, Source) and source.name in groups}
+    grouped = {source.name for source in sources(plan) if isinstance(source, Scan) and source.name in groups}
     if len({groups[stream] for stream in grouped}) != 1 or not apart(plan, grouped):
         return ()
     seen, parts = scopes(plan), []
@@ -237,7 +162,7 @@ def apart(plan: Node, grouped: Collection[str]) -> bool:
     held = _held(plan, frozenset(grouped))
     if held is None or held is FREE:
         return False
-    return bool(held) or is_stream(plan) or endless(cast(Relation, plan))
+    return bool(held) or is_stream(plan) or cast(Relation, plan).endless
 
 
 FREE = frozenset({"*"})
@@ -247,51 +172,31 @@ FREE = frozenset({"*"})
 @lru_cache(maxsize=10_000)
 def _held(node: Node, grouped: frozenset[str]) -> frozenset[str] | None:
     """The columns, in lower case, that hold the source from which a row comes; None if rows may come from several."""
-    match node:
-        case Source(stream):
-            if stream in grouped and node.by is not None:
-                return frozenset({node.by.lower()})
-            return FREE if _base(stream) not in grouped else None
-        case Stored():
-            return FREE
-        case Join(left, right, equalities):
-            return _joined(_held(left, grouped), _held(right, grouped), equalities)
-        case Union(left, right):
-            return _united(node, _held(left, grouped), _held(right, grouped))
-        case Piped(child):
-            return _held(child, grouped)
-        case _:
-            below = _held(children(node)[0], grouped)
-            return below if below is None or below is FREE else _kept(node, below)
+    if isinstance(node, Scan):
+        if node.stream in grouped and node.by is not None:
+            return frozenset({node.by.lower()})
+        return FREE if _base(node.stream) not in grouped else None
+    if isinstance(node, Piped):
+        return _held(node.child, grouped)
+    sides = [_held(child, grouped) for child in node.children]
+    if isinstance(node, Join):
+        return _joined(sides[0], sides[1], node.equalities)
+    if isinstance(node, Union):
+        return _united(node, sides[0], sides[1])
+    return _kept(node, sides[0]) if sides else FREE
 
 
-def _kept(node: Node, below: frozenset[str]) -> frozenset[str] | None:
-    """The allowed values below a node with one child."""
-    match node:
-        case Filter() | Weight() | Exploded():
-            return below
-        case Project(_, items):
-            return _still({item.name: item.expression for item in items}, below)
-        case Aggregate(_, keys):
-            return _still({key.name: key.expression for key in keys}, below) or None
-        case Ranked(_, by) | Window(_, Rows(by=by)):
-            return below if below & {column.lower() for column in by} else None
-        case Window(_, Now() | Unbounded() | Range() | Final()):
-            return below
-        case Distinct():
-            return below or None
-        case Needed(behind=behind, checked=checked):
-            return below if behind is None and checked is None else None
-        case Istream(child) | Dstream(child):  # equal rows of different sources must not be netted against one another
-            return below if below or endless(child) else None
-        case Rstream():
-            return below
-        case _:
-            return None
+def _kept(node: Node, below: frozenset[str] | None) -> frozenset[str] | None:
+    """The columns that hold the source of a row behind a node with one child.
 
-
-def _still(values: Mapping[str, Expression], below: frozenset[str]) -> frozenset[str]:
-    return frozenset(name.lower() for name, value in values.items() if (value.column or "").lower() in below)
+    None if rows of several sources are computed together, or if the node looks at a whole stream beside its child."""
+    if below is None or below is FREE:
+        return below
+    (carried,) = node.carried
+    held = frozenset(name for name, value in carried.items() if (value.column or "").lower() in below)
+    if node.watches or (node.together is not None and not held & node.together):
+        return None
+    return held
 
 
 def _joined(

@@ -10,18 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headgate.plan.nodes import Final, Node, Range, Rows, Rstream, Window, children
+from headgate.plan.nodes import Node
 from headgate.ticks import Tick
 
 
 def settled(node: Node, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:
     """The instant at which what came by `last` has taken effect; `closing` evaluates SQL over one `_t`."""
-    below = max((settled(child, last, closing) for child in children(node)), default=last)
-    match node:
-        case Window(frame=Range(slide=int() as grid) | Rows(slide=int() as grid)) | Rstream(every=int() as grid):
-            return -(-below // grid) * grid
-        case Window(frame=Final(closes=closes, reads=reads, delay=delay)):
-            found = closing(closes, below) if not reads else None
-            return max(below, found) if found is not None else below + (delay or 0)
-        case _:
-            return below
+    below = max((settled(child, last, closing) for child in node.children), default=last)
+    return node.shown_at(below, closing)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import cast
 
 from headgate.plan.chains import chain
-from headgate.plan.expressions import Expression, Named, is_plain
+from headgate.plan.expressions import Expression
 from headgate.plan.frozen import frozen
 from headgate.plan.monotone import (
     DAY,
@@ -35,32 +35,22 @@ from headgate.plan.nodes import (
     Aggregate,
     Closing,
     Compared,
-    Distinct,
-    Exploded,
-    Filter,
     Final,
     Istream,
     Join,
-    Needed,
     Node,
-    Now,
     Ordered,
     Passed,
-    Project,
-    Range,
     Relation,
-    Rstream,
-    Source,
+    Scan,
     Stream,
     Unbounded,
-    Union,
-    Weight,
     Window,
     children,
     is_stream,
-    names,
 )
-from headgate.plan.properties import endless, instantaneous, straight
+from headgate.plan.spans import Span
+from headgate.sql import spelled
 from headgate.ticks import Tick
 
 CLOCK = "_t"
@@ -79,15 +69,11 @@ class Attribute:
 
     def sql(self) -> str:
         column, kind = self.value.column, self.value.kind
-        return applied(self.value.steps, CLOCK if column == CLOCK else as_number(_quoted(column), kind))
+        return applied(self.value.steps, CLOCK if column == CLOCK else as_number(spelled(column), kind))
 
     @property
     def reads(self) -> frozenset[str]:
         return frozenset() if self.value.column == CLOCK else frozenset({self.value.column})
-
-
-def _quoted(name: str) -> str:
-    return name if is_plain(name) else "`" + name.replace("`", "``") + "`"
 
 
 def of(expression: Expression, node: Node) -> Chain | None:
@@ -108,16 +94,14 @@ def attribute(window: Window, value: Chain) -> Attribute | None:
     """
     if window.stamp is not None and window.stamp.lower() == value.column:
         return _of_clock((), value)
-    match window.child:
-        case Source(timestamp=str(timestamp)) if timestamp.lower() == value.column:
-            return _of_clock((Floored(DAY),) if types(window)[value.column] == "DATE" else (), value)
-        case Istream(child) | Rstream(child, None) as stream if closers := _closers(stream, child, value):
-            return Attribute(_own(window, value), closers, _rises(closers))
-        case stream:
-            order = _declared(stream, value.column)
-            return (
-                Attribute(_own(window, value), frozenset(), order == rising(value.steps)) if order is not None else None
-            )
+    stream = window.child
+    if stream.stamp_column is not None and stream.stamp_column.lower() == value.column:
+        return _of_clock((Floored(DAY),) if types(window)[value.column] == "DATE" else (), value)
+    closers = beginning(stream.starting, value) if stream.starting is not None else None
+    if closers:
+        return Attribute(_own(window, value), closers, _rises(closers))
+    order = _declared(stream, value.column)
+    return Attribute(_own(window, value), frozenset(), order == rising(value.steps)) if order is not None else None
 
 
 def _of_clock(steps: Steps, value: Chain) -> Attribute:
@@ -143,93 +127,73 @@ def _declared(stream: Stream, column: str) -> bool | None:
     """Whether a column was declared to rise (or, if false, to fall); also behind selections and projections of the
     stream.
     """
-    if isinstance(stream, Source):
-        order = next((found.order for found in stream.columns if found.name.lower() == column), None)
+    if stream.base is not None:
+        order = next((found.order for found in stream.base.columns if found.name.lower() == column), None)
         return None if order is None else order == "increasing"
-    below = straight(stream)
-    if below is None or isinstance(stream, Source):
+    below = stream.straight
+    found: Chain | None = Chain(column, (), "integer")
+    node: Node = stream
+    while below is not None and node is not below and found is not None:
+        found = _inside(node, 0, found)
+        (node,) = node.children
+    if below is None or found is None:
         return None
-    found = _at_window(stream.child, Chain(column, (), "integer"))
-    order_below = _declared(below, found.column) if found is not None else None
-    return None if order_below is None or found is None else order_below == rising(found.steps)
-
-
-def _at_window(node: Relation, value: Chain) -> Chain | None:
-    """The value as the window has it from which the node only selects and projects."""
-    match node:
-        case Filter(child):
-            return _at_window(child, value)
-        case Project(child):
-            inside = _computed(node.items, child, value)
-            return _at_window(child, inside) if inside is not None else None
-        case _:
-            return value
+    order_below = _declared(below, found.column)
+    return None if order_below is None else order_below == rising(found.steps)
 
 
 # relations
 
 
-def _closers(stream: Istream | Rstream, child: Relation, value: Chain) -> frozenset[Closer] | None:
-    """When the values of a derived stream's column stop to occur."""
-    if isinstance(stream, Istream):
-        return beginning(child, value) if endless(child) else None
-    return beginning(child, value) if instantaneous(child) else None
-
-
 def beginning(node: Relation, value: Chain) -> frozenset[Closer] | None:
     """When no row of the relation with the value can begin any more."""
-    match node:
-        case Window(_, Unbounded() | Now() | Range(slide=None)):
-            found = attribute(node, value)
-            return found.closers or None if found is not None else None
-        case Window(_, Final(values)):
-            seen = attribute(node, value)
-            for closing in values if seen is not None else ():
-                rest = seen.value.behind(closing.value) if seen is not None else None
-                if rest is not None:
-                    return frozenset(closer.later(rest, 1) for closer in closing.closers)
-            return None
-        case Filter(child) | Exploded(child) | Weight(child) | Needed(child):
-            return beginning(child, value)
-        case Distinct(child) if endless(child) or instantaneous(child):  # elsewhere what ends is taken back later
-            return beginning(child, value)
-        case Project(child, items):
-            inside = _computed(items, child, value)
-            return beginning(child, inside) if inside is not None else None
-        case Aggregate(child, keys) if instantaneous(node):
-            inside = _computed(keys, child, value)
-            return beginning(child, inside) if inside is not None else None
-        case Union(left, right):
-            merged = _both(beginning(left, value), beginning(right, _beside(node, value)))
-            return merged if merged is not None and one_way(merged) else None
-        case Join(left, right):
-            one, other = tied((left, right), _pairs(node), value)
-            if instantaneous(left) and one is not None:
-                return beginning(left, one)
-            if instantaneous(right) and other is not None:
-                return beginning(right, other)
-            if one is None or other is None:
-                return None
-            return _both(beginning(left, one), beginning(right, other))
-        case _:
-            return None
+    if isinstance(node, Window):
+        return _beginning_of_window(node, value)
+    if not node.starts_with_input:
+        return None
+    insides = _insides(node, value)
+    sides = cast("tuple[Relation, ...]", node.children)
+    if isinstance(node, Join):
+        for side, inside in zip(sides, insides, strict=True):
+            if side.instantaneous and inside is not None:
+                return beginning(side, inside)
+    found: frozenset[Closer] | None = frozenset()
+    for side, inside in zip(sides, insides, strict=True):
+        closers = beginning(side, inside) if inside is not None and found is not None else None
+        found = found | closers if found is not None and closers else None
+    return found if found and (isinstance(node, Join) or one_way(found) or len(sides) == 1) else None
 
 
-def _both(one: frozenset[Closer] | None, other: frozenset[Closer] | None) -> frozenset[Closer] | None:
-    return one | other if one and other else None
+def _beginning_of_window(node: Window, value: Chain) -> frozenset[Closer] | None:
+    seen = attribute(node, value)
+    if seen is None:
+        return None
+    if isinstance(node.frame, Final):
+        for closing in node.frame.values:
+            rest = seen.value.behind(closing.value)
+            if rest is not None:
+                return frozenset(closer.later(rest, 1) for closer in closing.closers)
+        return None
+    at_once = node.frame.interval_by_stamp and node.frame.spans[0] == Span()
+    return seen.closers or None if at_once else None
 
 
-def _computed(items: Sequence[Named], child: Relation, value: Chain) -> Chain | None:
-    """A value over what a projection or a group computes, over the columns below it."""
-    item = next((item for item in items if item.name.lower() == value.column), None)
-    inside = of(item.expression, child) if item is not None else None
+def _insides(node: Relation, value: Chain) -> list[Chain | None]:
+    """The value as each child has it; None where the child does not tell."""
+    if isinstance(node, Join):
+        return tied((node.left, node.right), _pairs(node), value)
+    return [_inside(node, place, value) for place in range(len(node.children))]
+
+
+def _inside(node: Node, place: int, value: Chain) -> Chain | None:
+    """The value over the columns of one child."""
+    expression = node.carried[place].get(value.column)
+    if expression is None:
+        return None
+    if expression.column is not None:
+        return replace(value, column=expression.column.lower())
+    inside = of(expression, node.children[place])
     return Chain(inside.column, (*inside.steps, *value.steps), value.kind) if inside is not None else None
-
-
-def _beside(node: Union, value: Chain) -> Chain:
-    """The value as the right side of a union has it."""
-    place = [name.lower() for name in names(node.left)].index(value.column)
-    return replace(value, column=names(node.right)[place].lower())
 
 
 def _pairs(node: Join) -> list[tuple[Expression, Expression]]:
@@ -279,48 +243,26 @@ def at_windows(
     lost.
     """
 
-    def below(child: Relation, inside: Sequence[Chain | None]) -> Relation | None:
-        known = [one for one in inside if one is not None]
-        return at_windows(child, tuple(known), change) if len(known) == len(inside) else None
-
     if not windows(node):
         return node
-    match node:
-        case Window(Istream(child), Unbounded(), None, None) if _merged(child):
-            return at_windows(child, values, change)
-        case Window():
-            return change(node, values)
-        case Filter(child) | Exploded(child):
-            under = below(child, values)
-            return replace(node, child=under) if under is not None else None
-        case Project(child, items):
-            under = below(child, [_computed(items, child, value) for value in values])
-            return replace(node, child=under) if under is not None else None
-        case Union(left, right):
-            one, other = below(left, values), below(right, [_beside(node, value) for value in values])
-            return replace(node, left=one, right=other) if one is not None and other is not None else None
-        case Join(left, right):
-            both = [tied((left, right), _pairs(node), value) for value in values]
-            one = below(left, [pair[0] for pair in both]) if windows(left) else left
-            other = below(right, [pair[1] for pair in both]) if windows(right) else right
-            return replace(node, left=one, right=other) if one is not None and other is not None else None
-        case _:
+    if isinstance(node, Window):
+        stream = node.child
+        again = node.plain_merge and isinstance(stream, Istream) and stream.child.plain_merge
+        return at_windows(cast(Istream, stream).child, values, change) if again else change(node, values)
+    if not node.linear:
+        return None
+    insides = [_insides(node, value) for value in values]
+    below: list[Node] = []
+    for place, child in enumerate(cast("tuple[Relation, ...]", node.children)):
+        known = [inside[place] for inside in insides]
+        own = tuple(one for one in known if one is not None)
+        if windows(child) and len(own) < len(known):
             return None
-
-
-def _merged(node: Relation) -> bool:
-    """Whether the relation is a merge of streams: ISTREAM makes a stream of it, and [RANGE UNBOUNDED] the same relation
-    again.
-    """
-    match node:
-        case Window(_, Unbounded(), None, None):
-            return True
-        case Filter(child) | Project(child):
-            return _merged(child)
-        case Union(left, right):
-            return _merged(left) and _merged(right)
-        case _:
-            return False
+        changed = at_windows(child, own, change)
+        if changed is None:
+            return None
+        below.append(changed)
+    return cast(Relation, node.over(tuple(below)))
 
 
 def attributes(node: Relation, value: Chain) -> list[Attribute] | None:
@@ -376,7 +318,7 @@ def _delay(window: Window, seen: list[Attribute], closers: tuple[frozenset[Close
     found: list[Tick] = []
     for one, some in zip(seen, closers, strict=True):
         reaches = [reach(one.value.steps, closer.steps) for closer in some]
-        if one.value.column == CLOCK and isinstance(window.child, Source) and None not in reaches:
+        if one.value.column == CLOCK and isinstance(window.child, Scan) and None not in reaches:
             found.append(max(cast(Tick, far) + closer.lag for far, closer in zip(reaches, some, strict=True)))
     return min(found, default=None)
 
@@ -451,11 +393,10 @@ def _order(side: Relation, value: Chain) -> Ordered | None:
     """The declared order of a value, if the side reads one base stream and has it from there."""
     known = attributes(side, value)
     reading = [window.child for window in windows(side)]
-    match known, reading:
-        case [Attribute(closers=closers) as seen], [Source() as source] if not closers:
-            return Ordered(source, seen.value.column, seen.sql(), seen.rises)
-        case _:
-            return None
+    if known is None or len(known) != 1 or known[0].closers or len(reading) != 1 or not isinstance(reading[0], Scan):
+        return None
+    (seen,) = known
+    return Ordered(reading[0], seen.value.column, seen.sql(), seen.rises)
 
 
 def _earliest(instants: list[Expression]) -> Expression | None:
@@ -471,7 +412,7 @@ def groups_until(node: Aggregate, hidden: Sequence[str]) -> str | None:
     """
     instants = []
     for key, name in zip(node.keys, hidden, strict=True):
-        value = of(key.expression, node.child) if endless(node.child) else None
+        value = of(key.expression, node.child) if node.child.endless else None
         closers = beginning(node.child, value) if value is not None else None
         if value is not None and closers is not None:
             instants.append(closes(closers, as_number(name, value.kind)))

@@ -1,26 +1,10 @@
-"""Walking and rebuilding plans: a node with other children, a change made everywhere, who stands above whom."""
+"""Walking and rebuilding plans: a change made everywhere, who stands above whom, what is read from whom."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import cast
 
-from headgate.plan.nodes import Join, Node, Piped, Relation, Source, Stored, Union, children
-
-
-def with_children(node: Node, below: tuple[Node, ...]) -> Node:
-    """The node over other children; the node itself if they are the same."""
-    if all(one is other for one, other in zip(children(node), below, strict=True)):
-        return node
-    match node:
-        case Source() | Stored() | Piped():
-            return node
-        case Join() | Union():
-            left, right = cast("tuple[Relation, Relation]", below)
-            return replace(node, left=left, right=right)
-        case _:
-            return cast(Node, replace(node, child=below[0]))  # type: ignore[arg-type]
+from headgate.plan.nodes import Node
 
 
 def everywhere(plan: Node, change: Callable[[Node], Node | None]) -> Node:
@@ -29,7 +13,7 @@ def everywhere(plan: Node, change: Callable[[Node], Node | None]) -> Node:
 
     def changed(node: Node) -> Node:
         if id(node) not in done:
-            over = with_children(node, tuple(changed(child) for child in children(node)))
+            over = node.over(tuple(changed(child) for child in node.children))
             new = change(over)
             done[id(node)] = (node, over if new is None else new)
         return done[id(node)][1]
@@ -47,7 +31,13 @@ def parents(plan: Node) -> dict[Node, set[Node]]:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        for child in children(node):
+        for child in node.children:
             above.setdefault(child, set()).add(node)
             waiting.append(child)
     return above
+
+
+def complete(node: Node) -> bool:
+    """Whether every expression reads only columns of the nodes below its own; `_at` is the instant of an answer."""
+    have = {column.name.lower() for child in node.children for column in child.columns} | {"_at"}
+    return all(read.columns <= have for read in node.expressions) and all(map(complete, node.children))

@@ -1,7 +1,8 @@
-"""Asks how far streams are that say nothing: the clock, the sources that read them, and functions of the user's.
+"""Finds out how far streams are that send nothing at the moment.
 
-Streams whose heartbeat is on demand are asked when something waits for it; those with HEARTBEAT EVERY at the multiples
-of their period; with HEARTBEAT NONE nobody is asked. What an answer means is decided in `heartbeat`."""
+The clock is asked, the source that reads the stream, and a function of the user's. A stream with HEARTBEAT ON DEMAND is
+asked about when something waits for it, one with HEARTBEAT EVERY at the multiples of its period, and one with HEARTBEAT
+NONE never. What an answer means is decided in `heartbeat`."""
 
 from __future__ import annotations
 
@@ -10,55 +11,59 @@ from typing import TypeAlias
 
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
+from headgate.heartbeat.clocks import base
 from headgate.heartbeat.enabling import last_beat_us
-from headgate.heartbeat.manager import Heartbeats, base
+from headgate.heartbeat.manager import Heartbeats
 from headgate.scope import Scopes
 from headgate.sources.source import Source
 from headgate.spark.failures import called, failure
-from headgate.ticks import Tick, TimeDomain
+from headgate.ticks import Tick
 
 Function: TypeAlias = Callable[[], Tick | None]
-"""Up to when nothing will still come, as somebody knows it; None: that is not known."""
+"""A function of the user's that returns the instant up to which nothing will still come; None if it does not know."""
 
 
 class Asking:
+    """Asks about streams on demand or at their period, and hands the answers to the time manager."""
+
     def __init__(self, clock: Clock, heartbeats: Heartbeats, sources: Sequence[Source]) -> None:
         self.clock = clock
         self.heartbeats = heartbeats
         self.sources = sources
         self.next_us: int | None = None
-        """When it is worth while to ask again, by the clock alone; None if something must come first."""
+        """When the clock alone may give a new answer; None if something must come first."""
         self.functions: dict[str, Function] = {}
-        """By stream."""
+        """By stream: the functions that users have given."""
         self._under_way: dict[str, tuple[int, Tick]] = {}
-        """What a function said, and when: it holds as soon as everything that was there then has been read."""
+        """By stream: when a function answered, and what. It holds once all rows that were there by then are read."""
         self._said: dict[str, Tick] = {}
-        """What functions said that holds."""
+        """By stream: the answers of functions that hold."""
         self._failed: UserError | None = None
 
     def forget(self, stream: str) -> None:
+        """Forget a stream that is dropped."""
         for known in (self.functions, self._under_way, self._said):
             known.pop(stream, None)
 
     def beat(self, now_us: int) -> None:
-        """Let the clock speak of the streams of which it does so every so often, where it is time."""
+        """Hand over the answers about streams with HEARTBEAT EVERY whose period has passed."""
         self.next_us = None
-        for name in self.heartbeats.timelines:
-            enabling = self.heartbeats.declarations.enabling(name)
-            if enabling.how != "every" or not self.known(name):
+        for name, every_us in self.heartbeats.enabling.periods_us().items():
+            if not self.known(name):
                 continue
-            self._expect(last_beat_us(now_us, enabling.every_us) + enabling.every_us)
-            if self.heartbeats.beats(name, now_us) and (found := self._found_out(name, now_us)) is not None:
-                self.heartbeats.beat(name, now_us, *found)
+            self._expect(last_beat_us(now_us, every_us) + every_us)
+            due = self.heartbeats.enabling.is_beat_due(name, now_us)
+            if due and (found := self._found_out(name, now_us)) is not None:
+                self.heartbeats.enabling.beat(name, now_us, *found)
 
     def ask(self, streams: Iterable[str], now_us: int, due: Tick | None = None, scopes: Scopes | None = None) -> bool:
-        """Ask those that are on demand; with `due`, only if the answers make that instant complete. Whether any of them
-        moved.
+        """Ask about the streams that are on demand; say whether any answer moves one.
 
-        `scopes` are the sources that the one who asks can see.
+        With `due`, the answers count only if they make that instant complete: otherwise they are of no use. `scopes`
+        are the sources that the fragment that waits can see.
         """
         names, heartbeats = list(dict.fromkeys(map(base, streams))), self.heartbeats
-        demanded = [name for name in names if heartbeats.declarations.enabling(name).how == "on demand"]
+        demanded = [name for name in names if heartbeats.enabling.is_on_demand(name)]
         asked = {name: found for name in demanded if (found := self._found_out(name, now_us)) is not None}
         if due is not None:
             answers = {
@@ -66,54 +71,49 @@ class Asking:
                 for name, found in asked.items()
                 if (answer := self._answer(name, now_us, *found)) is not None
             }
-            complete = heartbeats.heartbeat(names, now_us, answers, scopes)
+            complete = heartbeats.complete(names, now_us, answers, scopes)
             if complete is None or complete < due:
                 for name, answer in answers.items():
                     if answer == complete:  # the clock is all that it waits for
-                        self._expect(now_us + int((due - answer) * heartbeats.declarations.enabling(name).tick_us))
+                        self._expect(now_us + heartbeats.enabling.length_us(name, due - answer))
                 return False
-        moved = [heartbeats.ask(name, now_us, *found) for name, found in asked.items()]
+        moved = [heartbeats.enabling.ask(name, now_us, *found) for name, found in asked.items()]
         return any(moved)
 
     def _answer(self, stream: str, now_us: int, read_us: int, said: Tick | None) -> Tick | None:
-        by_clock = self.heartbeats.answer(stream, now_us, read_us)
+        by_clock = self.heartbeats.enabling.answer(stream, now_us, read_us)
         return max((answer for answer in (by_clock, said) if answer is not None), default=None)
 
     def _expect(self, at_us: int) -> None:
         self.next_us = at_us if self.next_us is None else min(self.next_us, at_us)
 
     def worth_asking(self, streams: Iterable[str]) -> bool:
-        """Whether anybody can be asked, on demand, about any of them."""
-        enabling = self.heartbeats.declarations.enabling
-        return any(enabling(name).how == "on demand" and self.known(name) for name in map(base, streams))
+        """Say whether any of the streams can be asked about on demand."""
+        on_demand = self.heartbeats.enabling.is_on_demand
+        return any(on_demand(name) and self.known(name) for name in map(base, streams))
 
     def known(self, stream: str) -> bool:
-        """Whether somebody can say something of a stream that says nothing."""
-        timeline = self.heartbeats.timelines[stream]
-        stamped = not timeline.external and timeline.stream.domain is TimeDomain.TIMESTAMP
-        return stamped or self.heartbeats.declarations.by_clock(stream) or stream in self.functions
+        """Say whether the clock or a function can tell how far a stream is that sends nothing."""
+        return self.heartbeats.enabling.can_answer(stream) or stream in self.functions
 
     def raise_failed(self) -> None:
-        """The error of a function that failed, if one has: it holds up nobody, so it comes when all is done."""
+        """Raise the error of a function or source that failed, if one has. It holds up no query, so it comes last."""
         failed, self._failed = self._failed, None
         if failed is not None:
             raise failed
 
     def _found_out(self, stream: str, now_us: int) -> tuple[int, Tick | None] | None:
-        """As of when everything that was there has been read, and what its function says; None if nobody can say
-        anything.
-        """
+        """Return as of when all rows of a stream are read, and what its function answers; None if neither is known."""
         if not self.known(stream):
             return None
-        if not self.heartbeats.timelines[stream].external:
+        if not self.heartbeats.stream(stream).external:
             return now_us, None
-        read_us = self.heartbeats.timelines[stream].read_us = self._read_us(stream, now_us)
+        read_us = self._read_us(stream, now_us)
+        self.heartbeats.enabling.note_read(stream, read_us)
         return None if read_us is None else (read_us, self._by_function(stream, now_us, read_us))
 
     def _read_us(self, stream: str, now_us: int) -> int | None:
-        """Rows that are pushed are read when they come. A source that cannot say how far it is knows nothing for
-        now.
-        """
+        """Return as of when all rows of a stream are read. Rows that are pushed are read when they come."""
         source = next((source for source in self.sources if source.inlet.stream.name == stream), None)
         if source is None:
             return now_us

@@ -1,8 +1,13 @@
-"""The driver-side loop: heartbeats, then for each query the fragments whose input is complete further than before.
+"""The loop: for each query choose an epoch, run it, commit it, and deliver the results.
 
-It reads like the description of the system; all the work is done elsewhere. One thread at a time runs epochs. It takes
-the turn of the journal only to give heartbeats and to commit, so rows go on arriving while Spark computes: they lie
-behind the heartbeats that were given, and so behind the epoch."""
+    choose     `choice.Choice`: which fragment is next, and up to which instant (the heartbeat, a watermark)
+    promise    `horizon.Horizon`: tuples up to that instant that come from now on are late
+    run        `execute.fragment.Fragment`: one Spark statement writes the results to files
+    commit     `commit.commit`: the files and the fragment's progress count by one line of the journal
+    deliver    `deliver.courier.Courier`: the results go to the sink, in a thread of its own
+
+One thread at a time runs epochs. It takes the turn of the journal only to promise and to commit, so rows go on arriving
+while Spark computes: they lie behind the heartbeats that were promised, and so behind the epoch."""
 
 from __future__ import annotations
 
@@ -12,29 +17,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 
-from headgate.catalog.entries import Stream
 from headgate.errors import UserError
-from headgate.execute.executor import Executor, needed, positions
+from headgate.execute.fragment import Fragment, Written
 from headgate.heartbeat.clock import Clock
-from headgate.heartbeat.manager import LATE, Heartbeats
+from headgate.heartbeat.clocks import LATE
+from headgate.heartbeat.manager import Heartbeats
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.observe.trace import SINK
 from headgate.observe.watch import Watch
-from headgate.plan.fragments import Part
 from headgate.schedule.asking import Asking
+from headgate.schedule.choice import Choice
+from headgate.schedule.commit import commit
+from headgate.schedule.horizon import Horizon
 from headgate.schedule.query import RunningQuery
-from headgate.schedule.selection import depth_first
-from headgate.schedule.stage import Turn
 from headgate.settings import Settings
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
-from headgate.ticks import UNLIMITED, Tick
+from headgate.ticks import Tick
 
 HAND_SECONDS = 30.0
-"""How long `step` and `advance`, called by hand, wait for a sink that does not come back. While `run` runs, nobody
-waits.
-"""
+"""How long `step` and `advance`, called by hand, wait for a sink that does not come back. `run` waits for none."""
 
 
 @dataclass(slots=True)
@@ -50,6 +53,8 @@ class Epoch:
 
 
 class Loop:
+    """Runs the queries of an engine, epoch by epoch."""
+
     def __init__(
         self,
         clock: Clock,
@@ -60,13 +65,13 @@ class Loop:
         settings: Callable[[], Settings],
     ) -> None:
         self.clock = clock
-        self.heartbeats = heartbeats
         self.asking = asking
+        self.horizon = Horizon(clock, heartbeats, asking, journal)
         self.logs = logs
-        self.journal = journal
         self.settings = settings
         self.queries: dict[str, RunningQuery] = {}
         self.tell: Callable[[str], None] = lambda text: None
+        """Hears of what fails and goes on."""
         self.stopping = False
         self.running = threading.Lock()
         """Held while an epoch runs."""
@@ -74,22 +79,21 @@ class Loop:
         self.patience_s = HAND_SECONDS
         """How long a sink is waited for."""
         self._epochs: list[Epoch] = []
+        """What the turn under way has done."""
+
+    # one way through an epoch
 
     def step(self) -> list[Epoch]:
         """Take every query as far as its inputs are complete, or as far as one epoch goes."""
         self.deliver(pieces=0)  # what a crash or a sink that was down left waiting goes before anything new
-        with self.journal.turn:
-            now_us = self.clock.now_us()
-            self.heartbeats.set_date(self.clock.date_us(), now_us)
-            self.asking.beat(now_us)
-            self.look(now_us)
+        self.horizon.look()
+        self._watch_streams()
         epochs = self.take(dict.fromkeys(self.queries))
         self.asking.raise_failed()
         return epochs
 
     def take(self, heartbeats: Mapping[str, Tick | None]) -> list[Epoch]:
-        """One turn for each query, up to its heartbeat if one is given; its results are delivered before the next one's
-        turn.
+        """Give each query a turn, up to its heartbeat if one is given, and deliver its results before the next turn.
 
         A query that fails holds up no other, whatever it has met with: the errors come last.
         """
@@ -99,23 +103,8 @@ class Loop:
                 query = self.queries.get(name)
                 if query is None:  # dropped by another thread
                     continue
-                standing = {executor for executor in query.executors if executor.fragment.failed}
-                try:
-                    self.restart(query, standing)
-                    for answer in query.answers:
-                        depth_first(Turn(self, query, answer, fixed).root)
-                except Exception as error:
-                    if self.queries.get(name) is query:  # otherwise it was dropped meanwhile
-                        failures.append(self.failed(query, error, standing))
-                else:
-                    query.trouble = query.trouble if query.failed else None
+                if self._take_one(query, fixed, failures):
                     delivered.add(name)
-                    try:
-                        self.deliver_of(query, pieces=1)
-                    except UserError as error:
-                        failures.append(error)
-                failures += query.complaints
-                query.complaints = []
         finally:
             try:
                 self.deliver(pieces=1, but=delivered)  # whatever one query has met with
@@ -124,8 +113,62 @@ class Loop:
         raise_all(failures)
         return self._epochs
 
+    def _take_one(self, query: RunningQuery, fixed: Tick | None, failures: list[UserError]) -> bool:
+        """Give one query a turn: run what can be run, and deliver what came of it. Say whether it was delivered."""
+        standing = {fragment for fragment in query.fragments if fragment.failed}
+        well = False
+        try:
+            self._restart(query, standing)
+            for answer in query.answers:
+                self._advance(query, answer, fixed)
+            well = True
+        except Exception as error:
+            if self.queries.get(query.name) is query:  # otherwise it was dropped meanwhile
+                failures.append(self._failed(query, error, standing))
+        if well:
+            query.trouble = query.trouble if query.failed else None
+            try:
+                self._deliver_one(query, pieces=1)
+            except UserError as error:
+                failures.append(error)
+        failures += query.complaints
+        query.complaints = []
+        return well
+
+    def _advance(self, query: RunningQuery, answer: Fragment, fixed: Tick | None) -> None:
+        """Choose, run, commit: until the fragment that gives the answer has run, or nothing can."""
+        choice = Choice(query, answer, self.horizon, self.settings().epoch_rows, fixed)
+        for chosen in choice:
+            self.horizon.promise(chosen.fragment, chosen.until)
+            if choice.heartbeat is not None:
+                self.horizon.trace(query, choice.heartbeat)
+            with self.running:
+                began_us = self.clock.now_us()
+                with self._watched(chosen.fragment):
+                    written = chosen.run()
+                    rows = commit(query, written)
+                self._note(query, written, rows, began_us)
+
+    def _note(self, query: RunningQuery, written: Written, rows: int, began_us: int) -> None:
+        """Note what an epoch did, for the caller and for the traces."""
+        fragment = written.fragment
+        query.traces.seen(fragment.stop, query.reached_by(fragment), began_us, self.clock.now_us(), rows)
+        self._epochs.append(Epoch(query.name, written.after, written.until, fragment.part.name, rows))
+        if not fragment.should_move_state():  # otherwise its state has yet to be moved
+            fragment.back_off.succeeded()
+
+    @contextmanager
+    def _watched(self, fragment: Fragment) -> Iterator[None]:
+        """In here a fragment works: if it hangs it is interrupted, and if it fails it stands still."""
+        try:
+            with self.watch.over(fragment.full_name, fragment.workspace.session, self.clock):
+                yield
+        except Exception as error:
+            fragment.failed |= not concerns_all(error)
+            raise
+
     def take_all(self, heartbeats: Mapping[str, Tick]) -> list[Epoch]:
-        """Every query up to its heartbeat, in as many epochs as it needs. What fails is left out from then on."""
+        """Take every query up to its heartbeat, in as many epochs as it needs. What fails is left out from then on."""
         epochs, failures, left = list[Epoch](), list[UserError](), dict(heartbeats)
         while not self.stopping:
             try:
@@ -149,113 +192,39 @@ class Loop:
         raise_all(failures)
         return epochs
 
-    def failed(self, query: RunningQuery, error: Exception, before: Collection[Executor] = ()) -> UserError:
-        """Whatever of the query has failed now, and not before, is left alone for a while. What concerns all is
-        raised.
-        """
-        check_alive(query.executor.origin, error)
+    # what fails
+
+    def _failed(self, query: RunningQuery, error: Exception, before: Collection[Fragment]) -> UserError:
+        """Leave alone for a while what has failed of a query now, and not before. What concerns all is raised."""
+        check_alive(query.answer.workspace.origin, error)
         failed = failure(error, "query-failed", f'query "{query.name}" failed')
         if concerns_all(failed):
             raise failed from error
-        if not any(executor.fragment.failed and executor not in before for executor in query.executors):
-            query.executor.fragment.failed = True  # it was between two epochs
-        for executor in query.executors:
-            if executor.fragment.failed and executor not in before:
-                executor.back_off.failed(self.clock.now_us())
+        if not any(fragment.failed and fragment not in before for fragment in query.fragments):
+            query.answer.failed = True  # it was between two epochs
+        for fragment in query.fragments:
+            if fragment.failed and fragment not in before:
+                fragment.back_off.failed(self.clock.now_us())
         query.trouble = failed
         return failed
 
-    def restart(self, query: RunningQuery, standing: set[Executor]) -> None:
-        """What has failed begins again from its last commit, after a while; if that fails time and again, it stands
-        still.
+    def _restart(self, query: RunningQuery, standing: set[Fragment]) -> None:
+        """Restart fragments that have failed from their last commit, after a while; unless they fail time and again.
 
-        Those that are tried again, successfully or not, are taken out of those that stand.
+        Those that are restarted, successfully or not, are taken out of those that stand.
         """
-        for executor in query.executors if not query.given_up else ():
-            if executor.fragment.failed and executor.back_off.ready(self.clock.now_us()):
-                standing.discard(executor)
-                executor.restart()
-                self.tell(f"{executor.fragment.called} is restarted from where it was")
+        for fragment in query.fragments if not query.given_up else ():
+            if fragment.failed and fragment.back_off.ready(self.clock.now_us()):
+                standing.discard(fragment)
+                fragment.restart()
+                self.tell(f"{fragment.full_name} is restarted from where it was")
 
-    def look(self, now_us: int) -> None:
-        """Let it be seen whether streams that are read go on; one that is paused, or asked only on demand, is not
-        expected to.
-        """
+    def _watch_streams(self) -> None:
+        """Let the watch see whether the streams that are read go on."""
         if self.settings().failed_after_us is not None:
-            read = {stream for query in self.queries.values() for stream in query.traces.streams}
-            lines = [self.heartbeats.timelines[name] for name in sorted(read)]
-            watched = [line for line in lines if isinstance(line.stream, Stream) and line.external and not line.paused]
-            going_on = [line.name for line in watched if not self.asking.known(line.name)]
-            self.watch.looked({name: self.heartbeats.standing(name, now_us).complete for name in going_on}, now_us)
+            self.watch.looked(self.horizon.expected_to_move(self.queries), self.clock.now_us())
 
-    # what a turn asks of it
-
-    def targets(self, query: RunningQuery, answer: Executor) -> dict[str, Tick | None]:
-        """How far each part may go: as far as the streams of its label are complete, and no less than who reads it."""
-        parts = {executor.fragment.part.name: executor.fragment.part for executor in query.leading_to(answer)}
-        with self.journal.turn:
-            now_us = self.clock.now_us()
-            found: dict[str, Tick | None] = {}
-            for name, streams in query.labels().items():  # the answer first
-                reading = [found[reader] for reader in query.readers(name)]
-                scopes = parts[name].scopes if streams == parts[name].streams else answer.fragment.part.scopes
-                heartbeat = self.heartbeats.heartbeat(streams, now_us, scopes=scopes)
-                found[name] = max((tick for tick in (heartbeat, *reading) if tick is not None), default=None)
-        return found
-
-    def ask(self, part: Part, due: Tick | None = None) -> bool:
-        """Ask for enabling timestamps of streams that are read together; whether any of them moved.
-
-        With `due`, the instant that waits to be complete: only if their answers make it so, since otherwise they are of
-        no use."""
-        with self.journal.turn:
-            return self.asking.ask(part.streams, self.clock.now_us(), due, part.scopes)
-
-    def give(self, part: Part, until: Tick) -> None:
-        with self.journal.turn:
-            for stream in part.streams:
-                self.heartbeats.give(stream, until, part.scopes.get(stream))
-
-    def sent(self, query: RunningQuery, heartbeat: Tick | None) -> None:
-        """A heartbeat sets out on its way through the query: whatever runs now runs because of it."""
-        if heartbeat is None:
-            return
-        now_us = self.clock.now_us()
-        with self.journal.turn:
-            lines = {name: self.heartbeats.timelines[name] for name in query.traces.streams}
-            standings = {
-                name: self.heartbeats.standing(name, now_us, lines, scope=query.scopes.get(name)) for name in lines
-            }
-            if len(query.answers) > 1:  # a heartbeat of the whole is one of all groups
-                heartbeat = self.heartbeats.heartbeat(lines, now_us, scopes=query.scopes)
-            heard_us = {name: line.came_us for name, line in lines.items()}
-            complete = {name: UNLIMITED if lines[name].finished else one.complete for name, one in standings.items()}
-        query.traces.looked(complete, heard_us, now_us)
-        if heartbeat is None:
-            return
-        query.traces.sent(heartbeat, now_us)
-        for executor in query.executors:  # some have been so far for long
-            if (reached := query.reached_by(executor)) >= heartbeat:
-                query.traces.seen(executor.fragment.stop, reached, now_us, now_us)
-
-    @contextmanager
-    def epoch(self, query: RunningQuery, executor: Executor) -> Iterator[Epoch]:
-        """An epoch of a fragment, watched, traced and noted."""
-        fragment = executor.fragment
-        epoch = Epoch(query.name, fragment.after, fragment.after, fragment.part.name)
-        began_us = self.clock.now_us()
-        try:
-            with self.watch.over(fragment.called, executor.session, self.clock):
-                yield epoch
-        except Exception as error:
-            fragment.failed |= not concerns_all(error)
-            raise
-        query.traces.seen(fragment.stop, query.reached_by(executor), began_us, self.clock.now_us(), epoch.rows)
-        self._epochs.append(epoch)
-        if not fragment.due():  # otherwise its state has yet to be moved
-            executor.back_off.succeeded()
-
-    # results and files
+    # results
 
     def deliver(self, pieces: int | None = None, but: Collection[str] = ()) -> None:
         """Hand over what waits for the sinks, except those of some queries; of a large epoch only so many pieces."""
@@ -263,15 +232,13 @@ class Loop:
         for query in list(self.queries.values()):
             if query.name not in but:
                 try:
-                    self.deliver_of(query, pieces)
+                    self._deliver_one(query, pieces)
                 except UserError as error:
                     failures.append(error)
         raise_all(failures)
 
-    def deliver_of(self, query: RunningQuery, pieces: int | None) -> None:
-        """Hand over what waits for one sink, in its own thread. What is raised: what the sink has taken could not be
-        noted.
-        """
+    def _deliver_one(self, query: RunningQuery, pieces: int | None) -> None:
+        """Hand over what waits for one sink, in its own thread. An error says that the journal could not note it."""
         began_us = self.clock.now_us()
         try:
             query.courier.deliver(self.clock, self.tell, pieces, self.patience_s)
@@ -279,8 +246,8 @@ class Loop:
             query.traces.seen(SINK, query.outbox.delivered(query.reached), began_us, self.clock.now_us())
 
     def flushing(self) -> bool:
-        """Whether some sink may take more of what waits in the next turn."""
-        return any(query.courier.more(self.clock.now_us()) for query in list(self.queries.values()))
+        """Say whether some sink may take more of what waits in the next turn."""
+        return any(query.courier.can_deliver(self.clock.now_us()) for query in list(self.queries.values()))
 
     def finish(self, wait_s: float) -> None:
         """Hand over the rest of what is being flushed, and wait no longer than that for all sinks together."""
@@ -288,42 +255,43 @@ class Loop:
         for query in list(self.queries.values()):
             query.courier.finish(self.clock, self.tell, max(0.0, end_s - monotonic()))
 
+    # files
+
     def tidy(self) -> None:
-        """Move synopses that lag far behind, drop what no query will read again, merge small files."""
+        """Move synopses that lag far behind, drop what no query will read again, and merge small files."""
         failures: list[UserError] = []
         with self.running:
             for query in list(self.queries.values()):
-                before = {executor for executor in query.executors if executor.fragment.failed}
+                before = {fragment for fragment in query.fragments if fragment.failed}
                 try:
-                    self.move(query)
+                    self._move_state(query)
                     query.tidy()
                 except Exception as error:
-                    failures.append(self.failed(query, error, before))
+                    failures.append(self._failed(query, error, before))
             for name, log in list(self.logs.items()):
                 try:
-                    if not name.startswith(LATE):  # dead letters stay, read or not
-                        log.forget(lambda chunk, name=name: self.needed(name, chunk))  # type: ignore[misc]
-                    log.compact(positions(self.reading(name), name))
+                    self._tidy_log(name, log)
                 except Exception as error:
                     failures.append(failure(error, "log-not-tidied", f'the files of "{name}" could not be merged'))
         raise_all(failures)
 
-    def move(self, query: RunningQuery) -> None:
-        """Move synopses of a query that lag far behind."""
-        for executor in query.executors:
-            if executor.fragment.due() and not executor.fragment.failed:
-                try:
-                    with self.watch.over(executor.fragment.called, executor.session, self.clock):
-                        executor.move()
-                except Exception as error:
-                    executor.fragment.failed |= not concerns_all(error)
-                    raise
-                executor.back_off.succeeded()
+    def _move_state(self, query: RunningQuery) -> None:
+        for fragment in query.fragments:
+            if fragment.should_move_state() and not fragment.failed:
+                with self._watched(fragment):
+                    fragment.move_state()
+                fragment.back_off.succeeded()
 
-    def reading(self, log: str) -> list[Executor]:
-        return [executor for query in list(self.queries.values()) for executor in query.reading(log)]
+    def _tidy_log(self, name: str, log: Log) -> None:
+        """Drop chunks that no query reads any more. A stream without readers keeps everything for those to come."""
+        if not name.startswith(LATE):  # dead letters stay, read or not
+            log.forget(lambda chunk: self._needed(name, chunk))
+        readers = [reader.inputs for reader in self._readers(name)]
+        log.compact({reader.position(name).arrived for reader in readers if reader.by_arrival})
 
-    def needed(self, log: str, chunk: Chunk) -> bool:
-        """Whether any query may still read the chunk. A stream without readers keeps everything for those to come."""
-        readers = self.reading(log)
-        return not readers or needed(readers, log, chunk)
+    def _needed(self, log: str, chunk: Chunk) -> bool:
+        readers = self._readers(log)
+        return not readers or any(reader.inputs.still_needs(log, chunk) for reader in readers)
+
+    def _readers(self, log: str) -> list[Fragment]:
+        return [fragment for query in list(self.queries.values()) for fragment in query.reading(log)]

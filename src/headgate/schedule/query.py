@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from headgate.catalog.catalog import Catalog
@@ -13,20 +12,20 @@ from headgate.deliver.outbox import Outbox
 from headgate.deliver.sinks.sink import Result, in_order
 from headgate.delta.program import Kept
 from headgate.errors import UserError
-from headgate.execute.executor import RESTARTS, Executor, needed
+from headgate.execute.fragment import RESTARTS, Fragment
 from headgate.explain import explained
-from headgate.heartbeat.manager import base, progress
+from headgate.heartbeat.clocks import base
+from headgate.heartbeat.progress import progress
 from headgate.heartbeat.why import Why
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Fact
 from headgate.log.log import Log
 from headgate.observe.trace import Traces
-from headgate.plan.bounds import Growing
 from headgate.plan.fragments import labels
+from headgate.plan.limits import Growing
 from headgate.plan.scopes import scopes
 from headgate.scope import Scopes
 from headgate.spark.failures import called
-from headgate.spark.session import let_go
 from headgate.ticks import Tick, TimeDomain
 
 
@@ -36,21 +35,19 @@ class RunningQuery:
     def __init__(
         self,
         definition: Query,
-        executors: Sequence[Executor],
+        fragments: Sequence[Fragment],
         outbox: Outbox,
         catalog: Catalog,
         reason: Callable[[RunningQuery], Why],
         wake: Callable[[], None] = lambda: None,
     ) -> None:
         self.definition = definition
-        self.executors = executors
-        """Of its fragments, each behind those it reads; the last gives the answer. By groups: of each group's
-        answer.
-        """
+        self.fragments = fragments
+        """Each behind those it reads; the last gives the answer. By groups, each gives the answers of one group."""
         self.outbox = outbox
         self.courier = Courier(outbox, wake)
-        streams = sorted(set(map(base, self.executor.fragment.part.streams)))
-        stops = dict.fromkeys(executor.fragment.stop for executor in executors)
+        streams = sorted(set(map(base, self.answer.part.streams)))
+        stops = dict.fromkeys(fragment.stop for fragment in fragments)
         self.traces = Traces(streams, stops, self.domain)
         self._catalog = catalog
         self._reason = reason
@@ -58,42 +55,44 @@ class RunningQuery:
         self.trouble: UserError | None = None
         """Why it stands still, if it does."""
         self.complaints: list[UserError] = []
-        """Errors of listeners that were not told yet."""
+        """Errors of listeners that were not raised yet."""
 
     def __repr__(self) -> str:
         return f"RunningQuery({self.name}: {self.count} results, complete up to {self.complete})"
 
     @property
-    def executor(self) -> Executor:
-        """Of the fragment that gives the answer; by groups, of one of them."""
-        return self.executors[-1]
+    def answer(self) -> Fragment:
+        """The fragment that gives the answer; in a query that runs by groups, one of those that do."""
+        return self.fragments[-1]
 
     @property
-    def answers(self) -> Sequence[Executor]:
-        """Of the fragments that give answers: one, or one for each group of sources."""
-        return self.executors if self.definition.by_groups else self.executors[-1:]
+    def answers(self) -> Sequence[Fragment]:
+        """The fragments that give answers: one, or one for each group of sources."""
+        return self.fragments if self.definition.by_groups else self.fragments[-1:]
 
-    def leading_to(self, answer: Executor) -> Sequence[Executor]:
-        """Of the fragments from which an answer comes, that one included."""
-        return [answer] if self.definition.by_groups else self.executors
+    def leading_to(self, answer: Fragment) -> Sequence[Fragment]:
+        """Return the fragments from which an answer comes, that one included."""
+        return [answer] if self.definition.by_groups else self.fragments
 
     @property
     def scopes(self) -> Scopes:
-        """The sources that it can see of streams with many, where it does not see all."""
-        return self.executor.fragment.part.scopes if not self.definition.by_groups else scopes(self.definition.plan)
+        """By stream: the sources that it can see, where it does not see all of them."""
+        return self.answer.part.scopes if not self.definition.by_groups else scopes(self.definition.plan)
 
     @property
     def name(self) -> str:
+        """The name it was registered under."""
         return self.definition.name
 
     @property
     def kind(self) -> str:
-        """ "stream" or "relation"."""
-        return self.executor.fragment.program.kind
+        """Whether it gives a "stream" or a "relation"."""
+        return self.answer.program.kind
 
     @property
     def domain(self) -> TimeDomain:
-        return self.executor.fragment.program.domain
+        """The kind of its application time: timestamps or integers."""
+        return self.answer.program.domain
 
     @property
     def complete(self) -> Any:
@@ -103,78 +102,76 @@ class RunningQuery:
     @property
     def complete_by_group(self) -> dict[str, Any]:
         """The last complete instant of each group of sources, for a query that runs by groups."""
-        answers = [executor.fragment for executor in self.answers if executor.fragment.group]
+        answers = [fragment for fragment in self.answers if fragment.group]
         return {one.group: self.domain.moment(one.after) if one.begun else None for one in answers}
 
     @property
     def begun(self) -> bool:
-        """Whether it is complete up to any instant."""
-        return all(executor.fragment.begun for executor in self.answers)
+        """Whether its results are complete up to any instant."""
+        return all(fragment.begun for fragment in self.answers)
 
     @property
     def delivered(self) -> Any:
-        """The instant up to which its sink has everything, behind `complete` while results wait; None before the
-        first.
-        """
+        """The instant up to which its sink has everything; None before the first. It lags while results wait."""
         upto = self.outbox.delivered(self.reached)
         return self.domain.moment(upto) if upto >= self.domain.origin else None
 
     @property
     def reached(self) -> Tick:
-        """The last complete instant in ticks; `origin - 1` before the first epoch. By groups: that of the group least
-        far.
-        """
-        return min(executor.fragment.after for executor in self.answers)
+        """The last complete instant in ticks, of the group that is least far; `origin - 1` before the first epoch."""
+        return min(fragment.after for fragment in self.answers)
 
-    def reached_by(self, executor: Executor) -> Tick:
-        """The instant that a fragment has reached; the fragments of groups count as one."""
-        return self.reached if executor in self.answers else executor.fragment.after
+    def reached_by(self, fragment: Fragment) -> Tick:
+        """Return the instant that a fragment has reached; fragments that give the answers of groups count as one."""
+        return self.reached if fragment in self.answers else fragment.after
 
     def streams(self) -> list[str]:
-        """The streams and relations it reads."""
-        return sorted({stream for executor in self.executors for stream in executor.fragment.program.streams()})
+        """Return the streams and relations it reads."""
+        return sorted({stream for fragment in self.fragments for stream in fragment.program.streams()})
 
-    def reading(self, log: str) -> list[Executor]:
-        """Of the fragments that read a log."""
-        return [executor for executor in self.executors if log in executor.wide.logs()]
+    def reading(self, log: str) -> list[Fragment]:
+        """Return the fragments that read a log."""
+        return [fragment for fragment in self.fragments if log in fragment.program.logs()]
 
     def waiting(self, stream: str) -> int:
-        """How many tuples of a stream have come and are not answered."""
-        executor = self.executor
-        if executor.fragment.ahead == "everything":
-            return sum(chunk.rows for chunk in executor.arriving(stream))
-        taken = executor.taken(stream).upto if executor.fragment.ahead == "an instant" else self.reached
-        return executor.logs[stream].rows_after(max(self.reached, taken))
+        """Return how many tuples of a stream have come and are not answered yet."""
+        inputs = self.answer.inputs
+        if inputs.ahead == "everything":
+            return sum(chunk.rows for chunk in inputs.unread(stream).new())
+        reached = inputs.position(stream).upto if inputs.ahead == "an instant" else self.reached
+        return inputs.logs[stream].rows_after(max(self.reached, reached))
 
     def readers(self, part: str) -> list[str]:
-        """The parts that read this one."""
-        parts = [executor.fragment.part for executor in self.executors]
+        """Return the names of the parts that read a part."""
+        parts = [fragment.part for fragment in self.fragments]
         return [above.name for above in parts if any(below.name == part for below in above.parts)]
 
     def labels(self) -> dict[str, frozenset[str]]:
-        """The streams whose heartbeats each part waits for, by what was measured of them; the answer's first."""
-        parts = [executor.fragment for executor in self.executors]
-        measured = {one.part.name: known for one in parts if (known := one.selectivity()) is not None}
-        return labels(self.executor.fragment.part, self.definition.heartbeats, measured)
+        """Return the streams whose heartbeats each part waits for, the answer first.
+
+        They depend on how many rows each part was seen to put out for each that it reads.
+        """
+        measured = {one.part.name: known for one in self.fragments if (known := one.selectivity()) is not None}
+        return labels(self.answer.part, self.definition.heartbeats, measured)
 
     @property
     def failed(self) -> bool:
-        return any(executor.fragment.failed for executor in self.executors)
+        """Whether any of its fragments has failed and stands still."""
+        return any(fragment.failed for fragment in self.fragments)
 
     @property
     def given_up(self) -> bool:
         """Whether a fragment has failed so often that it is not restarted any more."""
-        return any(executor.fragment.failed and executor.back_off.failures > RESTARTS for executor in self.executors)
+        return any(fragment.failed and fragment.back_off.failures > RESTARTS for fragment in self.fragments)
 
     def why(self) -> Why:
-        """Why it has come no further: which source holds it back, since when, by which bound, and what would release
-        it.
-        """
+        """Return why it has come no further: the source that holds it back, since when, and what would release it."""
         return self._reason(self)
 
     @property
     def epochs(self) -> int:
-        return self.executor.fragment.epochs
+        """How many epochs have given answers."""
+        return self.answer.epochs
 
     @property
     def count(self) -> int:
@@ -187,7 +184,7 @@ class RunningQuery:
         return self.outbox.sink.guarantee
 
     def results(self) -> list[Result]:
-        """Everything put out so far, in order of time, if it was not delivered elsewhere."""
+        """Return everything put out so far, in order of time, if it was not delivered elsewhere."""
         connector = self.definition.connector
         if not self.outbox.kept and connector is not None:
             raise UserError("results-elsewhere", f'the results of query "{self.name}" go to {connector.format}')
@@ -198,65 +195,31 @@ class RunningQuery:
         self._listeners.append(listener)
 
     def state(self) -> tuple[Kept, ...]:
-        """What the query keeps between epochs, each part with what limits it or why it grows."""
-        return tuple(dict.fromkeys(kept for executor in self.executors for kept in executor.fragment.program.state()))
+        """Return what the query keeps between epochs, each piece with what limits it or why it grows."""
+        return tuple(dict.fromkeys(kept for fragment in self.fragments for kept in fragment.program.state()))
 
     def growing(self) -> tuple[Growing, ...]:
-        """Why its state grows for as long as it runs; nothing if it does not."""
-        return tuple(
-            dict.fromkeys(found for executor in self.executors for found in executor.fragment.program.growing())
-        )
+        """Return why its state grows for as long as it runs; nothing if it does not."""
+        return tuple(dict.fromkeys(found for fragment in self.fragments for found in fragment.program.growing()))
 
     def explain(self) -> str:
-        parts = [(one.fragment.part, one.fragment.program) for one in self.leading_to(self.executor)]
+        """Return its plan, its programs and what it keeps, in words."""
+        parts = [(one.part, one.program) for one in self.leading_to(self.answer)]
         return explained(self.definition, parts, self.progress(), self.labels(), self._catalog.declarations.groups())
 
     def progress(self) -> str:
-        """Whether the bounds that were declared keep it going when all sources pause, or a timeout must."""
-        return progress(self._catalog, self.streams())
+        """Say whether the declared bounds keep it going when all sources pause, or a timeout must."""
+        return str(progress(self._catalog, self.streams()))
+
+    @property
+    def needs_timeout(self) -> bool:
+        """True if only a timeout lets it go on once all of its sources pause, by what is declared."""
+        return progress(self._catalog, self.streams()).needs_timeout
 
     # running
 
-    def take(self, executor: Executor, until: Tick) -> int:
-        """One epoch of a fragment; how many rows it has put out."""
-        return self._commit(executor, executor.run(until), until, executor.reached)
-
-    def take_arrived(self, executor: Executor, upto: Tick, until: Tick, most: int) -> tuple[int, Tick]:
-        """Take what has arrived, stamped up to there, which completes everything up to `until` if it is all there is.
-
-        How many rows were put out, and how far they are complete then.
-        """
-        if executor.fragment.ahead == "an instant":
-            upto = executor.bounded(upto, most)
-        files, everything = executor.run_arrived(upto, most)
-        until = min(until, upto) if everything else executor.fragment.after
-        return self._commit(executor, files, until, executor.reached_arrived), until
-
-    def _commit(self, executor: Executor, files: list[Path], until: Tick, reached: Callable[[Tick], None]) -> int:
-        """What a fragment puts out goes to whoever reads it, or out, and is committed in one with how far it has
-        come.
-        """
-        after, output = executor.fragment.after, executor.output
-        try:
-            pieces = self.outbox.pieces(files, executor.session) if output is None else []
-        except Exception as error:
-            raise executor.failed(error, after, until) from error
-        others = [one.fragment.after for one in self.answers if one is not executor]
-        before = (output or self.outbox.log).rows
-        kept: list[Chunk] = []
-        with self.outbox.journal.together():
-            if output is None:
-                kept = self.outbox.put(pieces, min([after, *others]), min([until, *others]))
-            else:
-                output.adopt(files)
-            reached(until)
-        rows = (output or self.outbox.log).rows - before
-        executor.fragment.rows_out += rows
-        self._tell(kept)
-        return rows
-
-    def _tell(self, kept: list[Chunk]) -> None:
-        """The results are kept: what a listener makes of them cannot fail the query."""
+    def notify(self, kept: list[Chunk]) -> None:
+        """Tell those who listen of an epoch's results. What a listener makes of them cannot fail the query."""
         results = list(in_order([chunk.table() for chunk in kept])) if self._listeners else []
         for listener in self._listeners if results else ():
             try:
@@ -270,44 +233,46 @@ class RunningQuery:
             except UserError as error:
                 self.complaints.append(error)
 
-    def tells_empty(self, executor: Executor) -> bool:
-        """Whether an epoch without results is of use: the sink wants to know up to when there are none."""
-        return executor in self.answers and not self.outbox.kept and self.outbox.sink.wants_empty
+    def wants_empty(self, fragment: Fragment) -> bool:
+        """Say whether an epoch without results is of use: the sink wants to know up to when there are none."""
+        return fragment in self.answers and not self.outbox.kept and self.outbox.sink.wants_empty
 
     def tidy(self) -> None:
-        """Drop what other fragments have read, and merge small files of results."""
-        for executor in self.executors:
-            if executor.output is not None:
-                log = executor.fragment.part.name
-                readers = self.reading(log)
-                executor.output.forget(lambda chunk, log=log, readers=readers: needed(readers, log, chunk))  # type: ignore[misc]
-                executor.output.compact()
+        """Drop what fragments have read of one another, and merge small files of results."""
+        for fragment in self.fragments:
+            if fragment.output is not None:
+                self._tidy_output(fragment.part.name, fragment.output)
         self.outbox.tidy()
+
+    def _tidy_output(self, name: str, log: Log) -> None:
+        readers = self.reading(name)
+        log.forget(lambda chunk: any(reader.inputs.still_needs(name, chunk) for reader in readers))
+        log.compact()
 
     def close(self, wait_s: float = CLOSE_SECONDS) -> None:
         """Let go of its sink and of its sessions."""
         self.courier.close(wait_s)
-        for executor in self.executors:
-            let_go(executor.session)
+        for fragment in self.fragments:
+            fragment.workspace.close()
 
-    def parts(self) -> list[Log | Outbox | Executor]:
-        """What the journal knows of it."""
-        logs = [executor.output for executor in self.executors if executor.output is not None]
-        return [self.outbox.log, self.outbox, *logs, *self.executors]
+    def parts(self) -> list[Log | Outbox | Fragment]:
+        """Return its pieces that the journal knows of."""
+        logs = [fragment.output for fragment in self.fragments if fragment.output is not None]
+        return [self.outbox.log, self.outbox, *logs, *self.fragments]
 
     def facts(self) -> list[Fact]:
-        """How far it has come, for a checkpoint."""
+        """Return how far it has come, for a checkpoint."""
         return [(part.subject, part.state()) for part in self.parts()]
 
     def check_files(self) -> None:
-        """Raise an error that names the first of its files that is missing or cut short; delete what never came to
-        count.
+        """Raise an error that names the first of its files that is missing or cut short; delete files that never
+        came to count.
         """
-        logs = [self.outbox.log, *(executor.output for executor in self.executors if executor.output is not None)]
+        logs = [self.outbox.log, *(fragment.output for fragment in self.fragments if fragment.output is not None)]
         for log in logs:
             log.check()
-        for executor in self.executors:
-            executor.check()
-            executor.sweep()
+        for fragment in self.fragments:
+            fragment.synopses.check()
+            fragment.sweep()
         for log in logs:
             log.sweep()

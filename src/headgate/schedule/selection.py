@@ -1,76 +1,62 @@
-"""Which fragment runs next: depth first, as soon as anything can get closer to the answer (Bai et al., section 3).
+"""The order in which fragments run: depth first, as soon as anything can get closer to the answer (Bai et al., 3).
 
-    Forward     a fragment has put something out: on to the one that reads it Encore      it has not, but there is more
-    input that it can take: once more Backtrack   it has none: back to what an input that holds it up comes from. At a
-    source there is no further back, so it is
-                asked, now, up to when nothing will still come of it; the answer may enable whoever sent us
+    Forward     a fragment has run: on to the one that reads it
+    Backtrack   a fragment has no input: back to the fragments it reads. At a stream there is no further back, so it is
+                asked, now, up to when nothing will still come; the answer may give the fragment input
 
-When the answer's fragment has run, control goes back to whoever delivers results and takes in what has arrived.
-"""
+An epoch always puts something out, tuples or how far they are complete, so a fragment never runs twice before its
+reader. When the fragment that gives the answer has run, the turn is over."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 
-class Origin(Protocol):
-    """A source, as the selection sees it."""
-
-    def ask(self) -> bool:
-        """Ask for an enabling timestamp; whether it moves anything."""
-
-
-class Operator(Protocol):
+class Node(Protocol):
     """A fragment, as the selection sees it."""
 
-    @property
-    def reader(self) -> Operator | None:
-        """Who reads what it puts out; None for the one that gives the answer."""
+    def has_input(self) -> bool:
+        """Say whether there is input that it can take."""
 
-    def more(self) -> bool:
-        """Whether there is input that it can take."""
+    def can_ask(self) -> bool:
+        """Say whether it would help to ask the streams that it reads how far they are."""
 
-    def run(self) -> bool:
-        """Take it; whether anything was put out: tuples, or how far they are complete."""
-
-    def operators(self) -> Sequence[Operator]:
-        """Fragments that it reads."""
-
-    def origins(self) -> Sequence[Origin]:
-        """Sources that it reads and that it would help to ask; none if nothing waits."""
+    def ask(self) -> bool:
+        """Ask them; say whether any answer moves anything."""
 
 
-def depth_first(root: Operator) -> None:
-    """Run fragments until the answer's has, or nothing can be had any more. Nobody is asked, or gone back to in vain,
-    twice.
+N = TypeVar("N", bound=Node)
+
+
+def depth_first(root: N, reads: Mapping[N, Sequence[N]]) -> Iterator[N]:
+    """Give the fragments to be run, one after another, until the answer's has run or nothing can run.
+
+    `reads` are the fragments that each fragment reads. The caller runs a fragment before it takes the next. No
+    fragment is asked twice, or gone back to twice in vain.
     """
-    here, tried, asked = root, set[int](), set[int]()
+    reader: dict[N, N] = {}
+    for above, several in reads.items():
+        for below in several:
+            reader.setdefault(below, above)
+    here, tried, asked = root, set[N](), set[N]()
     while True:
-        if here.more():
-            if here.run() or here.reader is None:
-                if here.reader is None:
-                    return
-                here = here.reader  # Forward
-            continue  # Encore
-        before = next((one for one in here.operators() if id(one) not in tried), None)
+        if here.has_input():
+            yield here
+            if here is root:
+                return
+            here = reader[here]  # Forward
+            continue
+        before = next((one for one in reads[here] if one not in tried), None)
         if before is not None:
-            tried.add(id(before))
+            tried.add(before)
             here = before  # Backtrack
             continue
-        if _asked(here, asked):
-            tried.clear()  # what moved may be of use to any of them
-            continue
-        if here.reader is None:
+        if here not in asked and here.can_ask():
+            asked.add(here)
+            if here.ask():
+                tried.clear()  # what moved may be of use to any of them
+                continue
+        if here is root:
             return
-        here = here.reader
-
-
-def _asked(operator: Operator, asked: set[int]) -> bool:
-    """Ask every source of the operator that was not asked yet; whether any answer moves anything."""
-    moved = False
-    for origin in operator.origins():
-        if id(origin) not in asked:
-            asked.add(id(origin))
-            moved |= origin.ask()
-    return moved
+        here = reader[here]

@@ -24,7 +24,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request
@@ -38,13 +38,11 @@ from headgate.catalog.entries import Stream
 from headgate.errors import UserError
 from headgate.server.bodies import BadBody, rows
 from headgate.server.listener import is_local
+from headgate.server.served import Served
 from headgate.sources.inlet import Inlet
 from headgate.sources.rows import ticks
 from headgate.sources.verdict import HEARTBEAT, TUPLE
 from headgate.ticks import TimeDomain
-
-if TYPE_CHECKING:
-    from headgate.engine import Engine
 
 T = TypeVar("T")
 
@@ -112,9 +110,9 @@ class Numbered:
 
 
 class Desk:
-    """What the endpoint does with the engine; each method can be called from any thread."""
+    """Does what requests ask of the engine; each method can be called from any thread."""
 
-    def __init__(self, engine: Engine, inlet_of: Callable[[str], Inlet]) -> None:
+    def __init__(self, engine: Served, inlet_of: Callable[[str], Inlet]) -> None:
         self.engine = engine
         self.inlet_of = inlet_of
         self.turn = engine.turn
@@ -141,7 +139,7 @@ class Desk:
             known = inlet.position.get("producers", {})
             if numbered is not None and (again := _before(known, numbered)) is not None:
                 return {**again, "again": True, **self._heartbeat(inlet)}
-            counts = inlet.pushed(found, self.engine.clock)
+            counts = inlet.push_counted(found, self.engine.clock)
             taken, dead = (
                 counts[TUPLE],
                 {reason: count for reason, count in counts.items() if reason not in ALIVE and count},
@@ -162,7 +160,7 @@ class Desk:
             }
 
     def promise(self, name: str, said: Any) -> dict[str, Any]:
-        """A heartbeat that a source sends itself."""
+        """Take a heartbeat that a source sends itself; answer with the stream's heartbeat."""
         stream = self.engine.catalog.only_stream(name, "a heartbeat")
         hint = '{"to": 17}' if stream.domain is not TimeDomain.TIMESTAMP else '{"to": "2026-01-01T12:00:00Z"}'
         if not isinstance(said, dict) or "to" not in said or not set(said) <= {"to", "source"}:
@@ -184,6 +182,7 @@ class Desk:
             return {"heartbeat": _written(self.engine.heartbeat(stream.name))}
 
     def status(self) -> dict[str, Any]:
+        """How far every stream and query is, and what has failed."""
         engine = self.engine
         with self.turn:
             streams = {
@@ -205,7 +204,7 @@ class Desk:
 
 
 def _before(known: Mapping[str, Any], numbered: Numbered) -> dict[str, Any] | None:
-    """What was answered if the request came before; None if it is the next. A producer's first may have any number."""
+    """The answer to a request that came before; None if it is the next. A producer's first may have any number."""
     if numbered.producer not in known:
         return None
     sequence, taken, dead = known[numbered.producer]
@@ -242,9 +241,9 @@ def _written(moment: Any) -> Any:
 
 
 def application(
-    engine: Engine, inlet_of: Callable[[str], Inlet], token: str | None = None, room: Room | None = None
+    engine: Served, inlet_of: Callable[[str], Inlet], token: str | None = None, room: Room | None = None
 ) -> FastAPI:
-    """The endpoint as an ASGI application; `state.desk` and `state.pool` are for who runs it."""
+    """Make the endpoint as an ASGI application. `Listener` stops its `state.desk` and `state.pool`."""
     room = room or Room()
     desk = Desk(engine, inlet_of)
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="headgate-http")
@@ -254,7 +253,7 @@ def application(
     bodies = Bodies(room)
 
     async def aside(work: Callable[..., T], *arguments: Any) -> T:
-        """What writes to disk or waits for its turn must not hold up the others."""
+        """Do work in a thread that writes to disk or waits for a lock, so that it holds up no other request."""
         return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
 
     @app.post("/streams/{name}")
@@ -316,7 +315,7 @@ def _kind(request: Request) -> str:
 
 
 class Bodies:
-    """The bodies that are coming or wait for their turn: so many, and no more than so large all together."""
+    """Reads the bodies of requests, and limits how many there are at a time and how large they are together."""
 
     def __init__(self, room: Room) -> None:
         self.room = room
@@ -327,7 +326,7 @@ class Bodies:
 
     @contextlib.asynccontextmanager
     async def whole(self, request: Request) -> AsyncIterator[bytearray]:
-        """The body. There is a place for it when all of it is there, so that those who send slowly keep nobody out."""
+        """Read the whole body of a request. It takes a place only when it is complete: slow senders keep nobody out."""
         body = bytearray()
         try:
             await self._read(request, body)
@@ -382,7 +381,7 @@ class Bodies:
         return began + min(room.body_seconds, room.pause_seconds + bytes_read / room.bytes_a_second)
 
     def _refuse_oldest(self, but: asyncio.Timeout | None = None) -> bool:
-        """What it had is given back at once. Whether there was one to refuse."""
+        """Refuse the body that has been coming longest and free its memory; False if there is none."""
         oldest = next((limit for limit in self.coming if limit is not but), None)
         if oldest is not None:
             body = self.coming.pop(oldest)
@@ -410,8 +409,8 @@ def _host(headers: Headers) -> str | None:
 
 
 class Guard:
-    """Lets nobody pass without the token. Where none is set only this machine can ask, but a page in a browser on it
-    could be led here under a name of its own: so the name that was asked for must be local too."""
+    """Refuses requests without the token. Without a token only this machine can ask, but a page in a browser on it
+    could be led here under a foreign name: so the name that was asked for must be local too."""
 
     def __init__(self, app: ASGIApp, desk: Desk, token: str | None) -> None:
         self.app = app
@@ -423,6 +422,7 @@ class Guard:
         await (self.app if refused is None else _refusal(refused))(scope, receive, send)
 
     def refused(self, headers: Headers) -> UserError | None:
+        """The reason to refuse a request with these headers; None if it may pass."""
         if self.expected is not None:
             scheme, _, credentials = headers.get("authorization", "").partition(" ")
             if not hmac.compare_digest(f"{scheme.lower()} {credentials.strip()}".encode(), self.expected):

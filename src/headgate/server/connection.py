@@ -16,7 +16,7 @@ IDLE = 200
 
 
 def guarded(header_seconds: float = HEADER_SECONDS, most_idle: int = IDLE) -> type[H11Protocol]:
-    """The connections of one endpoint."""
+    """Make the class of an endpoint's connections, which share their limits."""
     idle: dict[H11Protocol, asyncio.TimerHandle] = {}  # in the order in which they became so
 
     class Connection(H11Protocol):

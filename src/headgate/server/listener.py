@@ -13,10 +13,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headgate.errors import UserError
+from headgate.server.served import Served
 from headgate.sources.inlet import Inlet
 
 if TYPE_CHECKING:
-    from headgate.engine import Engine
     from headgate.server.app import Room
 
 STOP_SECONDS = 10
@@ -24,6 +24,8 @@ CONNECTIONS = 1_000
 
 
 class Listener:
+    """A running endpoint: it takes requests until it is stopped."""
+
     def __init__(self, app: Any, bound: socket.socket) -> None:
         import uvicorn
 
@@ -70,9 +72,9 @@ class Listener:
 
 
 def listening(
-    engine: Engine, inlet_of: Callable[[str], Inlet], host: str, port: int, token: str | None, room: Room | None = None
+    engine: Served, inlet_of: Callable[[str], Inlet], host: str, port: int, token: str | None, room: Room | None = None
 ) -> Listener:
-    """Open the endpoint."""
+    """Open the endpoint on a host and port, and serve it from a thread; without the packages it needs, an error."""
     try:
         import uvicorn  # noqa: F401
 
@@ -100,6 +102,7 @@ def check(host: str, token: str | None) -> None:
 
 
 def is_local(host: str) -> bool:
+    """True if the host is this machine and nobody else can reach it."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -107,6 +110,7 @@ def is_local(host: str) -> bool:
 
 
 def opened(host: str, port: int) -> socket.socket:
+    """Bind a socket; a host or port that cannot be had is an error."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -124,7 +128,7 @@ def opened(host: str, port: int) -> socket.socket:
 
 
 def address(text: str) -> tuple[str, int]:
-    """[HOST:]PORT, with an IPv6 address in brackets."""
+    """Read [HOST:]PORT, with an IPv6 address in brackets; without a host, this machine."""
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > 65_535:
         raise UserError("bad-address", f'"{text}" is not [HOST:]PORT', hint="8080, 127.0.0.1:8080 or [::1]:8080")

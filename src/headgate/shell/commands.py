@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from headgate.errors import Place, UserError, unknown
+from headgate.sql import unquoted
 
 COMMANDS = {
     "help": ("", "this list"),
@@ -105,7 +106,7 @@ def parsed_push(line: str, given: str, place: Place) -> Push:
         raise UserError(
             "bad-row", "the row is not JSON", place=place_within(place, line, found["row"]), detail=f"{error}."
         ) from None
-    plain = name[1:-1].replace("``", "`") if name.startswith("`") else name
+    plain = unquoted(name)
     return Push(plain, int(found["instant"]) if found["instant"] else None, found["sign"] or "+", row)
 
 

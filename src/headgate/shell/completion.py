@@ -6,21 +6,20 @@ statement is not finished yet. Columns of subqueries and of WITH are not known h
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query, Relation, Stream, View
+from headgate.catalog.readers import STREAMED
 from headgate.catalog.sinks import SINKS
-from headgate.cql.readers import SOURCES
 from headgate.cql.statement_grammar import LISTED, STATEMENTS
 from headgate.cql.time_grammar import UNITS
 from headgate.settings import TABLE, settable
 from headgate.shell.commands import COMMANDS, command_named
 from headgate.shell.entries import split
 from headgate.shell.words import KEYWORDS, Word, words
-from headgate.sql import Column
+from headgate.sql import Column, backquoted, is_plain
 
 ELSEWHERE = """
     CHANGE CREATE DISORDER EXPLAIN FUNCTION NOW OF OPTIONS QUERY RELATION RETURN RETURNS SET SLIDE STREAM TIMEOUT VIEW
@@ -192,7 +191,7 @@ def in_definition(past: Sequence[Word], kind: str) -> list[Candidate]:
         )
     match past[-1].upper:
         case "FROM":
-            return [Candidate(name, "value") for name in SOURCES]
+            return [Candidate(name, "value") for name in STREAMED]
         case "TIMESTAMP" if kind == "STREAM":
             return keywords(["BY", "INTERNAL", "LATENT"])
         case "HEARTBEAT" if kind == "STREAM":
@@ -373,7 +372,5 @@ def all_names(catalog: Catalog) -> list[Candidate]:
 
 
 def quoted(name: str) -> str:
-    """A name in backquotes where CQL needs them."""
-    return (
-        name if re.fullmatch(r"[A-Za-z_]\w*", name) and name.upper() not in KEYWORDS else f"`{name.replace('`', '``')}`"
-    )
+    """A name as CQL takes it: in backquotes if it would be read as a keyword."""
+    return name if is_plain(name) and name.upper() not in KEYWORDS else backquoted(name)

@@ -15,18 +15,15 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, assert_never
 
 from headgate.catalog.entries import Function, Query, Relation, Stream, View
+from headgate.compile import explanation
 from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked
 from headgate.deliver.sinks.sink import Result
-from headgate.delta.lower import in_parts
 from headgate.engine import Engine
-from headgate.errors import Broken, Place, UserError
-from headgate.explain import explained
-from headgate.heartbeat.manager import progress
+from headgate.errors import Broken, Place, UserError, first_line
 from headgate.heartbeat.why import Why
-from headgate.plan.nodes import sources
 from headgate.shell.commands import Advance, Command, Explain, Push, parsed_command, summary
 from headgate.shell.entries import Entry
-from headgate.sql import Column
+from headgate.sql import Column, signature
 from headgate.ticks import TimeDomain
 
 SHOWN = 50
@@ -87,8 +84,9 @@ class Interpreter:
         except UserError as error:
             complaint = error.render()
         except Exception as error:
-            reason = next(iter(str(error).splitlines()), "")
-            complaint = f"{type(error).__name__}: {reason}\nhint: headgate shell --debug shows where it comes from."
+            complaint = (
+                f"{type(error).__name__}: {first_line(error)}\nhint: headgate shell --debug shows where it comes from."
+            )
         else:
             return
         if complaint not in reported:
@@ -113,10 +111,7 @@ class Interpreter:
             case Setting(name, taken_back):
                 self.say(f"{name} is {'taken back' if taken_back else 'set'}")
             case Explanation(query=asked):
-                streams = sorted({source.name for source in sources(asked.plan)})
-                parts = in_parts(asked.plan, asked.heartbeats)
-                groups = self.engine.catalog.declarations.groups()
-                self.say(explained(asked, parts, progress(self.engine.catalog, streams), groups=groups))
+                self.say(explanation(asked, self.engine.catalog))
             case Altered():
                 self.say(f"{definition.name} is altered")
             case Dropped(kind, name):
@@ -264,14 +259,9 @@ def with_sql_types(row: Any, columns: Iterable[Column]) -> Any:
 
 def description(thing: Stream | Relation | View | Query) -> str:
     """A thing of the catalog in one line: kind, name and columns."""
-    return f"{type(thing).__name__.lower()} {thing.name} ({column_list(columns(thing))})"
+    return f"{type(thing).__name__.lower()} {thing.name} ({signature(columns(thing))})"
 
 
 def columns(thing: Stream | Relation | View | Query) -> Sequence[Column]:
     """The columns of a stream, relation, view or query."""
     return thing.columns if isinstance(thing, Stream | Relation) else thing.plan.columns
-
-
-def column_list(known: Iterable[Column]) -> str:
-    """Columns with their types, in one line."""
-    return ", ".join(f"{column.name} {column.type}" for column in known)

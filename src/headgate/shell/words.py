@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from headgate.sql import unquoted
+
 KEYWORDS = frozenset(
     """ALL AND ANY AS ASC AVG BETWEEN BY CASE CAST CHANGE COUNT CREATE CROSS CUBE DESC DISORDER DISTINCT DSTREAM ELSE
     END EXCEPT EXISTS EXPLAIN FALSE FROM FULL FUNCTION GROUP GROUPING HAVING IN INNER INTERSECT INTO IS ISTREAM JOIN
@@ -54,7 +56,7 @@ class Word(NamedTuple):
     @property
     def name(self) -> str:
         """The name in lower case and without backquotes, as the catalog keeps it."""
-        return self.text[1:-1].replace("``", "`").lower() if self.kind == "quoted" else self.text.lower()
+        return unquoted(self.text).lower()
 
 
 def words(text: str, start: int = 0) -> Iterator[Word]:

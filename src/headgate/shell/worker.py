@@ -14,7 +14,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from headgate.catalog.catalog import Catalog
-from headgate.errors import UserError
+from headgate.errors import UserError, first_line
 from headgate.shell.entries import Entry
 
 if TYPE_CHECKING:
@@ -92,10 +92,7 @@ class Worker(Thread):
         except Exception as error:
             if self.debug:
                 raise
-            self.give_up(
-                "spark-failed: Spark did not start\ndetail: "
-                f"{next(iter(str(error).splitlines()), type(error).__name__)}"
-            )
+            self.give_up(f"spark-failed: Spark did not start\ndetail: {first_line(error) or type(error).__name__}")
 
     def give_up(self, failure: str) -> None:
         """Reports that Spark did not start; every later entry gets this answer."""

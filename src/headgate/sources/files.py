@@ -2,7 +2,7 @@
 
 Files that have not been read yet become chunks of the stream's log in one Spark job, which also gives each row its
 verdict. Their order of arrival is that of the files' names, and within a file that of its rows. Files count as read
-when their rows are in the log: what fails before can be tried again.
+when their rows are in the log, so a read that fails before that can be tried again.
 
 If a job fails by the fault of a file, halves of the files are tried, down to the one whose fault it is. A stream sets a
 file that cannot be read aside: it is named, kept as a dead letter, and tried again when it has changed and after a
@@ -18,19 +18,19 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog.entries import Connector, Relation
+from headgate.catalog.readers import FILES_AT_ONCE
 from headgate.cql.readers import no_such_path
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.sources.inlet import Inlet
-from headgate.sources.judging import staged, staging
+from headgate.sources.judging import arriving_folder, judged
 from headgate.sources.payload import CORRUPT, ROW
 from headgate.sources.reading import LOCAL, FileReader, pattern
 from headgate.spark.back_off import BackOff
-from headgate.spark.failures import condition, failure, said, sentence
-from headgate.spark.session import own
+from headgate.spark.failures import condition, failure, reason_of, sentence
+from headgate.spark.session import own_session
 from headgate.sql import literal, name
 
-FILES_A_JOB = 1_000
 FEW_FILES = 8
 """Up to here their order is written into the statement; a join would take longer than all the rest of a small batch."""
 
@@ -49,8 +49,10 @@ NO_SCHEMA = (
 
 
 class FileSource:
+    """Reads the files of a path into the log of a stream or relation, each once, and remembers which it has read."""
+
     def __init__(self, session: SparkSession, inlet: Inlet, connector: Connector) -> None:
-        self.session = own(session)
+        self.session = own_session(session)
         self.session.conf.set("spark.sql.files.openCostInBytes", str(PIECE_BYTES))  # also the least size of a piece
         self.session.conf.set("spark.sql.files.maxPartitionBytes", "128MB")  # the user's could be less than that
         self.inlet = inlet
@@ -80,7 +82,8 @@ class FileSource:
             )
 
     def apply(self, what: dict[str, Any]) -> None:
-        """Files that were read, or set aside, or taken away: one of the same name would be a new one."""
+        """Apply a fact of the journal: files that were read, set aside or taken away. A new file of an old name is read
+        again."""
         read, gone = set(what.get("read", ())), set(what.get("gone", ()))
         self.seen = (self.seen | read) - gone
         known = {**self.aside, **what.get("aside", {})}
@@ -88,10 +91,11 @@ class FileSource:
         self.read_before = what["before"]
 
     def state(self) -> dict[str, Any]:
+        """All that `apply` has learnt, as one fact."""
         return {"read": sorted(self.seen), "before": self.read_before, "aside": dict(self.aside)}
 
     def poll(self, clock: Clock) -> int:
-        """Read the files that are new; returns how many tuples went to the log."""
+        """Read the files that are new; how many tuples went to the log."""
         began_us, self.looked_us = clock.now_us(), None
         there = self.listed()
         gone = sorted((self.seen | self.aside.keys()).difference(there))
@@ -100,29 +104,31 @@ class FileSource:
         left = self.aside.keys() - self.changed(clock)
         new = sorted((file for file in there if file not in self.seen and file not in left), key=unquote)
         taken, self.unfit = 0, []
-        for first in range(0, len(new), FILES_A_JOB):
-            taken += self.ingest(new[first : first + FILES_A_JOB], clock)
+        for first in range(0, len(new), FILES_AT_ONCE):
+            taken += self.ingest(new[first : first + FILES_AT_ONCE], clock)
         if self.unfit:
             raise self.unfit[0]
         self.looked_us = began_us
         return taken
 
     def progress(self, clock: Clock) -> int | None:
+        """When the folder was last looked at, if all that was there has been read; None otherwise."""
         return self.looked_us
 
     def drain(self, clock: Clock) -> int:
+        """Read all files that are there: a poll does so."""
         return self.poll(clock)
 
     starting = False
 
     def reshape(self) -> None:
-        """The columns are asked for at each poll."""
+        """Nothing to do: the columns are asked for at each poll."""
 
     def stop(self) -> None:
-        """Nothing is held between polls."""
+        """Nothing to do: nothing is held between polls."""
 
     def check(self) -> None:
-        """Refuse a path that is no pattern. That nothing is there is another matter: it may come."""
+        """Refuse a path that is a wrong pattern. One that leads nowhere is accepted: files may come."""
         if not re.search(r"[{\[]", self.path):
             return
         try:
@@ -132,13 +138,14 @@ class FileSource:
                 raise
 
     def listed(self) -> list[str]:
+        """The files that are there now, as Spark names them."""
         try:
             return self.reader.listed(self.path)
         except Exception as error:
             stream = self.inlet.stream.name
             if condition(error) == "PATH_NOT_FOUND":
                 raise no_such_path(self.path, stream) from None
-            if "Illegal file pattern" in said(error):
+            if "Illegal file pattern" in reason_of(error):
                 raise UserError(
                     "bad-path",
                     f'path "{self.path}" of stream "{stream}" is no pattern of files',
@@ -148,10 +155,11 @@ class FileSource:
             raise self.refused(error) from error
 
     def refused(self, error: Exception) -> UserError:
+        """An error of Spark as one of ours."""
         return failure(error, "source-failed", f'Spark cannot read the files of stream "{self.inlet.stream.name}"')
 
     def ingest(self, files: list[str], clock: Clock) -> int:
-        """Take files in one job; if one of them cannot be read, in several. How many of their rows are tuples."""
+        """Read files in one job, or in several if one of them cannot be read; how many of their rows are tuples."""
         try:
             return self.take(files, clock)
         except Exception as error:
@@ -167,15 +175,16 @@ class FileSource:
             return 0
 
     def take(self, files: list[str], clock: Clock) -> int:
+        """Read files in one job and put their rows into the log; how many are tuples."""
         ranks = {file: self.read_before + position for position, file in enumerate(files)}
-        with staging(self.inlet) as folder, self.inlet.together():
+        with arriving_folder(self.inlet) as folder, self.inlet.together():
             rows = self.in_order(self.reader.rows([unquote(file) for file in files]), ranks)
-            taken = staged(self.session, self.inlet, rows, folder, clock).take(clock)
+            taken = judged(self.session, self.inlet, rows, folder, clock).take(clock)
             self.inlet.journal.record(self.subject, {"read": files, "before": self.read_before + len(files)})
         return taken
 
     def unread(self) -> DataFrame:
-        """All files that have not been read, with the order of arrival of their rows. They count as read at once."""
+        """The rows of all unread files, with their order of arrival. The files count as read at once."""
         files = sorted((file for file in self.listed() if file not in self.seen), key=unquote)
         ranks = {file: self.read_before + position for position, file in enumerate(files)}
         self.apply({"read": files, "before": self.read_before + len(files)})
@@ -184,9 +193,7 @@ class FileSource:
     # files that cannot be read
 
     def set_aside(self, file: str, error: Exception, clock: Clock) -> None:
-        """Go on without a file until it has changed. It is named, and kept as a dead letter; a relation waits for it
-        instead.
-        """
+        """Go on without a file until it has changed: name it and keep it as a dead letter. For a relation: an error."""
         named, stream = unquote(file).removeprefix("file:"), self.inlet.stream
         if isinstance(stream, Relation):
             raise UserError(
@@ -197,7 +204,7 @@ class FileSource:
             )
         with self.inlet.together():
             if file not in self.aside:
-                self.inlet.unreadable(f"{named}: {said(error)}", clock)
+                self.inlet.unreadable(f"{named}: {reason_of(error)}", clock)
             what = {"aside": {file: self.stamps([file]).get(file, "")}, "before": self.read_before}
             self.inlet.journal.record(self.subject, what)
         note = UserError(
@@ -209,10 +216,9 @@ class FileSource:
         self.notes.append(note)
 
     def changed(self, clock: Clock) -> set[str]:
-        """Of the files that were set aside, those that have another size or date now; it is looked from time to time.
+        """The files that were set aside and have another size or date now. It is looked from time to time.
 
-        After a restart all are tried once more: it may have been the storage that was damaged.
-        """
+        After a restart all of them are tried once more: the storage may have been what was damaged."""
         if not self._begun:
             self._begun = True
             return set(self.aside)
@@ -226,7 +232,7 @@ class FileSource:
         return found
 
     def stamps(self, files: list[str]) -> dict[str, str]:
-        """The sizes and dates of files, on whatever storage they are; nothing is read of them."""
+        """The sizes and dates of files, on whatever storage they are, without reading them."""
         try:
             found = self.session.read.format("binaryFile").load([pattern(unquote(file)) for file in files])
             rows = found.selectExpr("path", "CONCAT(length, ' ', modificationTime)").collect()
@@ -235,9 +241,8 @@ class FileSource:
         return {re.sub(LOCAL, "file:/", path): stamp for path, stamp in rows}
 
     def in_order(self, rows: DataFrame, ranks: dict[str, int]) -> DataFrame:
-        """The rows with their order of arrival: which file, which piece of it, which row of the piece, in 20, 15 and 28
-        bits.
-        """
+        """The rows with their order of arrival in `_s`: 20 bits for the file, 15 for its piece, 28 for the row in the
+        piece."""
         within = (
             f"(SHIFTLEFT(CAST(_start DIV {PIECE_BYTES} AS BIGINT), 28) | (MONOTONICALLY_INCREASING_ID() & "
             f"{2**28 - 1}L))"
@@ -259,7 +264,7 @@ class FileSource:
 
 
 def of_a_file(error: Exception) -> bool:
-    """Whether a single file is to blame, and is still there."""
+    """True if an error is the fault of a single file that is still there."""
     if isinstance(error, UserError):
         return error.code == "no-such-column"
     known_as = condition(error)

@@ -17,7 +17,7 @@ the stream has one source, None."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -31,6 +31,8 @@ from numpy.typing import NDArray
 
 from headgate.catalog.entries import Relation, Stream
 from headgate.errors import UserError
+from headgate.heartbeat.admission import Admission
+from headgate.heartbeat.arrival_order import ArrivalOrder
 from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks, of_rows
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.future import KNOWN
@@ -59,54 +61,36 @@ ROWS_WRITTEN = 1_000
 
 
 class Heartbeats(Protocol):
-    """What an inlet asks of the heartbeats, and what it tells them."""
+    """What an inlet asks of the time manager, and what it tells it."""
 
-    def limit(self, stream: str) -> Tick | None:
-        """Up to where readers of the whole stream were told that it is complete."""
+    @property
+    def order(self) -> ArrivalOrder:
+        """The instants of streams in arrival order."""
 
-    def limits(self, stream: str) -> tuple[Tick | None, Mapping[str, Tick]]:
-        """Timestamps up to here are late: in general, and of sources for which that is another instant."""
+    def admission(self, stream: str) -> Admission:
+        """Which timestamps of the stream are late, and what is known of its timestamps."""
 
-    def ahead_of(self, stream: str, date_us: int | None, now_us: int) -> Tick | None:
-        """Timestamps beyond this lie too far in the future; None: there is no limit."""
+    def future_limit(self, stream: str, date_us: int | None, now_us: int, tops: Ticks | None = None) -> Tick | None:
+        """Timestamps beyond this lie too far in the future; None: there is no limit. `tops` are the largest timestamps
+        of a batch, in falling order: several together confirm each other.
+        """
 
-    def knows_pace(self, stream: str) -> bool:
-        """Whether that is known from what came before; otherwise a large batch is compared with itself."""
-
-    def believed(self, stream: str, tops: Ticks, date_us: int | None, now_us: int) -> Tick | None:
-        """The limit of `ahead_of` for a batch whose largest timestamps are known, in falling order."""
-
-    def first_open(self, stream: str) -> Tick:
-        """The first instant that is not closed."""
-
-    def next_arrival(self, count: int) -> Tick:
-        """The first of `count` instants in the order of arrival, which nobody else gets."""
-
-    def last_arrival(self) -> Tick:
-        """The last of them that anybody got."""
-
-    def arrivals_reached(self, last: Tick) -> None:
-        """Nobody gets an instant in the order of arrival up to this one any more."""
-
-    def references(self, stream: str) -> Tick | None:
-        """The largest timestamp that was seen on the stream."""
-
-    def wants_sample(self, stream: str) -> bool:
-        """Whether a summary of a batch is to tell how its timestamps are distributed."""
-
-    def arrived(self, stream: str, arrivals: Arrivals, now_us: int) -> None:
-        """Tuples came, late ones among them, but none from the far future."""
-
-    def late(self, stream: str, sources: Sequence[Any], counts: Ticks) -> None:
-        """So many of them were late, by source."""
-
-    def punctuated_by(self, stream: str, promises: Mapping[Any, Tick], now_us: int) -> None:
-        """These sources say themselves up to when nothing will still come."""
+    def arrived(
+        self,
+        stream: str,
+        arrivals: Arrivals,
+        now_us: int,
+        late: Ticks | None = None,
+        heartbeats: Mapping[Any, Tick] | None = None,
+    ) -> None:
+        """Take a batch: tuples, late ones included but none from the far future; how many of each source were late;
+        and heartbeats that sources sent.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the heartbeats learn of a batch."""
+    """What the heartbeats learn of a batch of rows."""
 
     arrivals: Arrivals
     late: Ticks
@@ -116,7 +100,7 @@ class Batch:
     """Heartbeats that sources sent, each up to when."""
 
     def written(self) -> dict[str, Any]:
-        """For the journal. Large batches are summed up: single rows only say a little more about bounds by tuples."""
+        """The batch for the journal. Large batches are kept as sums: single rows add little to bounds by tuples."""
         seen = self.arrivals
         said = {"sources": list(seen.sources), "late": self.late.tolist(), "promises": list(self.promises.items())}
         for part in ("counts", "smallest", "largest", "behind"):
@@ -129,6 +113,7 @@ class Batch:
 
     @staticmethod
     def read(said: Mapping[str, Any]) -> Batch:
+        """A batch from the journal."""
         counts, smallest, largest, behind = (
             np.array(said[part], np.int64) for part in ("counts", "smallest", "largest", "behind")
         )
@@ -141,6 +126,8 @@ class Batch:
 
 
 class Inlet:
+    """Takes the rows of a stream or relation, wherever they come from, into its log or its dead letters."""
+
     def __init__(
         self,
         stream: Stream | Relation,
@@ -153,7 +140,7 @@ class Inlet:
     ) -> None:
         self.heartbeats = heartbeats
         self.recorded = recorded
-        """Hears when a batch came that is being told of once more."""
+        """Called with the instant at which a batch came, when the journal is read after a restart."""
         self.journal = journal or Journal()
         self.folder = folder = folder or stream.name.lower()
         self.shape(stream, schema)
@@ -166,93 +153,85 @@ class Inlet:
         self.entered: Tick = NEVER
         """The last timestamp that was given on entry."""
         self.position: dict[str, Any] = {}
-        """What the source of the stream must remember to go on: numbers and words."""
+        """Where the source of the stream goes on after a restart: numbers and words that the source chooses."""
         self.journal.introduce(self.subject, self.apply)
 
     def shape(self, stream: Stream | Relation, schema: pa.Schema) -> None:
-        """What rows look like from now on."""
+        """Change what rows look like from now on."""
         self.stream = stream
         self.rows = Rows(stream, schema)
         self.dead_schema = _dead_schema(stream, schema)
 
     @property
     def source(self) -> str | None:
+        """The column that names the source of a tuple; None if the stream has one source."""
         return self.stream.source if isinstance(self.stream, Stream) else None
 
     @property
     def stamped(self) -> str:
+        """Who stamps the tuples: their source ("external"), or the engine on entry."""
         return self.stream.stamped if isinstance(self.stream, Stream) else "external"
 
     @property
     def policy(self) -> str:
-        """What becomes of late tuples. A relation without one of its changes would stay wrong, so it always keeps
-        them.
-        """
+        """What becomes of late tuples. A relation always keeps them: it would stay wrong without one of its changes."""
         return self.stream.late if isinstance(self.stream, Stream) else "keep"
 
     def limits(self, clock: Clock) -> Limits:
-        """Which timestamps are taken now. A fixed relation knows no time, and what is stamped on entry is in time."""
+        """Which timestamps are taken now.
+
+        A fixed relation knows no time, and tuples that are stamped on entry are never late."""
         name, domain = self.stream.name, self.stream.domain
         if domain is None:
             return Limits()
-        first_open = self.heartbeats.first_open(name)
+        admission = self.heartbeats.admission(name)
+        limits = Limits(domain.origin, first_open=admission.first_open)
         if self.stamped != "external":
-            return Limits(domain.origin, first_open=first_open)
-        (closed, apart), ahead = (
-            self.heartbeats.limits(name),
-            self.heartbeats.ahead_of(name, clock.date_us(), clock.now_us()),
-        )
-        limits = Limits(domain.origin, first_open=first_open, apart=apart)
-        limits = limits if closed is None else replace(limits, closed=closed)
+            return limits
+        ahead = self.heartbeats.future_limit(name, clock.date_us(), clock.now_us())
+        limits = replace(limits, apart=admission.closed_by_source)
+        limits = limits if admission.closed is None else replace(limits, closed=admission.closed)
         return limits if ahead is None else replace(limits, ahead=ahead)
 
     @property
-    def unheard(self) -> bool:
-        """Whether no tuple came yet and no heartbeat was given: dead letters are then stamped like the first tuple that
-        comes.
+    def nothing_arrived(self) -> bool:
+        """True if no tuple came yet and no heartbeat was promised: dead letters are then stamped like the first tuple
+        that comes.
         """
-        name = self.stream.name
-        return (
-            self.stream.domain is not None
-            and self.heartbeats.limit(name) is None
-            and self.heartbeats.references(name) is None
-        )
+        return self.stream.domain is not None and self.heartbeats.admission(self.stream.name).unheard
 
-    def reconsidered(self, limits: Limits, tops: Ticks, clock: Clock) -> Limits:
+    def limits_for(self, limits: Limits, tops: Ticks, clock: Clock) -> Limits:
         """The limits once a batch is known by its largest timestamps, in falling order. To be asked once a batch, if at
         all.
         """
-        ahead = self.heartbeats.believed(self.stream.name, tops, clock.date_us(), clock.now_us())
+        ahead = self.heartbeats.future_limit(self.stream.name, clock.date_us(), clock.now_us(), tops)
         return replace(limits, ahead=Limits().ahead if ahead is None else ahead)
 
-    def compares(self, found: Mapping[str, int]) -> bool:
-        """Whether that is to be asked, by how many rows there are of each verdict."""
+    def needs_second_look(self, found: Mapping[str, int]) -> bool:
+        """True if a batch must be judged by its own timestamps too (`limits_for`), given its rows by verdict."""
         if self.stamped != "external" or self.stream.domain is None:
             return False
         return bool(found.get(FAR_FUTURE)) or not (
-            found.get(TUPLE, 0) < KNOWN or self.heartbeats.knows_pace(self.stream.name)
+            found.get(TUPLE, 0) < KNOWN or self.heartbeats.admission(self.stream.name).settled
         )
 
     def stamps(self, count: int, clock: Clock) -> Ticks:
-        """The timestamps of rows that are stamped on entry: the order of arrival, or the date, which does not go back
-        here.
-        """
+        """Timestamps for rows that are stamped on entry: the order of arrival, or the date, which never goes back."""
         if self.stamped == "latent":
-            first = self.heartbeats.next_arrival(count)
+            first = self.heartbeats.order.reserve(count)
             return np.arange(first, first + count, dtype=np.int64)
         date_us = clock.date_us()
         now = clock.now_us() if date_us is None else date_us
-        self.entered = max(self.entered, now, self.heartbeats.first_open(self.stream.name))
+        self.entered = max(self.entered, now, self.heartbeats.admission(self.stream.name).first_open)
         return np.full(count, self.entered, np.int64)
 
     # what the journal knows of it
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Rows, dead letters, counts and the source's position become durable in one, at the end, or not at all.
+        """Make rows, dead letters, counts and the source's position durable in one step at the end, or not at all.
 
-        No heartbeat is given meanwhile, so what the limits say of a row holds until it is in the log.
-        """
+        No heartbeat is given meanwhile, so the limits by which a row was judged hold until it is in the log."""
         before = dict(self.position)
         try:
             with self.journal.together():
@@ -261,10 +240,9 @@ class Inlet:
             self.position = before
             raise
 
-    def took(self, found: Mapping[str, int], batch: Batch, rows: int, clock: Clock) -> None:
-        """A batch of so many rows is being taken: count those that are no tuples by verdict, and tell the
-        heartbeats.
-        """
+    def record(self, found: Mapping[str, int], batch: Batch, rows: int, clock: Clock) -> None:
+        """Record a batch of so many rows in the journal, with its rows that are no tuples by verdict; tell the
+        heartbeats."""
         now_us, counts = (
             clock.now_us(),
             {verdict: count for verdict, count in found.items() if verdict != TUPLE and count},
@@ -272,7 +250,7 @@ class Inlet:
         what = {
             "arrivals": self.arrivals + rows,
             "entered": self.entered,
-            "latent": self.heartbeats.last_arrival(),
+            "latent": self.heartbeats.order.last,
             "counts": counts,
             "position": self.position,
             "now": now_us,  # the position as it is in the end
@@ -281,24 +259,26 @@ class Inlet:
         self.journal.record(self.subject, {**what, **said}, then=lambda: self._apply(what, batch))
 
     def apply(self, what: dict[str, Any]) -> None:
+        """Apply a fact of the journal after a restart: what was recorded of a batch."""
         if "now" in what:
             self.recorded(what["now"])
         self._apply(what, Batch.read(what["heard"]) if "heard" in what else None)
 
     def _apply(self, what: dict[str, Any], batch: Batch | None) -> None:
         self.arrivals, self.entered, self.position = what["arrivals"], what["entered"], dict(what["position"])
-        self.heartbeats.arrivals_reached(what["latent"])
+        self.heartbeats.order.skip_to(what["latent"])
         for verdict, count in what["counts"].items():
             self.counts["heartbeats" if verdict == HEARTBEAT else verdict] += count
         if batch is not None:
             self.tell(batch, what["now"])
 
     def state(self) -> dict[str, Any]:
+        """All that `apply` has learnt, as one fact."""
         counts = {HEARTBEAT if verdict == "heartbeats" else verdict: count for verdict, count in self.counts.items()}
         return {
             "arrivals": self.arrivals,
             "entered": self.entered,
-            "latent": self.heartbeats.last_arrival(),
+            "latent": self.heartbeats.order.last,
             "counts": counts,
             "position": dict(self.position),
         }
@@ -306,33 +286,34 @@ class Inlet:
     # rows pushed from Python
 
     def push(self, rows: Iterable[Any], clock: Clock) -> int:
-        """Take rows from memory; returns how many went to the log."""
-        return self.pushed(rows, clock)[TUPLE]
+        """Take rows from memory; how many went to the log."""
+        return self.push_counted(rows, clock)[TUPLE]
 
-    def pushed(self, rows: Iterable[Any] | Read, clock: Clock) -> Counter[str]:
-        """Take rows from memory; how many there were of each verdict."""
+    def push_counted(self, rows: Iterable[Any] | Read, clock: Clock) -> Counter[str]:
+        """Take rows from memory and count them by verdict."""
         with self.together():
             return self.take_table(*self.rows.table(rows, self.arrivals), clock)
 
     def take_table(self, table: pa.Table, unread: Unread, clock: Clock) -> Counter[str]:
-        """Take a table with the log's columns, and rows that could not be read; `_row`, if there, is the text of each
-        row.
-        """
+        """Take a table with the log's columns, and rows that could not be read; how many rows there are of each
+        verdict.
+
+        A column `_row`, if there is one, is the text of each row."""
         with self.together():
             limits = self.limits(clock)
             if self.stamped != "external":
                 stamps = pa.array(self.stamps(table.num_rows, clock))
                 table = table.set_column(table.schema.get_field_index("_t"), "_t", stamps)
             found = verdicts(self.stream, table, limits)
-            if self.compares(Counter(found.tolist())):
-                limits = self.reconsidered(limits, tops(self.stream, table), clock)
+            if self.needs_second_look(Counter(found.tolist())):
+                limits = self.limits_for(limits, tops(self.stream, table), clock)
                 found = verdicts(self.stream, table, limits)
             own = ticks_of(table.column("_t").combine_chunks())[found == TUPLE]
-            if self.unheard and own.size:
+            if self.nothing_arrived and own.size:
                 limits = replace(limits, first_open=int(own.min()))
             letters = self._letters(table, found, limits)
             self.refuse(letters)
-            self.bury(pa.concat_tables([letters, self._malformed(unread, limits)]))
+            self.keep_letters(pa.concat_tables([letters, self._malformed(unread, limits)]))
             self.log.append(
                 table.filter(pa.array(found == TUPLE)).select(self.rows.schema.names).cast(self.rows.schema)
             )
@@ -340,15 +321,15 @@ class Inlet:
                 {str(kind): int(rows) for kind, rows in zip(*np.unique(found, return_counts=True), strict=True)}
             )
             counts += Counter(malformed=len(unread))
-            self.took(counts, self._batch(table, found), table.num_rows + len(unread), clock)
+            self.record(counts, self._batch(table, found), table.num_rows + len(unread), clock)
         return counts
 
     def unreadable(self, text: str, clock: Clock) -> None:
-        """Something that holds rows cannot be read at all: it is kept as one dead letter with this text."""
+        """Keep one dead letter with this text: something that holds rows cannot be read at all."""
         with self.together():
-            self.bury(self._malformed([(self.arrivals, text)], self.limits(clock)))
+            self.keep_letters(self._malformed([(self.arrivals, text)], self.limits(clock)))
             nothing = self.rows.schema.empty_table()
-            self.took({"malformed": 1}, self._batch(nothing, np.array([], str)), 1, clock)
+            self.record({"malformed": 1}, self._batch(nothing, np.array([], str)), 1, clock)
 
     def _letters(self, table: pa.Table, found: Verdicts, limits: Limits) -> pa.Table:
         """The rows that are neither tuples nor heartbeats, as dead letters."""
@@ -368,7 +349,7 @@ class Inlet:
         return pa.table([known[name] for name in self.dead_schema.names], schema=self.dead_schema)
 
     def _malformed(self, unread: Unread, limits: Limits) -> pa.Table:
-        """Rows of which only their text is known, as dead letters."""
+        """Dead letters for rows of which only the text is known."""
         known = {
             "_reason": ["malformed"] * len(unread),
             "_raw": [text for _, text in unread],
@@ -427,28 +408,20 @@ class Inlet:
             hint=f"LATE OF {name} KEEP, or {mended}.",
         )
 
-    def bury(self, letters: pa.Table) -> None:
-        """Keep dead letters, except those that the policy is to drop."""
+    def keep_letters(self, letters: pa.Table) -> None:
+        """Keep dead letters, except those that the policy drops."""
         if self.policy == "drop":
             letters = letters.filter(pc.invert(pc.is_in(letters["_reason"], pa.array(UNTIMELY))))
         self.dead.append(letters.select(self.dead_schema.names))
 
     def tell(self, batch: Batch, now_us: int) -> None:
-        """The rows are in the log: the heartbeats learn of them. A fixed relation has none."""
-        if self.stream.domain is None:
-            return
-        name, arrivals = self.stream.name, batch.arrivals
-        if arrivals.total:
-            self.heartbeats.arrived(name, arrivals, now_us)
-        tardy = np.flatnonzero(batch.late)
-        if tardy.size:
-            self.heartbeats.late(name, [arrivals.sources[position] for position in tardy.tolist()], batch.late[tardy])
-        if batch.promises:
-            self.heartbeats.punctuated_by(name, batch.promises, now_us)
+        """Tell the time manager of a batch whose rows are in the log. A fixed relation has no time."""
+        if self.stream.domain is not None:
+            self.heartbeats.arrived(self.stream.name, batch.arrivals, now_us, batch.late, batch.promises)
 
 
 def _texts(rows: pa.ChunkedArray, reasons: Verdicts) -> pa.Array:
-    """The text of rows without a timestamp; the others have all that they say in their columns."""
+    """The text of rows without a timestamp. The others have everything in their columns."""
     return pc.if_else(pa.array(reasons == "no-timestamp"), rows.combine_chunks(), None)
 
 

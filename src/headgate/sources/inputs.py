@@ -1,12 +1,12 @@
-"""The streams and relations of an engine: the inlet and the log of each, and the source it is read from, if it has
-one.
-"""
+"""The streams and relations of an engine: the inlet and the logs of each, and the source it is read from, if it has
+one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import assert_never
 
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -14,26 +14,26 @@ from pyspark.sql.types import StructType
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Relation, Stream, late_name
-from headgate.cql.readers import FILES
+from headgate.catalog.readers import way
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock, EngineClock
 from headgate.heartbeat.manager import Heartbeats
+from headgate.log.folders import fresh_folder
 from headgate.log.journal import Fact, Journal
 from headgate.log.log import Log
 from headgate.sources.files import FileSource
 from headgate.sources.inlet import Inlet
 from headgate.sources.source import Source
-from headgate.sources.streaming import StreamingSource, streams
+from headgate.sources.streaming import StreamingSource
 from headgate.sources.tables import TableSource
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
 from headgate.spark.session import columns_of, let_go
-from headgate.spark.staging import fresh_folder
-from headgate.sql import name
+from headgate.sql import ddl
 
 
 class Unconnected:
-    """A source that was out of reach when the engine was started again: it is connected as soon as that can be done."""
+    """Stands for a source that was out of reach when the engine was started again, until it can be connected."""
 
     starting = True
 
@@ -44,27 +44,34 @@ class Unconnected:
         self.notes: list[UserError] = []
 
     def connected(self) -> Source:
+        """Try to connect; the source itself."""
         source = self.connect()
         assert source is not None, "what is fed by hand is never out of reach"
         return source
 
     def reshape(self) -> None:
-        """Nothing is read yet."""
+        """Nothing to do: nothing is read yet."""
 
     def poll(self, clock: Clock) -> int:
+        """Nothing comes yet."""
         return 0
 
     def drain(self, clock: Clock) -> int:
+        """Nothing comes yet."""
         return 0
 
     def progress(self, clock: Clock) -> int | None:
+        """Unknown."""
         return None
 
     def stop(self) -> None:
-        """There is nothing to stop."""
+        """Nothing to stop."""
 
 
 class Inputs:
+    """All inlets, logs and sources by stream; reads the sources, each on its own so that one that fails holds up no
+    other."""
+
     def __init__(
         self,
         spark: SparkSession,
@@ -86,25 +93,27 @@ class Inputs:
         self.sources: list[Source] = []
         self.schemas: dict[str, StructType] = {}
         self.logs: dict[str, Log] = {}
-        """By name; `late(s)` are the dead letters of s."""
+        """The logs by name; `late(s)` holds the dead letters of s."""
         self.troubles: dict[str, UserError] = {}
-        """Why streams are not read at the moment, by name."""
+        """Why streams cannot be read at the moment, by name."""
         self.notes: list[UserError] = []
-        """What went wrong with sources and holds up nothing, and was not told yet."""
+        """Problems with sources that hold up nothing and were not reported yet."""
         self.back_offs: dict[str, BackOff] = {}
         """When sources that have failed are tried again, by stream."""
         self.worked = False
-        """Whether any source was ever read."""
+        """True once any source was read."""
 
     def inlet(self, name: str) -> Inlet:
+        """The inlet of a stream or relation; an error if there is none of that name."""
         relation = self.catalog.relations.get(name.lower())
         return self.inlets[relation.name if relation is not None else self.catalog.stream(name).name]
 
     # coming and going
 
     def add(self, stream: Stream | Relation, folder: str | None = None) -> None:
+        """Make the inlet and logs of a new stream or relation."""
         schema = self._shaped(stream)
-        self.heartbeats.add(stream, self.clock.now_us())
+        self.heartbeats.define(stream, self.clock.now_us())
         folder = folder or fresh_folder(self.directory / "streams", stream.name)
         inlet = Inlet(
             stream,
@@ -121,7 +130,7 @@ class Inputs:
             self.logs[late_name(stream.name)] = inlet.dead
 
     def connect(self, stream: Stream | Relation) -> None:
-        """Make ready what it is read from, if it is not fed by hand."""
+        """Open the source of a new stream or relation, unless its rows are pushed; an error if that cannot be done."""
         source = self._source(stream)
         if source is not None:
             if isinstance(source, FileSource):
@@ -129,7 +138,7 @@ class Inputs:
             self.sources.append(source)
 
     def reconnect(self, stream: Stream | Relation) -> None:
-        """Connect a source after a restart: one that is out of reach does not keep the others from going on."""
+        """Open a source after a restart. One that is out of reach does not keep the others from going on."""
         try:
             source = self._source(stream)
         except Exception as error:
@@ -139,25 +148,33 @@ class Inputs:
             self.sources.append(source)
 
     def _source(self, stream: Stream | Relation) -> Source | None:
-        inlet = self.inlets[stream.name]
-        if stream.connector is None or stream.connector.format == "memory":
+        """Open the source of a stream or relation, by the way in which its rows come; None if they are pushed."""
+        inlet, connector = self.inlets[stream.name], stream.connector
+        if connector is None:
             return None
-        if stream.domain is not None and streams(stream.connector):
-            return StreamingSource(self.spark, inlet, stream.connector, self.directory / "sources", self.wake)
-        if stream.connector.format in FILES:
-            return FileSource(self.spark, inlet, stream.connector)
-        return TableSource(self.spark, inlet, stream.connector)
+        match way(stream):
+            case "push":
+                return None
+            case "stream":
+                return StreamingSource(self.spark, inlet, connector, self.directory / "sources", self.wake)
+            case "files":
+                return FileSource(self.spark, inlet, connector)
+            case "whole":
+                return TableSource(self.spark, inlet, connector)
+            case other:
+                assert_never(other)
 
     def reshape(self, stream: Stream) -> None:
-        """A stream has one more column: rows that are in the log already have none there."""
+        """Give a stream one more column. Rows that are in the log already have null there."""
         inlet = self.inlets[stream.name]
         inlet.shape(stream, to_arrow_schema(self._shaped(stream), timezone="UTC"))
-        self.heartbeats.timelines[stream.name].stream = stream
+        self.heartbeats.define(stream, self.clock.now_us())
         for source in self.sources:
             if source.inlet is inlet:
                 source.reshape()
 
     def drop(self, name: str) -> None:
+        """Forget a stream or relation and stop its source."""
         inlet = self.inlets.pop(name, None)
         for source in [source for source in self.sources if source.inlet is inlet]:
             self.sources.remove(source)
@@ -171,25 +188,19 @@ class Inputs:
             self.logs.pop(log, None)
 
     def _shaped(self, stream: Stream | Relation) -> StructType:
-        """What the log of a stream or relation holds, as Spark has it; the same of a stream's dead letters."""
-        columns = ", ".join(f"{name(column.name)} {column.type}" for column in stream.columns)
-        sign = ", _n BIGINT" if isinstance(stream, Relation) else ""
-        schema = columns_of(self.spark, f"{columns}{sign}, _t BIGINT, _s BIGINT")
-        self.schemas[stream.name] = schema
-        if isinstance(stream, Stream):
-            late = self.catalog.late_of(stream)
-            letters = ", ".join(f"{name(column.name)} {column.type}" for column in late.columns)
-            self.schemas[late.name] = columns_of(self.spark, f"{letters}, _t BIGINT, _s BIGINT")
-        return schema
+        """Note what the logs of a stream or relation hold, as Spark has it; the columns of the first one."""
+        self.schemas |= {
+            log: columns_of(self.spark, ddl(columns)) for log, columns in self.catalog.logs_of(stream).items()
+        }
+        return self.schemas[stream.name]
 
     # reading
 
     def take(self, some: Callable[[Source], int], patient: bool = True) -> int:
-        """Let every source hand over rows; how many tuples came. One that cannot holds up no other: the errors come
-        last.
+        """Let every source hand over rows by calling `some` with it; how many tuples came.
 
-        A source that has failed is tried again after a while, or at once if nobody is patient.
-        """
+        A source that fails holds up no other: the errors are raised in the end. It is tried again after a pause, or at
+        once unless `patient`."""
         taken = 0
         for source in list(self.sources):
             name = source.inlet.stream.name
@@ -219,7 +230,7 @@ class Inputs:
         return taken
 
     def _failed(self, stream: str, error: Exception) -> None:
-        """The source is left alone for a while. What concerns all is raised."""
+        """Note that a source failed and leave it alone for a while. An error that concerns all is raised."""
         check_alive(self.spark, error)
         failed = failure(error, "source-failed", f'stream "{stream}" cannot be read')
         if concerns_all(failed):
@@ -227,12 +238,13 @@ class Inputs:
         self.back_offs[stream].failed(self.clock.now_us())
         self.troubles[stream] = failed
 
-    def told(self) -> list[UserError]:
-        """What went wrong since it was last asked for, and holds up nothing."""
+    def fresh_notes(self) -> list[UserError]:
+        """The problems since the last call that hold up nothing."""
         notes, self.notes = self.notes, []
         return notes
 
     def close(self) -> None:
+        """Stop all sources and release their sessions."""
         for source in self.sources:
             with suppress(Exception):  # of one that cannot even be stopped nothing more comes
                 source.stop()
@@ -242,6 +254,7 @@ class Inputs:
     # what the journal knows of them
 
     def facts(self) -> Iterator[Fact]:
+        """What the journal must know of all streams and relations, for a checkpoint."""
         for inlet in self.inlets.values():
             yield from ((part.subject, part.state()) for part in (inlet.log, inlet.dead, inlet))
         for source in self.sources:
@@ -249,14 +262,14 @@ class Inputs:
                 yield source.subject, source.state()
 
     def check_files(self) -> None:
-        """Raise an error that names the first chunk that is missing or torn; delete what never came to count."""
+        """Raise an error for the first chunk that is missing or torn, and delete files that never came to count."""
         for inlet in self.inlets.values():
             for log in (inlet.log, inlet.dead):
                 log.check()
                 log.sweep()
 
     def folders(self) -> dict[str, set[Path]]:
-        """Where they have their files."""
+        """The folders of all streams and relations, by the folder of the engine's directory they lie in."""
         inlets = self.inlets.values()
         return {
             "streams": {inlet.log.directory for inlet in inlets},

@@ -1,10 +1,9 @@
-"""Judging a batch: one Spark job gives each row its verdict and writes the rows by it, ready for the log and the dead
+"""Judging by Spark: one job gives each row its verdict and writes the rows by it, ready for the log and the dead
 letters.
 
 In come rows with the stream's columns, `_raw` (their text if they could not be read, else null), `_row` (their text, if
-it is at hand) and `_s` (order of arrival), from wherever Spark reads; out goes a `Staged` batch. Nothing counts yet:
-what is staged and not taken is as if it had never come. A dead letter that could not be read or has no timestamp has
-its row as text in `_raw`."""
+it is at hand) and `_s` (order of arrival), from wherever Spark reads. Out comes a `JudgedBatch`, which does not count
+until it is taken. A dead letter that could not be read or has no timestamp has its row as text in `_raw`."""
 
 from __future__ import annotations
 
@@ -18,17 +17,17 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.catalog.entries import Relation
 from headgate.heartbeat.clock import Clock
 from headgate.sources.inlet import Inlet
+from headgate.sources.judged_batch import JudgedBatch
 from headgate.sources.rows import SIGNS
-from headgate.sources.staged import Staged
 from headgate.sources.verdict import TUPLE, Limits, behind_sql, instant_sql, promise_sql, sends_heartbeats, verdict_sql
-from headgate.spark.staging import staged as written
+from headgate.spark.staging import write_parquet
 from headgate.sql import name
 from headgate.ticks import Tick, TimeDomain
 
 
 @contextmanager
-def staging(inlet: Inlet) -> Iterator[Path]:
-    """A folder beside the log for a batch that is under way."""
+def arriving_folder(inlet: Inlet) -> Iterator[Path]:
+    """A folder beside the log for a batch that is under way; it is deleted in the end."""
     folder = inlet.log.directory / ".arriving"
     try:
         yield folder
@@ -36,25 +35,31 @@ def staging(inlet: Inlet) -> Iterator[Path]:
         rmtree(folder, ignore_errors=True)
 
 
-def staged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, clock: Clock) -> Staged:
-    """The batch by verdict, with the limits in force now: no heartbeat may be given until it is taken."""
+def judged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, clock: Clock) -> JudgedBatch:
+    """Judge rows by the limits in force now, and write them by verdict.
+
+    No heartbeat may be given until the batch is taken, because the limits would not hold any more."""
     limits = inlet.limits(clock)
     stamp = int(inlet.stamps(1, clock)[0]) if inlet.stamped != "external" else None
-    batch = Staged(session, inlet, written(sorted_out(rows, inlet, limits, stamp), folder, "_verdict"))
-    if inlet.compares(batch.counts()):
+
+    def by_verdict(limits: Limits) -> JudgedBatch:
+        return JudgedBatch(session, inlet, write_parquet(sorted_out(rows, inlet, limits, stamp), folder, "_verdict"))
+
+    batch = by_verdict(limits)
+    if inlet.needs_second_look(batch.counts()):
         tops = batch.tops(limits)
-        better = inlet.reconsidered(limits, tops, clock)
+        better = inlet.limits_for(limits, tops, clock)
         if ((tops > limits.ahead) != (tops > better.ahead)).any():
-            batch = Staged(session, inlet, written(sorted_out(rows, inlet, better, stamp), folder, "_verdict"))
+            batch = by_verdict(better)
     if inlet.policy == "fail":
         inlet.refuse(batch.untimely())
     return batch
 
 
 def stamped_rows(rows: DataFrame, inlet: Inlet, stamp: Tick | None = None) -> DataFrame:
-    """The rows with `_n` (put in or taken out), `_t` (when) and `_upto` (the heartbeat they carry); `stamp` is given on
-    entry.
-    """
+    """The rows with `_n` (1 put in, -1 taken out), `_t` (when) and `_upto` (the heartbeat they carry).
+
+    `stamp` is the instant of rows that are stamped on entry."""
     stream = inlet.stream
     if stream.timestamp is not None and stamp is None:
         instant = instant_sql(stream, stream.timestamp)

@@ -19,7 +19,7 @@ from headgate.catalog.entries import Connector
 from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
 from headgate.spark.session import columns_of
-from headgate.sql import Column, literal, name
+from headgate.sql import Column, ddl, listed, literal, name
 
 CORRUPT = "_raw"
 ROW = "_row"
@@ -44,9 +44,7 @@ AVRO = {
 def with_columns(
     rows: DataFrame, inlet: Inlet, payload: Connector | None, kept: Mapping[str, str] = NOTHING_MORE
 ) -> DataFrame:
-    """The stream's columns, `_raw` and `_row`, from the rows as the source has them; and the columns to be `kept`, by
-    name.
-    """
+    """The stream's columns, `_raw` and `_row` from the rows of a source, and the columns in `kept`, by name."""
     if payload is None:
         return by_name(rows, inlet, kept)
     value = _value(rows, inlet)
@@ -67,9 +65,9 @@ def with_columns(
 
 
 def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MORE) -> DataFrame:
-    """Columns by name, whatever their case. A value that is there and cannot be cast makes the row malformed; so one
-    bad row does not stop the stream."""
-    sparks = columns_of(rows.sparkSession, _declared(inlet.stream.columns))
+    """The stream's columns taken by name, whatever their case. A value that cannot be cast makes its row malformed, so
+    that one bad row does not stop the stream."""
+    sparks = columns_of(rows.sparkSession, ddl(inlet.stream.columns))
     selected, failed = [], []
     own_columns = [field.name for field in rows.schema.fields if field.name not in (CORRUPT, "_metadata")]
     instant = "FALSE"
@@ -89,7 +87,7 @@ def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MOR
         else:
             selected.append(f"TRY_CAST({own} AS {column.type}) AS {name(column.name)}")
             failed.append(f"({own} IS NOT NULL AND TRY_CAST({own} AS {column.type}) IS NULL)")
-    whole = f"TO_JSON(STRUCT({', '.join(map(name, own_columns))}))"
+    whole = f"TO_JSON(STRUCT({listed(own_columns)}))"
     unfit = f"IF({' OR '.join(failed)}, {whole}, NULL)" if failed else "CAST(NULL AS STRING)"
     of_text = CORRUPT in rows.columns
     raw = f"COALESCE({CORRUPT}, {unfit}) AS {CORRUPT}" if of_text else f"{unfit} AS {CORRUPT}"
@@ -99,10 +97,6 @@ def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MOR
 
 def _hint(known: list[str]) -> str:
     return "VALUE AS json decodes columns from the values." if "value" in known else ""
-
-
-def _declared(columns: tuple[Column, ...]) -> str:
-    return ", ".join(f"{name(column.name)} {column.type}" for column in columns)
 
 
 def _value(rows: DataFrame, inlet: Inlet) -> str:
@@ -116,11 +110,11 @@ def _value(rows: DataFrame, inlet: Inlet) -> str:
 
 
 def decoded(rows: DataFrame, inlet: Inlet, format: str, options: Mapping[str, str], kept: list[str]) -> DataFrame:
-    """From `_text`: JSON or CSV, one record each. Spark would take the first of several in an array and pass over the
-    others.
-    """
+    """The stream's columns decoded from `_text`: JSON or CSV, one record each.
+
+    Spark would take the first of several records in an array and pass over the others; such a row is malformed here."""
     declared = inlet.stream.row_columns()
-    schema = f"{_declared(inlet.stream.columns)}, {CORRUPT} STRING"
+    schema = ddl([*inlet.stream.columns, Column(CORRUPT, "STRING")])
     permissive = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
     def from_text(text: str) -> str:
@@ -139,12 +133,11 @@ def decoded(rows: DataFrame, inlet: Inlet, format: str, options: Mapping[str, st
 def _respelled(
     found: DataFrame, declared: Sequence[str], from_text: Callable[[str], str], kept: list[str]
 ) -> DataFrame:
-    """Keys of JSON count without case, as names of columns do elsewhere; one that is spelled exactly goes before
-    others.
+    """The objects decoded again with their keys spelled like the columns: names of columns count without case, keys of
+    JSON for Spark do not.
 
-    Spark compares them with their case. So an object in which a column is null is looked at once more: a key that is
-    spelled otherwise than its column is spelled like it, and the object decoded again. An object with two such keys for
-    one column is malformed."""
+    Only objects in which a column is null are looked at again. A key that is spelled exactly goes before others. An
+    object with two other keys for one column is malformed."""
     null = " OR ".join(f"_decoded.{name(column)} IS NULL" for column in declared)
     names = f"ARRAY({', '.join(map(literal, declared))})"
     spelled = f"MAP({', '.join(f'{literal(column.lower())}, {literal(column)}' for column in declared)})"
@@ -160,7 +153,8 @@ def _respelled(
 
 
 def _from_avro(rows: DataFrame, inlet: Inlet, options: Mapping[str, str]) -> DataFrame:
-    """Spark gives a record of nothing but nulls for what is no record of the schema."""
+    """The stream's columns from Avro. For bytes that are no record of the schema Spark gives a record of nothing but
+    nulls."""
     schema = next((value for key, value in options.items() if key.lower() == "avroschema"), None) or avro_schema(inlet)
     others = {key: value for key, value in options.items() if key.lower() != "avroschema"} | {"mode": "PERMISSIVE"}
     records = rows.selectExpr(
@@ -172,7 +166,7 @@ def _from_avro(rows: DataFrame, inlet: Inlet, options: Mapping[str, str]) -> Dat
 
 
 def avro_schema(inlet: Inlet) -> str:
-    """The schema by which Spark writes such columns: each may be null, in the order in which they are declared."""
+    """The Avro schema by which Spark writes such columns: each may be null, in the order of their declaration."""
     fields = [{"name": column.name, "type": [_avro_type(column, inlet), "null"]} for column in inlet.stream.columns]
     return json.dumps({"type": "record", "name": "topLevelRecord", "fields": fields})
 

@@ -17,6 +17,7 @@ whatever is null. Out come the stream's columns, `_raw` and `_row` as `payload` 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import reduce
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from headgate.catalog.entries import Connector
 from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
 from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, with_columns
-from headgate.sql import literal, name
+from headgate.sql import Column, cast, ddl, literal
 
 LOCAL = "^file:/+"
 """Spark writes local files with one slash in one place and with three in another."""
@@ -46,6 +47,8 @@ RECORDS = f"""EXPLODE(CASE WHEN value RLIKE {ARRAY} THEN
 
 
 class FileReader:
+    """Reads files of one format, as a stream declares its columns."""
+
     def __init__(self, session: SparkSession, inlet: Inlet, connector: Connector) -> None:
         self.session = session
         self.inlet = inlet
@@ -66,22 +69,19 @@ class FileReader:
         return [re.sub(LOCAL, "file:/", file) for file in self._reader("text").load(path).inputFiles()]
 
     def rows(self, paths: list[str]) -> DataFrame:
-        """All rows of these files."""
+        """All rows of these files, with the stream's columns."""
         alike: dict[str, list[str]] = {}
         for path in paths:
             alike.setdefault(self._kind(path), []).append(path)
         frames = [self._read(group) for group in alike.values()]
         if not frames:
-            columns = ", ".join(f"{name(column.name)} {column.type}" for column in self.inlet.stream.columns)
-            return self.session.createDataFrame(
-                [], f"{columns}, {CORRUPT} STRING, {ROW} STRING, _file STRING, _start BIGINT"
-            )
+            ours = ((CORRUPT, "STRING"), (ROW, "STRING"), ("_file", "STRING"), ("_start", "BIGINT"))
+            return self.session.createDataFrame([], ddl([*self.inlet.stream.columns, *(Column(*one) for one in ours)]))
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def _kind(self, path: str) -> str:
-        """Equal for files with the same columns, as far as a glance shows it: so Spark need not be asked of every
-        file.
-        """
+        """A text that is equal for files with equal columns, as far as a glance at the file shows it. So Spark is not
+        asked about every file."""
         local = Path(re.sub(LOCAL, "/", path))
         match self.format:
             case "csv" if self.header and not {"comment", "multiline", "encoding", "charset"} & self.said.keys():
@@ -100,6 +100,7 @@ class FileReader:
 
     @property
     def header(self) -> bool:
+        """True if the first line of each file names its columns."""
         return self.said.get("header", "").lower() == "true"
 
     def _read(self, paths: list[str]) -> DataFrame:
@@ -135,21 +136,22 @@ class FileReader:
         return decoded(records, self.inlet, "json", self.options, list(KEPT))
 
     def _declared(self, patterns: list[str]) -> DataFrame:
-        """By the columns of the stream; what does not fit them comes as text."""
-        columns = ", ".join(f"{name(column.name)} {column.type}" for column in self.inlet.stream.columns)
-        return by_name(self._permissive(columns, patterns), self.inlet, KEPT)
+        """Rows by the columns of the stream; those that do not fit them come as text."""
+        return by_name(self._permissive(self.inlet.stream.columns, patterns), self.inlet, KEPT)
 
     def _csv(self, patterns: list[str], path: str) -> DataFrame:
         found = self._reader().option("inferSchema", "false").load(patterns[0]).columns
         header = [column.removeprefix(MARK).strip() for column in found]
         types = {column.name.lower(): column.type for column in self.inlet.stream.columns}
-        columns = ", ".join(f"{name(column)} {types.get(column.lower(), 'STRING')}" for column in header)
+        columns = [Column(column, types.get(column.lower(), "STRING")) for column in header]
         if not header:  # an empty file
             return self._declared(patterns)
         return self._named(self._permissive(columns, patterns), path)
 
-    def _permissive(self, columns: str, patterns: list[str]) -> DataFrame:
-        reader = self._reader().schema(f"{columns}, {CORRUPT} STRING").option("mode", "PERMISSIVE")
+    def _permissive(self, columns: Iterable[Column], patterns: list[str]) -> DataFrame:
+        """Read by these columns; a row that does not fit them stands as text in `_raw`."""
+        schema = ddl([*columns, Column(CORRUPT, "STRING")])
+        reader = self._reader().schema(schema).option("mode", "PERMISSIVE")
         return reader.option("columnNameOfCorruptRecord", CORRUPT).load(patterns)
 
     def _named(self, rows: DataFrame, path: str) -> DataFrame:
@@ -163,8 +165,7 @@ class FileReader:
                 detail=f"Its columns are {quoted(known)}. It is not read.",
                 hint=nearest(missing[0], known) or "'mergeSchema' = 'true' among the OPTIONS takes it as null.",
             )
-        types = {column.name: column.type for column in self.inlet.stream.columns}
-        absent = [f"CAST(NULL AS {types[column]}) AS {name(column)}" for column in missing]
+        absent = [cast(column, "NULL") for column in self.inlet.stream.columns if column.name in missing]
         return by_name(rows.selectExpr("*", *absent, "_metadata") if absent else rows, self.inlet, KEPT)
 
 
@@ -182,5 +183,5 @@ def _first_line(path: Path) -> str:
 
 
 def pattern(path: str) -> str:
-    """A path in the way in which Spark reads this file and no other."""
+    """A path as a pattern that matches this file and no other."""
     return re.sub(r"([{}\[\]*?\\])", r"\\\1", path)

@@ -1,11 +1,11 @@
-"""History replayed in the order in which it came: so that lateness, bounds and timeouts can be tried on what is in
+"""Replays history in the order in which it came, so that lateness, bounds and timeouts can be tried on what is in
 files.
 
-The files of a stream are taken in the order of their names, their rows in the order of the file, in rounds: of the
-longest stream so many rows a round, of the others in proportion, so that all streams begin and end together. After each
-round queries go as far as the bounds in force say. The engine's clock goes by the rows: when a round is taken, it shows
-the middle one of the round's timestamps. So delays and timeouts last as long as they would have lasted then. Nothing
-else is known by the clock: no source can say as of when it has been read."""
+The files of a stream are taken in the order of their names, their rows in the order of the file, in rounds: so many
+rows of the longest stream a round, and of the others in proportion, so that all streams begin and end together. After
+each round queries go as far as the bounds in force say. The engine's clock goes by the rows: when a round is taken, it
+shows the middle one of the round's timestamps, so delays and timeouts last as long as they would have lasted then. No
+source can say as of when it has been read."""
 
 from __future__ import annotations
 
@@ -25,24 +25,27 @@ from headgate.sources.inputs import Inputs
 from headgate.sources.judging import stamped_rows
 from headgate.sources.tables import TableSource
 from headgate.sources.verdict import ticks_of
-from headgate.spark.staging import staged
+from headgate.spark.staging import write_parquet
 from headgate.ticks import TimeDomain
 
 
 class ReplayClock:
-    """A clock that goes by the timestamps of what is replayed. It knows no date before the first."""
+    """A clock that goes by the timestamps of the replayed rows. It knows no date before the first of them."""
 
     def __init__(self) -> None:
         self._date_us: int | None = None
         self._began_us = 0
 
     def now_us(self) -> int:
+        """Microseconds since the first instant that it showed."""
         return 0 if self._date_us is None else self._date_us - self._began_us
 
     def date_us(self) -> int | None:
+        """The date that it shows; None before the first."""
         return self._date_us
 
     def show(self, date_us: int | None) -> None:
+        """Move the clock to a date. It never goes back."""
         if date_us is None:
             return
         if self._date_us is None:
@@ -55,12 +58,13 @@ class History:
 
     def __init__(self, source: FileSource, folder: Path) -> None:
         self.inlet = source.inlet
-        files = sorted(staged(stamped_rows(source.unread(), self.inlet).sort("_s"), folder).glob("*.parquet"))
+        rows = stamped_rows(source.unread(), self.inlet).sort("_s")
+        files = sorted(write_parquet(rows, folder).glob("*.parquet"))
         self.parts = [pq.ParquetFile(file) for file in files]
         self.rows = sum(part.metadata.num_rows for part in self.parts)
 
     def pieces(self, rounds: int) -> Iterator[pa.Table | None]:
-        """Its rows in so many pieces of the same size; None where there is none."""
+        """The rows in so many pieces of about one size; None for a piece without rows."""
         batches = (pa.Table.from_batches([batch]) for part in self.parts for batch in part.iter_batches())
         waiting: pa.Table | None = None
         for number in range(rounds):
@@ -80,9 +84,9 @@ class History:
 
 
 def date_us(pieces: Sequence[tuple[History, pa.Table]], unit_us: float) -> int | None:
-    """What the clock shows when these rows come: the middle one of their timestamps; of integer time, `unit_us` a
-    tick.
-    """
+    """The date that the clock shows when these rows come: the middle one of their timestamps.
+
+    `unit_us` is the length of a tick of integer time."""
     found: dict[TimeDomain | None, list[Ticks]] = {}
     for history, piece in pieces:
         if history.inlet.stamped == "external":
@@ -97,7 +101,7 @@ def date_us(pieces: Sequence[tuple[History, pa.Table]], unit_us: float) -> int |
 
 
 def histories(inputs: Inputs, folder: Path, clock: Clock) -> list[History]:
-    """Of all streams that are read from files; relations that never change are read whole."""
+    """The history of every stream that is read from files. Relations that never change are read whole at once."""
     found = []
     for number, source in enumerate(inputs.sources):
         if source.inlet.stream.domain is None or isinstance(source, TableSource):

@@ -45,6 +45,7 @@ class Read:
     unread: Unread
 
     def numbered(self, first: int) -> tuple[pa.Table, Unread]:
+        """The rows with places in the order of arrival from `first` on."""
         place = self.table.schema.get_field_index("_s")
         shifted = pc.add(self.table["_s"], pa.scalar(first, pa.int64()))
         return self.table.set_column(place, self.table.schema.field(place), shifted), [
@@ -53,14 +54,15 @@ class Read:
 
 
 class Rows:
+    """Turns rows from Python into tables for the log of one stream or relation."""
+
     def __init__(self, stream: Stream | Relation, schema: pa.Schema) -> None:
         self.stream = stream
         self.schema = schema
 
     def table(self, rows: Iterable[Any] | Read, first: int) -> tuple[pa.Table, Unread]:
-        """The rows as a table, the first of them being number `first` in the order of arrival; and those that are
-        none.
-        """
+        """The rows as a table, and those that could not be converted. The first row is number `first` in the order of
+        arrival."""
         if isinstance(rows, Read):
             return rows.numbered(first)
         tables, unread, place, left = [self.schema.empty_table()], list[tuple[int, str]](), first, iter(rows)
@@ -155,6 +157,7 @@ class Rows:
 
 
 def sign(change: Any) -> int:
+    """1 for a change that puts a row in, -1 for one that takes it out; an error for any other word."""
     found = SIGNS.get(str(change).lower())
     if found is None:
         raise UserError(

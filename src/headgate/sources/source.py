@@ -1,6 +1,5 @@
-"""Sources: where the rows of a stream come from. What one has taken, and where it goes on, is remembered with the
-rows.
-"""
+"""Sources: where the rows of a stream come from. What a source has taken, and where it goes on, is recorded with the
+rows."""
 
 from __future__ import annotations
 
@@ -14,30 +13,32 @@ from headgate.sources.inlet import Inlet
 
 
 class Source(Protocol):
+    """Reads rows into the inlet of one stream or relation."""
+
     inlet: Inlet
     session: SparkSession
     notes: list[UserError]
-    """What went wrong and holds up nothing, and was not told yet."""
+    """Problems that hold up nothing and were not reported yet."""
 
     @property
     def starting(self) -> bool:
-        """Whether it has not looked for rows yet: its stream is not silent, only not listened to."""
+        """True while it has not looked for rows yet: its stream is then not silent, only not listened to."""
 
     def reshape(self) -> None:
-        """The stream has other columns now."""
+        """Use the columns that the stream has now."""
 
     def poll(self, clock: Clock) -> int:
-        """Take what is new; how many tuples went to the log since the last time."""
+        """Take what is new; how many tuples went to the log."""
 
     def drain(self, clock: Clock) -> int:
-        """Take all that is there now, before returning."""
+        """Take all that is there now, before returning; how many tuples went to the log."""
 
     def progress(self, clock: Clock) -> int | None:
-        """The instant of the engine's clock as of which everything that was there to be read is in the log, and all
-        that is in the log was there by about then; None if that is not known.
+        """The instant of the engine's clock as of which everything that was there to be read is in the log; None if
+        unknown.
 
-        If it says a later one than is true, tuples become late that were only unread.
-        """
+        What is in the log was there by about then. If it is later than the truth, tuples that were only unread become
+        late."""
 
     def stop(self) -> None:
-        """Let go of threads and connections. What was not taken yet is taken the next time."""
+        """Release threads and connections. Rows that were not taken yet are taken the next time."""

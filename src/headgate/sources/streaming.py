@@ -1,14 +1,13 @@
-"""Streams from any streaming source that Spark has: a micro-batch becomes a chunk of the log before Spark takes it as
-read.
+"""Streams from any streaming source that Spark has: a micro-batch becomes a chunk of the log before Spark commits it.
 
-One streaming query a stream, with its checkpoint in the engine's directory. Its thread hands each micro-batch over to
-whoever polls and waits until it is in the log; only then does Spark commit its offsets, and plan the next one. So
-nothing is read faster than it is worked off, and no lock is ever waited for inside Spark. After a crash Spark gives the
-last batch again under the same number, and a batch whose number the inlet's position has reached is passed over.
+Each stream has one streaming query, with its checkpoint in the engine's directory. The query's thread hands each
+micro-batch to the engine's next poll and waits until it is in the log. Only then does Spark commit its offsets and plan
+the next batch. So nothing is read faster than it is worked off, and no lock is ever waited for inside Spark. After a
+crash Spark gives the last batch again under its old number, and a batch whose number the inlet's position has reached
+is passed over.
 
     sources/bids/offsets/17     up to where batch 17 reads: written by Spark before it is read, durable before it counts
-    sources/bids/commits/17     batch 17 is in the log
-"""
+    sources/bids/commits/17     batch 17 is in the log"""
 
 from __future__ import annotations
 
@@ -27,18 +26,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.catalog.entries import Connector
-from headgate.cql.readers import FILES, SOURCES
+from headgate.catalog.readers import STREAMED, reader
 from headgate.errors import UserError, nearest
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.log.checksum import DAMAGED, agrees_with_hadoop, synced, torn, writing
-from headgate.sources.files import FILES_A_JOB
 from headgate.sources.inlet import Inlet
-from headgate.sources.judging import staged, staging
+from headgate.sources.judging import arriving_folder, judged
 from headgate.sources.payload import with_columns
 from headgate.sources.reading import FileReader
 from headgate.spark import connectors
 from headgate.spark.failures import condition, failure, sentence
-from headgate.spark.session import over_connect, own
+from headgate.spark.session import over_connect, own_session
 from headgate.spark.staging import address
 
 EVERY = "100 milliseconds"
@@ -48,37 +46,10 @@ WAIT_SECONDS = 0.02
 STOP_SECONDS = 30
 INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling the batch\n: java.lang.InterruptedException"
 """The words by which Spark knows that a batch was stopped and did not fail."""
-ROWS_A_BATCH = 500_000
-DEFAULTS = {
-    "kafka": {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(ROWS_A_BATCH)},
-    **{format: {"maxFilesPerTrigger": str(FILES_A_JOB)} for format in FILES},
-}
-"""So that nothing that is there is left out, and a backlog comes in pieces."""
-
-OF_FILE_STREAMS = (
-    "maxfilespertrigger",
-    "maxbytespertrigger",
-    "latestfirst",
-    "maxfileage",
-    "cleansource",
-    "sourcearchivedir",
-    "filenameonly",
-    "maxcachedfiles",
-    "discardcachedinputratio",
-)
-"""Options that only Spark's own stream of files has: naming one of them asks for it."""
-
 ANY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 
 PIECE = 2**26
 """Rows of one task of a batch are told apart by their order of arrival up to this many."""
-
-MISSING = (
-    "DATA_SOURCE_NOT_FOUND",
-    "KAFKA_DATA_SOURCE_NOT_ENABLED",
-    "AVRO_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE",
-    "AVRO_DATA_SOURCE_NOT_ENABLED",
-)
 
 
 def _tells_failure(record: logging.LogRecord) -> bool:
@@ -89,14 +60,9 @@ def _tells_failure(record: logging.LogRecord) -> bool:
 logging.getLogger("py4j.clientserver").addFilter(_tells_failure)
 
 
-def streams(connector: Connector) -> bool:
-    """Whether rows come through Spark's streaming; files do if the user names an option that only that has."""
-    return connector.format not in FILES or any(option.lower() in OF_FILE_STREAMS for option in connector.options)
-
-
 @dataclass(slots=True)
 class Handover:
-    """A micro-batch that waits in Spark's thread until it is taken, or let go when the query ends."""
+    """Hands a micro-batch from Spark's thread to the engine's. Spark waits until it is taken, or the query ends."""
 
     there: threading.Event = field(default_factory=threading.Event)
     settled: threading.Event = field(default_factory=threading.Event)
@@ -106,7 +72,7 @@ class Handover:
     batch: int = -1
 
     def offer(self, rows: DataFrame, batch: int) -> None:
-        """In Spark's thread: returns when the batch is in the log."""
+        """Called in Spark's thread: offer a batch, and return when it is in the log."""
         if not self.ended:
             self.rows, self.batch = rows, batch
             self.settled.clear()
@@ -119,17 +85,21 @@ class Handover:
                 jvm.java.lang.Thread.sleep(STOP_SECONDS * 1_000)
             raise InterruptedError(INTERRUPTED)
 
-    def taken(self) -> None:
+    def release(self) -> None:
+        """Let Spark's thread go on."""
         self.rows = None
         self.there.clear()
         self.settled.set()
 
     def end(self) -> None:
+        """Let Spark's thread go for good: the batch does not count."""
         self.ended = True
-        self.taken()
+        self.release()
 
 
 class StreamingSource:
+    """Reads a stream by one of Spark's streaming queries, batch after batch."""
+
     def __init__(
         self,
         session: SparkSession,
@@ -145,15 +115,14 @@ class StreamingSource:
                 detail="There, micro-batches are worked on inside the server, where the engine is not.",
                 hint="Run the engine on a session of its own, or push the rows.",
             )
-        self.session = own(session)
+        self.session = own_session(session)
         self.session.conf.set("spark.sql.streaming.stopTimeout", f"{STOP_SECONDS}s")
-        self.session.conf.set(
-            "spark.sql.streaming.noDataProgressEventInterval", "0"
-        )  # it says whenever it found nothing
+        # Spark reports every look at the source, also those that find nothing
+        self.session.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")
         self.inlet = inlet
         self.connector = connector
         self.checkpoint = checkpoint_directory / inlet.folder
-        self.files = FileReader(self.session, inlet, connector) if connector.format in FILES else None
+        self.files = FileReader(self.session, inlet, connector) if reader(connector.format).way == "files" else None
         """Reads the files that Spark's stream has found: by name, as elsewhere."""
         self.rows = self.read()
         self.notes: list[UserError] = []
@@ -162,30 +131,27 @@ class StreamingSource:
         self._handover = Handover()
 
     def read(self) -> DataFrame:
-        """The stream's columns, `_raw` and `_row`; of files only their paths. Nothing is read yet; but Spark refuses
-        here.
-        """
+        """A streaming frame with the stream's columns, `_raw` and `_row`; of files only their paths. Nothing is read
+        yet, but Spark refuses here what it cannot read."""
         given = {option.lower() for option in self.connector.options}
-        defaults = {
-            key: value for key, value in DEFAULTS.get(self.connector.format, {}).items() if key.lower() not in given
-        }
+        usual = reader(self.connector.format).defaults
+        defaults = {key: value for key, value in usual.items() if key.lower() not in given}
         try:
-            reader = self.session.readStream.options(**defaults, **self.connector.options)
+            from_spark = self.session.readStream.options(**defaults, **self.connector.options)
             if self.files is not None:
-                return reader.format("binaryFile").schema(ANY_FILE).load().select("path")
-            return with_columns(reader.format(self.connector.format).load(), self.inlet, self.connector.payload)
+                return from_spark.format("binaryFile").schema(ANY_FILE).load().select("path")
+            return with_columns(from_spark.format(self.connector.format).load(), self.inlet, self.connector.payload)
         except UserError:
             raise
         except Exception as error:
             raise self.refused(error) from None
 
     def refused(self, error: Exception) -> UserError:
-        """What Spark says when it cannot make a stream of it."""
+        """The error for what Spark says when it cannot read a stream from this reader."""
         stream, format = self.inlet.stream.name, self.connector.format
         payload = self.connector.payload.format if self.connector.payload is not None else None
-        known_as = condition(error)
-        if known_as in MISSING or "ClassNotFoundException" in str(error):
-            wanted = payload if known_as.startswith("AVRO") and payload else format
+        if connectors.is_missing(error):
+            wanted = payload if condition(error).startswith("AVRO") and payload else format
             known = connectors.packages(wanted)
             hint = f"Start Spark with the package {known[0]}; `headgate run` does so by itself." if known else ""
             return UserError(
@@ -193,7 +159,7 @@ class StreamingSource:
                 f'stream "{stream}" is read from {wanted}, and this Spark cannot read that',
                 detail=sentence(error),
                 hint=hint
-                or nearest(format, SOURCES)
+                or nearest(format, STREAMED)
                 or "Start Spark with its package, or register it with spark.dataSource.",
             )
         return UserError("bad-source", f'Spark cannot read stream "{stream}" from {format}', detail=sentence(error))
@@ -225,7 +191,7 @@ class StreamingSource:
 
     @property
     def starting(self) -> bool:
-        """Spark has not looked for rows yet."""
+        """True while Spark has not looked for rows yet."""
         return self._query is None or not (self._handover.batch >= 0 or self._query.lastProgress)
 
     def progress(self, clock: Clock) -> int | None:
@@ -242,7 +208,7 @@ class StreamingSource:
         self.rows = self.read()
 
     def stop(self) -> None:
-        """A batch that waits is let go: Spark has not committed it and gives it again."""
+        """End Spark's query. A batch that waits is not committed, and Spark gives it again."""
         self._handover.end()
         query, self._query = self._query, None
         if query is not None:
@@ -260,9 +226,9 @@ class StreamingSource:
         return self._query
 
     def _check_checkpoint(self) -> None:
-        """What Spark has committed and what is in the log agree, or rows would be passed over that nobody has.
+        """Raise an error if what Spark has committed does not agree with the log: rows would be lost.
 
-        Spark writes checksums of its notes and does not compare all of them, so that is done here.
+        Spark writes checksums of its notes and does not compare all of them, so they are compared here.
         """
         for noted in sorted(self.checkpoint.rglob("*")):
             if noted.is_file() and not agrees_with_hadoop(noted):
@@ -288,29 +254,29 @@ class StreamingSource:
             if inlet.journal.durable:
                 self._make_durable(batch)
             try:
-                with staging(inlet) as folder, inlet.together():
+                with arriving_folder(inlet) as folder, inlet.together():
                     order = inlet.position.get("order", 0)
                     place = (
                         f"{order}L + SPARK_PARTITION_ID() * {PIECE}L + (MONOTONICALLY_INCREASING_ID() & {2**33 - 1}L)"
                     )
                     if self.files is not None:
                         rows = self.files.rows([found.path for found in rows.collect()])
-                    judged = staged(self.session, inlet, rows.selectExpr("*", f"{place} AS _s"), folder, clock)
-                    last = judged.last()
+                    batch_judged = judged(self.session, inlet, rows.selectExpr("*", f"{place} AS _s"), folder, clock)
+                    last = batch_judged.last()
                     inlet.position |= {"batch": batch, "order": order if last is None else last + 1}
-                    taken = judged.take(clock, f"batch-{batch:012d}")
+                    taken = batch_judged.take(clock, f"batch-{batch:012d}")
             except UserError:  # ours: the disk is full, or the policy refuses the batch
                 raise
             except Exception as error:
                 self.stop()
                 raise self._failed(error) from error
-        handover.taken()
+        handover.release()
         return taken
 
     def _make_durable(self, batch: int) -> None:
-        """What the batch consists of must not be decided anew after a power failure: Spark itself leaves that to the
-        system.
-        """
+        """Make Spark's note of what a batch consists of durable, which Spark itself leaves to the operating system.
+
+        After a power failure it must not be decided anew."""
         offsets = self.checkpoint / "offsets"
         with writing(offsets):
             for path in (offsets / str(batch), offsets):
@@ -331,11 +297,10 @@ class StreamingSource:
 
 
 def caught_up(said: Mapping[str, Any], taken: int) -> bool:
-    """Whether all that was there when Spark looked is in the log, by what Spark says of that and the last batch that
-    was taken.
+    """True if all that was there when Spark looked is in the log, by what Spark reports and the last batch that was
+    taken.
 
-    A source may say up to where it could have been read. If it does not, that there was nothing to read says it.
-    """
+    A source may say up to where it could have been read. If it does not, an empty look says it."""
     ran = "addBatch" in said["durationMs"]
     if said["batchId"] != (taken if ran else taken + 1):
         return False

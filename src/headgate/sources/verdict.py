@@ -1,12 +1,15 @@
 """The verdict on each row that arrives: a tuple, a heartbeat of its source, or a dead letter, and why.
 
-The same rules twice, as NumPy over pushed rows and as SQL over files. The first that holds decides:
+The rules stand here twice, as NumPy over pushed rows and as SQL over files; a test compares them. The first rule that
+holds decides:
 
-    malformed       the row could not be read no-timestamp    it has none before-origin   its timestamp lies before the
-    first instant there is far-future      its timestamp, or the heartbeat it carries, lies so far ahead that heeding it
-    would make all others late heartbeat       its source only says that nothing up to this timestamp will still come
-    late            readers that would see it were told already that the stream is complete up to this timestamp tuple
-    none of these
+    malformed       the row could not be read
+    no-timestamp    it has none
+    before-origin   its timestamp lies before the first instant there is
+    far-future      its timestamp, or the heartbeat it carries, lies so far ahead that it would make all others late
+    heartbeat       its source only says that nothing up to this timestamp will still come
+    late            readers that would see it were told already that the stream is complete up to this timestamp
+    tuple           none of these
 
 A verdict needs nothing but the row and the limits for its batch. Those are the ones in force when it arrives, unless
 the batch itself shows that what lies beyond the last of them is no mistake (see `future`): then it is judged once more.
@@ -34,12 +37,12 @@ Verdicts: TypeAlias = NDArray[np.str_]
 TUPLE, HEARTBEAT, LATE, FAR_FUTURE = "tuple", "heartbeat", "late", "far-future"
 UNREADABLE = ("malformed", "no-timestamp", "before-origin")
 UNTIMELY = (LATE, FAR_FUTURE)
-"""What the user's policy covers: these could be read."""
+"""Verdicts that the user's policy covers (LATE OF s KEEP, DROP or FAIL): these rows could be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Between which instants a timestamp is taken, at the moment."""
+    """The instants between which a timestamp is accepted at the moment."""
 
     origin: Tick = 0
     closed: Tick = NEVER
@@ -56,12 +59,12 @@ class Limits:
 
 
 def sends_heartbeats(stream: Stream | Relation) -> bool:
-    """Whether the sources send heartbeats of their own, in a column."""
+    """True if the sources send heartbeats of their own, in a column."""
     return isinstance(stream, Stream) and stream.heartbeat is not None
 
 
 def marks_rows(stream: Stream | Relation) -> bool:
-    """Whether that column marks rows that are nothing but heartbeats; otherwise it holds instants beside tuples."""
+    """True if that column marks rows that are nothing but heartbeats; otherwise it holds instants beside tuples."""
     marked = {column.name for column in stream.columns if column.type.upper() == "BOOLEAN"}
     return isinstance(stream, Stream) and stream.heartbeat in marked
 
@@ -70,6 +73,7 @@ def marks_rows(stream: Stream | Relation) -> bool:
 
 
 def verdicts(stream: Stream | Relation, table: pa.Table, limits: Limits) -> Verdicts:
+    """The verdict on each row of a table."""
     instants = table.column("_t").combine_chunks()
     missing = instants.is_null().to_numpy(zero_copy_only=False)
     own, carried = ticks_of(instants), promises(stream, table)
@@ -86,7 +90,7 @@ def tops(stream: Stream | Relation, table: pa.Table) -> Ticks:
 
 
 def closed_at(stream: Stream | Relation, table: pa.Table, limits: Limits) -> Ticks:
-    """Up to which timestamp each row would be late."""
+    """For each row, the timestamp up to which it would be late."""
     if not limits.apart or isinstance(stream, Relation) or stream.source is None:
         return np.full(table.num_rows, limits.closed)
     named = source_texts(stream.source, table).dictionary_encode()
@@ -95,12 +99,13 @@ def closed_at(stream: Stream | Relation, table: pa.Table, limits: Limits) -> Tic
 
 
 def source_texts(column: str, table: pa.Table) -> pa.StringArray:
-    """Each row's source: its column as text."""
+    """The source of each row: its column as text."""
     return table.column(column).combine_chunks().cast(pa.string()).fill_null("")
 
 
 def promises(stream: Stream | Relation, table: pa.Table) -> Ticks:
-    """Up to when each row's source promises, with this row, that nothing will still come; NEVER if it does not."""
+    """The instant up to which each row's source promises, with this row, that nothing will still come; NEVER without
+    one."""
     if isinstance(stream, Relation) or stream.heartbeat is None:
         return np.full(table.num_rows, NEVER)
     column = table.column(stream.heartbeat).combine_chunks()
@@ -111,7 +116,7 @@ def promises(stream: Stream | Relation, table: pa.Table) -> Ticks:
 
 
 def behind(stream: Stream | Relation, table: pa.Table, carried: Ticks, found: Verdicts, limits: Limits) -> pa.Array:
-    """By how much a row missed the limit it was refused for; null if for another reason."""
+    """By how much each row missed the limit that it was refused for; null if it was refused for another reason."""
     own = ticks_of(table.column("_t").combine_chunks())
     distances = np.where(found == LATE, closed_at(stream, table, limits) - own, np.maximum(own, carried) - limits.ahead)
     return pa.array(distances, pa.int64(), mask=~np.isin(found, UNTIMELY))
@@ -128,7 +133,7 @@ def ticks_of(column: pa.Array) -> Ticks:
 
 
 def verdict_sql(stream: Stream | Relation, limits: Limits) -> str:
-    """Over rows with `_raw`, `_n`, `_t` and `_upto`."""
+    """The verdict on a row in SQL, over `_raw`, `_n`, `_t` and `_upto`."""
     beats = f"WHEN _upto IS NOT NULL THEN '{HEARTBEAT}'" if marks_rows(stream) else ""
     return f"""CASE WHEN _raw IS NOT NULL OR _n IS NULL THEN 'malformed'
         WHEN _t IS NULL THEN 'no-timestamp'
@@ -140,7 +145,7 @@ def verdict_sql(stream: Stream | Relation, limits: Limits) -> str:
 
 
 def closed_sql(stream: Stream | Relation, limits: Limits) -> str:
-    """Up to which timestamp a row would be late."""
+    """The timestamp up to which a row would be late, in SQL."""
     if not limits.apart or isinstance(stream, Relation) or stream.source is None:
         return str(limits.closed)
     alike: dict[Tick, list[str]] = {}
@@ -153,7 +158,7 @@ def closed_sql(stream: Stream | Relation, limits: Limits) -> str:
 
 
 def promise_sql(stream: Stream | Relation, instant: str) -> str:
-    """`instant` is the row's own."""
+    """The heartbeat that a row carries, in ticks, in SQL; `instant` is the row's own timestamp."""
     if isinstance(stream, Relation) or stream.heartbeat is None:
         return "CAST(NULL AS BIGINT)"
     if not marks_rows(stream):
@@ -162,13 +167,13 @@ def promise_sql(stream: Stream | Relation, instant: str) -> str:
 
 
 def behind_sql(stream: Stream | Relation, limits: Limits) -> str:
-    """Over rows with `_verdict`, `_t` and `_upto`."""
+    """By how much a row missed its limit, in SQL, over `_verdict`, `_t` and `_upto`."""
     return f"""CASE _verdict WHEN '{LATE}' THEN {closed_sql(stream, limits)} - _t
         WHEN '{FAR_FUTURE}' THEN COALESCE(TRY_SUBTRACT(GREATEST(_t, _upto), {limits.ahead}), {FOREVER}) END"""
 
 
 def instant_sql(stream: Stream | Relation, column: str) -> str:
-    """A column of instants as ticks."""
+    """A column of instants as ticks, in SQL."""
     if stream.domain is TimeDomain.TIMESTAMP:
         return f"UNIX_MICROS(CAST({name(column)} AS TIMESTAMP))"
     return f"CAST({name(column)} AS BIGINT)"

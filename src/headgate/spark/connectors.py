@@ -1,7 +1,8 @@
-"""Connectors: which Maven package lets the installed Spark read or write a format, and its jars.
+"""Connectors: which Maven package lets the installed Spark read or write a format, where its jars are, and whether a
+session has it.
 
-The package is that of the installed Spark and Scala version, read off the jars that come with pyspark. Where it was not
-published in that version, or not yet, the newest older one of the same major version stands in, and that is said."""
+The package is that of the installed Spark and Scala version, read off the jars that come with pyspark. If it was not
+published in that version, the newest older one of the same major version stands in for it, and `listed` says so."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ from functools import cache
 from pathlib import Path
 
 import pyspark
+from pyspark.sql import SparkSession
 
 from headgate.errors import UserError
 from headgate.spark import packages as maven
+from headgate.spark.failures import condition
 from headgate.spark.packages import Artifact
 
 KNOWN = {
@@ -23,7 +26,7 @@ KNOWN = {
     "delta": ("delta-spark",),
     "jdbc": ("postgresql",),
 }
-"""The connectors that do not come with Spark, the package to name first. For jdbc it is PostgreSQL's driver."""
+"""The packages of the connectors that do not come with Spark, the main one first. For jdbc: PostgreSQL's driver."""
 
 ELSEWHERE = {"delta-spark": ("io.delta", "4.4.0"), "postgresql": ("org.postgresql", "42.7.7")}
 """Packages that are not versioned with Spark."""
@@ -32,12 +35,21 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-"""Without these Delta refuses to work."""
+"""Settings without which Delta refuses to work."""
+
+
+MISSING = (
+    "DATA_SOURCE_NOT_FOUND",
+    "KAFKA_DATA_SOURCE_NOT_ENABLED",
+    "AVRO_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE",
+    "AVRO_DATA_SOURCE_NOT_ENABLED",
+)
+"""The conditions by which Spark says that it has no connector of a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """The Spark that comes with pyspark."""
+    """The versions and jars of the Spark that comes with pyspark."""
 
     spark: str
     scala: str
@@ -46,6 +58,7 @@ class Installed:
 
 @cache
 def installed() -> Installed:
+    """The Spark that is installed, read off the names of its jars."""
     jars = tuple(sorted(file.name for file in Path(pyspark.__file__).parent.glob("jars/*.jar")))
     named = (re.fullmatch(r"spark-sql_(\d+\.\d+)-(.+)\.jar", jar) for jar in jars)
     scala, spark = next((found.groups() for found in named if found), ("2.13", pyspark.__version__))
@@ -53,14 +66,35 @@ def installed() -> Installed:
 
 
 def among(formats: Iterable[str]) -> list[str]:
-    """Those of the formats that need a connector."""
+    """The formats among these that need a connector."""
     return sorted(set(formats) & set(KNOWN))
 
 
+def is_missing(error: BaseException) -> bool:
+    """True if an error of Spark says that it has no connector of that name, or not its classes."""
+    return condition(error) in MISSING or "ClassNotFoundException" in str(error)
+
+
+def check_connected(session: SparkSession, format: str) -> None:
+    """Raise an error if a session has no connector for a format.
+
+    Asks for a table that is not there: Spark looks for the connector first."""
+    try:
+        session.read.format(format).load("/no such table")
+    except Exception as error:
+        if is_missing(error):
+            package = next(iter(packages(format)), "")
+            raise UserError(
+                "no-connector",
+                f"Spark's session has no connector for {format}",
+                hint=f"Start Spark with the package {package}, or let headgate start it.",
+            ) from error
+
+
 def packages(format: str) -> tuple[Artifact, ...]:
-    """The packages of a connector for the installed Spark, the one to name first; none if Spark has it, or it is
-    unknown.
-    """
+    """The packages of a connector for the installed Spark, the main one first.
+
+    There are none if Spark has the format itself, or the format is unknown."""
     spark = installed()
     artifacts = []
     for package in KNOWN.get(format, ()):
@@ -69,10 +103,10 @@ def packages(format: str) -> tuple[Artifact, ...]:
     return tuple(artifacts)
 
 
-def settings(formats: Iterable[str]) -> dict[str, str]:
-    """What a new Spark session is told: the jars, or the packages for Spark to fetch by itself where there is no
-    Maven.
-    """
+def settings_for(formats: Iterable[str]) -> dict[str, str]:
+    """Spark's settings for a new session that needs these formats.
+
+    They name the jars, or, where there is no Maven, the packages for Spark to fetch by itself."""
     needed = among(formats)
     if not needed:
         return {}
@@ -83,7 +117,7 @@ def settings(formats: Iterable[str]) -> dict[str, str]:
 
 
 def jars(formats: Iterable[str]) -> list[Path]:
-    """The jars of the connectors that these formats need, fetched if need be."""
+    """The jars of the connectors that these formats need, fetched if they are not here."""
     files = {file.name: file for format in among(formats) for file in _jars(format)}
     return list(files.values())
 
@@ -91,9 +125,8 @@ def jars(formats: Iterable[str]) -> list[Path]:
 def _jars(format: str) -> list[Path]:
     wanted = packages(format)
     name = _folder(format)
-    own = [
-        re.sub(r"-\d[^-]*\.jar$", "-", jar) for jar in installed().jars
-    ]  # what Spark has already, in its own version
+    # what Spark has already, in its own version
+    own = [re.sub(r"-\d[^-]*\.jar$", "-", jar) for jar in installed().jars]
     try:
         return maven.fetched(name, wanted, own)
     except UserError as error:
@@ -109,9 +142,8 @@ def _folder(format: str) -> str:
 
 
 def stand_in(wanted: Artifact) -> Artifact:
-    """The newest release that is not newer than the one wanted and of the same major version; itself if there is
-    none.
-    """
+    """The newest release of the same major version that is not newer than the wanted one; the wanted one if there is
+    none."""
     releases = [version for version in maven.published(wanted) if re.fullmatch(r"\d+(\.\d+)*", version)]
     older = [
         version
@@ -130,14 +162,14 @@ def _order(version: str) -> tuple[int, ...]:
 
 
 def listed(format: str) -> str:
-    """The package of a connector, and what of it is here."""
+    """The package of a connector, and whether it is here."""
     instead = stand_ins(format)
     here = f"here, with {', '.join(instead)} instead" if instead else "here"
     return f"{packages(format)[0]}: {here if maven.kept(_folder(format)) else 'not fetched'}"
 
 
 def stand_ins(format: str) -> list[str]:
-    """The jars that are here instead of the version that was wanted."""
+    """The jars that are here in another version than the wanted one."""
     wanted = packages(format)
     exact = {f"{one.name}-{one.version}.jar" for one in wanted}
     of_them = tuple(f"{one.name}-" for one in wanted)

@@ -1,11 +1,12 @@
-"""What others throw, in our words: errors of Spark, of Java and its drivers, and of the user's own functions.
+"""Errors of others in our words: those of Spark, of Java and its drivers, and of the user's own functions.
 
-Every border of the engine (an epoch, a source, a sink, a function of the user's) translates by this module alone. An
-error is told in one line, without a stack: what was refused, and the innermost cause if that says more.
+Every border of the engine (an epoch, a source, a sink, a function of the user's) translates errors by this module
+alone. `reason_of` is the one place that finds the line that matters: what was refused, and the innermost cause if that
+says more, without a stack.
 
-    [FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/3.parquet: file:/in/3.parquet is not a
-    Parquet file org.postgresql.util.PSQLException: ERROR: relation "totals" has no column "n" KeyError: 'unit'
-"""
+    [FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/3.parquet: it is not a Parquet file
+    org.postgresql.util.PSQLException: ERROR: relation "totals" has no column "n"
+    KeyError: 'unit'"""
 
 from __future__ import annotations
 
@@ -23,30 +24,30 @@ from headgate.errors import Place, Several, UserError
 T = TypeVar("T")
 
 LONGEST = 500
-"""How many letters of what somebody else says are told."""
+"""How many letters of another program's text are shown."""
 
 DEEPEST = 20
 """How many causes of causes are looked at."""
 
 OF_ALL = ("disk-failed", "spark-gone")
-"""Errors that are not of one query, source or sink: nobody can go on."""
+"""Codes of errors that are not of one query, source or sink: nothing can go on."""
 
 CALL = re.compile(r"^An error occurred while calling \S+?\.?$")
 OF_A_TASK = re.compile(r"^.*?most recent failure: Lost task .*?\): ", re.DOTALL)
 OF_SPARK = re.compile(r"^org\.apache\.spark\.[\w.$]+: ")
 CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ")
 NOTHING_SAID = ("Job aborted", "Writing job aborted", "Task failed while writing rows", "[TASK_WRITE_FAILED]")
-"""How Spark introduces a failure whose cause says what it was."""
+"""How Spark begins the text of a failure whose cause says what it was."""
 
 
 def failure(error: BaseException, code: str, message: str, *, place: Place | None = None, hint: str = "") -> UserError:
-    """An error as one of ours. One that is ours already stays as it is."""
+    """Any error as one of ours. An error that is ours already stays as it is."""
     if isinstance(error, UserError):
         return error
     return UserError(code, message, place=place, detail=sentence(error), hint=hint)
 
 
-def said(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """What went wrong, in one line."""
     if isinstance(error, UserError):
         parts = [error.message, error.detail]
@@ -63,25 +64,24 @@ def said(error: BaseException) -> str:
 
 
 def sentence(error: BaseException) -> str:
-    """What went wrong, as a detail of our own errors."""
-    text = said(error)
+    """What went wrong, as the detail of an error of ours."""
+    text = reason_of(error)
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def raise_all(failures: Sequence[UserError]) -> None:
-    """Raise what there is: nothing, one error, or several in one."""
+    """Raise nothing, one error, or several in one, as there are."""
     if failures:
         raise failures[0] if len(failures) == 1 else Several(failures)
 
 
 def concerns_all(error: BaseException) -> bool:
+    """True if an error is not of one query, source or sink alone, so that nothing can go on."""
     return isinstance(error, UserError) and any(one.code in OF_ALL for one in error.each())
 
 
 def check_alive(session: SparkSession, error: BaseException) -> None:
-    """Raise `spark-gone` if the error is not of one query: Spark's process has ended, and with it everything that it
-    runs.
-    """
+    """Raise `spark-gone` if an error means that Spark's process has ended, and with it everything that it runs."""
     if isinstance(error, UserError | PySparkException) or not isinstance(error, Py4JError | OSError | EOFError):
         return
     jvm: Any = getattr(session, "_jvm", None)  # over Spark Connect there is none here
@@ -100,7 +100,7 @@ def check_alive(session: SparkSession, error: BaseException) -> None:
 
 
 def called(function: Callable[..., T], *arguments: Any, code: str, message: str, hint: str = "") -> T:
-    """Call a function of the user's. Whatever it raises is a failure of that function alone, `sys.exit()` too."""
+    """Call a function of the user's. Whatever it raises, `sys.exit()` too, is a failure of that function alone."""
     try:
         return function(*arguments)
     except (KeyboardInterrupt, UserError):
@@ -110,13 +110,13 @@ def called(function: Callable[..., T], *arguments: Any, code: str, message: str,
 
 
 def condition(error: BaseException) -> str:
-    """Spark's name for the error, such as FAILED_READ_FILE.NO_HINT; nothing if it has none."""
-    found = CONDITION.search(said(error)) if isinstance(error, PySparkException | Py4JJavaError) else None
+    """Spark's name for an error, such as FAILED_READ_FILE.NO_HINT; nothing if it has none."""
+    found = CONDITION.search(reason_of(error)) if isinstance(error, PySparkException | Py4JJavaError) else None
     return found[1] if found else ""
 
 
 def parameters(error: BaseException) -> dict[str, str]:
-    """What Spark names in the error: columns, files, expressions."""
+    """What Spark names in an error: columns, files, expressions."""
     try:
         return dict(error.getMessageParameters() or {}) if isinstance(error, PySparkException) else {}
     except Exception:
@@ -124,7 +124,7 @@ def parameters(error: BaseException) -> dict[str, str]:
 
 
 def _texts(error: BaseException) -> list[str]:
-    """What the error says, and then each of its causes."""
+    """What an error says, and after it each of its causes."""
     try:
         if isinstance(error, Py4JJavaError):
             return _of_java(error.java_exception)
@@ -142,6 +142,7 @@ def _texts(error: BaseException) -> list[str]:
 
 
 def _of_java(thrown: Any) -> list[str]:
+    """What a Java exception says, and after it each of its causes."""
     found: list[str] = []
     while thrown is not None and len(found) < DEEPEST:
         found.append(str(thrown.toString()))
@@ -150,7 +151,7 @@ def _of_java(thrown: Any) -> list[str]:
 
 
 def _shortened(text: str) -> str:
-    """The line that says it. Of what Python raised in a worker, that is the last of the traceback."""
+    """The line of a text that says what went wrong. Of a traceback of a Python worker it is the last one."""
     text = OF_A_TASK.sub("", text.partition("\n\nJVM stacktrace:")[0])
     before, traced, trace = text.partition("Traceback (most recent call last):")
     if traced:

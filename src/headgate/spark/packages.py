@@ -3,8 +3,7 @@ project.
 
     ~/.cache/headgate/jars/spark-sql-kafka-0-10_2.13-4.3.0/*.jar
 
-Where it fetches from is Maven's own business: its settings, mirrors and proxies hold.
-"""
+Maven's own settings, mirrors and proxies say where it fetches from."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ UNUSED = ("gcs-maven-central-mirror",)
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """`group:name:version`."""
+    """A package of Maven: `group:name:version`."""
 
     group: str
     name: str
@@ -49,17 +48,18 @@ class Artifact:
 
 
 def cache() -> Path:
+    """The folder in which jars are kept."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "headgate" / "jars"
 
 
 def kept(name: str) -> list[Path]:
-    """The jars that were fetched under this name; none if they were not."""
+    """The jars that were fetched under this name; none if nothing was."""
     return sorted((cache() / name).glob("*.jar"))
 
 
 def fetched(name: str, artifacts: Sequence[Artifact], unwanted: Sequence[str] = ()) -> list[Path]:
-    """The jars of these artifacts and of what they need, less those whose names begin with one of `unwanted`."""
+    """The jars of these artifacts and of what they need, without those whose names begin with one of `unwanted`."""
     there = kept(name)
     if there:
         return there
@@ -86,6 +86,7 @@ def fetched(name: str, artifacts: Sequence[Artifact], unwanted: Sequence[str] = 
 
 
 def pom(artifacts: Sequence[Artifact]) -> str:
+    """The project file by which Maven fetches these artifacts."""
     never = "<releases><enabled>false</enabled></releases><snapshots><enabled>false</enabled></snapshots>"
     unused = (f"<repository><id>{one}</id><url>file:.</url>{never}</repository>" for one in UNUSED)
     dependencies = (
@@ -96,9 +97,9 @@ def pom(artifacts: Sequence[Artifact]) -> str:
 
 
 def published(artifact: Artifact) -> list[str]:
-    """All versions of an artifact that Maven knows of, as its local repository lists them after asking for one of
-    them.
-    """
+    """All versions of an artifact that Maven knows of.
+
+    Maven's local repository lists them after it was asked for one of them."""
     ask(
         ["dependency:get", f"-Dartifact={artifact.group}:{artifact.name}:RELEASE:pom", "-Dtransitive=false"], [artifact]
     )
@@ -108,10 +109,12 @@ def published(artifact: Artifact) -> list[str]:
 
 
 def found() -> bool:
+    """True if Maven is on this machine."""
     return shutil.which("mvn") is not None
 
 
 def ask(arguments: Sequence[str], artifacts: Sequence[Artifact]) -> None:
+    """Run Maven; an error of ours if it is missing, takes too long or fails."""
     wanted = ", ".join(map(str, artifacts))
     if not found():
         raise UserError(

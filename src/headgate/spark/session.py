@@ -1,7 +1,7 @@
-"""Spark sessions: finding one, making one, and an own one for each query so that the user's settings stay untouched.
+"""Spark sessions: finding one, starting one, and a session of its own for each query, so that the user's stays as it
+is.
 
-What differs between this machine, a cluster and Spark Connect is decided here and nowhere else.
-"""
+What differs between this machine, a cluster and Spark Connect is decided here and nowhere else."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 
 from headgate.errors import UserError
 from headgate.spark import connectors
+from headgate.spark.failures import sentence
 
 JAVA_NEEDED = 17
 
@@ -36,24 +37,21 @@ REMEMBERED: dict[str, bool | float | int | str | None] = {
     "spark.ui.dagGraph.retainedRootRDDs": "20",
     "spark.sql.ui.retainedExecutions": "10",
 }
-"""How much Spark keeps to show in its web interface. It does so with the interface off, too: of each statement the
-whole plan.
+"""How much Spark keeps to show in its web interface. It keeps the whole plan of each statement, even with the interface
+off.
 """
 
 
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1",)
-"""For a JVM that ends soon: it compiles quickly and not well, and leaves the processor to the work that is to be
-done.
-"""
+"""Java's options for a JVM that ends soon: it compiles quickly and not well, and leaves the processor to the work."""
 
 INTERRUPT = "spark.job.interruptOnCancel"
-"""Whether the tasks of a job that is interrupted are, too; otherwise they keep their core until they look by
-themselves.
+"""Spark's setting that interrupts the tasks of an interrupted job too. Otherwise they keep their core until they look.
 """
 
 
 def debugging() -> bool:
-    """Whether what Spark and Java log is to be seen, with their stacks: by the environment, HEADGATE_DEBUG=1."""
+    """True if what Spark and Java log is to be seen, with their stacks: HEADGATE_DEBUG=1 in the environment."""
     return os.environ.get("HEADGATE_DEBUG", "") not in ("", "0")
 
 
@@ -63,9 +61,8 @@ def java_version() -> int | None:
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if not java or not shutil.which(java):
         return None
-    release = (
-        Path(java).resolve().parent.parent / "release"
-    )  # starting Java to ask it takes as long as a tenth of all the rest
+    # starting Java to ask it takes as long as a tenth of all the rest
+    release = Path(java).resolve().parent.parent / "release"
     try:
         return _major(release.read_text())
     except (OSError, ValueError):
@@ -89,6 +86,7 @@ def _major(text: str) -> int:
 
 
 def check_java() -> None:
+    """Raise an error if Java is missing or too old for Spark."""
     found = java_version()
     if found is None or found < JAVA_NEEDED:
         have = "no Java was found" if found is None else f"Java {found} was found"
@@ -105,11 +103,11 @@ def started(
     formats: Iterable[str] = (),
     java: Iterable[str] = (),
 ) -> SparkSession:
-    """The active Spark session, or a new one, on this machine or on the cluster of `master`, with the connectors for
-    `formats`.
+    """The active Spark session, or a new one with the connectors for `formats`, on this machine or on the cluster of
+    `master`.
 
-    `settings` go before ours, and ours before those in Spark's own files. `java` are further options of the driver's
-    JVM."""
+    `settings` take precedence over ours, and ours over those in Spark's own files. `java` are further options of the
+    driver's JVM."""
     active = SparkSession.getActiveSession()
     if active is not None and master is None:
         return active
@@ -135,18 +133,17 @@ def started(
         ),
     }
     builder = SparkSession.builder.master(chosen).appName("headgate")
-    for key, value in {**ours, **connectors.settings(formats), **(settings or {})}.items():
+    for key, value in {**ours, **connectors.settings_for(formats), **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError) as error:
         if debugging():
             raise
-        said = [line.removeprefix(": ").strip() for line in str(error).splitlines() if line.strip()]
         raise UserError(
             "no-spark",
             "Spark could not be started",
-            detail=" ".join(said[:2]),
+            detail=sentence(error),
             hint="headgate doctor checks what it needs; --debug shows all that Spark says.",
         ) from None
     logging.getLogger("py4j").setLevel(logging.ERROR if debugging() else logging.CRITICAL)
@@ -154,7 +151,7 @@ def started(
     return session
 
 
-def settings(pairs: Iterable[str]) -> dict[str, str]:
+def settings_from(pairs: Iterable[str]) -> dict[str, str]:
     """Spark's settings from texts such as "spark.executor.memory=4g"."""
     known = {}
     for pair in pairs:
@@ -166,7 +163,7 @@ def settings(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def check_master(master: str) -> None:
-    """Spark would try for a minute to reach a standalone master, and say little when it gives up."""
+    """Raise an error if no standalone master answers. Spark itself would try for a minute and say little."""
     if master.startswith("sc://"):
         raise UserError(
             "bad-master",
@@ -198,12 +195,12 @@ def _on_loopback(master: str) -> bool:
 
 
 def over_connect(session: SparkSession) -> bool:
-    """Whether the session is a client of a Spark Connect server, which has no `sparkContext`."""
+    """True if the session is a client of a Spark Connect server, which has no `sparkContext`."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def check_zone(zone: str) -> None:
-    """Dates are computed in UTC: refuse a session that would lead its user to expect those of another zone."""
+    """Refuse a session in another time zone than UTC: dates are computed in UTC, and its user would expect others."""
     if re.fullmatch(
         r"(Etc/)?(UTC|UCT|GMT|Zulu|Universal|Greenwich|Z|GMT0)|((UTC|GMT)?[+-]0{1,2}(:?00)?)", zone, re.IGNORECASE
     ):
@@ -219,21 +216,21 @@ def check_zone(zone: str) -> None:
 
 
 def columns_of(session: SparkSession, ddl: str) -> StructType:
-    """Columns as Spark has them. An empty frame would tell as well, but takes long in a session that has just been
-    started.
-    """
+    """Declared columns as Spark's schema.
+
+    An empty frame would give it as well, but takes long in a session that was just started."""
     if isinstance(session, SparkSession):
         return cast("StructType", StructType.fromDDL(ddl))
     return session.createDataFrame([], ddl).schema  # over Spark Connect
 
 
 def elsewhere(session: SparkSession) -> bool:
-    """Whether tasks may run on other machines, which see our files only if the storage is shared."""
+    """True if tasks may run on other machines, which see our files only if the storage is shared."""
     return over_connect(session) or not str(session.conf.get("spark.master")).startswith("local")
 
 
 def parallelism(session: SparkSession) -> int:
-    """How many tasks run side by side: of a cluster, as of now; workers come and go."""
+    """How many tasks run side by side now. In a cluster, workers come and go."""
     if not over_connect(session):
         return session.sparkContext.defaultParallelism
     return max(1, session.range(10_000).selectExpr("SPARK_PARTITION_ID() AS piece").distinct().count())
@@ -245,14 +242,13 @@ def _cloned(session: SparkSession) -> SparkSession:
     return SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
 
 
-def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
-    """A session with our settings and with the functions and data sources the user registered; the user's stays as it
-    is.
-    """
+def own_session(session: SparkSession, partitions: int | None = None) -> SparkSession:
+    """A new session with our settings, and with the functions and data sources that the user registered.
+
+    The user's session stays as it is."""
     mine = _cloned(session)
-    logging.getLogger(
-        "SQLQueryContextLogger"
-    ).disabled = True  # we report what Spark refuses, once and without a stack trace
+    # errors are reported by us, once and without a stack trace
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     width = str(partitions or parallelism(session))
     for key, value in {
         "spark.sql.shuffle.partitions": width,
@@ -276,9 +272,8 @@ def own(session: SparkSession, partitions: int | None = None) -> SparkSession:
 
 @contextmanager
 def tagged(session: SparkSession, tag: str) -> Iterator[None]:
-    """In here, jobs that this thread starts in the session can be interrupted by the tag, also if their tasks hang in
-    the JVM.
-    """
+    """Tag the jobs that this thread starts in the session, so that `interrupt` ends them, also if their tasks hang in
+    the JVM."""
     if over_connect(session):
         session.addTag(tag)
         try:
@@ -286,9 +281,8 @@ def tagged(session: SparkSession, tag: str) -> Iterator[None]:
         finally:
             session.removeTag(tag)
         return
-    context = (
-        session.sparkContext
-    )  # in Spark's own process a session's tags are known to the thread alone that has added them
+    # in Spark's own process only the thread that has added a session's tags knows them
+    context = session.sparkContext
     before = context.getLocalProperty(INTERRUPT)
     context.addJobTag(tag)
     context.setLocalProperty(INTERRUPT, "true")
@@ -300,7 +294,7 @@ def tagged(session: SparkSession, tag: str) -> Iterator[None]:
 
 
 def interrupt(session: SparkSession, tag: str) -> None:
-    """Make the jobs of a tag fail, and no others; from any thread."""
+    """Make the jobs of a tag fail, and no others. Any thread may call it."""
     if over_connect(session):
         session.interruptTag(tag)
     else:
@@ -308,9 +302,8 @@ def interrupt(session: SparkSession, tag: str) -> None:
 
 
 def let_go(mine: SparkSession) -> None:
-    """Give back a session of `own`. On a Connect server it would stay, and the end of this process would ask for it
-    again.
-    """
+    """End a session of `own_session`. On a Connect server it would stay, and the end of this process would ask for it
+    again."""
     if over_connect(mine):
         client = mine.client  # its `stop` would end a server on this machine, and with it the user's session
         if not client.is_closed:

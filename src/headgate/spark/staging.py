@@ -1,21 +1,19 @@
-"""What Spark jobs write, taken over exactly: of each task the output of one attempt, whole, and nothing of any other.
+"""Files that Spark jobs write: the rows of each task once and whole, and nothing of an attempt that did not count.
 
     streams/bids/.arriving/5f0c.../part-00000-....parquet     while the job writes
     streams/bids/.arriving/sealed/part-00000-....parquet      when it has ended
 
-Executors die, and tasks then run again. Three things keep every row there once:
+Executors die, and their tasks run again. Three things keep every row there exactly once:
 
-- Tasks commit by Hadoop's algorithm of version 1: an attempt's files stay aside, one rename makes them the task's,
-replacing what
-  an earlier attempt left whose executor died before it could report, and only the driver puts together what tasks have
-  committed. By version 2 tasks put files into place one by one, and those of an attempt that died half-way stay. It was
-  no faster here.
-- Each write has a folder of its own that is renamed when the job has ended. An executor that was given up but still
-runs finds
-  nothing to write into, and what it may create again is nobody's.
-- Where tasks run on other machines, the rows in the files are compared with those Spark counted in the attempts that it
-took: a
-  worker that writes to a disk of its own, because the storage is not shared, would otherwise lose its part in silence.
+- Tasks commit by Hadoop's algorithm of version 1. An attempt's files stay aside until one rename makes them the
+  task's; it replaces what an earlier attempt left whose executor died before it could report. Only the driver puts
+  together what tasks have committed. By version 2 tasks put files into place one by one, and those of an attempt that
+  died half-way stay. Version 2 was no faster here.
+- Each write has a folder of its own, which is renamed when the job has ended. An executor that was given up but still
+  runs finds nothing to write into, and nobody reads what it may create again.
+- Where tasks run on other machines, the rows in the files are compared with those that Spark counted in the attempts
+  it took. Otherwise a worker that writes to a disk of its own, because the storage is not shared, would lose its part
+  in silence.
 """
 
 from __future__ import annotations
@@ -23,10 +21,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
@@ -45,17 +42,69 @@ OPTIONS = {
 }
 
 
-def staged(frame: DataFrame, staging: Path, *by: str, most_rows: int = 0) -> Path:
-    """Write a frame as Parquet, in folders by the values of columns and in files of at most so many rows if wanted; the
-    folder below `staging` that holds it. If the disk is full, nothing stays that would take the room that is missing.
-    """
+def write_parquet(frame: DataFrame, staging: Path, *by: str, most_rows: int = 0) -> Path:
+    """Write a frame as Parquet below `staging`; the folder that holds its files.
+
+    With `by` the files lie in folders by the values of these columns, with `most_rows` a file has no more rows than
+    that. What `staging` held before is deleted, and on a full disk also what was written now."""
     shutil.rmtree(staging, ignore_errors=True)
+    counted = elsewhere(frame.sparkSession)
     try:
         with spark_writing(staging.parent):
-            return _written(frame, staging, *by, most_rows=most_rows)
+            unfinished, rows = _write(frame, staging, "parquet", {"maxRecordsPerFile": str(most_rows)}, counted, by)
+            sealed = staging / "sealed"
+            with writing(staging):
+                unfinished.rename(sealed)
+            if rows is not None:
+                _check_all_there(sealed, rows, staging)
+            return sealed
     except UserError:
         shutil.rmtree(staging, ignore_errors=True)
         raise
+
+
+def write_files(
+    frame: DataFrame, staging: Path, file_format: str, options: Mapping[str, str] | None = None
+) -> tuple[list[Path], int]:
+    """Write a frame below `staging` in any format that Spark writes; its files, in order of its partitions, and how
+    many rows they hold. What `staging` held before is deleted."""
+    shutil.rmtree(staging, ignore_errors=True)
+    unfinished, rows = _write(frame, staging, file_format, options or {}, counted=True)
+    assert rows is not None
+    sealed = unfinished.rename(staging / "sealed")
+    if file_format == "parquet" and elsewhere(frame.sparkSession):
+        _check_all_there(sealed, rows, staging)
+    return sorted(file for file in sealed.iterdir() if file.name.startswith("part-")), rows
+
+
+def _write(
+    frame: DataFrame,
+    staging: Path,
+    file_format: str,
+    options: Mapping[str, str],
+    counted: bool,
+    by: tuple[str, ...] = (),
+) -> tuple[Path, int | None]:
+    """Write a frame into a folder that nobody else writes to; that folder, and how many rows Spark counted."""
+    unfinished = staging / uuid4().hex
+    seen = Observation() if counted else None
+    if seen is not None:
+        frame = frame.observe(seen, count(lit(1)).alias("rows"))
+    writer = frame.write.format(file_format).options(**OPTIONS, **options)
+    (writer.partitionBy(*by) if by else writer).save(address(unfinished))
+    return unfinished, None if seen is None else seen.get["rows"]
+
+
+def _check_all_there(sealed: Path, rows: int, staging: Path) -> None:
+    """Raise an error if the files do not hold the rows that Spark counted."""
+    there = sum(map(chunk.count, sealed.rglob("*.parquet")))
+    if there != rows:
+        raise UserError(
+            "rows-missing",
+            f'Spark wrote {rows} rows below "{staging}", and {there} of them are there',
+            detail="A worker wrote to another disk than the one that is read here.",
+            hint="The folder must be on storage that the driver and all workers share under one path.",
+        )
 
 
 FULL = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT)}
@@ -64,9 +113,9 @@ FULL = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT)}
 
 @contextmanager
 def spark_writing(directory: Path) -> Iterator[None]:
-    """A full disk is our error and may pass, whether Python, Spark's driver or one of its tasks meets with it.
+    """Turn a full disk into our error, `disk-failed`, whether Python, Spark's driver or one of its tasks meets with it.
 
-    Nothing else is taken for one: if Spark's process is gone, that is an error of the system as well.
+    No other error is taken for a full disk: if Spark's process is gone, that is an error of the system as well.
     """
     try:
         yield
@@ -78,57 +127,6 @@ def spark_writing(directory: Path) -> Iterator[None]:
         raise
 
 
-def _written(frame: DataFrame, staging: Path, *by: str, most_rows: int) -> Path:
-    unfinished, sealed = staging / uuid4().hex, staging / "sealed"
-    seen = Observation() if elsewhere(frame.sparkSession) else None
-    if seen is not None:
-        frame = frame.observe(seen, count(lit(1)).alias("rows"))
-    writer = frame.write.options(**OPTIONS, maxRecordsPerFile=most_rows)
-    (writer.partitionBy(*by) if by else writer).parquet(address(unfinished))
-    with writing(staging):
-        unfinished.rename(sealed)
-    if seen is not None:
-        rows = sum(map(chunk.count, sealed.rglob("*.parquet")))
-        if rows != seen.get["rows"]:
-            raise UserError(
-                "rows-missing",
-                f'Spark wrote {seen.get["rows"]} rows below "{staging}", and {rows} of them are there',
-                detail="A worker wrote to another disk than the one that is read here.",
-                hint="The engine's directory must be on storage that the driver and all workers share under one path.",
-            )
-    return sealed
-
-
 def address(path: Path) -> str:
-    """A file as Spark is to find it: of the file system, whatever a cluster's default is."""
+    """A local path as Spark must be given it: Spark would look for a bare path on a cluster's default storage."""
     return f"file:{path.absolute()}"
-
-
-def on_files(directory: str | Path) -> Path:
-    """The engine's directory. It is locked, renamed in and listed: it must be on a file system, local or mounted."""
-    text = str(directory)
-    scheme, colon, rest = text.partition(":")
-    if colon and scheme == "file" and rest.startswith("/"):
-        return Path("/" + rest.lstrip("/"))
-    if colon and len(scheme) > 1 and rest.startswith("/"):
-        raise UserError(
-            "not-a-file-system",
-            f'directory "{text}" is not on a file system',
-            detail=f'Logs and state are kept on a local disk or a mounted one, and "{scheme}:" is neither.',
-            hint="Give a folder that the driver and all workers have mounted under the same path, for example by NFS.",
-        )
-    return Path(directory).absolute()
-
-
-NAME_LETTERS = 150
-"""Of a long name, the folder has the first letters: file systems take 255 bytes at the most."""
-
-
-def fresh_folder(parent: Path, name: str) -> str:
-    """Where a new stream or query has its files: never where another of that name had them."""
-    plain = quote(name.lower(), safe="").replace(".", "%2E")
-    folder, number = plain[:NAME_LETTERS], 1
-    while (parent / folder).exists():
-        number += 1
-        folder = f"{plain[:NAME_LETTERS]}.{number}"
-    return folder

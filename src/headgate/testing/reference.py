@@ -7,9 +7,11 @@ ISTREAM, DSTREAM and RSTREAM compare consecutive instants as bags. Time is integ
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, Literal
 
 from sqlglot import exp
@@ -273,10 +275,17 @@ class _Reference(Windows):
         if _gives_stream(tree):
             return exp.select("*").from_(self.table(self.relation(tree), exp.TableAlias(), inputs))
         if isinstance(tree, exp.Subquery) and (
-            tree.args.get("window") or _alias_window(tree) or _gives_stream(tree.this)
+            tree.args.get("window") or tree.args.get("drawn") or _alias_window(tree) or _gives_stream(tree.this)
         ):
             window = tree.args.get("window") or _alias_window(tree)
-            relation = self.window(self.stream(tree.this), window) if window else self.relation(tree.this)
+            drawn = _sampled(self.stream(tree.this), tree) if window or tree.args.get("drawn") else None
+            relation = (
+                self.relation(tree.this)
+                if drawn is None
+                else self.window(drawn, window)
+                if window
+                else self.unbounded(drawn)
+            )
             table = self.table(relation, tree.args.get("alias"), inputs)
             return exp.select("*").from_(table) if isinstance(tree.parent, exp.SetOperation) else table
         if isinstance(tree, exp.In) and [type(value) for value in tree.expressions] == [exp.Column]:
@@ -290,7 +299,10 @@ class _Reference(Windows):
                 raise UserError("no-such-stream", f'stream "{tree.name}" does not exist')
             window = tree.args.get("window") or _alias_window(tree)
             if isinstance(found, TupleStream):
+                found = _sampled(found, tree)
                 found = self.window(found, window) if window else self.unbounded(found)
+            elif tree.args.get("drawn"):
+                raise UserError("sample-of-relation", "SAMPLE needs a stream")
             alias = tree.args.get("alias") or exp.TableAlias(this=exp.to_identifier(tree.name))
             return self.table(found, alias, inputs, tree.args.get("joins"))
         for child in list(tree.iter_expressions()):
@@ -353,12 +365,15 @@ class _Reference(Windows):
             return None
         if isinstance(source, exp.Table):
             stream = self.named.get(source.name.lower())
-        elif isinstance(source, exp.Subquery) and (window is not None or _gives_stream(source.this)):
+        elif isinstance(source, exp.Subquery) and (
+            window is not None or source.args.get("drawn") or _gives_stream(source.this)
+        ):
             stream = self.stream(source.this)
         else:
             return None
         if not isinstance(stream, TupleStream):
             return None
+        stream = _sampled(stream, source)
         copy = tree.copy()
         holder: dict[str, VaryingRelation] = {}
         columns = [*stream.columns, ("element_time", "BIGINT"), ("_position", "BIGINT")]
@@ -553,6 +568,31 @@ def _gives_stream(tree: exp.Expression) -> bool:
     if isinstance(tree, exp.Select):
         return bool(tree.args.get("final") or (tree.expressions and isinstance(tree.expressions[0], StreamOf)))
     return isinstance(tree, StreamOf)
+
+
+def _sampled(stream: TupleStream, tree: exp.Expression) -> TupleStream:
+    """The tuples that SAMPLE behind a stream draws: those whose MD5 is below that part of all of them."""
+    drawn = tree.args.get("drawn")
+    if drawn is None:
+        return stream
+    limit = Fraction(drawn.args["percent"]) / 100 * 16**8
+    kinds = [kind for _, kind in stream.columns]
+
+    def lucky(ts: int, row: Row) -> bool:
+        texts = [drawn.args["seed"], str(ts), *(_hashed(value, kind) for value, kind in zip(row, kinds, strict=True))]
+        text = "|".join(one for one in texts if one is not None)
+        return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:8], 16) < int(limit)
+
+    return TupleStream(stream.columns, [(ts, row) for ts, row in stream.tuples if lucky(ts, row)], stream.possible)
+
+
+def _hashed(value: Any, kind: str) -> str | None:
+    """A value as the text that is hashed: what all engines agree on."""
+    if value is None:
+        return None
+    if kind in ("FLOAT", "DOUBLE"):
+        return str(int(math.fmod(value * 2**20, 2**31))) if abs(value) < 1e300 else None
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _alias_window(tree: exp.Expression) -> StreamWindow | None:

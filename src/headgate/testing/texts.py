@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query, Stream, View
-from headgate.cql.definitions import define
+from headgate.compile import compile_script
 from headgate.cql.functions import AGGREGATES
 from headgate.cql.script import parse
 from headgate.delta.lower import lower
-from headgate.sql import Column
+from headgate.sql import Column, backquoted
 from headgate.testing.cases import Case
 from headgate.testing.runner import script
 from headgate.ticks import TimeDomain
@@ -28,11 +28,12 @@ def assumptions_of(case: Case) -> list[str]:
     for schema in (*case.streams.values(), *case.relations.values()):
         for column in schema:
             if not column.isidentifier():  # such as x-pos
-                text = re.sub(rf"(?<![\w`]){re.escape(column)}(?![\w`])", f"`{column}`", text)
+                written = backquoted(column).replace("\\", r"\\")
+                text = re.sub(rf"(?<![\w`]){re.escape(column)}(?![\w`])", written, text)
     catalog = Catalog()
-    define(script(replace(case, query="Select 1")).rpartition(";\n")[0], catalog)
+    compile_script(script(replace(case, query="Select 1")).rpartition(";\n")[0], catalog)
     assumed = _assume(parse(text)[-1], catalog)
-    (definition,) = define(text, catalog)
+    (definition,) = compile_script(text, catalog)
     assert isinstance(definition, Query | View)
     lower(definition.plan)
     return assumed

@@ -99,7 +99,7 @@ class Simulated:
 
     def next_event(self) -> int | None:
         """When the next rows arrive or the engine's timer fires, whichever comes first."""
-        timer_us, arrival_us = self.engine._asking.next_us, None if self.next is None else self.next.at_us
+        timer_us, arrival_us = self.engine._core.asking.next_us, None if self.next is None else self.next.at_us
         timer_us = None if timer_us is None else timer_us - self.start_us
         if timer_us is not None and timer_us <= self.looked_us:  # it has looked, in vain
             timer_us = None
@@ -162,7 +162,7 @@ def live(
         answers.end_step(begun, now_us(), epochs)
         return epochs
 
-    engine.step = timed  # type: ignore[method-assign]
+    engine._running.step = timed  # type: ignore[method-assign]
     for query in engine.queries():
         query.on_change(answers.add_results)
     ended = threading.Event()

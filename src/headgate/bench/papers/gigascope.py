@@ -177,8 +177,8 @@ def _seconds_on_heartbeats(engine: Engine) -> list[float]:
 
         setattr(part, name, watched)
 
-    timed(engine._heartbeats, "heartbeat")
-    timed(engine._asking, "beat")
+    timed(engine._core.heartbeats, "complete")
+    timed(engine._core.asking, "beat")
     return spent
 
 

@@ -32,15 +32,15 @@ def held(engine: Engine, slide: int = 1) -> Held:
     """
     total = Held()
     for query in engine.queries():
-        for executor in query.executors:
-            fragment, streams = executor.fragment, executor.fragment.program.streams()
-            for name in executor.wide.logs():
+        for fragment in query.fragments:
+            streams = fragment.program.streams()
+            for name in fragment.program.logs():
                 taken = fragment.after if slide == 1 or name not in streams else fragment.after // slide * slide - 1
-                for chunk in executor.logs[name].overlapping(taken, None):
+                for chunk in fragment.inputs.logs[name].overlapping(taken, None):
                     rows = chunk.rows if chunk.low > taken else chunk.rows_after(taken)
                     total += Held(rows, round(chunk.size * rows / chunk.rows))
-            sizes = [chunk.size for chunks in executor.synopsis_files.values() for chunk in chunks]
-            total += Held(fragment.synopsis_rows, sum(sizes))
+            sizes = [chunk.size for chunks in fragment.synopses.files.values() for chunk in chunks]
+            total += Held(fragment.synopses.rows, sum(sizes))
     return total
 
 

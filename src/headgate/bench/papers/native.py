@@ -30,7 +30,7 @@ from headgate.bench.papers.finding import Finding, Grid
 from headgate.deliver.sinks.sink import Result
 from headgate.engine import Engine
 from headgate.sources.inlet import ticks
-from headgate.spark.session import own
+from headgate.spark.session import own_session
 
 RATE = 50
 FILES_A_SECOND = 5
@@ -144,7 +144,7 @@ def native(name: str, counts: bool, policy: str, watermarks: dict[str, str]) -> 
 
     @contextmanager
     def begin(spark: SparkSession, folder: Path, run: Run) -> Iterator[None]:
-        session = own(spark)
+        session = own_session(spark)
         session.conf.set("spark.sql.streaming.multipleWatermarkPolicy", policy)
         session.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")
 

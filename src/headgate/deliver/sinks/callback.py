@@ -26,33 +26,38 @@ from headgate.deliver.sinks import shape
 from headgate.deliver.sinks.sink import Delivery
 from headgate.errors import UserError
 from headgate.spark.failures import called, sentence
-from headgate.spark.session import let_go, own
+from headgate.spark.session import let_go, own_session
 
 
 class CallbackSink:
+    """Calls a Python function with each delivery and its rows as Arrow record batches."""
+
+    guarantee = sinks.SINKS["callback"].guarantee
     wants_empty = True
 
-    def __init__(self, connector: Connector, session: SparkSession, directory: Path) -> None:
-        self.guarantee = sinks.SINKS["callback"].guarantee
+    def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
         self.connector = connector
-        self.session = own(session)
+        self.session = own_session(session)
         self.staging = directory / ".callback"
         self.function = named(connector.options["function"])
 
     def deliver(self, delivery: Delivery) -> None:
+        """Call the function; whatever it raises is a failure of this sink."""
         files, _ = shape.write_parts(self.session, delivery, self.connector, self.staging, "parquet")
         name = self.connector.options["function"]
         called(self.function, delivery, _batches(files), code="sink-failed", message=f'function "{name}" has failed')
 
     def delivered(self) -> int | None:
+        """Unknown: the function keeps no account."""
         return None
 
     def close(self) -> None:
+        """Release Spark's session."""
         let_go(self.session)
 
 
 def named(function: str) -> Callable[[Delivery, Iterator[pa.RecordBatch]], Any]:
-    """The function that "module:name" names."""
+    """The function that "module:name" names; an error if it cannot be imported or called."""
     module, _, name = function.partition(":")
     try:
         found = reduce(getattr, name.split("."), importlib.import_module(module))

@@ -23,13 +23,16 @@ PRINTING = Lock()
 
 
 class ConsoleSink:
+    """Prints the first results of each delivery and counts the rest."""
+
+    guarantee = sinks.SINKS["console"].guarantee
     wants_empty = False
 
-    def __init__(self, console: Console | None = None) -> None:
-        self.guarantee = sinks.SINKS["console"].guarantee
+    def __init__(self, *_: object, console: Console | None = None) -> None:
         self.console = console or Console(soft_wrap=True, highlight=False)
 
     def deliver(self, delivery: Delivery) -> None:
+        """Print the first results, how many more there are, and up to when they are complete."""
         if not delivery.rows:
             return
         with PRINTING:
@@ -41,14 +44,15 @@ class ConsoleSink:
                 self.console.print(f"{delivery.query} complete up to {delivery.complete}", markup=False)
 
     def delivered(self) -> int | None:
+        """Unknown: what was printed cannot be read back."""
         return None
 
     def close(self) -> None:
-        pass
+        """Nothing is held."""
 
 
 def first(files: Sequence[Path], count: int) -> pa.Table:
-    """The first rows in order of time, however many there are: no more than a batch is in memory at a time."""
+    """The first rows in order of time. No more than a batch is in memory at a time, however many rows there are."""
     kept: pa.Table | None = None
     for file in files:
         for batch in pq.ParquetFile(file).iter_batches():

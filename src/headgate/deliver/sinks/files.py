@@ -33,11 +33,11 @@ from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
 from headgate.deliver.sinks import shape
 from headgate.deliver.sinks.sink import Delivery
-from headgate.deliver.sinks.writer import identity, settle, settle_file, taken
+from headgate.deliver.sinks.writer import identity, owned_by_another, settle, settle_file
 from headgate.errors import UserError
 from headgate.log.checksum import DAMAGED, of_file, sealed, synced, torn, unsealed
 from headgate.spark.failures import sentence
-from headgate.spark.session import let_go, own
+from headgate.spark.session import let_go, own_session
 from headgate.spark.staging import address
 
 FOLD_AT = 1_000
@@ -119,13 +119,15 @@ def _folded(file: Path) -> bool:
 
 
 class FileSink:
+    """Writes each delivery as files into a folder, and commits it by a record that lists them."""
+
+    guarantee = sinks.SINKS["parquet"].guarantee
     wants_empty = True
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
-        self.guarantee = sinks.SINKS[connector.format].guarantee
         self.query = query
         self.connector = connector
-        self.session = own(session)
+        self.session = own_session(session)
         self.folder = Path(connector.options["path"].removeprefix("file://")).absolute()
         self.commits = self.folder / "_commits"
         self.staging = self.folder / "_staging"
@@ -142,7 +144,7 @@ class FileSink:
 
     @contextmanager
     def _writable(self) -> Iterator[None]:
-        """What the file system refuses, or somebody has spoiled, is an error of this sink."""
+        """Turn what the file system refuses, and files that were changed by others, into an error of this sink."""
         try:
             yield
         except (OSError, ValueError, KeyError) as error:
@@ -155,7 +157,7 @@ class FileSink:
             ) from error
 
     def _claim(self) -> None:
-        """Put our name on the folder, unless another's is on it who has put something there."""
+        """Put our name on the folder, unless another query has put results there."""
         claim = self.commits / "writer.json"
         owner = unsealed(claim.read_bytes(), claim) if claim.exists() else None
         if owner is not None and owner["writer"] == self.writer:
@@ -163,7 +165,7 @@ class FileSink:
         if owner is not None and _listed(self.folder):
             existing = self.connector.options.get("existing", "refuse")
             if existing == "refuse":
-                raise taken(f'folder "{self.connector.options["path"]}"', owner["query"])
+                raise owned_by_another(f'folder "{self.connector.options["path"]}"', owner["query"])
             if existing == "replace":
                 for file in self.folder.iterdir():
                     if DATA.fullmatch(file.name):
@@ -173,14 +175,14 @@ class FileSink:
         settle(claim, sealed({"writer": self.writer, "query": self.query}))
 
     def _check_claim(self) -> None:
-        """Another query may have been told to go on in the same folder: two cannot."""
+        """Raise an error if another query has claimed the folder since: two cannot write to it."""
         claim = self.commits / "writer.json"
         owner = unsealed(claim.read_bytes(), claim)
         if owner["writer"] != self.writer:
-            raise taken(f'folder "{self.connector.options["path"]}"', owner["query"])
+            raise owned_by_another(f'folder "{self.connector.options["path"]}"', owner["query"])
 
     def _recall(self) -> None:
-        """What was committed before the restart; a fold that was cut short is finished."""
+        """Read what was committed before the restart, and finish a fold that was cut short."""
         files = _listed(self.folder)
         folded = max((_number(file) for file in files if _folded(file)), default=0)
         for file in files:
@@ -193,9 +195,11 @@ class FileSink:
             self._last = _read(newest)[-1]
 
     def delivered(self) -> int | None:
+        """The number in the last record."""
         return self._last["number"] if self._last else 0
 
     def deliver(self, delivery: Delivery) -> None:
+        """Write the files of a delivery and commit them by a record. One that has a record is not written again."""
         if self._last and delivery.number <= self._last["number"]:
             return
         with self._writable():
@@ -217,6 +221,7 @@ class FileSink:
             self._fold()
 
     def close(self) -> None:
+        """Delete what is unfinished, and release Spark's session."""
         shutil.rmtree(self.staging, ignore_errors=True)
         let_go(self.session)
 
@@ -238,13 +243,15 @@ class FileSink:
             rows += self._last["rows"]
         self.session.conf.set("spark.sql.shuffle.partitions", str(-(-rows // shape.PART_ROWS)))
         now = shape.netted(before, frame).where(f"IF(_n < 0, {ABSENT}, TRUE)")
-        return shape.write(shape.repeated(now).drop("_n", "_copy"), self.staging, self.connector.format, self.options)
+        return shape.write_files(
+            shape.repeated(now).drop("_n", "_copy"), self.staging, self.connector.format, self.options
+        )
 
-    def _placed(self, delivery: Delivery, staged: list[Path], rows: int) -> tuple[list[str], int]:
+    def _placed(self, delivery: Delivery, written: list[Path], rows: int) -> tuple[list[str], int]:
         """Give the files their names, by which they are replaced if the delivery comes again."""
         self._swept = False
         names = []
-        for part, file in enumerate(staged):
+        for part, file in enumerate(written):
             packed = "" if file.suffix == f".{self.connector.format}" else file.suffix  # as in .json.gz
             names.append(f"{delivery.number:012d}-{part:05d}.{self.connector.format}{packed}")
             settle_file(file, self.folder / names[-1])
@@ -281,7 +288,7 @@ class FileSink:
         self._swept = True
 
     def _fold(self) -> None:
-        """One file from the records so far; a reader that misses one finds it in there."""
+        """Put the records so far into one file. A reader that misses a record finds it there."""
         numbers = sorted(self._singles)
         texts = [(self.commits / f"{number:012d}.json").read_text(encoding="utf-8") for number in numbers]
         settle(self.commits / f"{numbers[-1]:012d}.folded.json", "".join(texts))
@@ -290,7 +297,7 @@ class FileSink:
         self._singles = []
 
     def _forget(self) -> None:
-        """Of current rows only the last two commits are kept, and what they list."""
+        """Delete all commits of current rows but the last two, and the files that those do not list."""
         kept = sorted(self._singles)[-2:]
         records = [_read(self.commits / f"{number:012d}.json")[-1] for number in kept]
         listed = {file for record in records for file in record["files"]}

@@ -24,12 +24,12 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
 from headgate.deliver.sinks import shape
-from headgate.deliver.sinks.connected import check_classic
 from headgate.deliver.sinks.sink import Delivery
-from headgate.deliver.sinks.writer import identity, known, taken
+from headgate.deliver.sinks.writer import identity, known, owned_by_another
 from headgate.errors import UserError
-from headgate.spark.failures import said, sentence
-from headgate.spark.session import own
+from headgate.spark.failures import reason_of, sentence
+from headgate.spark.session import own_session
+from headgate.sql import name
 
 DRIVERS = {
     "postgresql": "org.postgresql.Driver",
@@ -41,18 +41,19 @@ DRIVERS = {
     "h2": "org.h2.Driver",
     "derby": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
 }
-"""Java finds a driver by itself only if it was there when the JVM started; those that Spark fetched must be named."""
+"""The classes of drivers. Java finds one by itself only if it was there when the JVM started."""
 
 
 class JdbcSink:
+    """Merges each delivery into a table of a database, in one transaction with the delivery's number."""
+
+    guarantee = sinks.SINKS["jdbc"].guarantee
     wants_empty = True
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
-        self.guarantee = sinks.SINKS["jdbc"].guarantee
         self.query = query
         self.connector = connector
-        check_classic(session, "jdbc")
-        self.session = own(session)
+        self.session = own_session(session)
         self.key = sinks.key(connector)
         self.mode = sinks.mode(connector)
         self.database = Database(self.session, connector)
@@ -68,9 +69,9 @@ class JdbcSink:
         self.deliveries = f"{schema}{dot}headgate_deliveries"
         restarted = known(directory)
         self.writer = identity(directory)
-        self.staged = f"headgate_stage_{self.writer[:16]}_"
-        self.stage = f"{schema}{dot}{self.staged}{uuid.uuid4().hex[:8]}"
-        """Another one in each run: what executors of a run that died still write does not end up in ours."""
+        self.stages = f"headgate_stage_{self.writer[:16]}_"
+        self.stage = f"{schema}{dot}{self.stages}{uuid.uuid4().hex[:8]}"
+        """The staging table, another one in each run: executors of a run that died may still write to theirs."""
 
         self._last: int | None = None
         if not restarted:  # after a restart the database may be down: then it is waited for
@@ -81,11 +82,13 @@ class JdbcSink:
                 raise
 
     def delivered(self) -> int | None:
+        """The number that the database has for this target."""
         if self._last is None:
             self._open()
         return self._last
 
     def deliver(self, delivery: Delivery) -> None:
+        """Write the rows into the staging table, and merge them in one transaction with their number."""
         if self._last is None:
             self._open()
         if self._last is not None and delivery.number <= self._last:
@@ -93,9 +96,8 @@ class JdbcSink:
         try:
             self._deliver(delivery)
         except Exception as error:
-            self._last = (
-                None  # the answer may have been lost, and not the transaction: it is asked for before the next attempt
-            )
+            # perhaps only the answer was lost and not the transaction: the database is asked before the next attempt
+            self._last = None
             raise self.database.translated(error, self.target) from error
         self._last = delivery.number
 
@@ -113,13 +115,13 @@ class JdbcSink:
             with self.database.transaction() as run:
                 if not run.exists(self.deliveries):
                     run(
-                        f"CREATE TABLE {self.deliveries} (target VARCHAR(250) NOT NULL PRIMARY KEY, query "
-                        "VARCHAR(250) NOT NULL, "
-                        "writer VARCHAR(32) NOT NULL, number BIGINT NOT NULL, complete VARCHAR(64))"
+                        f"CREATE TABLE {self.deliveries} (target VARCHAR(250) NOT NULL PRIMARY KEY, "
+                        "query VARCHAR(250) NOT NULL, writer VARCHAR(32) NOT NULL, number BIGINT NOT NULL, "
+                        "complete VARCHAR(64))"
                     )
             with self.database.transaction() as run:
                 self._last = self._claimed(run)
-                for table in run.tables(self.staged):
+                for table in run.tables(self.stages):
                     run(f"DROP TABLE {self.stage.rpartition('.')[0]}{'.' if '.' in self.stage else ''}{table}")
         except Exception as error:
             raise self.database.translated(error, self.target) from error
@@ -131,7 +133,7 @@ class JdbcSink:
         existing = self.connector.options.get("existing", "refuse")
         filled = run.exists(self.target) and run.row(f"SELECT 1 FROM {self.target}") is not None
         if existing == "refuse" and row is not None and row[1]:  # who has delivered nothing has no claim
-            raise taken(f'table "{self.target}"', row[2])
+            raise owned_by_another(f'table "{self.target}"', row[2])
         if existing == "refuse" and filled and self.mode == "current":
             raise UserError(
                 "sink-taken",
@@ -161,7 +163,7 @@ class JdbcSink:
                 self.writer,
             )
             if not changed:
-                raise taken(f'table "{self.target}"', "another")
+                raise owned_by_another(f'table "{self.target}"', "another")
 
     def _shaped(self, delivery: Delivery) -> DataFrame:
         """The rows to merge, each with a number of its own, `_row`."""
@@ -190,7 +192,7 @@ class JdbcSink:
             column for column in frame.columns if column not in (("_row",) if plain else ("_row", "_change", "_copy"))
         ]
         if not run.exists(self.target):
-            run.create(self.target, frame.select(*map(shape.quoted, columns)))
+            run.create(self.target, frame.select(*map(name, columns)))
             if self.key:
                 run(
                     f"CREATE UNIQUE INDEX {run.quote('by_key_' + self.writer[:16])} ON {self.target} "
@@ -246,7 +248,7 @@ def _text(instant: Any) -> str | None:
 
 
 class Database:
-    """Where a database is, and transactions on it."""
+    """Where a database is, and transactions on it, through the Java connections that Spark's writer uses."""
 
     def __init__(self, session: SparkSession, connector: Connector) -> None:
         url = connector.options["url"]
@@ -286,16 +288,16 @@ class Database:
                 connection.close()
 
     def types(self, frame: DataFrame) -> str:
-        """What the user says of the types of columns. Not every database compares long texts, so `_change` is a short
-        one.
-        """
+        """The types of columns that the user gave, and a short text for `_change`: some databases cannot compare long
+        ones."""
         given = [self.options["createTableColumnTypes"]] if "createTableColumnTypes" in self.options else []
         return ", ".join([*given, *(["_change VARCHAR(1)"] if "_change" in frame.columns else [])])
 
     def translated(self, error: Exception, target: str) -> UserError:
+        """An error of the database or its driver as one of ours."""
         if isinstance(error, UserError):
             return error
-        cause = said(error)
+        cause = reason_of(error)
         if any(
             missing in cause
             for missing in ("ClassNotFoundException", "No suitable driver", "did not find registered driver")
@@ -310,19 +312,19 @@ class Database:
 
 
 class Transaction:
-    """Statements on one connection."""
+    """Statements on one connection, in one transaction."""
 
     def __init__(self, database: Database, connection: Any) -> None:
         self.database = database
         self.connection = connection
 
     def __call__(self, sql: str, *values: str | None) -> int:
-        """How many rows changed."""
+        """Run a statement; how many rows it changed."""
         with self._prepared(sql, values) as statement:
             return int(statement.executeUpdate())
 
     def row(self, sql: str, *values: str | None) -> list[Any] | None:
-        """The first row of an answer."""
+        """The first row of a query's answer; None if it has none."""
         with self._prepared(sql, values) as statement:
             statement.setMaxRows(1)
             answer = statement.executeQuery()
@@ -341,13 +343,14 @@ class Transaction:
             statement.close()
 
     def exists(self, table: str) -> bool:
-        """By the database's list of tables: asking for a row of one that is not there ends a transaction in
-        PostgreSQL.
-        """
+        """True if the database lists the table.
+
+        Asking for a row of a table that is not there would end a transaction in PostgreSQL."""
         schema, _, name = table.rpartition(".")
         return bool(self._listed(schema or None, name))
 
     def tables(self, beginning: str) -> list[str]:
+        """The tables whose names begin so."""
         return self._listed(None, f"{beginning}%")
 
     def _listed(self, schema: str | None, pattern: str) -> list[str]:
@@ -362,7 +365,7 @@ class Transaction:
         return found
 
     def create(self, table: str, frame: DataFrame) -> None:
-        """A table for the columns of a frame, with the types that Spark has for this database."""
+        """Make a table for the columns of a frame, with the types that Spark has for this database."""
         database = self.database
         types = database.jvm.scala.Option.apply(database.types(frame) or None)
         utils = database.packages.execution.datasources.jdbc.JdbcUtils
@@ -370,7 +373,9 @@ class Transaction:
         self(f"CREATE TABLE {table} ({columns}) {database.options.get('createTableOptions', '')}")
 
     def quote(self, column: str) -> str:
+        """A column's name as this database quotes it."""
         return str(self.database.dialect.quoteIdentifier(column))
 
     def listed(self, columns: Sequence[str]) -> str:
+        """Columns' names, quoted, with commas between them."""
         return ", ".join(map(self.quote, columns))

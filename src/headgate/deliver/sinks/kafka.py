@@ -30,40 +30,41 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows i
 from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
 from headgate.deliver.sinks import shape
-from headgate.deliver.sinks.connected import check_classic, check_connected
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.writer import identity, settle
 from headgate.log.checksum import sealed, unsealed
 from headgate.spark.failures import failure
-from headgate.spark.session import own
+from headgate.spark.session import own_session
+from headgate.sql import listed, literal
 
 EARLIEST = -2
 TIMEOUT_MS = 30_000
 
 
 class KafkaSink:
+    """Sends each result as a record to a topic; after a crash it sends only what is not there."""
+
+    guarantee = sinks.SINKS["kafka"].guarantee
     wants_empty = False
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
-        self.guarantee = sinks.SINKS["kafka"].guarantee
         self.query = query
         self.connector = connector
         self.key = sinks.key(connector)
-        check_classic(session, "kafka")
-        self.session = own(session)
+        self.session = own_session(session)
         self.writer = identity(directory)
         self.topic = connector.options["topic"]
         self.options = {name: value for name, value in connector.options.items() if name.lower().startswith("kafka.")}
         self.mark = directory / "kafka.json"
         self._ends_consumer: Any = None
-        check_connected(self.session, "kafka")
 
     def delivered(self) -> int | None:
-        """The one before the last that was begun: a delivery is begun when the one before it is out."""
+        """The delivery before the last one that was begun: one is begun only when the one before it is out."""
         begun = self._begun()
         return begun["number"] - 1 if begun else 0
 
     def deliver(self, delivery: Delivery) -> None:
+        """Send the records of a delivery; of one that was begun before, those that are not in the topic."""
         if not delivery.rows:
             return
         begun = self._begun()
@@ -83,6 +84,7 @@ class KafkaSink:
             raise failure(error, "sink-failed", f'topic "{self.topic}" cannot be written') from error
 
     def close(self) -> None:
+        """Close the consumer that asks for the ends of partitions."""
         consumer, self._ends_consumer = self._ends_consumer, None
         if consumer is not None:
             with suppress(Exception):
@@ -106,31 +108,27 @@ class KafkaSink:
         return {str(partition.partition()): int(ends[partition]) for partition in ends}
 
     def _records(self, delivery: Delivery) -> DataFrame:
-        """What goes out, each row with its position."""
+        """The records of a delivery, each with its position."""
         self.session.conf.set("spark.sql.shuffle.partitions", str(-(-delivery.rows // shape.PART_ROWS)))
-        names = ", ".join(f"'{file.name}'" for file in delivery.files)
+        names = ", ".join(literal(file.name) for file in delivery.files)
         position = f"CONCAT(ARRAY_POSITION(ARRAY({names}), _metadata.file_name), '-', _metadata.row_index) AS _position"
         frame = shape.changes(self.session, delivery).selectExpr("*", position)
-        values = "STRUCT({})".format(
-            ", ".join(shape.quoted(column) for column in frame.columns if column != "_position")
-        )
+        values = f"STRUCT({listed(column for column in frame.columns if column != '_position')})"
         value = f"TO_JSON({values}, MAP('timestampFormat', \"{shape.MICROSECONDS}\", 'ignoreNullFields', 'false'))"
         if sinks.mode(self.connector) == "upserts":
             frame = shape.known_keys(shape.upserts(frame, self.key), self.key)
             value = f"IF(_change = '-', NULL, {value})"
         headers = {
-            "headgate-query": f"'{delivery.query}'",
+            "headgate-query": literal(delivery.query),
             "headgate-delivery": f"'{self.writer}/{delivery.number}'",
             "headgate-position": "_position",
         }
-        listed = ", ".join(
-            f"STRUCT('{name}' AS key, CAST({text} AS BINARY) AS value)" for name, text in headers.items()
-        )
+        told = ", ".join(f"STRUCT('{name}' AS key, CAST({text} AS BINARY) AS value)" for name, text in headers.items())
         order = [column for column in ("_time", "_change") if column in frame.columns]
-        return frame.selectExpr(*order, "_position", *self._key(), f"{value} AS value", f"ARRAY({listed}) AS headers")
+        return frame.selectExpr(*order, "_position", *self._key(), f"{value} AS value", f"ARRAY({told}) AS headers")
 
     def _key(self) -> list[str]:
-        columns = ", ".join(map(shape.quoted, self.key))
+        columns = listed(self.key)
         match len(self.key):
             case 0:
                 return []

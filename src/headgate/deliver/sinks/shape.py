@@ -1,7 +1,7 @@
-"""What of a delivery goes out, computed by Spark and in order of time: every change, or the last state of each key.
+"""What goes out of a delivery, computed by Spark and in order of time: every change, or the last state of each key.
 
 changes    _time, [_change,] columns    as they come
-upserts    _time, _change, columns      of each key the last change: + its row is now this one, - it has none any more
+upserts    _time, _change, columns      the last change of each key: + it has this row now, - it has none any more
 """
 
 from __future__ import annotations
@@ -10,24 +10,22 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows it by
 from pyspark.sql.types import StructType
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
 from headgate.deliver.sinks.sink import Delivery, order
-from headgate.errors import UserError
-from headgate.log import chunk
-from headgate.spark.session import elsewhere
-from headgate.spark.staging import OPTIONS, address
+from headgate.spark import staging
+from headgate.spark.staging import address
+from headgate.sql import listed, name
 
 SMALL_ROWS = 50_000
-"""Up to here one task, or none at all, does the work: more would cost more than they save."""
+"""Up to this many rows one task, or this process, does the work: more tasks would cost more than they save."""
 
 PART_ROWS = 1_000_000
 """Larger deliveries are cut into parts of about this many rows, by time."""
@@ -47,23 +45,23 @@ def rows_of(session: SparkSession, files: Sequence[Path]) -> DataFrame:
 
 
 def _schema(session: SparkSession, file: Path) -> StructType:
-    """As Spark noted it in the file, without a job that looks for it."""
+    """The columns of a file as Spark noted them in it, without a job that looks for them."""
     noted = (pq.read_metadata(file).metadata or {}).get(b"org.apache.spark.sql.parquet.row.metadata")
     return StructType.fromJson(json.loads(noted)) if noted else session.read.parquet(address(file)).schema
 
 
 def shaped(session: SparkSession, delivery: Delivery, connector: Connector) -> DataFrame:
-    """What goes out by 'deliver' = 'changes' or 'upserts', in any order."""
+    """The rows that go out by 'deliver' = 'changes' or 'upserts', in any order."""
     frame = changes(session, delivery)
     return upserts(frame, sinks.key(connector)) if sinks.mode(connector) == "upserts" else frame
 
 
 def upserts(frame: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Of each key the last change.
+    """The last change of each key.
 
-    A key that tells rows apart has one row or none, so its changes alternate: two of a kind in a row betray one that
-    does not."""
-    columns = ", ".join(map(quoted, key))
+    A key that tells rows apart has one row or none, so its changes alternate. Two changes of one kind in a row show
+    that the key does not tell rows apart, and raise an error."""
+    columns = listed(key)
     window = f"OVER (PARTITION BY {columns} ORDER BY _time, _change DESC)"
     wrong = f"'the key does not tell the rows of the relation apart: more than one has ' || TO_JSON(STRUCT({columns}))"
     last = f"IF(_before = _change, CAST(RAISE_ERROR({wrong}) AS BOOLEAN), _next IS NULL)"
@@ -72,18 +70,18 @@ def upserts(frame: DataFrame, key: Sequence[str]) -> DataFrame:
 
 
 def known_keys(frame: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Refuse keys that are null, where nothing can be found again by them."""
-    missing = " OR ".join(f"{quoted(column)} IS NULL" for column in key)
+    """The rows, checked while they are read: a null in a column of the key raises an error."""
+    missing = " OR ".join(f"{name(column)} IS NULL" for column in key)
     return frame.where(f"IF({missing}, CAST(RAISE_ERROR('a column of the key is null') AS BOOLEAN), TRUE)")
 
 
 def netted(before: DataFrame | None, frame: DataFrame) -> DataFrame:
-    """How often each row is there now, or, without what was there before, how many of it came (+) or went (-): `_n`."""
+    """How often each row is in the relation now, as `_n`; without `before`, how many of it came (+) or went (-)."""
     columns = row_columns(frame)
-    counted = frame.selectExpr(*map(quoted, columns), "IF(_change = '+', 1L, -1L) AS _n")
+    counted = frame.selectExpr(*map(name, columns), "IF(_change = '+', 1L, -1L) AS _n")
     if before is not None:
-        counted = before.selectExpr(*map(quoted, columns), "1L AS _n").unionAll(counted)
-    return counted.groupBy(*map(quoted, columns)).agg(F.sum("_n").alias("_n")).where("_n <> 0")
+        counted = before.selectExpr(*map(name, columns), "1L AS _n").unionAll(counted)
+    return counted.groupBy(*map(name, columns)).agg(F.sum("_n").alias("_n")).where("_n <> 0")
 
 
 def repeated(frame: DataFrame) -> DataFrame:
@@ -92,18 +90,19 @@ def repeated(frame: DataFrame) -> DataFrame:
 
 
 def row_columns(frame: DataFrame) -> list[str]:
+    """The columns of the query itself, without `_time` and `_change`."""
     return [column for column in frame.columns if column not in ("_time", "_change")]
 
 
 def ordered(frame: DataFrame, rows: int) -> DataFrame:
-    """In order of time within each part and from part to part; deletions before insertions."""
+    """The rows in order of time within each part and from part to part, deletions before insertions."""
     parts = -(-rows // PART_ROWS)
     cut = frame.coalesce(1) if parts <= 1 else frame.repartitionByRange(parts, "_time")
     return cut.sortWithinPartitions(*by_time(frame))
 
 
 def by_time(frame: DataFrame) -> list[Column]:
-    """What results are ordered by."""
+    """The columns by which results are ordered."""
     return [F.desc(column) if way == "descending" else F.asc(column) for column, way in order(frame.columns)]
 
 
@@ -115,7 +114,7 @@ def write_parts(
     file_format: str,
     options: Mapping[str, str] | None = None,
 ) -> tuple[list[Path], int]:
-    """Write what goes out into a new folder, in order; the files one after another, and how many rows they hold."""
+    """Write what goes out of a delivery into a new folder; its files in order of time, and how many rows they hold."""
     shutil.rmtree(target, ignore_errors=True)
     if not delivery.rows:
         return [], 0
@@ -125,42 +124,21 @@ def write_parts(
     # in one task a sort needs no shuffle, and a window none that moves anything
     session.conf.set("spark.sql.shuffle.partitions", str(-(-delivery.rows // PART_ROWS)))
     frame = ordered(shaped(session, delivery, connector), delivery.rows)
-    return write(frame, target, file_format, options)
+    return write_files(frame, target, file_format, options)
 
 
-def write(
+def write_files(
     frame: DataFrame, target: Path, file_format: str, options: Mapping[str, str] | None = None
 ) -> tuple[list[Path], int]:
-    """Write a frame into a folder, partition by partition, by the rules of `runtime.staging`; its files, and their
-    rows.
-    """
-    shutil.rmtree(target, ignore_errors=True)
-    unfinished, sealed, counted = target / uuid4().hex, target / "sealed", Observation()
+    """Write a frame into a folder, partition by partition; its files, and how many rows they hold."""
     exact = {"timestampFormat": MICROSECONDS} if file_format in ("json", "csv") else {}
-    writer = frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.options(
-        **OPTIONS, **{**exact, **(options or {})}
-    )
-    writer.format(file_format).save(address(unfinished))
-    unfinished.rename(sealed)
-    files, rows = sorted(file for file in sealed.iterdir() if file.name.startswith("part-")), counted.get["rows"]
-    if file_format == "parquet" and elsewhere(frame.sparkSession) and sum(map(chunk.count, files)) != rows:
-        raise UserError(
-            "rows-missing",
-            f'Spark wrote {rows} rows below "{target}", and not all of them are there',
-            detail="A worker wrote to another disk than the one that is read here.",
-            hint="The folder must be on storage that the driver and all workers share under one path.",
-        )
-    return files, rows
+    return staging.write_files(frame, target, file_format, {**exact, **(options or {})})
 
 
 def _write_few(delivery: Delivery, target: Path) -> list[Path]:
-    """What fits into memory is sorted here: a job would take ten times as long."""
+    """Sort and write a small delivery in this process: a Spark job would take ten times as long."""
     table = pa.concat_tables([pq.read_table(file) for file in delivery.files], promote_options="default")
     target.mkdir(parents=True)
     path = target / "part-00000.parquet"
     pq.write_table(table.sort_by(order(table.column_names)), path)
     return [path]
-
-
-def quoted(column: str) -> str:
-    return "`" + column.replace("`", "``") + "`"

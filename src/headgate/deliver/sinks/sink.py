@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
+from headgate.catalog.entries import Connector
 from headgate.ticks import Tick
 
 
@@ -31,7 +33,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The results of one epoch of a query, or, of an epoch with very many, a piece of them."""
+    """The results of one epoch of a query, or a piece of them if the epoch has very many."""
 
     query: str
     number: int
@@ -55,38 +57,49 @@ class Delivery:
 
 
 class Sink(Protocol):
-    """Whoever delivers calls in order of number, one call at a time. A call that raises is repeated with the same
-    delivery.
-    """
+    """Takes the results of one query, delivery after delivery.
+
+    Deliveries come in the order of their numbers, one call at a time. A call that raises is repeated with the same
+    delivery."""
 
     guarantee: str
-    """ "exactly once" or "at least once", and on which condition."""
+    """How often a result arrives: "exactly once" or "at least once", and on which condition."""
 
     wants_empty: bool
-    """Whether epochs without results are delivered too, so that "complete up to" advances where the results are."""
+    """True if epochs without results are delivered too, so that "complete up to" advances where the results are."""
 
     def deliver(self, delivery: Delivery) -> None:
-        """Take one delivery; when this returns it is out. Also called again for one that was out already, after a
-        crash.
-        """
+        """Put one delivery out; when this returns, it is out.
+
+        After a crash it is called again for a delivery that may be out already."""
 
     def delivered(self) -> int | None:
         """The number of the last delivery that arrived, as the sink itself knows it: 0 if none did, None if it cannot
-        know.
-        """
+        know."""
 
     def close(self) -> None:
-        """Let go of connections; nothing is lost that `deliver` returned from."""
+        """Release connections. Deliveries from which `deliver` has returned are not lost by that."""
+
+
+class SinkClass(Protocol):
+    """A class of sinks. It opens a sink with the query's name, INTO, Spark's session and the query's own folder."""
+
+    guarantee: str
+    wants_empty: bool
+
+    def __call__(self, query: str, connector: Connector, session: SparkSession, directory: Path, /) -> Sink:
+        """Open the sink, or raise an error that says why that cannot be done."""
 
 
 def in_order(tables: Sequence[pa.Table]) -> Iterator[Result]:
-    """Results, ordered by time; deletions before insertions."""
+    """The rows of several tables of results, ordered by time, deletions before insertions."""
     if tables:
         table = pa.concat_tables(tables, promote_options="default")
         yield from results(table.sort_by(order(table.column_names)))
 
 
 def results(table: pa.Table) -> Iterator[Result]:
+    """The rows of a table of results, one by one."""
     changes = "_change" in table.column_names
     for row in table.to_pylist():
         at = row.pop("_time")
@@ -94,5 +107,5 @@ def results(table: pa.Table) -> Iterator[Result]:
 
 
 def order(columns: Iterable[str]) -> list[tuple[str, str]]:
-    """How results are ordered: by time, "-" before "+", which is the other way round in ASCII."""
+    """The columns by which results are ordered: by time, "-" before "+", which is the other way round in ASCII."""
     return [("_time", "ascending"), *([("_change", "descending")] if "_change" in columns else [])]

@@ -31,7 +31,7 @@ from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.writer import identity
 from headgate.errors import UserError
 from headgate.spark.failures import failure
-from headgate.spark.session import let_go, own
+from headgate.spark.session import let_go, own_session
 
 ROWS = 1_000
 BATCH_BYTES = 1_000_000
@@ -40,12 +40,14 @@ SHOWN = 200
 
 
 class WebhookSink:
+    """Posts each delivery to an address over HTTP, in batches of JSON."""
+
+    guarantee = sinks.SINKS["webhook"].guarantee
     wants_empty = False
 
-    def __init__(self, connector: Connector, session: SparkSession, directory: Path) -> None:
-        self.guarantee = sinks.SINKS["webhook"].guarantee
+    def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
         self.connector = connector
-        self.session = own(session)
+        self.session = own_session(session)
         self.writer = identity(directory)
         self.staging = directory / ".webhook"
         self.rows = int(connector.options.get("rows", ROWS))
@@ -59,6 +61,7 @@ class WebhookSink:
         """A delivery, and how many of its batches were accepted."""
 
     def deliver(self, delivery: Delivery) -> None:
+        """Post the batches of a delivery that were not accepted yet in this run."""
         files, _ = shape.write_parts(
             self.session, delivery, self.connector, self.staging, "json", {"ignoreNullFields": "false"}
         )
@@ -99,9 +102,11 @@ class WebhookSink:
         self.accepted = (delivery.number, part + 1)
 
     def delivered(self) -> int | None:
+        """Unknown: the other side is not asked."""
         return None
 
     def close(self) -> None:
+        """Release Spark's session."""
         let_go(self.session)
 
 
@@ -115,14 +120,16 @@ def _beginning(answer: HTTPError) -> str:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """urllib would follow with a GET and lose the rows."""
+    """Refuses redirects: urllib would follow them with a GET and lose the rows."""
 
     def redirect_request(self, *_: object) -> None:
-        return None
+        """Follow no redirect: the answer is an error then."""
+        return
 
 
 def batches(files: list[Path], most_rows: int) -> Iterator[list[bytes]]:
-    """The lines of files, in batches of no more than so many rows and about BATCH_BYTES; one is in memory at a time."""
+    """The lines of files, in batches of at most `most_rows` rows and about BATCH_BYTES; one batch is in memory at a
+    time."""
     lines = chain.from_iterable(map(_lines, files))
     while batch := list(islice(lines, 1)):
         size = len(batch[0])

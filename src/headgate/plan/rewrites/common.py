@@ -6,43 +6,16 @@ windows over derived streams break ties by it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypeAlias, cast
+from typing import cast
 
 from headgate.plan.derived import column, fresh
 from headgate.plan.expressions import Call, Expression, Named
-from headgate.plan.nodes import (
-    Aggregate,
-    Compared,
-    Equality,
-    Exploded,
-    Filter,
-    Final,
-    Join,
-    Needed,
-    Node,
-    Now,
-    Passed,
-    Project,
-    Range,
-    Ranked,
-    Relation,
-    Rows,
-    Stored,
-    Stream,
-    Unbounded,
-    Values,
-    Weight,
-    Window,
-    children,
-    is_stream,
-    names,
-)
+from headgate.plan.nodes import Join, Node, Project, Relation, Stored, is_stream, names
+from headgate.plan.nodes.operator import Change, T
+from headgate.plan.nodes.windows import Unreadable
 from headgate.plan.rewrites.substitution import substituted, substituted_text
-from headgate.plan.tree import everywhere, with_children
-
-_Values: TypeAlias = dict[str, Expression]
+from headgate.plan.tree import everywhere
 
 
 def once(plan: Node) -> Node:
@@ -65,86 +38,54 @@ def renamed(node: Relation, wanted: tuple[str, ...]) -> Relation:
     return Project(node, tuple(Named(new, column(node, old)) for new, old in zip(wanted, names(node), strict=True)))
 
 
-class _Opaque(Exception):
-    """An expression that cannot be read for certain: the node has no anonymous form but itself."""
-
-
 def anonymous(node: Node, known: dict[int, tuple[Node, Node]]) -> Node:
-    """The node with the names of base streams kept and all others made from positions; itself where that cannot be
-    done.
-    """
+    """The node with the names of base streams kept and all others made from positions.
+
+    The node itself where an expression cannot be changed with certainty."""
     if id(node) not in known:
-        below = tuple(anonymous(child, known) for child in children(node))
+        below = tuple(anonymous(child, known) for child in node.children)
         try:
             form = _over(node, below)
-        except _Opaque:
+        except Unreadable:
             form = node
         known[id(node)] = (node, form)
     return known[id(node)][1]
 
 
 def _over(node: Node, below: tuple[Node, ...]) -> Node:
-    match node:
-        case Filter(child, condition):
-            return Filter(cast(Relation, below[0]), _read(condition, _places(child, below[0])))
-        case Weight(child, factor):
-            return Weight(cast(Relation, below[0]), _read(factor, _places(child, below[0])))
-        case Project(child, items):
-            return _project(cast(Relation, below[0]), items, _places(child, below[0]))
-        case Join():
-            return _join(node, *cast("tuple[Relation, Relation]", below))
-        case Aggregate(child, keys, calls):
-            values = _places(child, below[0])
-            grouped = _named(keys, values, "k")
-            taken = {key.name.lower() for key in grouped}
-            counted = tuple(replace(_call(call, values), name=fresh(f"a{i}", taken)) for i, call in enumerate(calls))
-            return replace(node, child=below[0], keys=grouped, calls=counted)  # type: ignore[arg-type]
-        case Ranked(child, by, items):
-            values = _places(child, below[0])
-            taken = {name.lower() for name in names(below[0])}
-            added = tuple(Named(fresh(f"r{i}", taken), _read(item.expression, values)) for i, item in enumerate(items))
-            return Ranked(cast(Relation, below[0]), _columns(by, values), added)
-        case Exploded(child, generator, _, made):
-            taken = {name.lower() for name in names(below[0])}
-            again = tuple(fresh(f"e{i}", taken) for i in range(len(made)))
-            read = _read(generator, _places(child, below[0]))
-            return replace(node, child=below[0], generator=read, made=again)  # type: ignore[arg-type]
-        case Needed(child):
-            return _needed(node, cast(Relation, below[0]), _places(child, below[0]))
-        case Window(child):
-            return _window(node, cast(Stream, below[0]), _places(child, below[0]))
-        case _:
-            return with_children(node, below)
+    below = _apart(below) if isinstance(node, Join) else below
+    values: dict[str, Expression] = {}
+    for child, form in zip(node.children, below, strict=True):
+        values |= _places(child, form)
+    form = node.reading(_Renaming(values)).over(below)
+    form = form.with_own_names(_own_names(form))
+    if isinstance(form, Project):
+        same = names(form.child) == names(form) == tuple(item.expression.column for item in form.items)
+        return form.child if same else form
+    return form
 
 
-def _needed(node: Needed, child: Relation, values: _Values) -> Relation:
-    def read(compared: Compared | None) -> Compared | None:
-        return None if compared is None else replace(compared, value=_read(compared.value, values))
-
-    until = None if node.until is None else _read(node.until, values)
-    return replace(node, child=child, until=until, behind=read(node.behind), checked=read(node.checked))
-
-
-def _window(node: Window, child: Stream, values: _Values) -> Relation:
-    taken = {name.lower() for name in names(child)}
-    stamp = None if node.stamp is None else fresh("at", taken)
-    arrival = None if node.arrival is None else fresh("nth", taken)
-    frame = node.frame
-    match frame:
-        case Rows(by=by):
-            frame = replace(frame, by=_columns(by, values))
-        case Values(column=column) if column.lower() in values:  # its text reads the column under its name
-            raise _Opaque
-        case Passed(column=column) if column in values:
-            raise _Opaque
-        case Final(reads=reads) if reads & values.keys():
-            raise _Opaque
-        case Now() | Unbounded() | Range() | Values() | Final() | Passed():
-            pass
-    return replace(node, child=child, frame=frame, stamp=stamp, arrival=arrival)
+def _apart(below: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The sides of a join, the right one renamed where the two have names in common."""
+    left, right = cast("tuple[Relation, Relation]", below)
+    taken = {name.lower() for name in names(left)}
+    new = tuple(fresh(name, taken) for name in names(right))
+    return left, right if new == names(right) else renamed(right, new)
 
 
-def _places(node: Node, form: Node) -> _Values:
+def _own_names(node: Node) -> tuple[str, ...]:
+    """Names for the columns that the node makes: a column's own where it is nothing else, otherwise by position."""
+    own = len(node.own_names)  # they are its last columns
+    taken = {name.lower() for name in names(node)[: len(names(node)) - own]}
+    values = node.carried[0] if own else {}
+    columns = [value.column if (value := values.get(name.lower())) is not None else None for name in node.own_names]
+    return tuple(
+        fresh(column if column is not None and column.lower() not in taken else f"c{position}", taken)
+        for position, column in enumerate(columns)
+    )
+
+
+def _places(node: Node, form: Node) -> dict[str, Expression]:
     """What each column of a node is in its anonymous form."""
     return {
         name.lower(): column(cast(Relation, form), other)
@@ -153,57 +94,27 @@ def _places(node: Node, form: Node) -> _Values:
     }
 
 
-def _read(expression: Expression, values: _Values) -> Expression:
-    if not expression.columns & values.keys():
-        return expression
-    found = substituted(expression, values)
-    if found is None:
-        raise _Opaque
-    return found
+class _Renaming(Change):
+    """Other columns in place of those of the query."""
 
+    def __init__(self, values: dict[str, Expression]) -> None:
+        self.values = values
 
-def _columns(by: tuple[str, ...], values: _Values) -> tuple[str, ...]:
-    return tuple(values[name.lower()].column or name if name.lower() in values else name for name in by)
+    def __call__(self, value: T) -> T:
+        if not value.columns & self.values.keys():
+            return value
+        if isinstance(value, Call):
+            return self._call(value)  # type: ignore[return-value]
+        found = substituted(value, self.values)
+        if found is None:
+            raise Unreadable
+        return found
 
-
-def _named(items: Iterable[Named], values: _Values, hint: str) -> tuple[Named, ...]:
-    """The items over the anonymous form; a column keeps its name there, anything else is named by its position."""
-    taken: set[str] = set()
-    result = []
-    for position, item in enumerate(items):
-        expression = _read(item.expression, values)
-        own = expression.column if expression.column is not None and expression.column.lower() not in taken else None
-        result.append(Named(fresh(own or f"{hint}{position}", taken), expression))
-    return tuple(result)
-
-
-def _project(child: Relation, items: tuple[Named, ...], values: _Values) -> Relation:
-    named = _named(items, values, "c")
-    same = tuple(item.expression.column for item in named) == names(child) == tuple(item.name for item in named)
-    return child if same else Project(child, named)
-
-
-def _join(node: Join, left: Relation, right: Relation) -> Relation:
-    taken = {name.lower() for name in names(left)}
-    apart = tuple(fresh(name, taken) for name in names(right))
-    right = right if apart == names(right) else renamed(right, apart)
-    first, second = _places(node.left, left), _places(node.right, right)
-    return replace(
-        node,
-        left=left,
-        right=right,
-        equalities=tuple(Equality(_read(e.left, first), _read(e.right, second), e.null_safe) for e in node.equalities),
-        condition=None if node.condition is None else _read(node.condition, {**first, **second}),
-    )
-
-
-def _call(call: Call, values: _Values) -> Call:
-    if not call.columns & values.keys():
-        return call
-    condition = call.condition
-    sql = substituted_text(call.sql, values)
-    if sql is None or (condition is not None and (condition := substituted_text(condition, values)) is None):
-        raise _Opaque
-    arguments = tuple(_read(argument, values) for argument in call.arguments)
-    columns = frozenset().union(*(values[name].columns if name in values else {name} for name in call.columns))
-    return replace(call, sql=sql, arguments=arguments, condition=condition, columns=columns)
+    def _call(self, call: Call) -> Call:
+        condition = call.condition
+        sql = substituted_text(call.sql, self.values)
+        if sql is None or (condition is not None and (condition := substituted_text(condition, self.values)) is None):
+            raise Unreadable
+        arguments = tuple(map(self, call.arguments))
+        read = (self.values[name].columns if name in self.values else {name} for name in call.columns)
+        return replace(call, sql=sql, arguments=arguments, condition=condition, columns=frozenset().union(*read))

@@ -2,19 +2,22 @@
 
 A condition moves part by part (what stands between its ANDs), each as far as it may:
 
-    σ π R       = π σ' R              σ' reads what the projection computes σ (L ⋈ R)   = σ L ⋈ σ R           each part
-    to the side it reads; what reads both becomes part of the join σ (L + R)   = σ L + σ R           where both sides
-    have the same type in the columns read: their union might have another σ (n · R)   = n · σ R             a weight
-    changes how often a row counts, not the row σ ε R       = ε σ R               if it reads nothing that a lateral
-    view makes: it makes its rows of each row alone σ δ R       = δ σ R               equal rows agree on every
-    condition σ γ R       = γ σ R               if it reads only group keys: whole groups go. Not without keys: there is
-    a row over nothing σ ρ R       = ρ σ R               if it reads only columns by which every analytic function
-    partitions σ W Istream R = W Istream σ R     for time windows, and Dstream, Rstream: how often a row comes or goes
-    at an instant
-                                      follows from how often it is there, and a time window looks at no other tuple
-    σ N R       = N σ R               which of two sides' rows are still needed follows from each row alone σ W S
-    = W σ S               for a row window only if it reads nothing but the partition: other parts decide which tuples
-                                      are among the last, or how large the largest value is
+    σ π R       = π σ' R              σ' reads what the projection computes
+    σ (L ⋈ R)   = σ L ⋈ σ R           each part to the side it reads; what reads both becomes part of the join
+    σ (L + R)   = σ L + σ R           where both sides have the same type in the columns read
+    σ (n · R)   = n · σ R             a weight changes how often a row counts, not the row
+    σ ε R       = ε σ R               if it reads nothing that a lateral view makes
+    σ N R       = N σ R               how long a row is needed follows from the row alone
+    σ δ R       = δ σ R               equal rows agree on every condition
+    σ γ R       = γ σ R               if it reads only group keys: whole groups go. Without keys there is always a row
+    σ ρ R       = ρ σ R               if it reads only columns by which every analytic function partitions
+    σ W Istream R = W Istream σ R     for time windows, and Dstream, Rstream: how often a row comes or goes at an
+                                      instant follows from how often it is there
+    σ W S       = W σ S               for a row window only if it reads nothing but the partition: other parts decide
+                                      which tuples are among the last, or how large the largest value is
+
+All of it follows from two answers of a node: what its columns are below it (`carried`), and on which of them rows agree
+that are computed together (`together`).
 
 A node that others stand on as well is not opened: its work would be done twice, once for each of them.
 """
@@ -23,39 +26,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import cast
 
 from headgate.plan.derived import column
-from headgate.plan.expressions import Expression, Named
+from headgate.plan.expressions import Expression
 from headgate.plan.nodes import (
-    Aggregate,
-    Distinct,
+    Dstream,
     Equality,
-    Exploded,
     Filter,
-    Final,
     Istream,
     Join,
-    Needed,
     Node,
-    Now,
-    Passed,
-    Piped,
     Project,
-    Range,
-    Ranked,
     Relation,
     Rows,
-    Source,
-    Stored,
+    Rstream,
+    Scan,
     Unbounded,
     Union,
-    Values,
-    Weight,
     Window,
     names,
 )
 from headgate.plan.rewrites.substitution import conjunction, conjuncts, equated, movable, reads, substituted
 from headgate.plan.tree import everywhere, parents
+from headgate.sql import unquoted
 
 Moved = Callable[[Expression], Expression | None]
 """A part of a condition as it must read further down; None if it has to stay."""
@@ -65,73 +59,72 @@ def pushed_down(plan: Node) -> Node:
     above = parents(plan)
 
     def change(node: Node) -> Node | None:
-        match node:
-            case Filter(Project() | Filter()):
-                return _pushed(node)
-            case Filter(child) if above.get(child) == {node}:
-                return _pushed(node)
-            case Join():
-                return _spread(node)
-            case _:
-                return None
+        if isinstance(node, Join):
+            return _spread(node)
+        if not isinstance(node, Filter):
+            return None
+        alone = isinstance(node.child, Project | Filter) or above.get(node.child) == {node}
+        return _pushed(node) if alone else None
 
     return everywhere(plan, change)
 
 
 def _pushed(node: Filter) -> Relation | None:
-    match node.child:
-        case Filter(child, condition):
-            return Filter(child, conjunction([*conjuncts(condition), *conjuncts(node.condition)]))
-        case Project(child, items) as project:
-            values = _values(items)
-            return _split(
-                node, lambda part: substituted(part, values), lambda down: replace(project, child=Filter(child, down))
-            )
-        case Join() as join:
-            return _split(node, _within(names(join)), lambda down: _conditioned(join, [down]))
-        case Union(left, right) as union:
-            theirs = _alike(left, right)
+    below = node.child
+    if isinstance(below, Filter):
+        return Filter(below.child, conjunction([*conjuncts(below.condition), *conjuncts(node.condition)]))
+    if isinstance(below, Join):
+        return _split(node, _within(names(below)), lambda down: _conditioned(below, [down]))
+    if isinstance(below, Union):
+        return _below_union(node, below)
+    if isinstance(below, Window):
+        return _below_window(node, below)
+    if not below.children:
+        return None
+    (child,) = cast("tuple[Relation]", below.children)
+    return _split(node, _through(below), lambda down: cast(Relation, below.over((Filter(child, down),))))
 
-            def to_both(down: Expression) -> Relation:
-                other = substituted(down, theirs)
-                assert other is not None
-                return replace(union, left=Filter(left, down), right=Filter(right, other))
 
-            return _split(node, _within(theirs), to_both)
-        case Weight(child) | Distinct(child) | Exploded(child) | Needed(child) as single:
-            return _split(node, _within(names(child)), lambda down: replace(single, child=Filter(child, down)))
-        case Aggregate(child, keys) as aggregate:
-            values = _values(keys)
-            return _split(
-                node,
-                lambda part: substituted(part, values) if part.columns and part.columns <= values.keys() else None,
-                lambda down: replace(aggregate, child=Filter(child, down)),
-            )
-        case Ranked(child, by) as ranked:
-            return _split(node, _within(by), lambda down: replace(ranked, child=Filter(child, down)))
-        case Window() as window:
-            return _below_window(node, window)
-        case Stored() | Piped():
+def _through(node: Relation) -> Moved:
+    """A part that reads only columns by which the node may be selected from, over what these are below it."""
+    (carried,) = node.carried
+    values = {name: value for name, value in carried.items() if node.together is None or name in node.together}
+    computed = {name: value for name, value in values.items() if (value.column or "").lower() != name}
+
+    def moved(part: Expression) -> Expression | None:
+        if not part.columns <= values.keys() or not (part.columns or isinstance(node, Project)):
             return None
+        return substituted(part, computed) if part.columns & computed.keys() else part
+
+    return moved
+
+
+def _below_union(node: Filter, union: Union) -> Relation | None:
+    theirs = _alike(union.left, union.right)
+
+    def to_both(down: Expression) -> Relation:
+        other = substituted(down, theirs)
+        assert other is not None
+        return replace(union, left=Filter(union.left, down), right=Filter(union.right, other))
+
+    return _split(node, _within(theirs), to_both)
 
 
 def _below_window(node: Filter, window: Window) -> Relation | None:
-    match window.frame:
-        case Now() | Unbounded() | Range() | Final():
-            allowed = _within(names(window.child))
-        case Rows(by=by):  # what slides by rows counts them in each partition
-            allowed = _within(by)
-        case Values() | Passed():
-            return None
+    """A selection of a relation goes below the stream of it; one of any other stream becomes a stream of its own."""
+    stream = window.child
+    if isinstance(stream, Scan) and not isinstance(window.frame, Rows):
+        return None  # the log is read through the filter
+    if not isinstance(stream, Istream | Dstream | Rstream) and window.frame == Unbounded():
+        return None  # it would come back
 
     def below(down: Expression) -> Relation:
-        if isinstance(window.child, Source):  # a selection of a stream keeps its order of arrival
-            return replace(window, child=Istream(Filter(Window(window.child, Unbounded()), down)))
-        return replace(window, child=replace(window.child, child=Filter(window.child.child, down)))
+        if isinstance(stream, Istream | Dstream | Rstream):
+            return replace(window, child=replace(stream, child=Filter(stream.child, down)))
+        # a selection of a stream keeps its order of arrival
+        return replace(window, child=Istream(Filter(Window(stream, Unbounded()), down)))
 
-    if isinstance(window.child, Source) and not isinstance(window.frame, Rows):
-        return None
-    return _split(node, allowed, below)
+    return _split(node, _through(window), below)
 
 
 def _split(node: Filter, moved: Moved, build: Callable[[Expression], Relation]) -> Relation | None:
@@ -143,10 +136,6 @@ def _split(node: Filter, moved: Moved, build: Callable[[Expression], Relation]) 
     built = build(conjunction(down))
     stay = [part for part, new in parts if new is None]
     return Filter(built, conjunction(stay)) if stay else built
-
-
-def _values(items: Iterable[Named]) -> dict[str, Expression]:
-    return {item.name.lower(): item.expression for item in items}
 
 
 def _within(columns: Iterable[str]) -> Moved:
@@ -207,7 +196,7 @@ def _equality(join: Join, part: Expression, left: set[str], right: set[str]) -> 
 
 
 def _side(join: Join, sql: str) -> Expression:
-    known = next((found for found in join.columns if found.name == sql.strip("`")), None)
+    known = next((found for found in join.columns if found.name == unquoted(sql)), None)
     if known is not None:
         return column(join, known.name)
     return Expression(sql, "UNKNOWN", reads(sql) or frozenset())

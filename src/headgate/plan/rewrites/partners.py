@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.plan.expressions import Expression
-from headgate.plan.nodes import Compared, Equality, Filter, Join, Needed, Node, Project, Relation
-from headgate.plan.properties import endless
+from headgate.plan.nodes import Compared, Equality, Join, Needed, Node, Relation
+from headgate.plan.nodes.operator import RowByRow
 from headgate.plan.temporal import partner_behind, partner_until, partners_outrun, windows
 from headgate.plan.tree import everywhere
 
@@ -50,7 +50,7 @@ class _Side:
     @property
     def ends(self) -> bool:
         """Whether it is worth saying when a row can go: its rows do not end by themselves."""
-        return endless(self.node) and bool(windows(self.node))
+        return self.node.endless and bool(windows(self.node))
 
     @property
     def relies(self) -> bool:
@@ -65,13 +65,10 @@ class _Side:
 
 
 def _marked(side: Relation) -> bool:
-    match side:
-        case Needed():
-            return True
-        case Filter(child) | Project(child):
-            return _marked(child)
-        case _:
-            return False
+    """Whether it has been said already, below selections, how long its rows are needed."""
+    while isinstance(side, RowByRow) and side.selects:
+        side = side.child
+    return isinstance(side, Needed)
 
 
 def _shown(equality: Equality) -> str:

@@ -19,21 +19,17 @@ def merged(plan: Node) -> Node:
 
 
 def _change(node: Node) -> Node | None:
-    match node:
-        case Project(Project(child, inner), outer):
-            if not all(movable(item.expression) for item in (*inner, *outer)):
-                return None
-            uses = sum((occurrences(item.expression) for item in outer), Counter[str]())
-            if any(
-                uses[item.name.lower()] > 1
-                for item in inner
-                if item.expression.column is None and item.expression.columns
-            ):
-                return None
-            values = {item.name.lower(): item.expression for item in inner}
-            items = [(item.name, substituted(item.expression, values)) for item in outer]
-            if any(expression is None for _, expression in items):
-                return None
-            return replace(node, child=child, items=tuple(Named(name, new) for name, new in items if new is not None))
-        case _:
-            return None
+    if not (isinstance(node, Project) and isinstance(node.child, Project)):
+        return None
+    child, inner, outer = node.child.child, node.child.items, node.items
+    if not all(movable(item.expression) for item in (*inner, *outer)):
+        return None
+    uses = sum((occurrences(item.expression) for item in outer), Counter[str]())
+    computed = [item for item in inner if item.expression.column is None and item.expression.columns]
+    if any(uses[item.name.lower()] > 1 for item in computed):
+        return None
+    values = {item.name.lower(): item.expression for item in inner}
+    items = [(item.name, substituted(item.expression, values)) for item in outer]
+    if any(expression is None for _, expression in items):
+        return None
+    return replace(node, child=child, items=tuple(Named(name, new) for name, new in items if new is not None))

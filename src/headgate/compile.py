@@ -1,0 +1,146 @@
+"""From text to programs, in one place and without Spark.
+
+    compile_statements   text -> definitions, one by one, each in the catalog when it is given out
+    compile_query        a query -> its fragments, each with the programs that run an epoch of it
+    explanation          a query -> what `headgate explain` prints
+
+`cql` reads and binds, `plan` rewrites and splits into fragments, `delta` writes the programs. This module calls them
+in that order, and refuses what only a program shows: state that grows, where SET state = 'bounded'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.entries import Query
+from headgate.cql.definitions import Altered, Defined, Definition, defined
+from headgate.delta.lower import lower
+from headgate.delta.program import Program
+from headgate.errors import Place, UserError
+from headgate.explain import explained
+from headgate.heartbeat.progress import progress
+from headgate.plan.fragments import Part, all_parts, split
+from headgate.plan.nodes import sources
+from headgate.scope import described
+
+Ahead: TypeAlias = Literal["nothing", "an instant", "everything"]
+"""What a fragment takes beyond its heartbeat: nothing; the tuples of the first open instant, because all before them
+are there; or everything that has come, in whatever order."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledFragment:
+    """A part of a query that runs by itself: its plan, and the programs that run an epoch of it."""
+
+    part: Part
+    program: Program
+    tiny_program: Program
+    """Gives the results of `program` on its synopses, by fewer steps: for epochs of a few rows."""
+
+    ahead: Ahead
+    sees: Mapping[str, str]
+    """Per stream of which it does not see all sources: the condition, in SQL, for the tuples that it reads."""
+
+    group: str = ""
+    """The group of sources whose answers it gives, in a query that runs by groups."""
+
+
+def compile_script(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
+    """Carry out a whole script on the catalog; an error in it leaves what came before."""
+    return [one.definition for one in compile_statements(text, catalog, origin)]
+
+
+def compile_statements(
+    text: str,
+    catalog: Catalog,
+    origin: str = "",
+    registered: Callable[[str], Definition | None] = lambda statement: None,
+) -> Iterator[Defined]:
+    """Carry out a script on the catalog, one statement a step, so that each can be put to work before the next.
+
+    `registered` says what the words of a statement have defined already; that is given out and not defined again. A
+    query that is refused is not left in the catalog.
+    """
+    for one in defined(text, catalog, origin, registered):
+        if not one.known and catalog.settings.state == "bounded":
+            _refuse_growing(one, catalog)
+        yield one
+
+
+def compile_query(query: Query, catalog: Catalog) -> list[CompiledFragment]:
+    """The fragments of a query, each behind those that it reads; for a query by groups, one for each group."""
+    whole = split(query.plan, query.heartbeats)
+    if query.by_groups:
+        parts = [(replace(whole, scopes=seen), described(seen)) for seen in query.by_groups]
+    else:
+        parts = [(part, "") for part in all_parts(whole)]
+    return [_compile_fragment(query, part, group, catalog) for part, group in parts]
+
+
+def _compile_fragment(query: Query, part: Part, group: str, catalog: Catalog) -> CompiledFragment:
+    piped = part.log is not None
+    return CompiledFragment(
+        part,
+        lower(part.plan, as_elements=piped),
+        lower(part.plan, tiny=True, as_elements=piped),
+        _ahead(query, part),
+        {stream: scope.condition(catalog.stream(stream).source or "") for stream, scope in part.scopes.items()},
+        group,
+    )
+
+
+def _ahead(query: Query, part: Part) -> Ahead:
+    """How much of its streams a fragment takes before they are complete."""
+    if part.log is not None or not part.plan.flowing:
+        return "nothing"
+    if len(sources(part.plan)) > 1:
+        return "an instant"
+    return "everything" if query.ordering == "needed" else "nothing"
+
+
+def explanation(query: Query, catalog: Catalog) -> str:
+    """The query with its defaults, its plan, what it waits for and the SQL of an epoch, as text."""
+    fragments = compile_query(replace(query, by_groups=()), catalog)
+    streams = sorted({stream for fragment in fragments for stream in fragment.program.streams()})
+    return explained(
+        query,
+        [(fragment.part, fragment.program) for fragment in fragments],
+        str(progress(catalog, streams)),
+        groups=catalog.declarations.groups(),
+    )
+
+
+def _refuse_growing(one: Defined, catalog: Catalog) -> None:
+    """Raise an error if the statement defines a query whose state grows, and take the query out of the catalog."""
+    match one.definition:
+        case Query() as query:
+            left = {}
+        case Altered(Query() as query, Query() as before):
+            left = {before.name.lower(): before}
+        case _:
+            return
+    growing = lower(query.plan).growing()
+    if not growing:
+        return
+    del catalog.queries[query.name.lower()]
+    catalog.queries |= left
+    raise UserError(
+        "state-grows",
+        f'query "{query.name}" keeps state that grows for as long as it runs',
+        place=_first_word(query, [growth.operator for growth in growing], one.place),
+        detail="; ".join(growth.reason for growth in growing) + ".",
+        hint="Give it a window that ends, such as [RANGE 1 HOUR], let time close it with EMIT FINAL, or SET state = "
+        "'any'.",
+    )
+
+
+def _first_word(query: Query, words: list[str], statement: Place) -> Place:
+    """Where the query says the first of the words that it says at all; the whole query if it says none."""
+    start = max(statement.text.find(query.text, statement.start), statement.start)
+    for word in words:
+        if (at := query.text.lower().find(word.lower())) >= 0:
+            return replace(statement, start=start + at, end=start + at + len(word))
+    return replace(statement, start=start, end=start + len(query.text))

@@ -1,0 +1,222 @@
+"""What a rule writes: queries as data, which are printed as SQL when a program is complete.
+
+    select("k, _x AS _t", Alias(born, "e"), where=("_x <= :until", "k > 1"), group_by="k")
+    union(select(columns, kept), select(columns, born))
+
+Column lists and conditions are SQL text. Which tables a query reads, where it has a union and which conditions it puts
+together are not: they are fields of the records here. So a step's dependencies follow from its query, and a program
+for small epochs is a copy with other unions, without a look into any text.
+
+A `Table` has no text form of its own: in an f-string it gives SQL that no engine accepts. It belongs into the `source`
+of a query, or the query into a `Subquery`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
+
+from headgate.sql import indented
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A reference to a step, an input or a synopsis of the program, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A table or a query in brackets under a short name."""
+
+    source: Table | Query
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Two sources joined; with `outer`, every row of the left one stays."""
+
+    left: Source
+    right: Source
+    on: tuple[str, ...]
+    """The conjuncts of the condition."""
+
+    outer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LateralView:
+    """Each row of a source as often as a generator makes rows of it."""
+
+    source: Source
+    view: str
+    """What stands behind LATERAL VIEW: the generator, an alias, the columns it makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """An expression with a query of one row in it: the text before the brackets, the query, the text behind."""
+
+    before: str
+    query: Query
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """One SELECT. Without a source it makes one row; without columns to group by, an aggregate is over all rows."""
+
+    columns: Text
+    source: Source | None
+    where: tuple[Text, ...]
+    """The conjuncts of the condition; each can stand beside AND."""
+
+    group_by: str
+    having: tuple[str, ...]
+    """The conjuncts of the condition on groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll:
+    """The rows of two or more queries, column by position."""
+
+    parts: tuple[Select, ...]
+
+
+Query: TypeAlias = Select | UnionAll
+Source: TypeAlias = Table | Select | UnionAll | Alias | Joined | LateralView
+Text: TypeAlias = str | Subquery
+Conditions: TypeAlias = Text | Iterable[Text]
+
+
+def select(
+    columns: Text,
+    source: Source | None = None,
+    *,
+    where: Conditions = (),
+    group_by: str = "",
+    having: str | Iterable[str] = (),
+) -> Select:
+    """Make a SELECT. A condition may be one or several that must all hold; empty ones are left out."""
+    conjuncts = (where,) if isinstance(where, str | Subquery) else where
+    on_groups = (having,) if isinstance(having, str) else having
+    return Select(columns, source, tuple(filter(None, conjuncts)), group_by, tuple(filter(None, on_groups)))
+
+
+def union(*parts: Select) -> Query:
+    """The rows of all parts; of a single one, that one."""
+    return parts[0] if len(parts) == 1 else UnionAll(parts)
+
+
+def tables(query: Query) -> tuple[Table, ...]:
+    """The tables that a query reads, each as often as it stands there."""
+    return tuple(_tables(query))
+
+
+def _tables(source: Source) -> Iterator[Table]:
+    match source:
+        case Table():
+            yield source
+        case Select(columns, read, where):
+            yield from _tables_within(columns)
+            yield from () if read is None else _tables(read)
+            for condition in where:
+                yield from _tables_within(condition)
+        case UnionAll(parts):
+            for part in parts:
+                yield from _tables(part)
+        case Alias(read) | LateralView(read):
+            yield from _tables(read)
+        case Joined(left, right):
+            yield from _tables(left)
+            yield from _tables(right)
+        case _:
+            assert_never(source)
+
+
+def _tables_within(text: Text) -> Iterator[Table]:
+    if isinstance(text, Subquery):
+        yield from _tables(text.query)
+
+
+def unions_in_one_partition(query: Query) -> Query:
+    """A copy in which every union comes back as a single partition."""
+    match query:
+        case Select():
+            return _inside(query)
+        case UnionAll(parts):
+            return select("/*+ COALESCE(1) */ *", UnionAll(tuple(map(_inside, parts))))
+        case _:
+            assert_never(query)
+
+
+def _inside(query: Select) -> Select:
+    return query if query.source is None else replace(query, source=_in_one_partition(query.source))
+
+
+def _in_one_partition(source: Source) -> Source:
+    match source:
+        case Table():
+            return source
+        case Select() | UnionAll():
+            return unions_in_one_partition(source)
+        case Alias(read):
+            return source if isinstance(read, Table) else replace(source, source=unions_in_one_partition(read))
+        case LateralView(read):
+            return replace(source, source=_in_one_partition(read))
+        case Joined(left, right):
+            return replace(source, left=_in_one_partition(left), right=_in_one_partition(right))
+        case _:
+            assert_never(source)
+
+
+def printed(query: Query) -> str:
+    """The query as SQL."""
+    match query:
+        case UnionAll(parts):
+            return "\nUNION ALL\n".join(map(printed, parts))
+        case Select():
+            clauses = [f"SELECT {_text(query.columns)}"]
+            if query.source is not None:
+                clauses.append(f"FROM {_source(query.source)}")
+            if query.where:
+                clauses.append(f"WHERE {' AND '.join(map(_text, query.where))}")
+            if query.group_by:
+                clauses.append(f"GROUP BY {query.group_by}")
+            if query.having:
+                clauses.append(f"HAVING {' AND '.join(query.having)}")
+            return "\n".join(clauses)
+        case _:
+            assert_never(query)
+
+
+def _source(source: Source) -> str:
+    match source:
+        case Table(name):
+            return name
+        case Select() | UnionAll():
+            return _bracketed(source)
+        case Alias(read, name):
+            return f"{_source(read)} AS {name}"
+        case LateralView(read, view):
+            return f"{_source(read)}\nLATERAL VIEW {view}"
+        case Joined(left, right, on, outer):
+            return f"{_source(left)}\n{'LEFT JOIN' if outer else 'JOIN'} {_source(right)} ON {' AND '.join(on)}"
+        case _:
+            assert_never(source)
+
+
+def _text(text: Text) -> str:
+    match text:
+        case str():
+            return text
+        case Subquery(before, query, after):
+            return f"{before}({printed(query)}){after}"
+        case _:
+            assert_never(text)
+
+
+def _bracketed(query: Query) -> str:
+    return f"(\n{indented(printed(query))}\n)"

@@ -1,0 +1,87 @@
+"""The objects that one engine consists of, made once and shared by the modules of this package.
+
+None of these objects knows the engine, and the core knows none of the modules that work on it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from headgate.catalog.catalog import Catalog
+from headgate.deliver.courier import CLOSE_SECONDS
+from headgate.engine.facts import SUBJECT, EngineFact
+from headgate.heartbeat.clock import Clock, EngineClock
+from headgate.heartbeat.manager import Heartbeats
+from headgate.log.folders import local_directory
+from headgate.log.journal import Journal
+from headgate.log.lock import Lock
+from headgate.permissions import Permissions
+from headgate.schedule.asking import Asking
+from headgate.schedule.loop import Loop
+from headgate.schedule.query import RunningQuery
+from headgate.sources.inputs import Inputs
+from headgate.spark.session import check_zone
+
+
+class Core:
+    """Catalog, clock, journal, time manager, inputs and loop of one engine."""
+
+    def __init__(
+        self, spark: SparkSession, directory: str | Path | None, clock: Clock, permissions: Permissions | None
+    ) -> None:
+        """Lock the directory, or make a temporary one that goes with the engine."""
+        check_zone(str(spark.conf.get("spark.sql.session.timeZone")))
+        self.spark = spark
+        self.permissions = permissions
+        self.catalog = Catalog()
+        self.catalog.permissions = None  # they count when the journal has been read
+        self.clock = EngineClock(clock)
+        self.temporary = directory is None
+        self.directory = local_directory(tempfile.mkdtemp(prefix="headgate-") if directory is None else directory)
+        self.lock = Lock(self.directory)
+        self.journal = Journal(None if self.temporary else self.directory)
+        self.heartbeats = Heartbeats(self.catalog.declarations)
+        self.heartbeats.enabling.set_date(self.clock.date_us(), self.clock.now_us())
+        self.wake = threading.Event()
+        """Set when something has arrived or is to end: a loop that waits looks again at once."""
+        self.inputs = Inputs(
+            self.spark, self.directory, self.catalog, self.heartbeats, self.journal, self.clock, self.wake.set
+        )
+        self.asking = Asking(self.clock, self.heartbeats, self.inputs.sources)
+        self.loop = Loop(
+            self.clock, self.heartbeats, self.asking, self.inputs.logs, self.journal, lambda: self.catalog.settings
+        )
+
+    def query(self, name: str) -> RunningQuery:
+        """The running query of that name; an error with the nearest name if there is none."""
+        return self.loop.queries[self.catalog.query(name).name]
+
+    def queries(self) -> list[RunningQuery]:
+        """All running queries, in the order in which they were registered."""
+        return list(self.loop.queries.values())
+
+    def record(self, fact: EngineFact, then: Callable[[], None], undo: Callable[[], None] | None = None) -> None:
+        """Make a fact durable and then apply it by `then`; if it does not become durable, call `undo`."""
+        self.journal.record(SUBJECT, fact.to_json(), then=then, undo=undo)
+
+    def stop_work(self) -> None:
+        """Let go of sources and sinks. Sinks together get a while to take what waits for them."""
+        self.inputs.close()
+        end_s = time.monotonic() + CLOSE_SECONDS
+        self.loop.finish(CLOSE_SECONDS)
+        for query in self.queries():
+            query.close(max(0.0, end_s - time.monotonic()))
+
+    def let_go(self) -> None:
+        """Write nothing more, and give the directory back; a temporary one is deleted."""
+        self.journal.close()
+        self.lock.release()
+        if self.temporary:
+            shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,249 @@
+"""The engine: where the life of a query and the life of a tuple meet. It only delegates.
+
+engine = Engine()
+engine.execute("CREATE STREAM s (k STRING, v INT); CREATE QUERY q AS SELECT ISTREAM(k, v) FROM s [NOW] WHERE v > 1")
+engine.push("s", [(1, {"k": "a", "v": 7})])
+engine.advance(1)
+engine.query("q").results()     # [Result(at=1, sign='+', row={'k': 'a', 'v': 7})]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+from pyspark.sql import SparkSession
+
+from headgate.catalog.declarations import Party
+from headgate.catalog.skew import SkewBound
+from headgate.cql.definitions import Definition, Listing
+from headgate.engine import inspection, recovery, stream_statements
+from headgate.engine.core import Core
+from headgate.engine.registry import Registry
+from headgate.engine.running import Running
+from headgate.errors import UserError
+from headgate.heartbeat.clock import Clock, SystemClock
+from headgate.heartbeat.why import Why
+from headgate.permissions import Permissions, permissions
+from headgate.schedule.loop import Epoch
+from headgate.schedule.query import RunningQuery
+from headgate.server.listener import Listener, listening
+from headgate.spark.session import started
+from headgate.ticks import Tick
+
+
+class Engine:
+    """Runs continuous queries. One with a directory goes on where the one before it there was, however that ended."""
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        directory: str | Path | None = None,
+        *,
+        clock: Clock | None = None,
+        partitions: int | None = None,
+        default_sink: Literal["memory", "console"] = "memory",
+        allow: Iterable[str] | str | Permissions | None = None,
+    ) -> None:
+        """`allow` says which connectors and places texts may use, such as "parquet=/data/in,kafka"; without it, all."""
+        self._core = core = Core(spark or started(), directory, clock or SystemClock(), permissions(allow))
+        self.spark, self.catalog, self.clock = core.spark, core.catalog, core.clock
+        self._registry = Registry(core, partitions, default_sink)
+        self._listeners: list[Listener] = []
+        self.resumed = recovery.resume(self._registry)
+        self._running = Running(self._registry, self.resumed)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of sources and sinks, and leave a checkpoint if there is a directory; Spark goes on."""
+        for listener in self._listeners:
+            listener.stop()
+        self._core.stop_work()
+        self._running.checkpoint()
+        self._core.let_go()
+
+    # definitions
+
+    def execute(
+        self, cql: str, origin: str = "", *, allow: Iterable[str] | str | Permissions | None = None
+    ) -> list[Definition | Why]:
+        """Carry out CQL statements; returns what each of them defined or answered. `allow` limits what they may use."""
+        return self._registry.execute(cql, origin, allow)
+
+    def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
+        """Make a Python function usable in CQL by name: a plain function with the SQL type it returns, or a Spark UDF,
+        also one that works on pandas or Arrow batches. A pandas UDF from series to scalar is an aggregate. It must be
+        deterministic: rows are computed again when they leave a relation."""
+        self._registry.register_function(name, function, returns)
+
+    # running
+
+    def push(self, stream: str, rows: Iterable[Any]) -> int:
+        """Feed rows to a stream or relation: mappings or sequences of values; pairs (timestamp, row) if it has no
+        timestamp column, for a relation also (timestamp, row, "+" or "-"). They are durable when this returns how many
+        went to the log; the others are in `dead_letters(stream)`."""
+        with self.turn:
+            taken = self._core.inputs.inlet(stream).push(rows, self.clock)
+        self.wake()
+        return taken
+
+    def wake(self) -> None:
+        """Let `run` look at once for what has arrived."""
+        self._core.wake.set()
+
+    @property
+    def turn(self) -> AbstractContextManager[bool]:
+        """The lock to hold while what the engine knows is changed; epochs run without it."""
+        return self._core.journal.turn
+
+    def listen(self, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Listener:
+        """Take rows over HTTP too, until the listener or the engine is stopped; port 0 chooses a free one."""
+        self._listeners.append(listening(self, self._core.inputs.inlet, host, port, token))
+        return self._listeners[-1]
+
+    def poll(self) -> int:
+        """Take what is new from the sources; returns how many tuples came. Errors come when all have been tried."""
+        return self._running.poll()
+
+    def step(self) -> list[Epoch]:
+        """Take every query as far as its inputs are complete by what arrived and what was promised."""
+        return self._running.step()
+
+    def advance(self, to: Tick | datetime | str) -> list[Epoch]:
+        """Declare that nothing up to `to` will still come, and take every query over that kind of time there."""
+        return self._running.advance(to)
+
+    def run_once(self, *, close: bool | None = None) -> None:
+        """Process all that is available and take the end of the input as the last heartbeat. With `close`, queries go
+        on up to the end of the last slide and of the last final group: the default, except in an engine with a
+        directory, where more may come. A query over a stream that cannot be read stays; the errors come last."""
+        self._running.run_once(close)
+
+    def replay(self, rows: int = 1_000, *, close: bool | None = None) -> None:
+        """Process all files in order of arrival, so many rows at a time, by the bounds in force: what comes behind a
+        heartbeat is late. `sources.replay` says how; the engine needs a `ReplayClock` and no directory."""
+        self._running.replay(rows, close)
+
+    def run(self, until: Callable[[], bool] | None = None, tell: Callable[[str], None] | None = None) -> None:
+        """Go on until `stop()` is called, or until the given condition holds.
+
+        A source that cannot be read, a full disk or a sink that is down is waited for. A query that fails is restarted
+        from where it was; if it fails time and again, it stands still. `tell` hears of it. What was never right is an
+        error: a disk that could never be written to, or no source that could ever be read."""
+        self._running.run(until, tell)
+
+    def stop(self) -> None:
+        """Let what runs end after the epoch it is in."""
+        self._running.stop()
+
+    # time
+
+    def skew(self, first: str | Party, second: str | Party, *bounds: SkewBound) -> None:
+        """Declare what a tuple of the first stream or source says about later ones of the second."""
+        stream_statements.declare_skew(self._registry, first, second, bounds)
+
+    def disorder(self, party: str | Party, *bounds: SkewBound) -> None:
+        """Declare what a tuple of a source says about its own later ones."""
+        stream_statements.declare_disorder(self._registry, party, bounds)
+
+    def latency(self, party: str | Party, most: timedelta) -> None:
+        """Declare how long a tuple is under way at the most."""
+        stream_statements.declare_latency(self._registry, party, most)
+
+    def sensors(
+        self, stream: str, deviations: Mapping[Any, Tick | timedelta], rate: Fraction | float | None = None
+    ) -> None:
+        """Declare how far each source's clock deviates from the common one, and its least rate in ticks a second."""
+        stream_statements.declare_sensors(self._core, stream, deviations, rate)
+
+    def drop_skew(self, first: str | Party, second: str | Party) -> None:
+        """Take back what was declared between two streams or sources."""
+        stream_statements.drop_skew(self._registry, first, second)
+
+    def drop_disorder(self, party: str | Party) -> None:
+        """Take back what was declared of a source with itself."""
+        stream_statements.drop_disorder(self._registry, party)
+
+    def drop_latency(self, party: str | Party) -> None:
+        """Take back how long a tuple is under way at the most."""
+        stream_statements.drop_latency(self._registry, party)
+
+    def drop_sensors(self, party: str | Party) -> None:
+        """Take back how far the clock of a source deviates; for a stream, of all its sources."""
+        stream_statements.drop_sensors(self._registry, party)
+
+    def pause(self, stream: str) -> None:
+        """Say that the stream is not read for a while: it is not silent, and the pause makes no tuple late."""
+        stream_statements.pause(self._core, stream)
+
+    def resume(self, stream: str) -> None:
+        """Say that the stream is read again, and that what was held back has been."""
+        stream_statements.resume(self._core, stream)
+
+    def finish(self, stream: str, source: Any = None) -> None:
+        """Say that nothing will come from the stream any more, or from one source of it."""
+        stream_statements.finish(self._core, stream, source)
+
+    def punctuate(self, stream: str, to: Tick | datetime | str, source: Any = None) -> None:
+        """Give a heartbeat that the source itself gives: it will send nothing stamped up to `to` any more."""
+        stream_statements.punctuate(self._core, stream, to, source)
+
+    def ask(self, stream: str, function: Callable[[], Tick | datetime | str | None]) -> None:
+        """Let a function say, when something waits for the stream, up to when nothing will still come on it; None if it
+        does not know. It holds until the engine ends, and must answer at once."""
+        stream_statements.ask_function(self._core, stream, function)
+
+    # asking
+
+    def query(self, name: str) -> RunningQuery:
+        """The running query of that name."""
+        return self._core.query(name)
+
+    def queries(self) -> list[RunningQuery]:
+        """All running queries, in the order in which they were registered."""
+        return self._core.queries()
+
+    def heartbeat(self, stream: str) -> Any:
+        """The instant up to which the stream is known to be complete; None while that is unknown."""
+        return inspection.heartbeat(self._core, stream)
+
+    def silent(self, stream: str) -> bool:
+        """True if nothing came from the stream for the timeout, so that it no longer holds queries back."""
+        return inspection.silent(self._core, stream)
+
+    def bounds(self) -> Listing:
+        """The bounds in force, where each came from, and the line of CQL that would declare it."""
+        return inspection.bounds(self._core)
+
+    def notes(self) -> list[UserError]:
+        """What went wrong with sources and holds up nothing, since it was last asked for: files that were set aside."""
+        return self._core.inputs.fresh_notes()
+
+    def troubles(self) -> dict[str, dict[str, str]]:
+        """What has failed, and is tried again or stands still: streams, queries and sinks by name."""
+        return inspection.troubles(self._core)
+
+    def late(self, stream: str) -> dict[Any, int]:
+        """How many tuples came late, by source; None is a stream's only source, or stands for forgotten ones."""
+        return inspection.late(self._core, stream)
+
+    def counts(self, stream: str) -> dict[str, int]:
+        """How many tuples went to the log, and how many to the dead letters, by reason."""
+        return inspection.counts(self._core, stream)
+
+    def worst(self, stream: str) -> timedelta | int | None:
+        """The largest lateness among the late tuples that are kept; None if there are none."""
+        return inspection.worst(self._core, stream)
+
+    def dead_letters(self, stream: str) -> list[dict[str, Any]]:
+        """The tuples that came late or could not be read, with the reason."""
+        return inspection.dead_letters(self._core, stream)

@@ -1,0 +1,92 @@
+"""What an engine answers when it is asked how things stand: nothing here changes anything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pyarrow.compute as pc
+
+from headgate.cql.definitions import Listing
+from headgate.engine.core import Core
+from headgate.heartbeat import in_force
+from headgate.heartbeat.why import Why
+from headgate.schedule.query import RunningQuery
+from headgate.spark.failures import reason_of
+from headgate.ticks import UNLIMITED, TimeDomain
+
+
+def heartbeat(core: Core, stream: str) -> Any:
+    """The instant up to which a stream is known to be complete; None while that is unknown."""
+    found = core.catalog.stream(stream)
+    time = core.heartbeats.stream(found.name)
+    instants = time.promised(), time.complete(core.clock.now_us())
+    known = [tick for tick in instants if tick is not None and tick != UNLIMITED]
+    return found.domain.moment(max(known)) if known else None
+
+
+def silent(core: Core, stream: str) -> bool:
+    """True if nothing came from the stream for the timeout, so that it no longer holds queries back."""
+    return core.heartbeats.stream(core.catalog.stream(stream).name).is_silent(core.clock.now_us())
+
+
+def bounds(core: Core) -> Listing:
+    """The bounds in force, where each came from, and the line of CQL that would declare it."""
+    return Listing(in_force.HEADINGS, core.heartbeats.bounds_in_force())
+
+
+def why(core: Core, query: RunningQuery) -> Why:
+    """Which source holds a query back, since when, by which bound, and what would release it."""
+    streams = query.streams()
+    waiting = {stream: query.waiting(stream) for stream in streams}
+    least = min(query.answers, key=lambda fragment: fragment.after)
+    found = core.heartbeats.explain(
+        query.name,
+        streams,
+        query.reached if query.begun else None,
+        waiting,
+        core.clock.now_us(),
+        least.part.scopes,
+    )
+    groups = {group: "no instant yet" if upto is None else str(upto) for group, upto in query.complete_by_group.items()}
+    return replace(found, groups=groups)
+
+
+def troubles(core: Core) -> dict[str, dict[str, str]]:
+    """What has failed and is tried again or stands still: streams, queries and sinks by name."""
+    queries = core.queries()
+    return {
+        "streams": {name: error.render() for name, error in list(core.inputs.troubles.items())},
+        "queries": {query.name: query.trouble.render() for query in queries if query.trouble is not None},
+        "sinks": {query.name: reason_of(error) for query in queries if (error := query.outbox.trouble) is not None},
+    }
+
+
+def late(core: Core, stream: str) -> dict[Any, int]:
+    """How many tuples came late, by source; None stands for a stream's only source, or for forgotten ones."""
+    return core.heartbeats.stream(core.catalog.stream(stream).name).late_by_source()
+
+
+def counts(core: Core, stream: str) -> dict[str, int]:
+    """How many tuples went to the log, and how many to the dead letters, by reason."""
+    inlet = core.inputs.inlet(stream)
+    return {"taken": inlet.log.rows, **inlet.counts}
+
+
+def worst(core: Core, stream: str) -> timedelta | int | None:
+    """The largest lateness among the late tuples that are kept; None if there are none."""
+    inlet = core.inputs.inlet(stream)
+    kept = (chunk.table(["_reason", "_behind"]) for chunk in inlet.dead.chunks)
+    found = [pc.max(one.filter(pc.equal(one["_reason"], "late"))["_behind"]).as_py() for one in kept]
+    most = max((ticks for ticks in found if ticks is not None), default=None)
+    if most is None or inlet.stream.domain is not TimeDomain.TIMESTAMP:
+        return most
+    return timedelta(microseconds=most)
+
+
+def dead_letters(core: Core, stream: str) -> list[dict[str, Any]]:
+    """The tuples that came late or could not be read, with the reason."""
+    inlet = core.inputs.inlet(stream)
+    columns = inlet.dead_schema.names
+    return [row for chunk in inlet.dead.chunks for row in chunk.table(columns).to_pylist()]

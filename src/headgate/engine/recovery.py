@@ -1,0 +1,176 @@
+"""How an engine goes on after a restart, however the one before it ended.
+
+    resume             read the journal: apply every fact, then connect sources and queries, check and tidy their files
+    checkpoint_facts   the shortest list of facts that leads to where the engine is now
+    sweep              delete the folders of what is not known any more
+
+While facts are applied, the engine's clock stands at the instants at which they became facts. Statements are carried
+out again, but queries and sources are set up only at the end, and only those that are left.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import groupby
+from typing import Any, assert_never
+
+from headgate.catalog.declarations import Sensors
+from headgate.catalog.entries import Query, Relation, Stream
+from headgate.compile import compile_script
+from headgate.cql.definitions import Altered, Definition, Dropped
+from headgate.engine.core import Core
+from headgate.engine.facts import (
+    SUBJECT,
+    AggregateRegistered,
+    EngineFact,
+    Finished,
+    HeartbeatsSaved,
+    Paused,
+    Punctuated,
+    Resumed,
+    SensorsDeclared,
+    Statement,
+    read_fact,
+)
+from headgate.engine.registry import Registry
+from headgate.engine.stream_statements import apply_sensors, apply_time_fact
+from headgate.log.journal import Fact
+
+
+def resume(registry: Registry) -> bool:
+    """Go on where the engine before this one was; False if there was none. If that fails, the directory is given back.
+
+    What the journal holds was allowed when it was said, so permissions count only from here on."""
+    try:
+        resumed = _resume(registry)
+    except BaseException:
+        registry.core.lock.release()
+        raise
+    registry.core.catalog.permissions = registry.core.permissions
+    return resumed
+
+
+def _resume(registry: Registry) -> bool:
+    core, reading = registry.core, _Reading(registry)
+    core.journal.subjects[SUBJECT] = reading.apply
+    if not core.journal.read():
+        return False
+    for inlet in core.inputs.inlets.values():
+        core.inputs.reconnect(inlet.stream)
+    for query, folder in reading.queries.values():
+        registry.add_query(query, folder)
+    core.journal.waiting = {}
+    core.clock.go_on()
+    core.heartbeats.enabling.set_date(core.clock.date_us(), core.clock.now_us())
+    core.inputs.check_files()
+    for running in core.queries():
+        running.check_files()
+    _promise_again(core)
+    core.heartbeats.listen_again(core.clock.now_us())
+    sweep(core)
+    return True
+
+
+def _promise_again(core: Core) -> None:
+    """Streams are complete as far as queries have answered: what comes below that is late, as before the restart."""
+    for query in core.queries():
+        for fragment in query.fragments:
+            for stream in fragment.part.streams if fragment.begun else ():
+                core.heartbeats.promise(stream, fragment.after, fragment.part.scopes.get(stream), again=True)
+
+
+class _Reading:
+    """Applies the facts of the journal in their order."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.core = registry.core
+        self.queries: dict[str, tuple[Query, str | None]] = {}
+        """The queries that are registered and not dropped so far, each with the folder of its files."""
+
+    def apply(self, what: dict[str, Any]) -> None:
+        fact = read_fact(what)
+        match fact:
+            case Statement():
+                self.core.clock.stand_at(fact.now)
+                self.carry_out_again(fact)
+            case SensorsDeclared():
+                apply_sensors(self.core, fact)
+            case AggregateRegistered(function):
+                self.core.catalog.aggregates.add(function)
+            case HeartbeatsSaved(state, now_us):
+                self.core.clock.stand_at(now_us)
+                self.core.heartbeats.restore(state, self.core.catalog)
+            case Paused() | Resumed() | Finished() | Punctuated():
+                self.core.clock.stand_at(fact.now)
+                apply_time_fact(self.core, fact)
+            case _:
+                assert_never(fact)
+
+    def carry_out_again(self, statement: Statement) -> None:
+        """Carry out a statement on the catalog. One that was altered stands as the CREATE that would make it now."""
+        again = (statement.query or "").lower() in self.core.catalog.queries
+        cql = "ALTER" + statement.cql[len("CREATE") :] if again else statement.cql
+        for definition in compile_script(cql, self.core.catalog):
+            self.define_again(definition, statement)
+            self.registry.statements.recall(statement, definition)
+
+    def define_again(self, definition: Definition, statement: Statement) -> None:
+        """Do what the registry does, but leave queries and the sources of streams for the end."""
+        match definition:
+            case Stream() | Relation():
+                self.core.inputs.add(definition, statement.folder)
+            case Query() as query:
+                self.define_query_again(query, statement)
+            case Altered(Query() as query):
+                self.define_query_again(query, statement)
+            case Dropped("query", name):
+                self.queries.pop(name, None)
+            case _:
+                self.registry.carry_out(definition)
+
+    def define_query_again(self, query: Query, statement: Statement) -> None:
+        if len(query.by_groups) != statement.groups:  # a version that knew no groups ran it as a whole
+            query = self.core.catalog.queries[query.name.lower()] = replace(query, by_groups=())
+        self.queries[query.name] = query, statement.folder
+
+
+def checkpoint_facts(registry: Registry) -> Iterator[Fact]:
+    """Give the facts of a checkpoint: those of the engine, then those of inputs and queries."""
+    for fact in _engine_facts(registry):
+        yield SUBJECT, fact.to_json()
+    yield from registry.core.inputs.facts()
+    for query in registry.core.queries():
+        yield from query.facts()
+
+
+def _engine_facts(registry: Registry) -> Iterator[EngineFact]:
+    core = registry.core
+    for function in sorted(core.catalog.aggregates):
+        yield AggregateRegistered(function)
+    yield from registry.statements.all
+    sensors = [
+        (party.stream, party.source, found)
+        for party, found in core.catalog.declarations.sensors.items()
+        if party.source is not None  # those of a whole stream were declared by a statement
+    ]
+    for (stream, rate), members in groupby(sorted(sensors, key=_by_rate), lambda one: (one[0], one[2].rate)):
+        yield SensorsDeclared(stream, {source: found.deviation for _, source, found in members}, rate)
+    yield HeartbeatsSaved(core.heartbeats.save(), core.clock.now_us())
+
+
+def _by_rate(one: tuple[str, str, Sensors]) -> tuple[str, bool, Fraction]:
+    return one[0], one[2].rate is not None, one[2].rate or Fraction(0)
+
+
+def sweep(core: Core) -> None:
+    """Delete the folders of streams, relations and queries that are not known any more."""
+    known = core.inputs.folders() | {"queries": {query.outbox.directory for query in core.queries()}}
+    for kind, folders in known.items():
+        there = core.directory / kind
+        for folder in there.iterdir() if there.exists() else ():
+            if folder not in folders:
+                shutil.rmtree(folder, ignore_errors=True)

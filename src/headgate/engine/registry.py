@@ -1,0 +1,283 @@
+"""What is defined: carries out statements, so that streams, relations and queries come, change and go.
+
+A statement is first carried out on the catalog (`compile`), then here on what runs, and last remembered in the journal.
+A failure on the way takes all of it back. `recovery` carries the remembered statements out again after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Literal, assert_never
+
+from pyspark.util import PythonEvalType
+
+from headgate.catalog import sinks
+from headgate.catalog.entries import Function, Query, Relation, Stream, View
+from headgate.compile import compile_query, compile_statements
+from headgate.cql.definitions import (
+    Altered,
+    BoundsAsked,
+    Definition,
+    Dropped,
+    Explanation,
+    Listing,
+    Setting,
+    WhyAsked,
+)
+from headgate.deliver.courier import DROP_SECONDS
+from headgate.deliver.outbox import Outbox
+from headgate.deliver.sinks.sink_for import sink_after_restart, sink_for
+from headgate.engine import inspection
+from headgate.engine.core import Core
+from headgate.engine.facts import AggregateRegistered
+from headgate.engine.statements import Statements
+from headgate.errors import UserError
+from headgate.execute.build import build_fragments
+from headgate.heartbeat.clocks import base
+from headgate.heartbeat.why import Why
+from headgate.log.checksum import writing
+from headgate.log.folders import fresh_folder
+from headgate.permissions import Permissions, permissions
+from headgate.plan.nodes import domain, sources
+from headgate.plan.scopes import scopes
+from headgate.schedule.query import RunningQuery
+from headgate.ticks import Tick
+
+ANSWERS = (BoundsAsked, WhyAsked, Explanation, Listing)
+"""Statements that leave everything as it is."""
+
+AGGREGATING = (PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF, PythonEvalType.SQL_GROUPED_AGG_ARROW_UDF)
+
+
+class Registry:
+    """Carries out definitions on what runs, and remembers the statements that made them."""
+
+    def __init__(self, core: Core, partitions: int | None, default_sink: Literal["memory", "console"]) -> None:
+        self.core = core
+        self.partitions = partitions
+        self.default_sink = default_sink
+        self.statements = Statements()
+        self.folders_left = False
+        """True if something was dropped or replaced whose folder is still to be deleted."""
+
+    # statements
+
+    def execute(
+        self, cql: str, origin: str = "", allow: Iterable[str] | str | Permissions | None = None
+    ) -> list[Definition | Why]:
+        """Carry out the statements of a text one by one; each is durable before the next."""
+        answers: list[Definition | Why] = []
+        catalog, journal = self.core.catalog, self.core.journal
+        with journal.turn, self._allowing(allow):
+            before = self._declared()
+            for said, definition, _, known in compile_statements(cql, catalog, origin, self.statements.recalled):
+                if known:
+                    answers.append(definition)
+                    continue
+                with journal.together():
+                    answers.append(self.carry_out(definition))
+                    now = self._declared()
+                    changes = now != before if isinstance(definition, Setting) else not isinstance(definition, ANSWERS)
+                    before = now
+                    if changes:
+                        self._remember(said, definition)
+                self.folders_left |= isinstance(definition, Dropped | Altered)
+        return answers
+
+    @contextmanager
+    def _allowing(self, allow: Iterable[str] | str | Permissions | None) -> Iterator[None]:
+        self.core.catalog.permissions = self.core.permissions if allow is None else permissions(allow)
+        try:
+            yield
+        finally:
+            self.core.catalog.permissions = self.core.permissions
+
+    def _declared(self) -> tuple[Any, ...]:
+        """All settings and declarations, to see whether a statement changes any."""
+        catalog = self.core.catalog
+        return catalog.settings, deepcopy(catalog.declarations), tuple(catalog.streams.values()), catalog.pending
+
+    def carry_out(self, definition: Definition) -> Definition | Why:
+        """Make what runs follow the catalog, or answer a question; returns the definition or the answer."""
+        match definition:
+            case BoundsAsked():
+                return inspection.bounds(self.core)
+            case WhyAsked(query):
+                return self.core.query(query).why()
+            case Stream() | Relation():
+                self._add_stream(definition)
+            case Query():
+                self.add_query(definition)
+            case Dropped():
+                self._drop(definition)
+            case Altered(Query() as query, Query() as before):
+                self._replace_query(query, before)
+            case Altered(Stream() as stream):
+                self.core.inputs.reshape(stream)
+            case Setting():
+                self._apply_settings()
+            case Altered() | View() | Function() | Explanation() | Listing():
+                pass  # only the catalog knows them
+            case _:
+                assert_never(definition)
+        return definition
+
+    def _remember(self, said: str, definition: Definition) -> None:
+        """Make a statement durable, together with where a query that it defines begins."""
+        core = self.core
+        entry = definition.now if isinstance(definition, Altered) else definition
+        folder = None
+        if isinstance(entry, Query):
+            folder = core.query(entry.name).outbox.directory.name
+        elif isinstance(entry, Stream | Relation):
+            folder = core.inputs.inlets[entry.name].folder
+        statement = self.statements.of(said, definition, core.clock.now_us(), folder)
+        core.record(
+            statement,
+            then=lambda: self.statements.add(statement, definition),
+            undo=lambda: self._take_back(definition),
+        )
+        if isinstance(entry, Query):
+            outbox = core.query(entry.name).outbox
+            for fragment in core.query(entry.name).fragments:
+                core.journal.record(fragment.subject, fragment.state())
+            core.journal.record(outbox.subject, {"number": outbox.number})
+
+    def _take_back(self, definition: Definition) -> None:
+        """Undo a definition that could not be made durable. Where that is impossible, the engine must be restarted."""
+        match definition:
+            case Stream() | Relation() | Query():
+                self._forget(definition)
+            case _:
+                self.core.journal.give_up()
+
+    def _forget(self, definition: Stream | Relation | Query) -> None:
+        """Remove something from the catalog and from what runs: its name is free again."""
+        kind = type(definition).__name__.lower()
+        del self.core.catalog.of_kind(kind)[definition.name.lower()]
+        self._drop(Dropped(kind, definition.name))
+
+    def _apply_settings(self) -> None:
+        """Let settings, policies and bounds of the catalog count from now on."""
+        core, now_us = self.core, self.core.clock.now_us()
+        for stream in core.catalog.streams.values():
+            core.heartbeats.define(stream, now_us)
+            core.inputs.inlets[stream.name].stream = stream
+        core.heartbeats.apply_declarations(now_us, core.catalog.settings)
+
+    def _drop(self, dropped: Dropped) -> None:
+        """Stop what was dropped. Its files go later, when no epoch runs any more that may read them."""
+        match dropped.kind:
+            case "query" if dropped.name:
+                self.core.loop.queries.pop(dropped.name).close(DROP_SECONDS)
+            case "stream" | "relation" if dropped.name:
+                self.core.inputs.drop(dropped.name)
+                self.core.asking.forget(dropped.name)
+
+    def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
+        """Register a Python function with Spark and the catalog; one that is not deterministic is refused."""
+        if not getattr(function, "deterministic", True):
+            raise UserError(
+                "not-deterministic",
+                f'function "{name}" gives another value each time it is called',
+                detail="An answer must follow from the tuples, and from nothing else.",
+                hint="Compute its value from its arguments.",
+            )
+        register, catalog = self.core.spark.udf.register, self.core.catalog
+        registered = register(name, function) if returns is None else register(name, function, returns)
+        catalog.outside.add(name.lower())
+        if getattr(registered, "evalType", None) in AGGREGATING:
+            self.core.record(AggregateRegistered(name.lower()), then=lambda: catalog.aggregates.add(name.lower()))
+
+    # streams and relations
+
+    def _add_stream(self, stream: Stream | Relation) -> None:
+        """Set up a stream or relation and connect its source; if that fails, its name is free again."""
+        try:
+            self.core.inputs.add(stream)
+            self.core.inputs.connect(stream)
+        except Exception:
+            self._forget(stream)
+            raise
+
+    # queries
+
+    def add_query(self, query: Query, folder: str | None = None) -> None:
+        """Let a query run; `folder` has its files if it ran before a restart. If that fails, its name is free again."""
+        core = self.core
+        relations = {relation.name for relation in core.catalog.relations.values()}
+        read = {source.name for source in sources(query.plan)}
+        whole = frozenset(relations & read)
+        start = self._start(query, sorted(read - whole))
+        directory = core.directory / "queries" / (folder or fresh_folder(core.directory / "queries", query.name))
+        try:
+            with writing(directory):
+                directory.mkdir(parents=True, exist_ok=True)
+            self._refuse_partial(whole)
+            fragments = build_fragments(
+                query,
+                compile_query(query, core.catalog),
+                core.spark,
+                core.inputs.logs,
+                core.inputs.schemas,
+                directory,
+                core.journal,
+                start=start,
+                whole=whole,
+                partitions=self.partitions,
+            )
+            outbox = self._outbox(query, directory)
+        except Exception:
+            del core.catalog.queries[query.name.lower()]
+            raise
+        reason = lambda running: inspection.why(core, running)  # noqa: E731
+        core.loop.queries[query.name] = RunningQuery(query, fragments, outbox, core.catalog, reason, core.wake.set)
+
+    def _outbox(self, query: Query, directory: Path) -> Outbox:
+        """Where the query's results wait for its sink."""
+        core = self.core
+        make_sink = sink_after_restart if core.clock.standing else sink_for
+        sink = make_sink(query, core.spark, directory, self.default_sink)
+        flush_rows = lambda: sinks.flush_rows(query.connector, core.catalog.settings.flush_rows)  # noqa: E731
+        outbox = Outbox(query.name, domain(query.plan), sink, directory, core.journal, flush_rows)
+        if not core.clock.standing:
+            outbox.continue_numbers()
+        return outbox
+
+    def _replace_query(self, query: Query, before: Query) -> None:
+        """End the old query where it is and let the new one begin there; if that fails, the old one goes on."""
+        queries = self.core.loop.queries
+        old = queries.pop(before.name)
+        old.courier.hold(DROP_SECONDS)  # both may write to the same place
+        try:
+            self.add_query(query)
+        except Exception:
+            old.courier.go_on()
+            self.core.catalog.queries[before.name.lower()] = before
+            queries[before.name] = old
+            raise
+        old.close(DROP_SECONDS)
+
+    def _refuse_partial(self, relations: Iterable[str]) -> None:
+        """Refuse a new query over a relation that has lost rows which no other query needed any more."""
+        for relation in relations:
+            if self.core.inputs.logs[relation].forgotten is not None and not self.core.clock.standing:
+                raise UserError(
+                    "relation-forgotten",
+                    f'the first rows of relation "{relation}" are not kept any more',
+                    detail="No query needed them when newer ones had come.",
+                    hint="Register queries over a relation together, or put its rows in once more, into another.",
+                )
+
+    def _start(self, query: Query, streams: Iterable[str]) -> Tick | None:
+        """The instant behind which a new query sees its streams; None if it sees them from their beginning.
+
+        It is the last heartbeat that the streams have given; with FROM BEGINNING, the last instant whose tuples are
+        not kept any more."""
+        logs, seen = self.core.inputs.logs, scopes(query.plan)
+        known = [logs[stream].forgotten for stream in streams]
+        if not query.from_beginning:
+            known += [self.core.heartbeats.stream(base(stream)).promised(seen.get(stream)) for stream in streams]
+        return max((instant for instant in known if instant is not None), default=None)

@@ -1,0 +1,63 @@
+"""A fragment's program, written for epochs of three sizes.
+
+    tiny          up to 1,000 rows: rules that look at every row at every instant, in few steps
+    single_task   up to 50,000 rows: every union comes back as one partition, so that nothing is shuffled
+    parallel      more: Spark's tasks share the work
+
+All three keep the same synopses and give the same answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.delta.program import Program
+
+TINY_ROWS = 1_000
+"""Up to here, looking at every row at every instant costs less than the steps that would save it."""
+
+SINGLE_TASK_ROWS = 50_000
+"""Up to here, one task does the work: more tasks would cost more than they save."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizedProgram:
+    """A program for epochs of one size."""
+
+    program: Program
+    computed_first: tuple[str, ...]
+    """Steps that a long statement reads more than once; a job of its own computes each of them first."""
+
+    in_one_task: bool
+
+
+class Programs:
+    """The program of a fragment for tiny, small and large epochs."""
+
+    def __init__(self, program: Program, tiny: Program) -> None:
+        self._tiny = tiny
+        self.parallel = SizedProgram(program, program.shared(), in_one_task=False)
+        self.single_task = SizedProgram(program.single_task(), self.parallel.computed_first, in_one_task=True)
+        in_one_task = tiny.single_task()
+        self.tiny = SizedProgram(in_one_task, in_one_task.shared(), in_one_task=True)
+
+    @property
+    def program(self) -> Program:
+        """The program as it was compiled."""
+        return self.parallel.program
+
+    def for_rows(self, rows: int, tiny: bool = True) -> SizedProgram:
+        """Return the program for an epoch that reads so many rows, of logs and synopses together."""
+        if rows > SINGLE_TASK_ROWS:
+            return self.parallel
+        return self.tiny if tiny and rows <= TINY_ROWS else self.single_task
+
+    @property
+    def sums_every_double(self) -> bool:
+        """Whether no double can make it fail. Otherwise `summing_every_double` gives programs that go on."""
+        return self.program.for_all_doubles is None
+
+    def summing_every_double(self) -> Programs:
+        """Return programs for doubles that these do not sum. They keep synopses in addition, which begin empty."""
+        assert self.program.for_all_doubles is not None
+        assert self._tiny.for_all_doubles is not None
+        return Programs(self.program.for_all_doubles(), self._tiny.for_all_doubles())

@@ -1,0 +1,69 @@
+"""One statement: a program over inputs that lie in a workspace, for one span of time.
+
+A statement over (since, until] computes from the synopses as of `since`. Its results are those behind `after`; those
+up to there were put out by earlier epochs. The contents of its synopses are those as of `until`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from headgate.delta.program import Program, Synopsis
+from headgate.execute.programs import SizedProgram
+from headgate.execute.workspace import Workspace
+from headgate.sql import listed
+from headgate.ticks import Tick, TimeDomain
+
+
+class Statement:
+    """A program for (since, until], ready to be run in the workspace that holds its inputs."""
+
+    def __init__(self, workspace: Workspace, sized: SizedProgram, since: Tick, until: Tick, after: Tick) -> None:
+        self.workspace = workspace
+        self.program = sized.program
+        self.since = since
+        self.until = until
+        self.after = after
+        self._computed_first = sized.computed_first
+
+    def write_results(self) -> list[Path]:
+        """Compute the results and return the files that hold them."""
+        self._compute_first(self.program.needed(self.program.result))
+        return self.workspace.write(self.results(), "results")
+
+    def synopses(self) -> dict[str, DataFrame]:
+        """Return the contents of each synopsis as of `until`."""
+        self._compute_first(set(self.program.steps))
+        return {synopsis.name: self._contents(synopsis) for synopsis in self.program.synopses}
+
+    def results(self) -> DataFrame:
+        """Return the results as sinks or other fragments get them."""
+        return self._frame(self.program.output(result_columns(self.program)))
+
+    def _contents(self, synopsis: Synopsis) -> DataFrame:
+        return self._frame(self.program.contents(synopsis))
+
+    def _compute_first(self, needed: set[str]) -> None:
+        """Compute the steps that a long statement reads more than once, each by a job of its own."""
+        for name in self._computed_first:
+            if name in needed:
+                frame = self._frame(self.program.step_statement(name))
+                self.workspace.lay_files(name, self.workspace.write(frame, name), frame.schema)
+                self.program = replace(self.program, computed=self.program.computed | {name})
+
+    def _frame(self, text: str) -> DataFrame:
+        return self.workspace.sql(text, self.since, self.until, self.after)
+
+
+def result_columns(program: Program) -> str:
+    """Return what is selected from a program's result.
+
+    Sinks get `_time`, for a relation `_change` (+ or -), then the row. Other fragments get elements.
+    """
+    if program.kind == "elements":
+        return f"{listed(column.name for column in program.columns)}, _t, _x, _n"
+    time = "TIMESTAMP_MICROS(_t)" if program.domain is TimeDomain.TIMESTAMP else "_t"
+    change = ", CASE WHEN _n > 0 THEN '+' ELSE '-' END AS _change" if program.kind == "relation" else ""
+    return f"{time} AS _time{change}, {listed(column.name for column in program.columns)}"

@@ -1,0 +1,138 @@
+"""The synopses of a fragment on disk: the state that it keeps between epochs.
+
+    queries/totals/synopses/000000000017/_synopsis=sums/part-00000-....parquet
+
+Each version has a folder of its own, with all synopses as of one instant. The journal says which version counts; the
+others are deleted."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from headgate.execute.workspace import Slice, Workspace
+from headgate.log.checksum import synced, torn, writing
+from headgate.log.chunk import Chunk, count, sized
+from headgate.spark.staging import write_parquet
+from headgate.sql import Column, cast
+
+Listed: TypeAlias = dict[str, dict[str, list[int | None]]]
+"""By synopsis and file: size and checksum."""
+
+
+class SynopsisStore:
+    """The synopses of one fragment: the files of the version that counts, and how the next one is written."""
+
+    def __init__(self, directory: Path, durable: bool = False) -> None:
+        self.directory = directory
+        self.durable = durable
+        """Whether a version must survive the loss of power before it counts."""
+        self.schemas: dict[str, StructType] = {}
+        self.files: dict[str, list[Chunk]] = {}
+        self.rows = 0
+        self.version = 0
+        """0 before the first one: all synopses are empty."""
+
+    def folder(self, version: int) -> Path:
+        """Return where a version lies."""
+        return self.directory / "synopses" / f"{version:012d}"
+
+    def shapes(self) -> dict[str, str]:
+        """Return the columns of each synopsis, as the journal has them."""
+        return {name: schema.simpleString() for name, schema in self.schemas.items()}
+
+    # what the journal knows of it
+
+    def apply(self, fact: Mapping[str, Any]) -> None:
+        """Take a version that the journal says counts."""
+        self.version, self.rows = fact["version"], fact["synopsis_rows"]
+        self.files = read_synopses(self.folder(self.version), fact["synopses"])
+
+    def state(self) -> dict[str, Any]:
+        """Return the fact that `apply` takes; nothing before the first version."""
+        return self._fact(self.version, self.files, self.rows) if self.version else {}
+
+    def _fact(self, version: int, files: Mapping[str, list[Chunk]], rows: int) -> dict[str, Any]:
+        listed = listed_synopses(self.folder(version), files)
+        return {"version": version, "synopses": listed, "synopsis_rows": rows, "shapes": self.shapes()}
+
+    # reading and writing
+
+    def lay(self, workspace: Workspace) -> None:
+        """Put each synopsis under its name."""
+        for name, chunks in self.files.items():
+            workspace.lay(name, [Slice(chunks)], self.schemas[name], within=name)
+
+    def write(self, contents: Mapping[str, DataFrame]) -> dict[str, Any]:
+        """Write the next version by one Spark job and return the fact that makes it count."""
+        version = self.version + 1
+        folder = self.folder(version)
+        self.discard_next()  # an earlier attempt may have left something
+        sealed = write_parquet(self._together(contents), self.directory / ".synopses", "_synopsis")
+        with writing(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            sealed.rename(folder)
+        written = {name: self._written(folder / f"_synopsis={name}") for name in contents}
+        if self.durable:
+            files = [chunk.path for chunk in chain.from_iterable(written.values())]
+            with writing(folder):
+                for path in (*files, *{file.parent for file in files}, folder, folder.parent):
+                    synced(path)
+        return self._fact(version, written, sum(chunk.rows for chunk in chain.from_iterable(written.values())))
+
+    def _together(self, contents: Mapping[str, DataFrame]) -> DataFrame:
+        """Return all synopses as one frame: a column names the synopsis of a row, and each has a struct of its own."""
+        together: DataFrame | None = None
+        for name, frame in contents.items():
+            columns = ", ".join(cast(Column(one.name, one.dataType.simpleString())) for one in self.schemas[name])
+            tagged = frame.selectExpr(f"'{name}' AS _synopsis", f"STRUCT({columns}) AS {name}")
+            together = tagged if together is None else together.unionByName(tagged, allowMissingColumns=True)
+        assert together is not None
+        return together
+
+    def _written(self, folder: Path) -> list[Chunk]:
+        return [sized(Chunk(file, count(file), 0, 0)) for file in sorted(folder.glob("*.parquet"))]
+
+    # files
+
+    def check(self) -> None:
+        """Raise an error that names the first file that is missing or cut short."""
+        for chunk in chain.from_iterable(self.files.values()):
+            if problem := chunk.problem():
+                raise torn(chunk.path, problem)
+
+    def discard_next(self) -> None:
+        """Delete the next version, which does not count."""
+        shutil.rmtree(self.folder(self.version + 1), ignore_errors=True)
+
+    def delete_others(self) -> None:
+        """Delete all versions but the one that counts."""
+        folder = self.folder(self.version)
+        for other in folder.parent.iterdir() if folder.parent.exists() else ():
+            if other != folder:
+                shutil.rmtree(other)
+
+
+def listed_synopses(folder: Path, synopses: Mapping[str, list[Chunk]]) -> Listed:
+    """Return the files of each synopsis for the journal, with their sizes and checksums."""
+    return {
+        name: {str(chunk.path.relative_to(folder)): [chunk.size, chunk.checksum] for chunk in chunks}
+        for name, chunks in synopses.items()
+    }
+
+
+def read_synopses(folder: Path, listed: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Chunk]]:
+    """Return the files that `listed_synopses` wrote down. Before there were checksums, it wrote the sizes alone."""
+    found: dict[str, list[Chunk]] = {}
+    for name, files in listed.items():
+        known = {file: (said, None) if isinstance(said, int) else said for file, said in files.items()}
+        found[name] = [
+            Chunk(folder / file, 0, 0, 0, size, checksum=checksum) for file, (size, checksum) in known.items()
+        ]
+    return found

@@ -1,0 +1,97 @@
+"""What the scheduler asks of the time manager: how far streams are complete, and what is promised of them.
+
+All of it happens in the journal's turn and by the engine's clock of now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headgate.execute.fragment import Fragment
+from headgate.heartbeat.clock import Clock
+from headgate.heartbeat.manager import Heartbeats
+from headgate.log.journal import Journal
+from headgate.schedule.asking import Asking
+from headgate.schedule.query import RunningQuery
+from headgate.ticks import UNLIMITED, Tick
+
+
+class Horizon:
+    """Up to where fragments can go, by the heartbeats of their streams."""
+
+    def __init__(self, clock: Clock, heartbeats: Heartbeats, asking: Asking, journal: Journal) -> None:
+        self.clock = clock
+        self.heartbeats = heartbeats
+        self.asking = asking
+        self.journal = journal
+
+    def look(self) -> None:
+        """Take note of the time: the date, and heartbeats that the clock gives every so often."""
+        with self.journal.turn:
+            now_us = self.clock.now_us()
+            self.heartbeats.enabling.set_date(self.clock.date_us(), now_us)
+            self.asking.beat(now_us)
+
+    def of(self, query: RunningQuery, answer: Fragment) -> Mapping[str, Tick | None]:
+        """Return, for each part that leads to an answer, how far it may go; None if that is unknown.
+
+        It may go as far as the streams of its label are complete, and no less far than its readers.
+        """
+        parts = {fragment.part.name: fragment.part for fragment in query.leading_to(answer)}
+        with self.journal.turn:
+            now_us = self.clock.now_us()
+            found: dict[str, Tick | None] = {}
+            for name, streams in query.labels().items():  # the answer first
+                reading = [found[reader] for reader in query.readers(name)]
+                scopes = parts[name].scopes if streams == parts[name].streams else answer.part.scopes
+                heartbeat = self.heartbeats.complete(streams, now_us, scopes=scopes)
+                found[name] = max((tick for tick in (heartbeat, *reading) if tick is not None), default=None)
+        return found
+
+    def can_ask(self, fragment: Fragment) -> bool:
+        """Say whether anybody can be asked how far the streams of a fragment are."""
+        return self.asking.worth_asking(fragment.part.streams)
+
+    def ask(self, fragment: Fragment, instant: Tick) -> bool:
+        """Ask how far the streams of a fragment are, if the answers make an instant complete; say whether any moved."""
+        with self.journal.turn:
+            return self.asking.ask(fragment.part.streams, self.clock.now_us(), instant, fragment.part.scopes)
+
+    def promise(self, fragment: Fragment, until: Tick) -> None:
+        """Promise a fragment that its streams are complete up to `until`: what still comes up to there is late."""
+        with self.journal.turn:
+            for stream in fragment.part.streams:
+                self.heartbeats.promise(stream, until, fragment.part.scopes.get(stream))
+
+    # for those who watch
+
+    def trace(self, query: RunningQuery, heartbeat: Tick) -> None:
+        """Begin the trace of a heartbeat that sets out on its way through a query: what runs now runs because of it."""
+        now_us = self.clock.now_us()
+        with self.journal.turn:
+            times = {name: self.heartbeats.stream(name) for name in query.traces.streams}
+            complete = {
+                name: UNLIMITED if time.finished else time.complete(now_us, times, query.scopes.get(name))
+                for name, time in times.items()
+            }
+            by_groups = len(query.answers) > 1  # a heartbeat of the whole is one of all groups
+            whole = self.heartbeats.complete(times, now_us, scopes=query.scopes) if by_groups else heartbeat
+            heard_us = {name: time.came_us for name, time in times.items()}
+        query.traces.looked(complete, heard_us, now_us)
+        if whole is None:
+            return
+        query.traces.sent(whole, now_us)
+        for fragment in query.fragments:  # some have been so far for long
+            if (reached := query.reached_by(fragment)) >= whole:
+                query.traces.seen(fragment.stop, reached, now_us, now_us)
+
+    def expected_to_move(self, queries: Mapping[str, RunningQuery]) -> dict[str, Tick | None]:
+        """Return how far the streams are complete that queries read and that should go on by themselves.
+
+        A stream that is paused, or asked only on demand, is not expected to go on.
+        """
+        with self.journal.turn:
+            now_us = self.clock.now_us()
+            streams = {stream for query in queries.values() for stream in query.traces.streams}
+            times = {name: self.heartbeats.stream(name) for name in sorted(streams)}
+            watched = {name: time for name, time in times.items() if time.is_watched}
+            return {name: time.complete(now_us) for name, time in watched.items() if not self.asking.known(name)}

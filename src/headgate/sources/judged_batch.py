@@ -1,0 +1,199 @@
+"""A batch that a Spark job has written by verdict and that is not in the log yet.
+
+    .arriving/sealed/_verdict=tuple/part-00000.parquet
+    .arriving/sealed/_verdict=late/part-00000.parquet
+
+The footers of the files say how many rows there are of each verdict, and in which range of time. Where a stream holds
+many sources, one aggregation over their names and the timestamps says it of each of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.heartbeat.arrivals import Arrivals, Ticks, of_one
+from headgate.heartbeat.clock import Clock
+from headgate.heartbeat.future import largest_of
+from headgate.log.chunk import span
+from headgate.sources.inlet import Batch, Inlet
+from headgate.sources.verdict import FAR_FUTURE, HEARTBEAT, LATE, TUPLE, UNTIMELY, Limits, sends_heartbeats
+from headgate.spark.staging import address
+from headgate.sql import FOREVER, Column, ddl, name
+from headgate.ticks import Tick, TimeDomain
+
+BUCKETS_AN_OCTAVE = 16
+"""How finely a sample tells distances apart: to one part in sixteen of their logarithm to the base of two."""
+
+
+class JudgedBatch:
+    """Rows that a Spark job has judged and written, file by file; `take` moves them to the log."""
+
+    def __init__(self, session: SparkSession, inlet: Inlet, directory: Path) -> None:
+        self.session = session
+        self.inlet = inlet
+        self.directory = directory
+        folders = sorted(directory.glob("_verdict=*"))
+        self.files = {folder.name.removeprefix("_verdict="): sorted(folder.glob("*.parquet")) for folder in folders}
+        self.footers = {verdict: [pq.read_metadata(file) for file in files] for verdict, files in self.files.items()}
+
+    def counts(self) -> Counter[str]:
+        """How many rows there are, by verdict."""
+        return Counter(
+            {verdict: sum(footer.num_rows for footer in footers) for verdict, footers in self.footers.items()}
+        )
+
+    def untimely(self) -> pa.Table:
+        """The tuples that the policy covers: why they are untimely, by how much, and their source."""
+        columns = ["_reason", "_behind", *([self.inlet.source] if self.inlet.source is not None else [])]
+        schema = pa.schema([self.inlet.dead_schema.field(column) for column in columns])
+        files = [file for verdict in UNTIMELY for file in self.files.get(verdict, ())]
+        found = [pq.ParquetFile(file).read(columns).select(columns).cast(schema) for file in files]
+        return pa.concat_tables([schema.empty_table(), *found])
+
+    def tops(self, limits: Limits) -> Ticks:
+        """The largest timestamps, or heartbeats that rows carry, in falling order. If some lie beyond the limit, only
+        those."""
+        if self.files.get(FAR_FUTURE):
+            return limits.ahead + np.minimum(self._largest(FAR_FUTURE, "_behind"), int(FOREVER) - max(limits.ahead, 0))
+        return self._largest(TUPLE, "_t")
+
+    def _largest(self, verdict: str, column: str) -> Ticks:
+        found = np.array([], np.int64)
+        for file in self.files.get(verdict, ()):
+            for part in pq.ParquetFile(file).iter_batches(columns=[column]):
+                values = part.column(0).drop_null().to_numpy(zero_copy_only=False)
+                found = largest_of(np.concatenate([found, values]))
+        return found
+
+    def letters(self) -> list[Path]:
+        """The files of dead letters that the policy keeps."""
+        dropped = (TUPLE, HEARTBEAT, *(UNTIMELY if self.inlet.policy == "drop" else ()))
+        return [file for verdict, files in self.files.items() if verdict not in dropped for file in files]
+
+    def take(self, clock: Clock, name: str | None = None) -> int:
+        """Move the rows to the log and the dead letters; how many are tuples. `name` is that of their chunks."""
+        batch, counts = self.batch(), self.counts()
+        if self.inlet.nothing_arrived and batch.arrivals.total:
+            for file in self.letters():
+                _stamp(file, int(batch.arrivals.smallest.min()))
+        self.inlet.dead.adopt(self.letters())
+        chunks = self.inlet.log.adopt(self.files.get(TUPLE, []), name)
+        self.inlet.record(counts, batch, counts.total(), clock)
+        return sum(chunk.rows for chunk in chunks)
+
+    def last(self) -> int | None:
+        """The largest place of a row in the order of arrival; None if there are no rows."""
+        places = [span(footer, "_s") for footers in self.footers.values() for footer in footers]
+        return max((last for _, last in filter(None, places)), default=None)
+
+    def batch(self) -> Batch:
+        """What the heartbeats learn of it: from the footers alone, or by source."""
+        heard = any(self.files.get(verdict) for verdict in (TUPLE, LATE, HEARTBEAT))
+        batch = self._by_source() if self.inlet.source is not None and heard else self._from_footers()
+        stream = self.inlet.stream
+        if stream.domain is None or not batch.arrivals.total:
+            return batch
+        admission = self.inlet.heartbeats.admission(stream.name)
+        if not admission.wants_sample:
+            return batch
+        reference = admission.largest
+        sample = self._sample(int(batch.arrivals.largest.max()) if reference is None else reference)
+        return replace(batch, arrivals=replace(batch.arrivals, sample=sample))
+
+    def _from_footers(self) -> Batch:
+        """Sum up the files, each as one run of tuples: only whole files are compared with those that came before."""
+        late = self.footers.get(LATE, [])
+        timely = [(footer, "_t") for footer in self.footers.get(TUPLE, [])]
+        runs = [*timely, *((footer, "_timestamp") for footer in late)]
+        ranges, places = [span(footer, column) for footer, column in runs], [span(footer, "_s") for footer, _ in runs]
+        rows = sum(footer.num_rows for footer, _ in runs)
+        arrivals = _of_runs(rows, [*filter(None, ranges)], [*filter(None, places)])
+        promised: list[Tick] = []
+        if sends_heartbeats(self.inlet.stream):
+            found = [
+                span(footer, "_upto")
+                for verdict in (TUPLE, LATE, HEARTBEAT)
+                for footer in self.footers.get(verdict, ())
+            ]
+            promised = [high for _, high in filter(None, found)]
+        return Batch(
+            arrivals, np.array([sum(footer.num_rows for footer in late)]), {None: max(promised)} if promised else {}
+        )
+
+    def _by_source(self) -> Batch:
+        """Sum up by source. The order within the batch is not known, so no tuple counts as behind another of it."""
+        rows = self._rows(f"COALESCE(CAST({name(self.inlet.source or '')} AS STRING), '') AS source")
+        sums = self.session.sql(
+            f"""SELECT source, COUNT_IF(_verdict <> '{HEARTBEAT}') AS tuples, COUNT_IF(_verdict = '{LATE}') AS late,
+                MIN(own) FILTER (WHERE _verdict <> '{HEARTBEAT}') AS smallest,
+                MAX(own) FILTER (WHERE _verdict <> '{HEARTBEAT}') AS largest, MAX(_upto) AS upto
+            FROM {{rows}} GROUP BY source""",
+            rows=rows,
+        ).toArrow()
+        promising = sums.filter(pc.is_valid(sums["upto"]))
+        promises = dict(zip(promising["source"].to_pylist(), promising["upto"].to_pylist(), strict=True))
+        spoke = sums.filter(pc.greater(sums["tuples"], 0))
+        tuples, late, smallest, largest = (
+            spoke[column].to_numpy() for column in ("tuples", "late", "smallest", "largest")
+        )
+        arrivals = Arrivals(spoke["source"].to_pylist(), tuples, smallest, largest, np.zeros(len(tuples), np.int64))
+        return Batch(arrivals, late, promises)
+
+    def _sample(self, reference: Tick) -> tuple[Ticks, Ticks]:
+        """Timestamps, each for all that are about as far from the reference, and how many they are.
+
+        The one of a bucket is the farthest in it, so that no tuple is taken to be nearer than it is."""
+        buckets = self.session.sql(
+            f"""SELECT IF(own < {reference}, MIN(own), MAX(own)) AS own, COUNT(*) AS tuples FROM (
+                SELECT own, CEIL({BUCKETS_AN_OCTAVE} * LOG2(ABS(CAST(own AS DOUBLE) - {reference}))) AS bucket
+                FROM {{rows}} WHERE _verdict <> '{HEARTBEAT}')
+            GROUP BY own < {reference}, bucket""",
+            rows=self._rows(),
+        ).toArrow()
+        return buckets["own"].to_numpy(), buckets["tuples"].to_numpy()
+
+    def _rows(self, *more: str) -> DataFrame:
+        """Tuples, late ones too, and heartbeats, with their own timestamps in ticks and the expressions in `more`."""
+        stream = self.inlet.stream
+        in_time = stream.domain is TimeDomain.TIMESTAMP
+        own, kind = ("UNIX_MICROS(_timestamp)", "TIMESTAMP") if in_time else ("_timestamp", "BIGINT")
+        ours = (("_timestamp", kind), ("_t", "BIGINT"), ("_upto", "BIGINT"), ("_verdict", "STRING"))
+        schema = ddl([*stream.columns, *(Column(*one) for one in ours)])
+        spoken = ", ".join(f"'{verdict}'" for verdict in (TUPLE, LATE, HEARTBEAT))
+        rows = self.session.read.schema(schema).parquet(address(self.directory)).where(f"_verdict IN ({spoken})")
+        return rows.selectExpr(f"COALESCE({own}, _t) AS own", "_upto", "_verdict", *more)
+
+
+def _stamp(file: Path, instant: Tick) -> None:
+    """Give all dead letters of a file the same instant."""
+    letters = pq.ParquetFile(file)
+    place, stamped = letters.schema_arrow.get_field_index("_t"), file.with_suffix(".stamped")
+    with pq.ParquetWriter(stamped, letters.schema_arrow) as writer:
+        for rows in letters.iter_batches():
+            stamps = pa.array(np.full(rows.num_rows, instant), pa.int64())
+            writer.write_batch(rows.set_column(place, letters.schema_arrow.field(place), stamps))
+    stamped.rename(file)
+
+
+def _of_runs(rows: int, ranges: list[tuple[int, int]], places: list[tuple[int, int]]) -> Arrivals:
+    """A summary of runs of tuples of one source: how many tuples, their ranges of time, and those in the order of
+    arrival.
+
+    A run is behind another if that one had ended before it began. Nothing is known of runs that overlap."""
+    if not rows:
+        return of_one(np.array([], np.int64))
+    (lows, highs), (firsts, lasts) = np.array(ranges, np.int64).T, np.array(places, np.int64).T
+    order = np.argsort(lasts)
+    largest_so_far = np.maximum.accumulate(highs[order])
+    ended = np.searchsorted(lasts[order], firsts)
+    behind = np.where(ended > 0, largest_so_far[ended - 1] - lows, 0)
+    return Arrivals(
+        [None], np.array([rows]), lows.min(keepdims=True), highs.max(keepdims=True), behind.max(keepdims=True).clip(0)
+    )

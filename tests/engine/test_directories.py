@@ -1,0 +1,74 @@
+"""Directories that earlier versions have left: an engine opens each of them and goes on from there."""
+
+from __future__ import annotations
+
+import shutil
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tools.places import FIXTURES
+
+from headgate import Engine, ManualClock
+from headgate.catalog.declarations import Grouping, Party, Sensors
+from headgate.catalog.skew import Bound
+
+pytestmark = pytest.mark.spark
+
+FORMAT_2 = FIXTURES / "directory-2"
+"""Format 2, with every kind of fact that an engine wrote about itself: a checkpoint, and lines behind it.
+
+The checkpoint holds aggregates, statements, sensors and the state of the heartbeats. The lines hold a statement of
+each sort (ALTER, TIMEOUT, DROP of a declaration), sensors, an aggregate, and the words pause, resume, punctuated and
+finish. Queries run whole, cut into fragments, and by groups of sources."""
+
+
+def test_a_directory_of_format_2_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    shutil.copytree(FORMAT_2, tmp_path / "state")
+    with Engine(spark, tmp_path / "state", clock=ManualClock()) as engine:
+        assert engine.resumed
+        assert [query.name for query in engine.queries()] == ["sums", "pairs", "altered", "q1", "grouped"]
+        assert engine.counts("s") == {"taken": 4, "no-timestamp": 1, "late": 1}
+        assert engine.late("s") == {"c": 1}
+        assert [engine.heartbeat(stream) for stream in "stu"] == [6, 9, 0]
+        assert engine.catalog.aggregates == {"spread", "other_spread"}
+        assert engine.catalog.settings.timeout_us == 5_000_000
+        declared = engine.catalog.declarations
+        assert declared.disorders == {Party("s"): (Bound(5),), Party("t"): (Bound(1),)}
+        assert declared.latencies_us == {}
+        assert declared.sensors == {Party("s", "a"): Sensors(3, Fraction(2)), Party("s", "b"): Sensors(6)}
+        assert declared.groupings == {"s": Grouping(sets=(("a",), ("b",)))}
+        assert {query.name: query.complete for query in engine.queries()} == {
+            "sums": 6,
+            "pairs": 6,
+            "altered": None,
+            "q1": 9,
+            "grouped": 3,
+        }
+        engine.advance(30)
+        found = {query.name: [str(result) for result in query.results()] for query in engine.queries()}
+    assert found["sums"] == [
+        "1 + k=a, total=1",
+        "2 + k=b, total=2",
+        "4 - k=a, total=1",
+        "4 + k=a, total=4",
+        "8 - k=b, total=2",
+        "8 + k=b, total=6",
+        "11 - k=a, total=4",
+        "11 + k=a, total=3",
+        "12 - k=b, total=6",
+        "12 + k=b, total=4",
+        "14 - k=a, total=3",
+        "18 - k=b, total=4",
+    ]
+    assert found["pairs"][-5:] == [
+        "11 + k=a, n=1, w=2",
+        "12 - k=b, n=2, w=5",
+        "12 + k=b, n=1, w=5",
+        "13 - k=b, n=1, w=5",
+        "14 - k=a, n=1, w=2",
+    ]
+    assert found["altered"] == ["4 + k=a, v=3", "8 + k=b, v=4"]
+    assert found["q1"] == ["3 + w=5", "6 + w=2"]
+    assert found["grouped"][-3:] == ["12 + k=b, n=1", "14 - k=a, n=1", "18 - k=b, n=1"]

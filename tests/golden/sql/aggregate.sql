@@ -1,0 +1,57 @@
+-- == calls of several rules
+-- SELECT k, COUNT(*) AS n, MAX(v) AS most, COUNT(DISTINCT name) AS names FROM s [RANGE 4] GROUP BY k
+-- reads log_s_1: s in (since, until]
+-- reads log_s_2: s in (since - 5, until - 5 or since]
+-- reads log_s_3: s in (since - 5, since]
+-- expires s in (since - 5, until - 5 or since]
+-- keeps sums_1: totals_1, with the columns of shape_1
+-- keeps sums_2: totals_2, with the columns of shape_2
+-- keeps sums_3: totals_3, with the columns of shape_3
+-- window_1: window
+-- window_2: window
+-- touched_1: running
+-- events_1: running
+-- moves_1: running
+-- totals_1: running
+-- shape_1: running
+-- swept_1: running
+-- timeline_1: running
+-- window_3: window
+-- all_1: lower
+-- elements_1: framed
+-- walked_1: framed
+-- swept_2: framed
+-- timeline_2: framed
+-- filter_1: linear
+-- project_1: linear
+-- filter_2: linear
+-- project_2: linear
+-- touched_2: running
+-- events_2: running
+-- moves_2: running
+-- totals_2: running
+-- shape_2: running
+-- swept_3: running
+-- timeline_3: running
+-- spans_1: sweep
+-- sweep_1: sweep
+-- touched_3: running
+-- events_3: running
+-- moves_3: running
+-- totals_3: running
+-- shape_3: running
+-- swept_4: running
+-- timeline_4: running
+-- gathered_1: sweep
+-- at_once_1: sweep
+-- known_1: sweep
+timeline_5 AS (
+  SELECT _k1 AS k, COALESCE(_p0.count, 0) AS count, _p1.max_v AS max_v, COALESCE(_p2.count_name, 0) AS count_name, _k1, _t, COALESCE(_p0._live, FALSE) AS _live
+  FROM known_1
+)
+-- timeline_6: sweep
+-- steps_1: sweep
+-- inserts_1: sweep
+-- deletes_1: sweep
+-- result_1: netting
+-- result: result_1

@@ -1,0 +1,99 @@
+-- == a group for each row
+-- SELECT DISTINCT k FROM s [RANGE 4]
+-- reads log_s_1: s in (since, until]
+-- reads log_s_2: s in (since - 5, until - 5 or since]
+-- keeps sums_1: totals_1, with the columns of shape_1
+window_1 AS (
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 5 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_1
+  )
+  WHERE _t > :since AND _t <= :until
+)
+project_1 AS (
+  SELECT k, _t, _x, _n
+  FROM window_1
+)
+window_2 AS (
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 5 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_2
+  )
+  WHERE _t <= :since AND _x > :since AND _x <= :until
+)
+project_2 AS (
+  SELECT k, _t, _x, _n
+  FROM window_2
+)
+touched_1 AS (
+  SELECT `k` AS _k1, _t, _x, _n AS _rows
+  FROM project_1
+  UNION ALL
+  SELECT `k` AS _k1, _t, _x, _n AS _rows
+  FROM project_2
+)
+events_1 AS (
+  SELECT _k1, _t, _rows
+  FROM (
+    SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows
+    FROM touched_1
+    LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
+  )
+  WHERE _t > :since AND _t <= :until
+)
+moves_1 AS (
+  SELECT _k1, CAST(:since AS BIGINT) AS _t, _rows
+  FROM sums_1
+  UNION ALL
+  SELECT _k1, _t, _rows
+  FROM events_1
+)
+totals_1 AS (
+  SELECT _k1, SUM(_rows) AS _rows
+  FROM moves_1
+  GROUP BY _k1
+  HAVING SUM(_rows) <> 0
+)
+shape_1 AS (
+  SELECT _k1, SUM(_rows) AS _rows
+  FROM events_1
+  GROUP BY _k1
+)
+swept_1 AS (
+  SELECT _k1, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _next,
+    SUM(_rows) OVER (PARTITION BY _k1 ORDER BY _t) AS _rows
+  FROM moves_1
+)
+timeline_1 AS (
+  SELECT _k1 AS k, _k1, _t, _live
+  FROM (
+    SELECT _k1, _rows, _t, _rows > 0 AS _live
+    FROM swept_1
+    WHERE _next IS NULL OR _next > _t
+  )
+)
+steps_1 AS (
+  SELECT k, _t, _live,
+    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(STRUCT(k)) OVER (PARTITION BY _k1 ORDER BY _t) AS _old
+  FROM timeline_1
+)
+inserts_1 AS (
+  SELECT k, _t
+  FROM steps_1
+  WHERE _t > :since AND _live AND NOT (_was AND _old <=> STRUCT(k))
+)
+deletes_1 AS (
+  SELECT _old.k AS k, _t
+  FROM steps_1
+  WHERE _t > :since AND _was AND NOT (_live AND _was AND _old <=> STRUCT(k))
+)
+result_1 AS (
+  SELECT k, _t, CAST(1 AS BIGINT) AS _n
+  FROM inserts_1
+  UNION ALL
+  SELECT k, _t, CAST(-1 AS BIGINT) AS _n
+  FROM deletes_1
+)
+-- result: result_1
