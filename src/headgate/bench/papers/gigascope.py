@@ -46,7 +46,8 @@ BUCKET_US = 10 * SECOND_US
 PHASE_US = BUCKET_US - SECOND_US // 2
 """How far timestamps are ahead of the engine's clock: periodic heartbeats fall half a second before a bucket ends, so
 that they tell of it a whole interval later. Where they fall together, an interval shorter than a bucket makes no
-difference."""
+difference.
+"""
 
 TIME_BUCKET = "UNIX_SECONDS(ELEMENT_TIME) DIV 10 AS tb"
 

@@ -29,7 +29,8 @@ PASSING = 0.95
 SEED = 5
 """One of twelve that were looked at, by their arrivals alone. The longest pause of the sparse stream, which decides the
 queue of A, is from 43 to 88 s long with them, and 85 s with this one; 17 tuples come in the 330 s of A, where 16.5 are
-expected."""
+expected.
+"""
 
 TURN_SECONDS = 3
 WARM_UP_SECONDS = 6
