@@ -110,11 +110,11 @@ class CqlParser(StatementParser):
         return alias
 
     def _at_sample(self) -> bool:
-        """At SAMPLE and a number; a table may have the alias `sample`."""
+        """Whether SAMPLE and a number stand here; a table may have the alias `sample`."""
         return self._at_word("SAMPLE") and self._next.token_type in (TokenType.NUMBER, TokenType.DASH)
 
     def _parse_sample(self, table: exp.Expression) -> None:
-        """`SAMPLE 10 PERCENT REPEATABLE (7)` behind a stream."""
+        """Parse `SAMPLE 10 PERCENT REPEATABLE (7)` behind a stream, if it stands here."""
         if not self._at_sample():
             return
         opening = self._curr

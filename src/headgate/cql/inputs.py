@@ -397,7 +397,7 @@ def named_input(binder: Binder, written: exp.Table, window: StreamWindow | None)
 
 
 def sampled(binder: Binder, child: Stream, written: exp.Expression) -> Stream:
-    """The part of the stream that SAMPLE behind it asks for; the stream itself without one."""
+    """The stream under the SAMPLE that stands behind it; the stream itself if there is none."""
     drawn = written.args.get("drawn")
     if drawn is None:
         return child

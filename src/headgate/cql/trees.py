@@ -180,7 +180,7 @@ def annotated(tree: exp.Expression, types: dict[str, str]) -> exp.Expression:
 
 
 def connected(condition: exp.Expression) -> Iterator[exp.Expression]:
-    """What AND, OR and NOT connect in a condition, however many there are."""
+    """The operands of AND, OR and NOT in a condition, however deep they are nested."""
     waiting = [condition]
     while waiting:
         match waiting.pop().unnest():

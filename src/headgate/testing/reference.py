@@ -7,11 +7,9 @@ ISTREAM, DSTREAM and RSTREAM compare consecutive instants as bags. Time is integ
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, Literal
 
 from sqlglot import exp
@@ -20,6 +18,7 @@ from headgate.cql.script import parse
 from headgate.cql.syntax import StreamOf, StreamWindow, WindowedQuery
 from headgate.errors import NotYet, UserError
 from headgate.testing.cases import Case, Change, Row, sql_type
+from headgate.testing.reference_final import closing_instant, closing_values, has_outer_join, unaliased
 from headgate.testing.reference_sql import (
     ORDERED,
     exact_aggregates,
@@ -32,7 +31,14 @@ from headgate.testing.reference_sql import (
     table_of,
     with_stamps,
 )
-from headgate.testing.reference_windows import Possible, TupleStream, VaryingRelation, Windows, slides_in_time
+from headgate.testing.reference_windows import (
+    Possible,
+    TupleStream,
+    VaryingRelation,
+    Windows,
+    sample_of,
+    slides_in_time,
+)
 
 
 def evaluate(case: Case) -> tuple[Literal["stream", "relation"], list[Change]]:
@@ -278,7 +284,7 @@ class _Reference(Windows):
             tree.args.get("window") or tree.args.get("drawn") or _alias_window(tree) or _gives_stream(tree.this)
         ):
             window = tree.args.get("window") or _alias_window(tree)
-            drawn = _sampled(self.stream(tree.this), tree) if window or tree.args.get("drawn") else None
+            drawn = sample_of(self.stream(tree.this), tree) if window or tree.args.get("drawn") else None
             relation = (
                 self.relation(tree.this)
                 if drawn is None
@@ -299,7 +305,7 @@ class _Reference(Windows):
                 raise UserError("no-such-stream", f'stream "{tree.name}" does not exist')
             window = tree.args.get("window") or _alias_window(tree)
             if isinstance(found, TupleStream):
-                found = _sampled(found, tree)
+                found = sample_of(found, tree)
                 found = self.window(found, window) if window else self.unbounded(found)
             elif tree.args.get("drawn"):
                 raise UserError("sample-of-relation", "SAMPLE needs a stream")
@@ -373,7 +379,7 @@ class _Reference(Windows):
             return None
         if not isinstance(stream, TupleStream):
             return None
-        stream = _sampled(stream, source)
+        stream = sample_of(stream, source)
         copy = tree.copy()
         holder: dict[str, VaryingRelation] = {}
         columns = [*stream.columns, ("element_time", "BIGINT"), ("_position", "BIGINT")]
@@ -403,7 +409,7 @@ class _Reference(Windows):
         plain.set("final", None)
         entries = {alias: possible for alias, possible in self.entries(tree) if possible}
         ways = []
-        for values in _closing_values(tree):
+        for values in closing_values(tree):
             found = [self.expression_values(value, entries) for value in values]
             reached = {alias for alias, _ in (one for one in found if one is not None)}
             if None not in found and reached == entries.keys():
@@ -423,17 +429,17 @@ class _Reference(Windows):
             final = [
                 row
                 for row in bag
-                if min(_closing_instant(maps, row[width + i]) for i, (_, maps) in enumerate(ways)) == instant
+                if min(closing_instant(maps, row[width + i]) for i, (_, maps) in enumerate(ways)) == instant
             ]
             tuples += [(instant, row[:width]) for row in sorted(final, key=_by_value)]
         names = [name for name, _ in relation.columns[:width]]
-        shown = [_unaliased(item) for item in (operator or tree).expressions]
+        shown = [unaliased(item) for item in (operator or tree).expressions]
         possible = {}
         for values, maps in ways:
             every = {value for one in maps for value in one}
-            place = next((i for i, item in enumerate(shown) if item == _unaliased(values[0])), None)
-            if place is not None and len(shown) == len(names) and not _has_outer_join(tree):
-                possible[names[place].lower()] = {value: _closing_instant(maps, value) for value in every}
+            place = next((i for i, item in enumerate(shown) if item == unaliased(values[0])), None)
+            if place is not None and len(shown) == len(names) and not has_outer_join(tree):
+                possible[names[place].lower()] = {value: closing_instant(maps, value) for value in every}
         return TupleStream(relation.columns[:width], tuples, possible)
 
     def entries(self, tree: exp.Select) -> list[tuple[str, Possible]]:
@@ -499,7 +505,7 @@ class _Reference(Windows):
             return {}
         entries = dict(self.entries(tree))
         found = [
-            (name, self.expression_values(_unaliased(item), entries))
+            (name, self.expression_values(unaliased(item), entries))
             for name, item in zip(names, tree.expressions, strict=True)
         ]
         return {name.lower(): values[1] for name, values in found if values is not None}
@@ -570,31 +576,6 @@ def _gives_stream(tree: exp.Expression) -> bool:
     return isinstance(tree, StreamOf)
 
 
-def _sampled(stream: TupleStream, tree: exp.Expression) -> TupleStream:
-    """The tuples that SAMPLE behind a stream draws: those whose MD5 is below that part of all of them."""
-    drawn = tree.args.get("drawn")
-    if drawn is None:
-        return stream
-    limit = Fraction(drawn.args["percent"]) / 100 * 16**8
-    kinds = [kind for _, kind in stream.columns]
-
-    def lucky(ts: int, row: Row) -> bool:
-        texts = [drawn.args["seed"], str(ts), *(_hashed(value, kind) for value, kind in zip(row, kinds, strict=True))]
-        text = "|".join(one for one in texts if one is not None)
-        return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:8], 16) < int(limit)
-
-    return TupleStream(stream.columns, [(ts, row) for ts, row in stream.tuples if lucky(ts, row)], stream.possible)
-
-
-def _hashed(value: Any, kind: str) -> str | None:
-    """A value as the text that is hashed: what all engines agree on."""
-    if value is None:
-        return None
-    if kind in ("FLOAT", "DOUBLE"):
-        return str(int(math.fmod(value * 2**20, 2**31))) if abs(value) < 1e300 else None
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _alias_window(tree: exp.Expression) -> StreamWindow | None:
     alias = tree.args.get("alias")
     return alias.args.get("window") if isinstance(alias, exp.TableAlias) else None
@@ -615,53 +596,3 @@ def _renamed_values(possible: Possible, columns: list[tuple[str, str]], names: l
         for (old, _), new in zip(columns, names, strict=True)
         if old.lower() in possible
     }
-
-
-def _unaliased(item: exp.Expression) -> exp.Expression:
-    inner = item.this if isinstance(item, exp.Alias) else item
-    return inner.unnest()
-
-
-def _has_outer_join(tree: exp.Select) -> bool:
-    return any(join.args.get("side") for join in tree.args.get("joins") or ())
-
-
-def _closing_values(tree: exp.Select) -> list[list[exp.Expression]]:
-    """The values that may close a row, as each entry of FROM has them: keys of GROUP BY, or what a join equates."""
-    conditions = [join.args["on"] for join in tree.args.get("joins") or () if join.args.get("on")]
-    conditions += [tree.args["where"].this] if tree.args.get("where") else []
-    parts = [
-        part.unnest()
-        for condition in conditions
-        for part in (condition.flatten() if isinstance(condition, exp.And) else [condition])
-    ]
-    pairs = [(part.this.unnest(), part.expression.unnest()) for part in parts if isinstance(part, exp.EQ)]
-    pairs = [pair for one, two in pairs for pair in ((one, two), (two, one))]
-    if tree.args.get("group") is None:
-        return [[one, two] for one, two in pairs[::2]]
-    result = []
-    for key in tree.args["group"].expressions:
-        value = _unaliased(key)
-        result.append([value])
-        for one, two in pairs:
-            around = value.copy()
-            places = [node for node in around.walk() if node == one]
-            for place in places:
-                place.replace(two.copy())
-            if places:
-                result.append([value, two.copy() if value == one else around])
-    return result
-
-
-def _closing_instant(maps: list[dict[Any, int]], value: Any) -> int:
-    """The first instant at which no input can have the value any more; -1 without a value: it is never final."""
-    if value is None:
-        return -1
-    return max(1 + max(_instants_not_beyond(known, value), default=-1) for known in maps)
-
-
-def _instants_not_beyond(known: dict[Any, int], value: Any) -> list[int]:
-    """The instants of the values up to this one, in the direction in which the values move."""
-    by_time = sorted(known, key=lambda entry: known[entry])
-    falling = bool(known) and by_time[-1] < by_time[0]
-    return [last for one, last in known.items() if (one >= value if falling else one <= value)]

@@ -1,7 +1,9 @@
-"""The windows of the reference: which tuples of a stream each window holds at every instant, by their definitions."""
+"""Windows and samples in the reference: which tuples of a stream they hold at every instant, by their definitions."""
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -159,3 +161,32 @@ def slides_in_time(window: StreamWindow) -> bool:
     given = window.args
     by_time = given["kind"] == "RANGE" or given.get("range") is not None or given.get("slide_unit") is not None
     return given.get("slide") is not None and by_time
+
+
+def sample_of(stream: TupleStream, tree: exp.Expression) -> TupleStream:
+    """The tuples that SAMPLE draws from a stream: those whose MD5 lies in the given part of its range."""
+    drawn = tree.args.get("drawn")
+    if drawn is None:
+        return stream
+    limit = Fraction(drawn.args["percent"]) / 100 * 16**8
+    kinds = [kind for _, kind in stream.columns]
+
+    def lucky(ts: int, row: Row) -> bool:
+        texts = [
+            drawn.args["seed"],
+            str(ts),
+            *(_as_hashed(value, kind) for value, kind in zip(row, kinds, strict=True)),
+        ]
+        text = "|".join(one for one in texts if one is not None)
+        return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:8], 16) < int(limit)
+
+    return TupleStream(stream.columns, [(ts, row) for ts, row in stream.tuples if lucky(ts, row)], stream.possible)
+
+
+def _as_hashed(value: Any, kind: str) -> str | None:
+    """A value as the text that is hashed, on which all engines agree."""
+    if value is None:
+        return None
+    if kind in ("FLOAT", "DOUBLE"):
+        return str(int(math.fmod(value * 2**20, 2**31))) if abs(value) < 1e300 else None
+    return str(value).lower() if isinstance(value, bool) else str(value)
