@@ -167,7 +167,8 @@ def run(
 def stop_on_signals(running: list[Engine], asked: threading.Event | None = None) -> threading.Event:
     """Let SIGINT and SIGTERM end the engines that run after the epoch they are in.
 
-    The event is set by a signal that comes while Spark is being started, before there is an engine."""
+    The event is set by a signal that comes while Spark is being started, before there is an engine.
+    """
     asked = asked or threading.Event()
 
     def stop(*_: object) -> None:
@@ -191,7 +192,8 @@ def session_for(
 ) -> SparkSession:
     """Start Spark with the connectors that a script and its directory need, when all else has been checked.
 
-    For `bounded` input that is small, Java is told not to spend time on compiling well."""
+    For `bounded` input that is small, Java is told not to spend time on compiling well.
+    """
     from headgate.catalog.catalog import Catalog
     from headgate.compile import compile_script
     from headgate.cql.readers import check_paths, files_read, formats

@@ -26,7 +26,8 @@ def explained(
     """Everything `headgate explain` says of a query that runs in these parts, the last of which gives the answer.
 
     `time` is what is known of its progress, `waits` for which streams each part waits, `groups` how their sources are
-    grouped."""
+    grouped.
+    """
     said = [
         f"query {query.name} ({parts[-1][1].kind})",
         _section("with all defaults", query.resolved),

@@ -1,7 +1,8 @@
 """Which sources of a stream a reader can see: those it names, or all but those it names.
 
 A query with `WHERE device = 'roof'` can see one source of its stream. Where the sources are in groups it waits only for
-the group of that one, and only tuples of that one are late behind what it was promised."""
+the group of that one, and only tuples of that one are late behind what it was promised.
+"""
 
 from __future__ import annotations
 

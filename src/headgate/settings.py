@@ -2,7 +2,8 @@
 
 `TABLE` feeds SET, SHOW SETTINGS, the shell's completion, the error texts and docs/settings.md, which
 `python -m headgate.settings > docs/settings.md` writes anew. A new setting is a field of `Settings` and a row of
-`TABLE`."""
+`TABLE`.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@
 columns. The rest are small helpers that the rules of `delta` share.
 
 Columns that begin with an underscore belong to the engine: `_t`, `_x`, `_n` of an element (from, until, signed count),
-`_s` the order of arrival of a tuple. The parameters of an epoch are `:since` (exclusive) and `:until` (inclusive)."""
+`_s` the order of arrival of a tuple. The parameters of an epoch are `:since` (exclusive) and `:until` (inclusive).
+"""
 
 from __future__ import annotations
 

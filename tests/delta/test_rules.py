@@ -6,7 +6,8 @@ its query. `PYTHONPATH=src:tests python tests/delta/test_rules.py` writes the st
 before committing it.
 
 Every query is also run in DuckDB on random input and cuts, so that a wrong program cannot be blessed. A case whose
-title ends with "(text only)" is not run: it needs Spark, or time that the reference does not know."""
+title ends with "(text only)" is not run: it needs Spark, or time that the reference does not know.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Failures at borders: whatever a query, a source, a sink or a function of the user's throws, it touches no other.
 
 Every kind of error is thrown at every border. The engine is real, without Spark: its fragments are stood in for by ones
-that answer each epoch with one row."""
+that answer each epoch with one row.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Here an engine dies in this process, at every few steps of the load in `crashes`, and another goes on with its
 directory: fast, and as good as SIGKILL for everything that headgate itself does with files. `make test-faults` kills
-real processes."""
+real processes.
+"""
 
 from __future__ import annotations
 

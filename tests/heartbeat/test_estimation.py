@@ -3,7 +3,8 @@ to end.
 
 With the true bounds declared nothing may ever be late, whatever the sources do. With learnt ones a little is; how much,
 and what the waiting costs, is held to limits here, so that a change for the worse is seen. `python
-tests/test_estimation.py` prints them."""
+tests/test_estimation.py` prints them.
+"""
 
 from __future__ import annotations
 

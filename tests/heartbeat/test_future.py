@@ -2,7 +2,8 @@
 or one.
 
 Every case is played in numbers through the heartbeats, batch by batch, as an inlet does: what is beyond the limit is
-set aside, the rest arrives. What is behind the heartbeat that was given out is late."""
+set aside, the rest arrives. What is behind the heartbeat that was given out is late.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ paper).
 The wall clock and the timestamps are small integers, so that "can a tuple stamped τ still arrive?" is answered by
 searching for instants of emission under which all bounds hold. A heartbeat is sound if nothing up to it can still
 arrive, and the strongest if the next instant can. This is the only test that knows what a bound means; the others
-compare one computation with another."""
+compare one computation with another.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 are.
 
 A group that is said to be complete before one of its members is would lose tuples silently, and no other test would see
-it."""
+it.
+"""
 
 from __future__ import annotations
 
@@ -196,7 +197,8 @@ def test_a_tuple_within_its_bounds_is_never_late_however_sources_are_regrouped(
     """Joining, leaving, splitting and merging groups, and sources that come to be of another kind, while readers go on.
 
     The oracle is what was declared: no tuple is more than `disorder` behind its source, nor `skew` or more behind all
-    others."""
+    others.
+    """
     declared = Declarations(disorders={Party("s"): (SkewBound(disorder + 1),)})
     between = data.draw(st.booleans())
     if between:
@@ -450,7 +452,8 @@ def test_sensors(d_i: int, d_j: int, r_j: Fraction | None) -> None:
     """Bij = {(0, di + dj + 1)}, Bjj = {(0, 2 dj + 1)}; with a rate also the same ticks divided by it, and 0.
 
     The paper has di + dj, for deviations that are never quite reached, and dj for clocks that are only ever set
-    right."""
+    right.
+    """
     own, between = in_force(
         Declarations(sensors={Party("i"): Sensors(d_i, r_j), Party("j"): Sensors(d_j, r_j)}), "i", "j"
     )

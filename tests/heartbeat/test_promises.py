@@ -3,7 +3,8 @@ needed.
 
 Nothing here shares a computation with the manager. Bounds are kept pair by pair, every tuple is remembered, and every
 question is answered by going through all of them: Figure 2, Theorem 3.3 and section 4 of the paper, and the rules of
-silence, word for word."""
+silence, word for word.
+"""
 
 from __future__ import annotations
 

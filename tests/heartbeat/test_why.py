@@ -1,7 +1,8 @@
 """What WHY foretells comes true: whatever it says would release a query is done, and does; and nothing less would have.
 
 Every check plays the same history to a new time manager, so nothing depends on the copies in which WHY tries things
-itself."""
+itself.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Flipped bits, cut, lost and exchanged files: each is noticed when the file is read, and named, or changes nothing.
 
 Without a JVM: a directory is put together from the parts of an engine that read and write files, and read back as an
-engine does, with PyArrow where Spark would read. `test_recovery` has a few of these on Spark."""
+engine does, with PyArrow where Spark would read. `test_recovery` has a few of these on Spark.
+"""
 
 from __future__ import annotations
 

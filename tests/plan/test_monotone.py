@@ -2,7 +2,8 @@
 first instant beyond.
 
 What only this file can catch: a step that is undone wrongly for negative numbers or at a border, which random queries
-over small numbers seldom meet. Texts are evaluated by DuckDB, as written and as the chain that was made of them."""
+over small numbers seldom meet. Texts are evaluated by DuckDB, as written and as the chain that was made of them.
+"""
 
 from __future__ import annotations
 

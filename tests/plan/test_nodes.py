@@ -1,6 +1,7 @@
 """Every plan node answers every question, and nothing outside its class guesses an answer.
 
-A node class that forgets a question, an expression or a column fails here, and not with a wrong plan."""
+A node class that forgets a question, an expression or a column fails here, and not with a wrong plan.
+"""
 
 from __future__ import annotations
 

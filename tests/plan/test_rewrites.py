@@ -3,7 +3,8 @@
 A file holds cases: a title, views and a query over the streams of the generator, the plan before, the plan after that
 rule alone. `PYTHONPATH=tests python tests/plan/test_rewrites.py` writes the plans anew; read the difference before
 committing it. Every query is also run, as bound, by that rule and by all rules, on random inputs and cuts: a wrong plan
-cannot be blessed. Cases whose title ends with "(plan only)" have functions that no other engine can judge."""
+cannot be blessed. Cases whose title ends with "(plan only)" have functions that no other engine can judge.
+"""
 
 from __future__ import annotations
 

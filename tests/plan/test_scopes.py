@@ -2,7 +2,8 @@
 
 A query that does not wait for a source on which its answer depends would answer wrongly, and no other test would see
 it. So the law is checked on the answers: without the tuples of all other sources they are the same, and those of the
-groups together are those of the whole."""
+groups together are those of the whole.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 limited joins.
 
 The random queries of test_laws judge the rules where time is the timestamp. What only this file can catch: columns that
-are declared to be ordered, TIMESTAMP time, GSQL's way of writing, and that state really goes away."""
+are declared to be ordered, TIMESTAMP time, GSQL's way of writing, and that state really goes away.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ watched.
 
 Files are written beforehand; a windowed aggregate and a filter read them. What comes out is compared with NumPy's
 answer. The figures: epochs, the longest pause between two, peak memory of the driver's Python and of its JVM, which is
-the executor too."""
+the executor too.
+"""
 
 from __future__ import annotations
 

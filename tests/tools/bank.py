@@ -7,7 +7,8 @@ that says it is complete, and however often the process is killed and started ag
 The input is made by NumPy from a seed and put where the engine looks for files, a few at a time. The process, with its
 JVM, is killed at random moments; in the end it processes what is left and stops. Then every change of every balance
 must be there once: they are computed beside, and compared as a whole. What each test alone can catch: the total finds
-one leg without the other, the comparison finds a transfer that is missing or counted twice in both."""
+one leg without the other, the comparison finds a transfer that is missing or counted twice in both.
+"""
 
 from __future__ import annotations
 

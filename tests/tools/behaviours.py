@@ -8,7 +8,8 @@ The oracle knows the largest skew that the run will show: of any source with its
 the timestamp of a tuple that arrives), and of any source with any other. Its heartbeats follow from these two as from
 DISORDER OF and SKEW. Stragglers are left out: those are late, and no bound is to wait for them. The oracle has no late
 tuples but those, and gives no source up. The lag of a heartbeat is the engine's clock less the heartbeat, averaged over
-the polls at which something arrived, from the first poll on at which both heartbeats are known."""
+the polls at which something arrived, from the first poll on at which both heartbeats are known.
+"""
 
 from __future__ import annotations
 
@@ -276,7 +277,8 @@ def streams_of(behaviour: Behaviour, run: Run) -> list[str]:
 
 def played(behaviour: Behaviour, run: Run, polls: Numbers, starts: Numbers) -> tuple[float, dict[int, int]]:
     """Hand over what arrives poll by poll, and give out the heartbeat after each: the part that is late, and how far
-    the heartbeat is behind the clock after each poll at which there is one."""
+    the heartbeat is behind the clock after each poll at which there is one.
+    """
     names = streams_of(behaviour, run)
     defined = [
         Stream(name, (), TimeDomain.INTEGER, "at", source="who" if run.sources > len(names) else None) for name in names

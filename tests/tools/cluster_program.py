@@ -5,7 +5,8 @@ own.
 
 MASTER is a Spark master, or "connect:" and one for which a Spark Connect server is started. With a TRAP, the first task
 of the last epoch of query "totals" makes the file TRAP, with its process id in it, and waits to be killed; the attempt
-that comes after it finds the file and goes on."""
+that comes after it finds the file and goes on.
+"""
 
 from __future__ import annotations
 

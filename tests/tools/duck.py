@@ -149,7 +149,8 @@ class Duck:
     """Executes a query; `moves` says after which epochs the state is moved forward.
 
     The programs of the query take turns, epoch by epoch: they work on the same synopses. What the output and the
-    synopses share is computed once an epoch, as a table; everything else is part of the statement that needs it."""
+    synopses share is computed once an epoch, as a table; everything else is part of the statement that needs it.
+    """
 
     def __init__(
         self, case: Case, programs: Sequence[Program], logs: Mapping[str, pa.Table] | None = None, opens: bool = True

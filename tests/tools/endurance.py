@@ -14,7 +14,8 @@ collectors have run:
     s/epoch     time of an epoch of all queries; it is printed and not judged, as the machine may have other work
 
 A figure levels off if it grows by no more than a small share between the two halves of the last third. What sinks wrote
-is the user's and not counted. The figures are also written as CSV and drawn as SVG."""
+is the user's and not counted. The figures are also written as CSV and drawn as SVG.
+"""
 
 from __future__ import annotations
 

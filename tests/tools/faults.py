@@ -5,7 +5,8 @@
 
 Every other kill is at a step (a rename, a deletion, a write made durable), the others are at random times. Some leave
 what a torn write leaves: half a line behind the journal's last, half a file among the chunks. Whenever a load has come
-to its end, its complete output is compared with that of an undisturbed run, and a new one begins."""
+to its end, its complete output is compared with that of an undisturbed run, and a new one begins.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 In: what a source is like. Out: what arrives, in the order of arrival, the same for the same seed; and the bounds that
 hold by construction. The global application clock is the wall clock, in microseconds, so a heartbeat's lag can be read
-off."""
+off.
+"""
 
 from __future__ import annotations
 

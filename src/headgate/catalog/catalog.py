@@ -1,7 +1,8 @@
 """What the engine knows by name: streams, relations, views, queries, functions and settings.
 
 Names are case-insensitive and kept as they were first written. The catalog only remembers; the binder gives texts their
-meaning."""
+meaning.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +105,8 @@ class Catalog:
     def only_stream(self, name: str, what: str, place: Place | None = None) -> Stream:
         """The stream of that name, for something that only streams have.
 
-        A relation or view of that name is an error that says so: `what` names what was asked of it."""
+        A relation or view of that name is an error that says so: `what` names what was asked of it.
+        """
         for kind, known in (("relation", self.relations), ("view", self.views)):
             if name.lower() in known:
                 hint = "Name a stream that it reads." if kind == "view" else ""
@@ -115,7 +117,8 @@ class Catalog:
 
     def late_of(self, stream: Stream) -> Stream:
         """The dead letters of a stream as a stream: its columns, why each row was not taken, and by how much it was
-        late."""
+        late.
+        """
         stamp = "TIMESTAMP" if stream.domain is TimeDomain.TIMESTAMP else "BIGINT"
         about = (("_reason", "STRING"), ("_behind", "BIGINT"), ("_timestamp", stamp), ("_raw", "STRING"))
         own = (replace(column, order=None) for column in stream.columns)  # they are here because they came out of order
@@ -126,7 +129,8 @@ class Catalog:
         """The columns that each log of a stream or relation holds, by the log's name: its own, and its dead letters'.
 
         Rows have the instant `_t` and the order of arrival `_s` beside their columns, those of a relation also `_n`,
-        put in or taken out."""
+        put in or taken out.
+        """
         sign = (Column("_n", "BIGINT"),) if isinstance(stream, Relation) else ()
         stamps = (Column("_t", "BIGINT"), Column("_s", "BIGINT"))
         logs = {stream.name: (*stream.columns, *sign, *stamps)}
@@ -148,7 +152,8 @@ class Catalog:
     def exact_ticks(self, amount: str, unit: str | None, domain: TimeDomain, place: Place | None = None) -> Fraction:
         """A length of time in ticks, as a fraction.
 
-        Without a unit it counts ticks of integer time, or seconds of TIMESTAMP time."""
+        Without a unit it counts ticks of integer time, or seconds of TIMESTAMP time.
+        """
         length = Fraction(amount)
         if unit == "TICK" or (unit is None and domain is not TimeDomain.TIMESTAMP):
             return length

@@ -2,7 +2,8 @@
 
 A party is a stream, or one source of a stream that holds many. What is said of a stream is said of each of its sources;
 what is said of one source is said besides. Everything declared is true, so a pair's bounds are all of them together.
-Nothing here grows with the square of the number of sources: environments are kept as the numbers they consist of."""
+Nothing here grows with the square of the number of sources: environments are kept as the numbers they consist of.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class Sensors:
     larger than the sum.
 
     Of a source with itself the sum is 2 d: its clock may be d ahead and be set to d behind. The paper (4.2) takes d,
-    for clocks that are only ever set to the right time; that is said by DISORDER besides."""
+    for clocks that are only ever set to the right time; that is said by DISORDER besides.
+    """
 
     deviation: Tick
     rate: Fraction | None = None

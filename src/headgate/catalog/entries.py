@@ -37,7 +37,8 @@ def in_line(text: str, most: int = 100) -> str:
 @dataclass(frozen=True, slots=True, repr=False)
 class Stream:
     """A base stream: its columns, how it is stamped, which sources it holds, and what becomes of tuples that cannot be
-    used."""
+    used.
+    """
 
     name: str
     columns: tuple[Column, ...]

@@ -297,7 +297,8 @@ def flush_rows(connector: Connector | None, default: int | None) -> int | None:
     """How many results a sink gets at once; None: all of an epoch.
 
     Upserts and current rows are what a relation is at an instant. Half of them would be what it never was, so they stay
-    whole."""
+    whole.
+    """
     if connector is None:
         return default
     return int(connector.options.get("flush_rows", 0)) or default if mode(connector) == "changes" else None

@@ -86,7 +86,8 @@ def weaker(first: Bounds, second: Bounds) -> Bounds:
     """S' ⊔ S'': at every delay the weaker of the two promises, so what holds whichever of the two sets does.
 
     Time and tuples are two scales: a promise after some time and one after some tuples have nothing in common, except
-    that what holds at once holds after any delay."""
+    that what holds at once holds after any delay.
+    """
     found = []
     for counted in (False, True):
         rows = [sorted(_on_scale(bounds, counted), key=lambda bound: bound.delay) for bounds in (first, second)]
@@ -114,5 +115,6 @@ def without_progress(entries: Mapping[K, Bounds]) -> K | None:
     """The first pair of sources because of which a timeout is needed; None if it is not (Theorem 3.3).
 
     If every pair has a bound with `within` 0 that waits for no tuples, the largest timestamp seen becomes everybody's
-    heartbeat in the end. If one has not, tuples of its first source can wait for ever once all sources pause."""
+    heartbeat in the end. If one has not, tuples of its first source can wait for ever once all sources pause.
+    """
     return next((pair for pair, bounds in entries.items() if least(bounds) != 0), None)

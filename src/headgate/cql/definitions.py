@@ -135,7 +135,8 @@ def defined(
     """Carry out a script on the catalog, one statement a step, so that each can be put to work before the next.
 
     A mistake takes back nothing before it. `registered` says what the words of a statement have defined already; that
-    is given out and not defined again."""
+    is given out and not defined again.
+    """
     for tree in script.parse(text, origin):
         statement = _span(tree, text)
         place = Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin)

@@ -26,7 +26,8 @@ def checked(
     """The sink that INTO names, with its options spelled as the sink knows them; None if the query has no INTO.
 
     `kind` is "stream" or "relation", `columns` are those of the query. Raises an error for a sink that does not exist,
-    options that it does not know or that contradict each other, and what the text may not use."""
+    options that it does not know or that contradict each other, and what the text may not use.
+    """
     given = tree.args.get("format")
     if given is None:
         return None

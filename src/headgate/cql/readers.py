@@ -1,6 +1,7 @@
 """FROM: checks the reader of a stream or relation and how its values are decoded, and finds what a script reads.
 
-What is known of each reader stands in its row of `catalog.readers`."""
+What is known of each reader stands in its row of `catalog.readers`.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def read_from(
 ) -> Connector | None:
     """The reader that FROM names, with its options; None if there is no FROM.
 
-    It may be any reader that Spark has; for what changes with time (`streaming`), any that Spark's streaming has."""
+    It may be any reader that Spark has; for what changes with time (`streaming`), any that Spark's streaming has.
+    """
     given, payload = tree.args.get("format"), tree.args.get("payload")
     if payload is not None and (given is None or given.name.lower() == "memory" or not streaming):
         raise UserError(
@@ -75,7 +77,8 @@ def formats(text: str, origin: str = "") -> set[str]:
     """The formats that a script reads and writes: Spark must have their connectors when it is started.
 
     The script is not carried out. Of the databases behind JDBC only PostgreSQL's driver is fetched; that of another
-    one is the user's affair."""
+    one is the user's affair.
+    """
     found: set[str] = set()
     for tree in script.parse(text, origin):
         given = [tree.args.get(which) for which in ("format", "payload")]

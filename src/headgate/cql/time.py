@@ -1,7 +1,8 @@
 """Statements about time, from their syntax to the declarations of the catalog, each checked.
 
 Two clocks are told apart. Timestamps are application time: their differences are ticks of the streams' own time. Delays
-are lengths of the engine's clock, in microseconds."""
+are lengths of the engine's clock, in microseconds.
+"""
 
 from __future__ import annotations
 

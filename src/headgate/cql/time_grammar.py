@@ -1,7 +1,8 @@
 """The part of the grammar that speaks of time: lengths, parties and what is declared of them. `dialect` is built on it.
 
 Numbers are taken as they are written, with their sign and unit; `time` says what they mean and which of them make no
-sense."""
+sense.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 The loop begins a round of deliveries. The thread hands them over, one after another, and ends the round when nothing
 more waits or the sink fails. There is one round at a time, so a sink is called by one thread at a time and in order.
 The loop may wait for the end of the round, for a bounded time: a program that steps the engine by hand then finds the
-results delivered. A sink that does not come back in that time is not waited for again until it does."""
+results delivered. A sink that does not come back in that time is not waited for again until it does.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 The input is the files of an epoch's results, in any order. The output is one file a piece, in order of time, each with
 no more rows than a piece may have. A piece may end in the middle of an instant. Splitting is a Spark job of its own
 over those files, for the epochs that need it: a sort within the epoch's own statement would make Spark compute that
-statement twice, the first time to find out where to split."""
+statement twice, the first time to find out where to split.
+"""
 
 from __future__ import annotations
 

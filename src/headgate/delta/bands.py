@@ -5,7 +5,8 @@
                                 that fit
 
 Bands are put together in doubles, always in the same order. So the answer depends on the rows that are there and on
-nothing else. This module makes plans and expressions; `running` makes the steps."""
+nothing else. This module makes plans and expressions; `running` makes the steps.
+"""
 
 from __future__ import annotations
 

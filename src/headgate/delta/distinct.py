@@ -1,6 +1,7 @@
 """Duplicate elimination.
 
-timeline     of an aggregate without calls: a group for each row, alive while its count is positive"""
+timeline     of an aggregate without calls: a group for each row, alive while its count is positive
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ there are more.
                          spread
 
 All other doubles do not fit: they are huge, tiny, infinite, or not a number. Such a double belongs to a *band* of 34
-powers of two; divided by the band's power it fits. What is not finite has bands of its own."""
+powers of two; divided by the band's power it fits. What is not finite has bands of its own.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@
 The instants of a group are numbered. A row that lives from one to another is written to the few nodes of a binary tree
 that make up its stretch, at most two on each level. Each node keeps its extreme, and an instant looks at the nodes
 above it, one on each level. So n rows cost n log n, where looking at all rows at each instant would cost their product.
-Rows that are taken back are counted first: what matters is from when until when a value is there at all."""
+Rows that are taken back are counted first: what matters is from when until when a value is there at all.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@
 
 In a window of fixed length the rows that live at an instant are those with timestamps in one frame before it. So the
 rows of a group in order of time, and one mark at each instant at which something leaves, are walked through with RANGE
-frames. Spark evaluates these on a tree of partial aggregates. Nothing is ever subtracted, so nothing drifts."""
+frames. Spark evaluates these on a tree of partial aggregates. Nothing is ever subtracted, so nothing drifts.
+"""
 
 from __future__ import annotations
 

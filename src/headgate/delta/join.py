@@ -3,7 +3,8 @@
     born     Δ(L ⋈ R) = ΔL ⋈ (R + ΔR) + L ⋈ ΔR, with L and R as they lived at `since`
 
 One side old, the other new, counts ΔL ⋈ ΔR exactly once. A pair counts as often as the product of its sides, from the
-later of their two starts to the earlier of their two ends, and not at all if that is empty."""
+later of their two starts to the earlier of their two ends, and not at all if that is empty.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
     born, live, ends     Δ(op R) = op(ΔR)
 
 Each row is handled alone and keeps its stamps, so a row lives exactly as long as the row it comes from. A weight
-multiplies the counts."""
+multiplies the counts.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ A relation can be asked for in these forms, all for the epoch (since, until]:
               equal rows that come
 
 A stream is asked for its `tuples`. The rule of each operator stands in a module of its own; this one calls the right
-rule. `None` instead of a table means that the form has no rows."""
+rule. `None` instead of a table means that the form has no rows.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, all_doubles
 
     With `tiny` it is a program for epochs of a few rows, which has the same synopses. With `as_elements` it puts out
     elements, for another fragment to read. With `all_doubles` it sums every double, by more steps and synopses; without
-    it, it raises an error with `exact.DOES_NOT_FIT` at the first double that needs these."""
+    it, it raises an error with `exact.DOES_NOT_FIT` at the first double that needs these.
+    """
     lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles)
     if as_elements:
         result = netting.elements(lowering, plan)  # type: ignore[arg-type]

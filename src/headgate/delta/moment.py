@@ -3,7 +3,8 @@
     born     γ R at t = γ {the rows that live at t}, and none of them lives at any other instant
 
 So this is plain SQL with the instant as one more key to group or partition by, whatever the function is. Nothing is
-kept, swept or recomputed."""
+kept, swept or recomputed.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@
     live       of a relation that no log holds: a synopsis of the elements that outlive the epoch
 
 At each instant the rows that begin are set off against equal rows that end. That is a grouping of everything by row and
-instant, so it is left out where no equal row can end at the instant at which one begins."""
+instant, so it is left out where no equal row can end at the instant at which one begins.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def elements(lowering: Lowering, node: Relation) -> Table:
     """The relation for another fragment to read, such that any cut of time gives the same elements.
 
     Where nothing is taken back, an element and its end follow from the input alone. Elsewhere the end of a row is known
-    or not depending on where the epoch ends, so the rows are put out as they come and go."""
+    or not depending on where the epoch ends, so the rows are put out as they come and go.
+    """
     columns = listed(names(node))
     if not node.retracts:
         return lowering.step("result", select(f"{columns}, _t, _x, _n", lowering.born(node)))

@@ -6,7 +6,8 @@
 A row goes at an instant that follows from its value, or when the tuples of the other side's stream have passed it. For
 the latter, a synopsis of one row holds the furthest value of that stream. A row that is behind the furthest value of an
 earlier timestamp breaks the declared order; its partners may be gone, so it is an error. Tuples at one timestamp may
-come in any order."""
+come in any order.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@
 Tuples of the value that is still open wait in a synopsis. The first tuple with a larger value (a smaller one, if the
 order falls) closes all that wait, at its own timestamp. Tuples at one timestamp may come in any order. A tuple that is
 behind a value of an earlier timestamp breaks the declaration, and so does one without a value: the query stops there
-with an error, because the group of that tuple has been put out, or never will be."""
+with an error, because the group of that tuple has been put out, or never will be.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 A program is data. For an epoch (since, until] the executor puts the rows of every `Input` and the contents of every
 `Synopsis` under their names and runs `output()`, which gives the results with `_t` in (since, until]. To move the state
 forward, it runs `contents(synopsis)` for each synopsis: this is the synopsis as of `until`, and `until` becomes the
-next `since`. A program does not run anything itself and knows nothing of Spark."""
+next `since`. A program does not run anything itself and knows nothing of Spark.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +178,8 @@ class Program:
         """False if no tuple begins or ends to count in (after, until], so that results and synopses stay as they are.
 
         `has_rows` says whether a log has rows within a range. A relation that never changes is not asked: its rows
-        were there before."""
+        were there before.
+        """
         moving = [source for source in self.inputs if source.moves()]
         ranges = ((source.stream, *source.range(after, until)) for source in (*moving, *self.expiring))
         return self.acts_without_input or any(has_rows(*one) for one in ranges)

@@ -8,7 +8,8 @@ together are not: they are fields of the records here. So a step's dependencies 
 for small epochs is a copy with other unions, without a look into any text.
 
 A `Table` has no text form of its own: in an f-string it gives SQL that no engine accepts. It belongs into the `source`
-of a query, or the query into a `Subquery`."""
+of a query, or the query into a `Subquery`.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@
 
 The rows that live are repeated for each moment at which their group changes, and the functions are evaluated with group
 and moment as further partitioning columns. What was valid at `since` was left open and is taken back at the first
-moment after it. This costs moments times live rows of the groups that change."""
+moment after it. This costs moments times live rows of the groups that change.
+"""
 
 from __future__ import annotations
 

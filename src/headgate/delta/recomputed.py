@@ -3,7 +3,8 @@
     timeline     for each group and instant of change, the aggregate of the rows that live at that instant
 
 This is right for every aggregate that Spark has. It costs instants times live rows of the groups that change, and
-`explain` says so. Aggregates in Python stand alone in a statement and take no FILTER, so each gets rows of its own."""
+`explain` says so. Aggregates in Python stand alone in a statement and take no FILTER, so each gets rows of its own.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@
 
 A program first sums only doubles that fit (`exact`) and raises an error at the first one that does not. The program
 that runs from then on has, beside these sums, those of the other doubles by band (`bands`), which rightly begin
-empty."""
+empty.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@
 
 The log of a relation has `_n` beside `_t`: 1 for a row put in, -1 for one taken out. In a relation with a key a row
 also goes when the next one with its key comes, whether that is put in or taken out. So the rows that are there are
-kept."""
+kept.
+"""
 
 from __future__ import annotations
 

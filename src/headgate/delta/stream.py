@@ -4,7 +4,8 @@
               Istream(R): the inserts of R; Dstream(R): its deletes; Rstream(R): each row at each instant of its life
 
 The timestamp of a tuple is `_t`. A stream that only selects and projects from another passes its tuples on one by one,
-and keeps their order of arrival."""
+and keeps their order of arrival.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def _sampled(lowering: Lowering, node: Sample) -> Table:
     """The tuples whose MD5, as hexadecimal digits, is below as large a part of all such numbers as the sample is.
 
     MD5 of a text, and the comparison of two texts, are the same in Spark, in DuckDB and in Python, so the reference
-    evaluator draws the same sample; nulls are left out of the text by CONCAT_WS. Digits compare as numbers do."""
+    evaluator draws the same sample; nulls are left out of the text by CONCAT_WS. Digits compare as numbers do.
+    """
     values = comma(f"'{node.seed}'", "CAST(_t AS STRING)", *(_hashed(column) for column in node.columns))
     part = Fraction(node.percent) / 100
     limit = f"{int(part * 16**8):08x}" if part < 1 else "g"

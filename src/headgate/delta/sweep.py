@@ -6,7 +6,8 @@
     born       each row of the timeline until the group's next
     inserts, deletes     the rows of the timeline that differ from the group's row before them
 
-The rules of aggregates make timelines; the functions here read them."""
+The rules of aggregates make timelines; the functions here read them.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@
 When a tuple comes in, nobody knows yet when it will have to go: later tuples displace it. So it is put out open, or
 until its time is up where the window has a span, and is taken back when it is displaced. The synopsis holds the tuples
 that are not yet displaced. Together with the new ones they tell when each is displaced: at the instant of the tuple
-that displaces it, or, with a slide, at the multiple of the slide behind that. Null means that none has come."""
+that displaces it, or, with a slide, at the multiple of the slide behind that. Null means that none has come.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +137,8 @@ def _stepping(lowering: Lowering, node: Window, frame: Rows, step: int) -> Table
     """Born, of a row window that moves after every `step`-th tuple: tuples are numbered, and the numbers are kept.
 
     Tuple i is seen from the first multiple of `step` from i on, until the first one from i + count on. Of the `step`
-    numbers from i on exactly one is a multiple, so a frame of that many rows finds it."""
+    numbers from i on exactly one is a multiple, so a frame of that many rows finds it.
+    """
 
     def make() -> Table:
         held, tuples, columns = _synopsis(lowering, node), lowering.tuples(node.child), _carried(node)

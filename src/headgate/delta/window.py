@@ -3,7 +3,8 @@
 A time window over a base stream keeps nothing: the tuples that come into it in an epoch are one range of the log, and
 those that leave it are another. A row window or a window over values keeps its tail (see `tail`). A time window over a
 derived stream keeps the tuples that live and those whose interval has yet to begin. So does a window that shows its
-tuples when they are final, if the delay has no bound."""
+tuples when they are final, if the delay has no bound.
+"""
 
 from __future__ import annotations
 

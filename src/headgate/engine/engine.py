@@ -82,7 +82,8 @@ class Engine:
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
         """Make a Python function usable in CQL by name: a plain function with the SQL type it returns, or a Spark UDF,
         also one that works on pandas or Arrow batches. A pandas UDF from series to scalar is an aggregate. It must be
-        deterministic: rows are computed again when they leave a relation."""
+        deterministic: rows are computed again when they leave a relation.
+        """
         self._registry.register_function(name, function, returns)
 
     # running
@@ -90,7 +91,8 @@ class Engine:
     def push(self, stream: str, rows: Iterable[Any]) -> int:
         """Feed rows to a stream or relation: mappings or sequences of values; pairs (timestamp, row) if it has no
         timestamp column, for a relation also (timestamp, row, "+" or "-"). They are durable when this returns how many
-        went to the log; the others are in `dead_letters(stream)`."""
+        went to the log; the others are in `dead_letters(stream)`.
+        """
         with self.turn:
             taken = self._core.inputs.inlet(stream).push(rows, self.clock)
         self.wake()
@@ -125,12 +127,14 @@ class Engine:
     def run_once(self, *, close: bool | None = None) -> None:
         """Process all that is available and take the end of the input as the last heartbeat. With `close`, queries go
         on up to the end of the last slide and of the last final group: the default, except in an engine with a
-        directory, where more may come. A query over a stream that cannot be read stays; the errors come last."""
+        directory, where more may come. A query over a stream that cannot be read stays; the errors come last.
+        """
         self._running.run_once(close)
 
     def replay(self, rows: int = 1_000, *, close: bool | None = None) -> None:
         """Process all files in order of arrival, so many rows at a time, by the bounds in force: what comes behind a
-        heartbeat is late. `sources.replay` says how; the engine needs a `ReplayClock` and no directory."""
+        heartbeat is late. `sources.replay` says how; the engine needs a `ReplayClock` and no directory.
+        """
         self._running.replay(rows, close)
 
     def run(self, until: Callable[[], bool] | None = None, tell: Callable[[str], None] | None = None) -> None:
@@ -138,7 +142,8 @@ class Engine:
 
         A source that cannot be read, a full disk or a sink that is down is waited for. A query that fails is restarted
         from where it was; if it fails time and again, it stands still. `tell` hears of it. What was never right is an
-        error: a disk that could never be written to, or no source that could ever be read."""
+        error: a disk that could never be written to, or no source that could ever be read.
+        """
         self._running.run(until, tell)
 
     def stop(self) -> None:
@@ -199,7 +204,8 @@ class Engine:
 
     def ask(self, stream: str, function: Callable[[], Tick | datetime | str | None]) -> None:
         """Let a function say, when something waits for the stream, up to when nothing will still come on it; None if it
-        does not know. It holds until the engine ends, and must answer at once."""
+        does not know. It holds until the engine ends, and must answer at once.
+        """
         stream_statements.ask_function(self._core, stream, function)
 
     # asking

@@ -43,7 +43,8 @@ from headgate.log.journal import Fact
 def resume(registry: Registry) -> bool:
     """Go on where the engine before this one was; False if there was none. If that fails, the directory is given back.
 
-    What the journal holds was allowed when it was said, so permissions count only from here on."""
+    What the journal holds was allowed when it was said, so permissions count only from here on.
+    """
     try:
         resumed = _resume(registry)
     except BaseException:

@@ -1,7 +1,8 @@
 """What is defined: carries out statements, so that streams, relations and queries come, change and go.
 
 A statement is first carried out on the catalog (`compile`), then here on what runs, and last remembered in the journal.
-A failure on the way takes all of it back. `recovery` carries the remembered statements out again after a restart."""
+A failure on the way takes all of it back. `recovery` carries the remembered statements out again after a restart.
+"""
 
 from __future__ import annotations
 
@@ -275,7 +276,8 @@ class Registry:
         """The instant behind which a new query sees its streams; None if it sees them from their beginning.
 
         It is the last heartbeat that the streams have given; with FROM BEGINNING, the last instant whose tuples are
-        not kept any more."""
+        not kept any more.
+        """
         logs, seen = self.core.inputs.logs, scopes(query.plan)
         known = [logs[stream].forgotten for stream in streams]
         if not query.from_beginning:

@@ -126,7 +126,8 @@ class Running:
     def _end_input(self, close: bool | None, failures: list[UserError]) -> None:
         """Take every query to the end of the input, hand the results over, then raise all errors.
 
-        A query over a stream that could not be read is left where it was."""
+        A query over a stream that could not be read is left where it was.
+        """
         core = self.core
         last = {domain: self._last_timestamp(domain) for domain in TimeDomain}
         read = [query for query in core.queries() if core.inputs.troubles.keys().isdisjoint(map(base, query.streams()))]

@@ -1,7 +1,8 @@
 """The statements that made an engine's catalog what it is, in order: carrying them out again makes that catalog.
 
 Settings count from where they stand, so the order matters. A query that was dropped or replaced leaves nothing behind:
-its statement goes. After a restart, a script finds here what it had registered before."""
+its statement goes. After a restart, a script finds here what it had registered before.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ def _subject(definition: Definition) -> tuple[str, str] | None:
 def remembered_statements(directory: Path) -> list[str]:
     """Read the statements that an engine on this directory will begin with, without starting one.
 
-    A directory that cannot be used, or is in use, is refused."""
+    A directory that cannot be used, or is in use, is refused.
+    """
     Lock(directory).release()
     statements: dict[str, str] = {}
     for subject, what in facts(directory / "journal"):

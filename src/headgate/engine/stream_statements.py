@@ -2,7 +2,8 @@
 
 Bounds and latencies are declared by the statement of CQL that says the same, because that is simplest: one grammar
 refuses the same nonsense with the same words, and the journal remembers them as it remembers every statement. What no
-statement says is a fact of its own (`facts`)."""
+statement says is a fact of its own (`facts`).
+"""
 
 from __future__ import annotations
 

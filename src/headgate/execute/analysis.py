@@ -1,6 +1,7 @@
 """Spark's analysis of a program over empty inputs, when a query is registered.
 
-Types and functions are checked before anything runs, and the columns of results and synopses are found out."""
+Types and functions are checked before anything runs, and the columns of results and synopses are found out.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Where an epoch ends: no more than a number of rows at once, so that a backlog is worked off in bounded pieces.
 
 Answers do not depend on where epochs end. How many rows lie before an instant is estimated from the ranges of time of
-the chunks alone, as if the rows of each chunk were spread evenly over its range."""
+the chunks alone, as if the rows of each chunk were spread evenly over its range.
+"""
 
 from __future__ import annotations
 

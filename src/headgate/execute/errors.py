@@ -1,7 +1,8 @@
 """What Spark refuses or fails with, as an error of ours: which query, which epoch, where in its text, and what helps.
 
 Spark complains of the SQL that a query was compiled to. Its error names functions, columns and expressions. Those that
-stand in the user's text, however they are spaced and quoted there, tell the place."""
+stand in the user's text, however they are spaced and quoted there, tell the place.
+"""
 
 from __future__ import annotations
 

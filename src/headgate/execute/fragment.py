@@ -6,7 +6,8 @@
     move_state    bring the synopses up to what has been put out, when reading behind them has become dear
 
 A fragment reads by time, up to where its inputs are complete. One that handles each tuple by itself reads in order of
-arrival instead."""
+arrival instead.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The inputs of a fragment: the logs it reads, what waits in them, and which rows an epoch takes.
 
 By time, an epoch takes ranges of the logs. In order of arrival, it takes what has come since the last epoch, and what
-was skipped before because it was stamped too late."""
+was skipped before because it was stamped too late.
+"""
 
 from __future__ import annotations
 

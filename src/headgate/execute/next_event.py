@@ -1,7 +1,8 @@
 """The next instant at which a plan may have something to say, by the tuples that have come.
 
 Before that instant no epoch is worth running and no heartbeat worth asking for. Chunks know the range of their
-timestamps, so in most cases no file is opened."""
+timestamps, so in most cases no file is opened.
+"""
 
 from __future__ import annotations
 

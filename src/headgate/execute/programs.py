@@ -4,7 +4,8 @@
     single_task   up to 50,000 rows: every union comes back as one partition, so that nothing is shuffled
     parallel      more: Spark's tasks share the work
 
-All three keep the same synopses and give the same answers."""
+All three keep the same synopses and give the same answers.
+"""
 
 from __future__ import annotations
 

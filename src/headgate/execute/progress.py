@@ -6,7 +6,8 @@
 
 Small epochs do not move the synopses: they start again from `since` and put out only what lies behind `after`. Answers
 do not depend on where epochs begin, so the output is the same, and a job is saved. What lies between is read from the
-logs once more, so the synopses are moved forward when that has grown."""
+logs once more, so the synopses are moved forward when that has grown.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """One statement: a program over inputs that lie in a workspace, for one span of time.
 
 A statement over (since, until] computes from the synopses as of `since`. Its results are those behind `after`; those
-up to there were put out by earlier epochs. The contents of its synopses are those as of `until`."""
+up to there were put out by earlier epochs. The contents of its synopses are those as of `until`.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
     queries/totals/synopses/000000000017/_synopsis=sums/part-00000-....parquet
 
 Each version has a folder of its own, with all synopses as of one instant. The journal says which version counts; the
-others are deleted."""
+others are deleted.
+"""
 
 from __future__ import annotations
 

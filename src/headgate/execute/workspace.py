@@ -1,7 +1,8 @@
 """The Spark session of a fragment: its inputs lie there under names, and its statements run there.
 
 Every input is a leaf of Spark's plan, Parquet read with an explicit schema, so the plan of the thousandth epoch is no
-larger than that of the tenth. Views are replaced under the same names, and nothing is cached."""
+larger than that of the tenth. Views are replaced under the same names, and nothing is cached.
+"""
 
 from __future__ import annotations
 

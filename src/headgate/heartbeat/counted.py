@@ -17,7 +17,8 @@ class Counted:
 
     If a bound from i to j waits for n tuples of j, then after any n tuples of j everything that i had sent before the
     first of them counts. So a ring of n snapshots a source; the oldest is the promise, once those n can have overtaken
-    nothing any more."""
+    nothing any more.
+    """
 
     def __init__(self, tuples: int, latency_us: int, unit_us: int, size: int) -> None:
         self.tuples = tuples

@@ -22,7 +22,8 @@ By default, that is with a window of time that adapts, and without a confidence,
 
 With a confidence, δ is instead the smallest number that this part of the tuples kept to, from a histogram of δest whose
 old half fades with every window. A quantile of the past is no confidence if the skew grows: between different sources
-it counts only while those that came after it was known keep to it as well."""
+it counts only while those that came after it was known keep to it as well.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ may be behind.
 
 In: arrivals with the instant of the engine's clock, in its order; all arrivals of an instant come before the heartbeats
 at it. Out: for every source the largest timestamp τ such that nothing stamped up to τ can still arrive; NEVER while
-that is unknown."""
+that is unknown.
+"""
 
 from __future__ import annotations
 

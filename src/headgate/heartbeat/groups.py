@@ -7,7 +7,8 @@ dynamic programming.
 
 The paper puts the bounds of a group's members together to keep fewer of them. Here bounds are kept between kinds,
 however many sources there are, so a group changes no bound: without a reader that sees only some groups, grouping has
-no effect at all."""
+no effect at all.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What takes effect later: maxima as they were a while ago, and values that wait for their delay.
 
 Both are the paper's array of future heartbeats, kept no longer than the longest delay and no finer than the unit of the
-clock. Instants are rounded up to that unit, so a coarser one only makes heartbeats later, never wrong."""
+clock. Instants are rounded up to that unit, so a coarser one only makes heartbeats later, never wrong.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 A chunk is an immutable file. What is known of it without opening it is its number of rows, the least and the largest of
 its timestamps, its size and its checksum; the rest stays on disk. The whole file is compared with its checksum each
-time it is read: `content` and `table` do so for Python, and `check` before Spark reads it."""
+time it is read: `content` and `table` do so for Python, and `check` before Spark reads it.
+"""
 
 from __future__ import annotations
 

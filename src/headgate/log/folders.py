@@ -14,7 +14,8 @@ NAME_LETTERS = 150
 def local_directory(directory: str | Path) -> Path:
     """The engine's directory as an absolute path.
 
-    Files in it are locked, renamed and listed, so it must be on a file system, local or mounted."""
+    Files in it are locked, renamed and listed, so it must be on a file system, local or mounted.
+    """
     text = str(directory)
     scheme, colon, rest = text.partition(":")
     if colon and scheme == "file" and rest.startswith("/"):

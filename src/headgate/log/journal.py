@@ -410,7 +410,8 @@ def _segment(path: Path, number: int, begun: bool) -> Segment:
     """Read the lines of a segment. Only a last line without its end can be one that was being written.
 
     A line with its end was written whole, so if its checksum is wrong it is damaged. A last line of which the end alone
-    is missing counts if its checksum is right. `begun`: the segment is known to have had its heading."""
+    is missing counts if its checksum is right. `begun`: the segment is known to have had its heading.
+    """
     content = path.read_bytes()
     *lines, rest = content.split(b"\n")
     if not lines:

@@ -151,7 +151,8 @@ class Traces:
         it belongs to that trace.
 
         A stream that is not complete up to there is silent: it was waited for until now. A stream that is finished was
-        not waited for."""
+        not waited for.
+        """
         if self.traces and instant <= self.traces[-1].instant:
             return self.traces[-1].id
         trace = Trace(self.traces[-1].id + 1 if self.traces else 1, instant, now_us)
@@ -169,7 +170,8 @@ class Traces:
         """Note that a stop has done everything up to an instant, and how many rows it put out.
 
         It is through with every heartbeat up to there. Of the next one it has done a part. If the instant is no later
-        than before, the stop has done nothing."""
+        than before, the stop has done nothing.
+        """
         assert stop in self.way, f'"{stop}" is not on the way'
         if upto <= self._through.get(stop, upto - 1):
             return

@@ -5,7 +5,8 @@ is handed. `watching` checks it from a thread of its own, because the thread tha
 
 An epoch that is overdue is interrupted. Every Spark job of an epoch carries a tag that no other epoch has, so the jobs
 of other queries and of the user are not touched. The jobs then fail, and the epoch with them, with the error
-`epoch-hung`. Nothing of it counts, so it can run again from where the fragment was."""
+`epoch-hung`. Nothing of it counts, so it can run again from where the fragment was.
+"""
 
 from __future__ import annotations
 

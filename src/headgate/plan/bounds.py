@@ -3,7 +3,8 @@
 Streams are taken to bring a limited number of tuples in a limited time, and a relation that is put in and taken out of
 to be as large as its owner wants it. Conservative: limited is proved, growing may be better in fact (a column may have
 few values, or a join few partners). Every node says what limits its own rows; here are the bounds of what `delta` keeps
-beside them."""
+beside them.
+"""
 
 from __future__ import annotations
 

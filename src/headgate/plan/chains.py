@@ -1,7 +1,8 @@
 """The text of an expression as a chain of monotone steps over one column, if it is one.
 
 Whatever is not certain to be one is none: arithmetic with anything but whole numbers that are written down, functions
-that are not listed here, columns of other types."""
+that are not listed here, columns of other types.
+"""
 
 from __future__ import annotations
 

@@ -128,7 +128,8 @@ def labels(root: Part, how: Splitting, selectivity: Mapping[str, float]) -> dict
     `selectivity` is how many tuples a part puts out for each it takes, as measured; what was not is taken to be
     selective. A part is tied to the lowest one above it such that all between them together are selective; the answer
     always is. Whatever has a tie that leads out of it waits as its reader does, so that all on the way have the same
-    heartbeat."""
+    heartbeat.
+    """
     above = _readers(root)
     if how == "query":
         return {part.name: root.streams for part in all_parts(root)}

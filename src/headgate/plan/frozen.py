@@ -1,7 +1,8 @@
 """What plans are made of: frozen dataclasses that remember their hash.
 
 Plans are keys wherever something is made once for each node, and a node is as deep as everything below it: without a
-memory, each look-up would walk the whole tree."""
+memory, each look-up would walk the whole tree.
+"""
 
 from __future__ import annotations
 

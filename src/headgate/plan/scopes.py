@@ -7,7 +7,8 @@ effect on the answer, where selections by constants on that column say so: a con
 `apart` finds plans that can be run for each group of sources by themselves: the rows of every relation on the way
 follow from tuples of one source, and those of different sources never meet. That is so of selections and projections,
 of aggregates whose keys hold the source, of analytic functions and row windows that partition by it, and of joins that
-equate it."""
+equate it.
+"""
 
 from __future__ import annotations
 
@@ -189,7 +190,8 @@ def _held(node: Node, grouped: frozenset[str]) -> frozenset[str] | None:
 def _kept(node: Node, below: frozenset[str] | None) -> frozenset[str] | None:
     """The columns that hold the source of a row behind a node with one child.
 
-    None if rows of several sources are computed together, or if the node looks at a whole stream beside its child."""
+    None if rows of several sources are computed together, or if the node looks at a whole stream beside its child.
+    """
     if below is None or below is FREE:
         return below
     (carried,) = node.carried

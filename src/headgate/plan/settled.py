@@ -4,7 +4,8 @@ final group.
 A tuple is seen by a window with a slide from the next multiple on, by `EVERY` at the next multiple, and by `EMIT FINAL`
 when its group closes. A replay goes on behind its last tuple up to the instant that is found here, and no further, so
 that windows do not run empty. A group by a column that was declared to be ordered is closed by another tuple alone, and
-stays open."""
+stays open.
+"""
 
 from __future__ import annotations
 

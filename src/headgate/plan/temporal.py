@@ -346,7 +346,8 @@ def partner_until(join: Join) -> tuple[Expression | None, Expression | None]:
 
 def partners_outrun(join: Join) -> tuple[bool, bool]:
     """Whether rows of the left and of the right side wait ever longer for a partner, because the other side's values
-    grow more slowly than their own."""
+    grow more slowly than their own.
+    """
     left: list[bool] = []
     right: list[bool] = []
     for equality in join.equalities:

@@ -2,7 +2,8 @@
 
 The clock is asked, the source that reads the stream, and a function of the user's. A stream with HEARTBEAT ON DEMAND is
 asked about when something waits for it, one with HEARTBEAT EVERY at the multiples of its period, and one with HEARTBEAT
-NONE never. What an answer means is decided in `heartbeat`."""
+NONE never. What an answer means is decided in `heartbeat`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Which fragment of a query runs next, and up to which instant.
 
 A fragment waits for the streams of its label: its own, or those of the fragment above it where it would otherwise run
-ahead for nothing. It gets no further than the fragments it reads. The order among fragments is that of `selection`."""
+ahead for nothing. It gets no further than the fragments it reads. The order among fragments is that of `selection`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What the scheduler asks of the time manager: how far streams are complete, and what is promised of them.
 
-All of it happens in the journal's turn and by the engine's clock of now."""
+All of it happens in the journal's turn and by the engine's clock of now.
+"""
 
 from __future__ import annotations
 

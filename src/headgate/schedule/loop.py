@@ -7,7 +7,8 @@
     deliver    `deliver.courier.Courier`: the results go to the sink, in a thread of its own
 
 One thread at a time runs epochs. It takes the turn of the journal only to promise and to commit, so rows go on arriving
-while Spark computes: they lie behind the heartbeats that were promised, and so behind the epoch."""
+while Spark computes: they lie behind the heartbeats that were promised, and so behind the epoch.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@
                 asked, now, up to when nothing will still come; the answer may give the fragment input
 
 An epoch always puts something out, tuples or how far they are complete, so a fragment never runs twice before its
-reader. When the fragment that gives the answer has run, the turn is over."""
+reader. When the fragment that gives the answer has run, the turn is over.
+"""
 
 from __future__ import annotations
 

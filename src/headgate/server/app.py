@@ -11,7 +11,8 @@ lost, and nothing is taken twice: the number is kept with the rows (`inlet.posit
 
 Errors are those of `UserError` as JSON: {"code", "message", "detail", "hint"}, with "place" for a body that cannot be
 read. What is refused is not taken at all. There is room for a number of requests at a time; one more is told to come
-back later."""
+back later.
+"""
 
 from __future__ import annotations
 
@@ -410,7 +411,8 @@ def _host(headers: Headers) -> str | None:
 
 class Guard:
     """Refuses requests without the token. Without a token only this machine can ask, but a page in a browser on it
-    could be led here under a foreign name: so the name that was asked for must be local too."""
+    could be led here under a foreign name: so the name that was asked for must be local too.
+    """
 
     def __init__(self, app: ASGIApp, desk: Desk, token: str | None) -> None:
         self.app = app

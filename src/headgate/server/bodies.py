@@ -13,7 +13,8 @@ notation of its own in JSON is text: dates and timestamps in ISO 8601, decimals 
 In CSV nothing is null.
 
 A body that cannot be read is refused as a whole, with the place. A value that its column cannot take is another matter:
-that is for the inlet to judge, so it goes on as it came."""
+that is for the inlet to judge, so it goes on as it came.
+"""
 
 from __future__ import annotations
 

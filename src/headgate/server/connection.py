@@ -2,7 +2,8 @@
 
 uvicorn waits for headers for ever. Here a connection without a request under way, be it new, half-way through its
 headers or kept open after an answer, is idle. It is closed when it has been idle for too long; and when there are too
-many of them, the one that has been idle longest is, so that whoever comes next always gets in."""
+many of them, the one that has been idle longest is, so that whoever comes next always gets in.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ when their rows are in the log, so a read that fails before that can be tried ag
 If a job fails by the fault of a file, halves of the files are tried, down to the one whose fault it is. A stream sets a
 file that cannot be read aside: it is named, kept as a dead letter, and tried again when it has changed and after a
 restart. A relation without some of its rows would be wrong, so it waits until the file is mended or taken away. A file
-without a declared column stays unread and is an error that names it; the others are read."""
+without a declared column stays unread and is an error that names it; the others are read.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +84,8 @@ class FileSource:
 
     def apply(self, what: dict[str, Any]) -> None:
         """Apply a fact of the journal: files that were read, set aside or taken away. A new file of an old name is read
-        again."""
+        again.
+        """
         read, gone = set(what.get("read", ())), set(what.get("gone", ()))
         self.seen = (self.seen | read) - gone
         known = {**self.aside, **what.get("aside", {})}
@@ -218,7 +220,8 @@ class FileSource:
     def changed(self, clock: Clock) -> set[str]:
         """The files that were set aside and have another size or date now. It is looked from time to time.
 
-        After a restart all of them are tried once more: the storage may have been what was damaged."""
+        After a restart all of them are tried once more: the storage may have been what was damaged.
+        """
         if not self._begun:
             self._begun = True
             return set(self.aside)
@@ -242,7 +245,8 @@ class FileSource:
 
     def in_order(self, rows: DataFrame, ranks: dict[str, int]) -> DataFrame:
         """The rows with their order of arrival in `_s`: 20 bits for the file, 15 for its piece, 28 for the row in the
-        piece."""
+        piece.
+        """
         within = (
             f"(SHIFTLEFT(CAST(_start DIV {PIECE_BYTES} AS BIGINT), 28) | (MONOTONICALLY_INCREASING_ID() & "
             f"{2**28 - 1}L))"

@@ -12,7 +12,8 @@ stream's columns and
     _t, _s       when it was found to be dead, as an instant of the stream; and the order of arrival
 
 A tuple's source is its value in the column after SOURCE BY, as text; none counts as the source "". Without SOURCE BY
-the stream has one source, None."""
+the stream has one source, None.
+"""
 
 from __future__ import annotations
 
@@ -180,7 +181,8 @@ class Inlet:
     def limits(self, clock: Clock) -> Limits:
         """Which timestamps are taken now.
 
-        A fixed relation knows no time, and tuples that are stamped on entry are never late."""
+        A fixed relation knows no time, and tuples that are stamped on entry are never late.
+        """
         name, domain = self.stream.name, self.stream.domain
         if domain is None:
             return Limits()
@@ -231,7 +233,8 @@ class Inlet:
     def together(self) -> Iterator[None]:
         """Make rows, dead letters, counts and the source's position durable in one step at the end, or not at all.
 
-        No heartbeat is given meanwhile, so the limits by which a row was judged hold until it is in the log."""
+        No heartbeat is given meanwhile, so the limits by which a row was judged hold until it is in the log.
+        """
         before = dict(self.position)
         try:
             with self.journal.together():
@@ -242,7 +245,8 @@ class Inlet:
 
     def record(self, found: Mapping[str, int], batch: Batch, rows: int, clock: Clock) -> None:
         """Record a batch of so many rows in the journal, with its rows that are no tuples by verdict; tell the
-        heartbeats."""
+        heartbeats.
+        """
         now_us, counts = (
             clock.now_us(),
             {verdict: count for verdict, count in found.items() if verdict != TUPLE and count},
@@ -298,7 +302,8 @@ class Inlet:
         """Take a table with the log's columns, and rows that could not be read; how many rows there are of each
         verdict.
 
-        A column `_row`, if there is one, is the text of each row."""
+        A column `_row`, if there is one, is the text of each row.
+        """
         with self.together():
             limits = self.limits(clock)
             if self.stamped != "external":

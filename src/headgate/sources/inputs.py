@@ -1,5 +1,6 @@
 """The streams and relations of an engine: the inlet and the logs of each, and the source it is read from, if it has
-one."""
+one.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ class Unconnected:
 
 class Inputs:
     """All inlets, logs and sources by stream; reads the sources, each on its own so that one that fails holds up no
-    other."""
+    other.
+    """
 
     def __init__(
         self,
@@ -200,7 +202,8 @@ class Inputs:
         """Let every source hand over rows by calling `some` with it; how many tuples came.
 
         A source that fails holds up no other: the errors are raised in the end. It is tried again after a pause, or at
-        once unless `patient`."""
+        once unless `patient`.
+        """
         taken = 0
         for source in list(self.sources):
             name = source.inlet.stream.name

@@ -4,7 +4,8 @@
     .arriving/sealed/_verdict=late/part-00000.parquet
 
 The footers of the files say how many rows there are of each verdict, and in which range of time. Where a stream holds
-many sources, one aggregation over their names and the timestamps says it of each of them."""
+many sources, one aggregation over their names and the timestamps says it of each of them.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ class JudgedBatch:
 
     def tops(self, limits: Limits) -> Ticks:
         """The largest timestamps, or heartbeats that rows carry, in falling order. If some lie beyond the limit, only
-        those."""
+        those.
+        """
         if self.files.get(FAR_FUTURE):
             return limits.ahead + np.minimum(self._largest(FAR_FUTURE, "_behind"), int(FOREVER) - max(limits.ahead, 0))
         return self._largest(TUPLE, "_t")
@@ -149,7 +151,8 @@ class JudgedBatch:
     def _sample(self, reference: Tick) -> tuple[Ticks, Ticks]:
         """Timestamps, each for all that are about as far from the reference, and how many they are.
 
-        The one of a bucket is the farthest in it, so that no tuple is taken to be nearer than it is."""
+        The one of a bucket is the farthest in it, so that no tuple is taken to be nearer than it is.
+        """
         buckets = self.session.sql(
             f"""SELECT IF(own < {reference}, MIN(own), MAX(own)) AS own, COUNT(*) AS tuples FROM (
                 SELECT own, CEIL({BUCKETS_AN_OCTAVE} * LOG2(ABS(CAST(own AS DOUBLE) - {reference}))) AS bucket
@@ -186,7 +189,8 @@ def _of_runs(rows: int, ranges: list[tuple[int, int]], places: list[tuple[int, i
     """A summary of runs of tuples of one source: how many tuples, their ranges of time, and those in the order of
     arrival.
 
-    A run is behind another if that one had ended before it began. Nothing is known of runs that overlap."""
+    A run is behind another if that one had ended before it began. Nothing is known of runs that overlap.
+    """
     if not rows:
         return of_one(np.array([], np.int64))
     (lows, highs), (firsts, lasts) = np.array(ranges, np.int64).T, np.array(places, np.int64).T

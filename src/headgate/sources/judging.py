@@ -3,7 +3,8 @@ letters.
 
 In come rows with the stream's columns, `_raw` (their text if they could not be read, else null), `_row` (their text, if
 it is at hand) and `_s` (order of arrival), from wherever Spark reads. Out comes a `JudgedBatch`, which does not count
-until it is taken. A dead letter that could not be read or has no timestamp has its row as text in `_raw`."""
+until it is taken. A dead letter that could not be read or has no timestamp has its row as text in `_raw`.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def arriving_folder(inlet: Inlet) -> Iterator[Path]:
 def judged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, clock: Clock) -> JudgedBatch:
     """Judge rows by the limits in force now, and write them by verdict.
 
-    No heartbeat may be given until the batch is taken, because the limits would not hold any more."""
+    No heartbeat may be given until the batch is taken, because the limits would not hold any more.
+    """
     limits = inlet.limits(clock)
     stamp = int(inlet.stamps(1, clock)[0]) if inlet.stamped != "external" else None
 
@@ -59,7 +61,8 @@ def judged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, c
 def stamped_rows(rows: DataFrame, inlet: Inlet, stamp: Tick | None = None) -> DataFrame:
     """The rows with `_n` (1 put in, -1 taken out), `_t` (when) and `_upto` (the heartbeat they carry).
 
-    `stamp` is the instant of rows that are stamped on entry."""
+    `stamp` is the instant of rows that are stamped on entry.
+    """
     stream = inlet.stream
     if stream.timestamp is not None and stamp is None:
         instant = instant_sql(stream, stream.timestamp)

@@ -66,7 +66,8 @@ def with_columns(
 
 def by_name(rows: DataFrame, inlet: Inlet, kept: Mapping[str, str] = NOTHING_MORE) -> DataFrame:
     """The stream's columns taken by name, whatever their case. A value that cannot be cast makes its row malformed, so
-    that one bad row does not stop the stream."""
+    that one bad row does not stop the stream.
+    """
     sparks = columns_of(rows.sparkSession, ddl(inlet.stream.columns))
     selected, failed = [], []
     own_columns = [field.name for field in rows.schema.fields if field.name not in (CORRUPT, "_metadata")]
@@ -112,7 +113,8 @@ def _value(rows: DataFrame, inlet: Inlet) -> str:
 def decoded(rows: DataFrame, inlet: Inlet, format: str, options: Mapping[str, str], kept: list[str]) -> DataFrame:
     """The stream's columns decoded from `_text`: JSON or CSV, one record each.
 
-    Spark would take the first of several records in an array and pass over the others; such a row is malformed here."""
+    Spark would take the first of several records in an array and pass over the others; such a row is malformed here.
+    """
     declared = inlet.stream.row_columns()
     schema = ddl([*inlet.stream.columns, Column(CORRUPT, "STRING")])
     permissive = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
@@ -137,7 +139,8 @@ def _respelled(
     JSON for Spark do not.
 
     Only objects in which a column is null are looked at again. A key that is spelled exactly goes before others. An
-    object with two other keys for one column is malformed."""
+    object with two other keys for one column is malformed.
+    """
     null = " OR ".join(f"_decoded.{name(column)} IS NULL" for column in declared)
     names = f"ARRAY({', '.join(map(literal, declared))})"
     spelled = f"MAP({', '.join(f'{literal(column.lower())}, {literal(column)}' for column in declared)})"
@@ -154,7 +157,8 @@ def _respelled(
 
 def _from_avro(rows: DataFrame, inlet: Inlet, options: Mapping[str, str]) -> DataFrame:
     """The stream's columns from Avro. For bytes that are no record of the schema Spark gives a record of nothing but
-    nulls."""
+    nulls.
+    """
     schema = next((value for key, value in options.items() if key.lower() == "avroschema"), None) or avro_schema(inlet)
     others = {key: value for key, value in options.items() if key.lower() != "avroschema"} | {"mode": "PERMISSIVE"}
     records = rows.selectExpr(

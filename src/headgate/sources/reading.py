@@ -12,7 +12,8 @@ Formats know the names of their columns in different ways:
 Names count without case, as in Spark. What else stands in a file is passed over. A column that a file does not have is
 an error, unless the option `mergeSchema` says that it is null there; an object of JSON or a row of XML may leave out
 whatever is null. Out come the stream's columns, `_raw` and `_row` as `payload` says, `_file` (as Spark names it) and
-`_start` (where in its file the piece begins in which the row stands)."""
+`_start` (where in its file the piece begins in which the row stands).
+"""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ class FileReader:
 
     def _kind(self, path: str) -> str:
         """A text that is equal for files with equal columns, as far as a glance at the file shows it. So Spark is not
-        asked about every file."""
+        asked about every file.
+        """
         local = Path(re.sub(LOCAL, "/", path))
         match self.format:
             case "csv" if self.header and not {"comment", "multiline", "encoding", "charset"} & self.said.keys():

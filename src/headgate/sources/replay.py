@@ -5,7 +5,8 @@ The files of a stream are taken in the order of their names, their rows in the o
 rows of the longest stream a round, and of the others in proportion, so that all streams begin and end together. After
 each round queries go as far as the bounds in force say. The engine's clock goes by the rows: when a round is taken, it
 shows the middle one of the round's timestamps, so delays and timeouts last as long as they would have lasted then. No
-source can say as of when it has been read."""
+source can say as of when it has been read.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +87,8 @@ class History:
 def date_us(pieces: Sequence[tuple[History, pa.Table]], unit_us: float) -> int | None:
     """The date that the clock shows when these rows come: the middle one of their timestamps.
 
-    `unit_us` is the length of a tick of integer time."""
+    `unit_us` is the length of a tick of integer time.
+    """
     found: dict[TimeDomain | None, list[Ticks]] = {}
     for history, piece in pieces:
         if history.inlet.stamped == "external":

@@ -2,7 +2,8 @@
 
 In come mappings or sequences of values, with a timestamp beside them where the stream has no column for it. Out comes
 one table with the log's columns, and the rows that have a value of a wrong type as text, each with its place in the
-order of arrival. Streams that are stamped on entry get their timestamps later: here they have none."""
+order of arrival. Streams that are stamped on entry get their timestamps later: here they have none.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ class Rows:
 
     def table(self, rows: Iterable[Any] | Read, first: int) -> tuple[pa.Table, Unread]:
         """The rows as a table, and those that could not be converted. The first row is number `first` in the order of
-        arrival."""
+        arrival.
+        """
         if isinstance(rows, Read):
             return rows.numbered(first)
         tables, unread, place, left = [self.schema.empty_table()], list[tuple[int, str]](), first, iter(rows)

@@ -1,5 +1,6 @@
 """Sources: where the rows of a stream come from. What a source has taken, and where it goes on, is recorded with the
-rows."""
+rows.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Source(Protocol):
         unknown.
 
         What is in the log was there by about then. If it is later than the truth, tuples that were only unread become
-        late."""
+        late.
+        """
 
     def stop(self) -> None:
         """Release threads and connections. Rows that were not taken yet are taken the next time."""

@@ -7,7 +7,8 @@ crash Spark gives the last batch again under its old number, and a batch whose n
 is passed over.
 
     sources/bids/offsets/17     up to where batch 17 reads: written by Spark before it is read, durable before it counts
-    sources/bids/commits/17     batch 17 is in the log"""
+    sources/bids/commits/17     batch 17 is in the log
+"""
 
 from __future__ import annotations
 
@@ -132,7 +133,8 @@ class StreamingSource:
 
     def read(self) -> DataFrame:
         """A streaming frame with the stream's columns, `_raw` and `_row`; of files only their paths. Nothing is read
-        yet, but Spark refuses here what it cannot read."""
+        yet, but Spark refuses here what it cannot read.
+        """
         given = {option.lower() for option in self.connector.options}
         usual = reader(self.connector.format).defaults
         defaults = {key: value for key, value in usual.items() if key.lower() not in given}
@@ -276,7 +278,8 @@ class StreamingSource:
     def _make_durable(self, batch: int) -> None:
         """Make Spark's note of what a batch consists of durable, which Spark itself leaves to the operating system.
 
-        After a power failure it must not be decided anew."""
+        After a power failure it must not be decided anew.
+        """
         offsets = self.checkpoint / "offsets"
         with writing(offsets):
             for path in (offsets / str(batch), offsets):
@@ -300,7 +303,8 @@ def caught_up(said: Mapping[str, Any], taken: int) -> bool:
     """True if all that was there when Spark looked is in the log, by what Spark reports and the last batch that was
     taken.
 
-    A source may say up to where it could have been read. If it does not, an empty look says it."""
+    A source may say up to where it could have been read. If it does not, an empty look says it.
+    """
     ran = "addBatch" in said["durationMs"]
     if said["batchId"] != (taken if ran else taken + 1):
         return False

@@ -105,7 +105,8 @@ def source_texts(column: str, table: pa.Table) -> pa.StringArray:
 
 def promises(stream: Stream | Relation, table: pa.Table) -> Ticks:
     """The instant up to which each row's source promises, with this row, that nothing will still come; NEVER without
-    one."""
+    one.
+    """
     if isinstance(stream, Relation) or stream.heartbeat is None:
         return np.full(table.num_rows, NEVER)
     column = table.column(stream.heartbeat).combine_chunks()

@@ -2,7 +2,8 @@
 session has it.
 
 The package is that of the installed Spark and Scala version, read off the jars that come with pyspark. If it was not
-published in that version, the newest older one of the same major version stands in for it, and `listed` says so."""
+published in that version, the newest older one of the same major version stands in for it, and `listed` says so.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def is_missing(error: BaseException) -> bool:
 def check_connected(session: SparkSession, format: str) -> None:
     """Raise an error if a session has no connector for a format.
 
-    Asks for a table that is not there: Spark looks for the connector first."""
+    Asks for a table that is not there: Spark looks for the connector first.
+    """
     try:
         session.read.format(format).load("/no such table")
     except Exception as error:
@@ -94,7 +96,8 @@ def check_connected(session: SparkSession, format: str) -> None:
 def packages(format: str) -> tuple[Artifact, ...]:
     """The packages of a connector for the installed Spark, the main one first.
 
-    There are none if Spark has the format itself, or the format is unknown."""
+    There are none if Spark has the format itself, or the format is unknown.
+    """
     spark = installed()
     artifacts = []
     for package in KNOWN.get(format, ()):
@@ -106,7 +109,8 @@ def packages(format: str) -> tuple[Artifact, ...]:
 def settings_for(formats: Iterable[str]) -> dict[str, str]:
     """Spark's settings for a new session that needs these formats.
 
-    They name the jars, or, where there is no Maven, the packages for Spark to fetch by itself."""
+    They name the jars, or, where there is no Maven, the packages for Spark to fetch by itself.
+    """
     needed = among(formats)
     if not needed:
         return {}
@@ -143,7 +147,8 @@ def _folder(format: str) -> str:
 
 def stand_in(wanted: Artifact) -> Artifact:
     """The newest release of the same major version that is not newer than the wanted one; the wanted one if there is
-    none."""
+    none.
+    """
     releases = [version for version in maven.published(wanted) if re.fullmatch(r"\d+(\.\d+)*", version)]
     older = [
         version

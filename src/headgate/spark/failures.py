@@ -6,7 +6,8 @@ says more, without a stack.
 
     [FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/3.parquet: it is not a Parquet file
     org.postgresql.util.PSQLException: ERROR: relation "totals" has no column "n"
-    KeyError: 'unit'"""
+    KeyError: 'unit'
+"""
 
 from __future__ import annotations
 

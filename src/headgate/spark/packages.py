@@ -3,7 +3,8 @@ project.
 
     ~/.cache/headgate/jars/spark-sql-kafka-0-10_2.13-4.3.0/*.jar
 
-Maven's own settings, mirrors and proxies say where it fetches from."""
+Maven's own settings, mirrors and proxies say where it fetches from.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +100,8 @@ def pom(artifacts: Sequence[Artifact]) -> str:
 def published(artifact: Artifact) -> list[str]:
     """All versions of an artifact that Maven knows of.
 
-    Maven's local repository lists them after it was asked for one of them."""
+    Maven's local repository lists them after it was asked for one of them.
+    """
     ask(
         ["dependency:get", f"-Dartifact={artifact.group}:{artifact.name}:RELEASE:pom", "-Dtransitive=false"], [artifact]
     )

@@ -1,7 +1,8 @@
 """Spark sessions: finding one, starting one, and a session of its own for each query, so that the user's stays as it
 is.
 
-What differs between this machine, a cluster and Spark Connect is decided here and nowhere else."""
+What differs between this machine, a cluster and Spark Connect is decided here and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +108,8 @@ def started(
     `master`.
 
     `settings` take precedence over ours, and ours over those in Spark's own files. `java` are further options of the
-    driver's JVM."""
+    driver's JVM.
+    """
     active = SparkSession.getActiveSession()
     if active is not None and master is None:
         return active
@@ -218,7 +220,8 @@ def check_zone(zone: str) -> None:
 def columns_of(session: SparkSession, ddl: str) -> StructType:
     """Declared columns as Spark's schema.
 
-    An empty frame would give it as well, but takes long in a session that was just started."""
+    An empty frame would give it as well, but takes long in a session that was just started.
+    """
     if isinstance(session, SparkSession):
         return cast("StructType", StructType.fromDDL(ddl))
     return session.createDataFrame([], ddl).schema  # over Spark Connect
@@ -245,7 +248,8 @@ def _cloned(session: SparkSession) -> SparkSession:
 def own_session(session: SparkSession, partitions: int | None = None) -> SparkSession:
     """A new session with our settings, and with the functions and data sources that the user registered.
 
-    The user's session stays as it is."""
+    The user's session stays as it is.
+    """
     mine = _cloned(session)
     # errors are reported by us, once and without a stack trace
     logging.getLogger("SQLQueryContextLogger").disabled = True
@@ -273,7 +277,8 @@ def own_session(session: SparkSession, partitions: int | None = None) -> SparkSe
 @contextmanager
 def tagged(session: SparkSession, tag: str) -> Iterator[None]:
     """Tag the jobs that this thread starts in the session, so that `interrupt` ends them, also if their tasks hang in
-    the JVM."""
+    the JVM.
+    """
     if over_connect(session):
         session.addTag(tag)
         try:
@@ -303,7 +308,8 @@ def interrupt(session: SparkSession, tag: str) -> None:
 
 def let_go(mine: SparkSession) -> None:
     """End a session of `own_session`. On a Connect server it would stay, and the end of this process would ask for it
-    again."""
+    again.
+    """
     if over_connect(mine):
         client = mine.client  # its `stop` would end a server on this machine, and with it the user's session
         if not client.is_closed:

@@ -46,7 +46,8 @@ def write_parquet(frame: DataFrame, staging: Path, *by: str, most_rows: int = 0)
     """Write a frame as Parquet below `staging`; the folder that holds its files.
 
     With `by` the files lie in folders by the values of these columns, with `most_rows` a file has no more rows than
-    that. What `staging` held before is deleted, and on a full disk also what was written now."""
+    that. What `staging` held before is deleted, and on a full disk also what was written now.
+    """
     shutil.rmtree(staging, ignore_errors=True)
     counted = elsewhere(frame.sparkSession)
     try:
@@ -67,7 +68,8 @@ def write_files(
     frame: DataFrame, staging: Path, file_format: str, options: Mapping[str, str] | None = None
 ) -> tuple[list[Path], int]:
     """Write a frame below `staging` in any format that Spark writes; its files, in order of its partitions, and how
-    many rows they hold. What `staging` held before is deleted."""
+    many rows they hold. What `staging` held before is deleted.
+    """
     shutil.rmtree(staging, ignore_errors=True)
     unfinished, rows = _write(frame, staging, file_format, options or {}, counted=True)
     assert rows is not None

@@ -1,7 +1,8 @@
 """Results into a Delta table, one transaction a delivery, in order of time within each.
 
 Delta remembers the last `txnVersion` of each `txnAppId` in the table's own log, and skips a write that it has. The
-query's identity and the number of the delivery stand for these, so every delivery counts once."""
+query's identity and the number of the delivery stand for these, so every delivery counts once.
+"""
 
 from __future__ import annotations
 

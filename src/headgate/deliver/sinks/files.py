@@ -14,7 +14,8 @@ can be read as it is, too; then what a crash left is seen until the restart.
 
 By 'deliver' = 'current' a record lists files that together are the relation as of `complete`, without `_time` and
 `_change`. They are written anew when something has changed; those of the delivery before stay for readers that are at
-it, older ones go. Since the next delivery reads them back, the record has their checksums, too."""
+it, older ones go. Since the next delivery reads them back, the record has their checksums, too.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ number of the delivery, so that both count or neither does:
 
 Transactions go through the same Java connections that Spark's writer uses: any database that Spark has a driver for
 will do, and there is one way to say where it is and who one is. PostgreSQL merges by ON CONFLICT; in others the old
-rows go and the new come."""
+rows go and the new come.
+"""
 
 from __future__ import annotations
 
@@ -289,7 +290,8 @@ class Database:
 
     def types(self, frame: DataFrame) -> str:
         """The types of columns that the user gave, and a short text for `_change`: some databases cannot compare long
-        ones."""
+        ones.
+        """
         given = [self.options["createTableColumnTypes"]] if "createTableColumnTypes" in self.options else []
         return ", ".join([*given, *(["_change VARCHAR(1)"] if "_change" in frame.columns else [])])
 
@@ -345,7 +347,8 @@ class Transaction:
     def exists(self, table: str) -> bool:
         """True if the database lists the table.
 
-        Asking for a row of a table that is not there would end a transaction in PostgreSQL."""
+        Asking for a row of a table that is not there would end a transaction in PostgreSQL.
+        """
         schema, _, name = table.rpartition(".")
         return bool(self._listed(schema or None, name))
 

@@ -15,7 +15,8 @@ A delivery that comes again is looked for behind those, and only what is not the
 row of the delivery that a record was made from, which do not change, so a record is the same one however often it is
 made. Two things remain that can send a record twice: Spark, if it runs a task again that had failed half-way, and a
 record of an engine that died which reaches the broker only after the next one has looked. Readers that mind drop what
-has a delivery and position they have seen."""
+has a delivery and position they have seen.
+"""
 
 from __future__ import annotations
 

@@ -60,7 +60,8 @@ def upserts(frame: DataFrame, key: Sequence[str]) -> DataFrame:
     """The last change of each key.
 
     A key that tells rows apart has one row or none, so its changes alternate. Two changes of one kind in a row show
-    that the key does not tell rows apart, and raise an error."""
+    that the key does not tell rows apart, and raise an error.
+    """
     columns = listed(key)
     window = f"OVER (PARTITION BY {columns} ORDER BY _time, _change DESC)"
     wrong = f"'the key does not tell the rows of the relation apart: more than one has ' || TO_JSON(STRUCT({columns}))"

@@ -3,7 +3,8 @@
 The results of each epoch are first kept in the engine's directory, together with the query's progress; from there they
 are delivered, in order of their number, and again after a crash if it is not known that they arrived. Files of a
 delivery are Parquet with the columns `_time`, for a relation `_change` (+ or -), and those of the row. Order within a
-delivery is by `_time`, deletions before insertions; in the files themselves rows may stand in any order."""
+delivery is by `_time`, deletions before insertions; in the files themselves rows may stand in any order.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ class Sink(Protocol):
     """Takes the results of one query, delivery after delivery.
 
     Deliveries come in the order of their numbers, one call at a time. A call that raises is repeated with the same
-    delivery."""
+    delivery.
+    """
 
     guarantee: str
     """How often a result arrives: "exactly once" or "at least once", and on which condition."""
@@ -71,11 +73,13 @@ class Sink(Protocol):
     def deliver(self, delivery: Delivery) -> None:
         """Put one delivery out; when this returns, it is out.
 
-        After a crash it is called again for a delivery that may be out already."""
+        After a crash it is called again for a delivery that may be out already.
+        """
 
     def delivered(self) -> int | None:
         """The number of the last delivery that arrived, as the sink itself knows it: 0 if none did, None if it cannot
-        know."""
+        know.
+        """
 
     def close(self) -> None:
         """Release connections. Deliveries from which `deliver` has returned are not lost by that."""

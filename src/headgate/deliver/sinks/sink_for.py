@@ -23,7 +23,8 @@ def sink_for(query: Query, session: SparkSession, directory: Path, default: str 
     """Open the sink of a query. One that cannot be opened is a mistake of the query, and an error.
 
     `directory` is the query's own folder in the engine's directory. A sink may keep small files in it, which are there
-    again after a restart and go when the query is dropped. `default` names the sink of a query without INTO."""
+    again after a restart and go when the query is dropped. `default` names the sink of a query without INTO.
+    """
     connector = query.connector or Connector(default)
     kind = SINKS[connector.format]
     if kind.needs_jvm and over_connect(session):
@@ -41,7 +42,8 @@ def sink_after_restart(query: Query, session: SparkSession, directory: Path, def
     """Open the sink of a query that was there before a restart.
 
     One that is out of reach keeps neither its query nor the others from going on: it is opened when there is something
-    to deliver, and results wait in the outbox until then."""
+    to deliver, and results wait in the outbox until then.
+    """
     kind = SINKS[query.connector.format if query.connector is not None else default]
     if kind.identified and not known(directory):
         raise torn(directory / "writer", "it is missing")

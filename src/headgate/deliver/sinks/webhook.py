@@ -8,7 +8,8 @@
      "rows": [{"_time": "2026-11-01T12:00:03.000000Z", "_change": "+", "sensor": "a", "celsius": 91.5}]}
 
 Any answer but 2xx is a failure; the engine tries again. Within a run only what was not accepted is posted again. The
-key begins with the query's identity, so it is another for another engine."""
+key begins with the query's identity, so it is another for another engine.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +130,8 @@ class _NoRedirects(HTTPRedirectHandler):
 
 def batches(files: list[Path], most_rows: int) -> Iterator[list[bytes]]:
     """The lines of files, in batches of at most `most_rows` rows and about BATCH_BYTES; one batch is in memory at a
-    time."""
+    time.
+    """
     lines = chain.from_iterable(map(_lines, files))
     while batch := list(islice(lines, 1)):
         size = len(batch[0])

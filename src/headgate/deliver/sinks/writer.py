@@ -1,7 +1,8 @@
 """The identity of a writer: one for each query of an engine's directory, so that a sink knows its own deliveries again.
 
 A new engine knows nothing of what an old one has put into a folder or table. If it went on there, a script that is run
-twice would put everything out twice. If it took the old one's deliveries for its own, it would leave some out."""
+twice would put everything out twice. If it took the old one's deliveries for its own, it would leave some out.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def known(directory: Path) -> bool:
 def identity(directory: Path) -> str:
     """The identity of a query, made at the first call and kept in the query's folder.
 
-    It stays over restarts; another query or engine has another one."""
+    It stays over restarts; another query or engine has another one.
+    """
     path = directory / "writer"
     if not path.exists():
         new = uuid.uuid4().hex

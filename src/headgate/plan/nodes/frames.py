@@ -288,7 +288,8 @@ class Values(TailFrame):
     """The tuples whose `column` is at most `length` below the largest value so far.
 
     Closed: [largest - length, largest]. Half-open: (largest - length, largest]. `value` is the column as a number in
-    SQL."""
+    SQL.
+    """
 
     column: str
     value: str
@@ -348,7 +349,8 @@ class Final(FinalFrame):
     earliest counts.
 
     `closes` is that instant in SQL, over `_t` and the columns in `reads`. It is at most `delay` behind the tuple, if
-    one knows."""
+    one knows.
+    """
 
     values: tuple[Closing, ...]
     closes: str

@@ -1,7 +1,8 @@
 """Relations whose rows depend on several rows of one relation: aggregates, distinct rows, analytic functions.
 
 What is computed of rows that live for one instant lives for that instant (`momentary`): SQL with the instant as one
-more key does it. Otherwise a row that changes is taken back, and another comes."""
+more key does it. Otherwise a row that changes is taken back, and another comes.
+"""
 
 from __future__ import annotations
 

@@ -116,7 +116,8 @@ class Operator(ABC):
     def together(self) -> frozenset[str] | None:
         """The output columns, in lower case, on which rows agree that are computed together; None if each is alone.
 
-        A selection by these columns gives the same below the node, and rows that differ in one of them never meet."""
+        A selection by these columns gives the same below the node, and rows that differ in one of them never meet.
+        """
 
     @property
     @abstractmethod
@@ -180,7 +181,8 @@ class Operator(ABC):
         """Whether answers are tuples of base streams, each selected, projected and put out by itself.
 
         Such a query can take tuples in any order (the order of its answers is that of its tuples), and the tuples of an
-        instant need not wait for one another."""
+        instant need not wait for one another.
+        """
 
     @property
     @abstractmethod
@@ -254,7 +256,8 @@ class RelationOperator(Operator):
     def group_key(self) -> tuple[str, ...] | None:
         """Columns that tell its rows apart at every instant, where it is an aggregate under selections.
 
-        None where the key is lost by a projection: then rows of different groups may be equal."""
+        None where the key is lost by a projection: then rows of different groups may be equal.
+        """
 
     @property
     @abstractmethod
@@ -302,7 +305,8 @@ class RelationOperator(Operator):
         """Columns from which the interval of a row follows; None if there are none.
 
         A time window's interval is a function of the timestamp, so a row that holds its timestamp determines it, and
-        equal rows have equal intervals: none ends at the instant at which another begins."""
+        equal rows have equal intervals: none ends at the instant at which another begins.
+        """
 
     @property
     @abstractmethod
@@ -319,7 +323,8 @@ class RelationOperator(Operator):
     def plain_merge(self) -> bool:
         """Whether it is a merge of whole streams, perhaps selected and projected.
 
-        ISTREAM makes a stream of it, and [RANGE UNBOUNDED] the same relation again."""
+        ISTREAM makes a stream of it, and [RANGE UNBOUNDED] the same relation again.
+        """
 
     @abstractmethod
     def flows(self, frame: Unbounded | Now) -> bool:

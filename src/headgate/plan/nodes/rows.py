@@ -182,7 +182,8 @@ class Needed(RowByRow):
 
     That is until an instant, as a number, or until the tuples of the other side's stream have gone beyond the row's
     value. `because` says which values partners have. What the other side relies on is checked: rows of this one must
-    not be behind."""
+    not be behind.
+    """
 
     child: Relation
     because: str

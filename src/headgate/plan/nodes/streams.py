@@ -108,7 +108,8 @@ class Scan(_PlainStream):
 class Sample(_PlainStream):
     """Each tuple of a stream with a probability, decided by a hash of its values, its timestamp and the seed.
 
-    The hash reads every column, so none below it is narrowed away."""
+    The hash reads every column, so none below it is narrowed away.
+    """
 
     child: Stream
     percent: str

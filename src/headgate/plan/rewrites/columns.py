@@ -14,7 +14,8 @@ twice stays one part. Counts carry multiplicities, so a projection may go below 
 
 Never below a distinct or a sample, which read every column. Aggregates and analytic functions that nobody reads are not
 computed, but one stays: a projection of a stream keeps the order of arrival and an analytic function over it does not.
-Where elements are read back from logs, Spark leaves columns out by itself and the plan stays as it is."""
+Where elements are read back from logs, Spark leaves columns out by itself and the plan stays as it is.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 `Lowering` makes each form of a node once, so equal nodes cost one computation and one synopsis. Here two nodes are
 compared in their anonymous form, in which every name that a query gave stands for its position. Order counts: row
-windows over derived streams break ties by it."""
+windows over derived streams break ties by it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def renamed(node: Relation, wanted: tuple[str, ...]) -> Relation:
 def anonymous(node: Node, known: dict[int, tuple[Node, Node]]) -> Node:
     """The node with the names of base streams kept and all others made from positions.
 
-    The node itself where an expression cannot be changed with certainty."""
+    The node itself where an expression cannot be changed with certainty.
+    """
     if id(node) not in known:
         below = tuple(anonymous(child, known) for child in node.children)
         try:

@@ -1,7 +1,8 @@
 """Applies the rules, one after the other and again, until none of them finds anything to do.
 
 A rule is a function from plan to plan. It may change nothing of what a query says: the columns of the result stay as
-they are, names, order and all, and so does every row at every instant."""
+they are, names, order and all, and so does every row at every instant.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ That is known by a clock where the value follows from R's timestamp. Where it wa
 needed until a tuple of R has gone beyond its value, and rows of R that are behind are an error.
 
 A pair begins when the later of its two rows does, so until then the earlier one is there. Only sides whose rows never
-end are changed: others end by themselves."""
+end are changed: others end by themselves.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Text that cannot be moved with certainty is not: what sqlglot does not give back letter by letter, functions whose value
 may differ from call to call, functions it does not know (they may be such, or raise an error on purpose), and lambdas,
-whose parameters could catch a column of the same name. For all of these `substituted` says None."""
+whose parameters could catch a column of the same name. For all of these `substituted` says None.
+"""
 
 from __future__ import annotations
 
