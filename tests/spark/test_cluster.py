@@ -1,4 +1,4 @@
-"""The same script on a Spark standalone cluster: a worker that dies in an epoch is not seen in the output."""
+"""One script on a Spark standalone cluster: a worker that dies in an epoch is not seen in the output."""
 
 from __future__ import annotations
 

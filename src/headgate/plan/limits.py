@@ -38,7 +38,7 @@ StateBound: TypeAlias = Limited | Growing
 
 
 def prefixed(text: str, below: StateBound) -> StateBound:
-    """The same bound with a text before it; what grows still grows for its own reason."""
+    """The bound with a text before it. A growing one stays as it is: it grows for its own reason."""
     return below if isinstance(below, Growing) else Limited(f"{text} {below.by}")
 
 

@@ -302,7 +302,7 @@ def shown_when_final(node: Relation, values: tuple[Chain, ...], closers: tuple[f
 
 
 def shown_when_passed(node: Relation, value: Chain) -> Relation:
-    """The same for a value that only the tuples of the one window tell."""
+    """The relation with each tuple shown when a later tuple of its window has passed its value."""
 
     def passed(window: Window, own: tuple[Chain, ...]) -> Window:
         seen = cast(Attribute, attribute(window, own[0]))
@@ -369,8 +369,9 @@ def _longer(mine: frozenset[Closer] | None, theirs: frozenset[Closer]) -> bool:
 def partner_behind(
     join: Join,
 ) -> tuple[tuple[Compared | None, Compared | None], tuple[Compared | None, Compared | None]]:
-    """The same by declared orders: what rows of the left side are compared with, the right side's promise; and turned
-    around.
+    """What lets rows of each side of a join go, where the sides are compared by columns that were declared ordered.
+
+    For each side: what its rows are compared with, and what the other side promises.
     """
     left: tuple[Compared | None, Compared | None] = (None, None)
     right: tuple[Compared | None, Compared | None] = (None, None)

@@ -94,7 +94,10 @@ def substituted(expression: Expression, values: Mapping[str, Expression]) -> Exp
 
 
 def substituted_text(sql: str, values: Mapping[str, Expression]) -> str | None:
-    """The same for a text, such as an aggregate call, that may read more than its values."""
+    """A text, such as an aggregate call, with values in place of columns; None if one of them must not be moved.
+
+    The text may read other columns too, which stay.
+    """
     if not _movable(sql) or not all(map(movable, values.values())):
         return None
     return _replaced(sql, {name: value.sql for name, value in values.items()})
