@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from headgate.plan.frozen import frozen
 from headgate.plan.limits import Growing, Limited, StateBound, lasting, unless_growing
-from headgate.plan.monotone import Chain, Closer, applied
+from headgate.plan.monotone import Chain, Closer, applied, stretch
 from headgate.plan.spans import Span
 from headgate.ticks import UNLIMITED, Tick, TimeDomain
 
@@ -373,7 +373,17 @@ class Final(FinalFrame):
         return max(last, found) if found is not None else last + (self.delay or 0)
 
     def bound(self, window: Window, arrived: str) -> StateBound:
+        if self.waits_ever_longer:
+            return Growing("EMIT FINAL", "the later a tuple comes, the longer it takes until it is final")
         return unless_growing(f"what {arrived} and is not final yet", window.child.flow)
+
+    @property
+    def waits_ever_longer(self) -> bool:
+        """True if tuples wait the longer to become final the later they come.
+
+        Each value that closes a tuple has a clock that grows more slowly than the value itself.
+        """
+        return all(any(stretch(one.value.steps, closer.steps) > 1 for closer in one.closers) for one in self.values)
 
     together = None
 
