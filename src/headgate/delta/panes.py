@@ -74,7 +74,7 @@ def timeline(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
 
     first, last = f"GREATEST(0, (:since - _t) DIV {slide})", f"(LEAST(_x, :until) - _t) DIV {slide}"
     slides = f"EXPLODE(SEQUENCE(CAST({first} AS BIGINT), CAST({last} AS BIGINT))) e AS _slide"
-    at = f"GREATEST(_t + _slide * {slide}, :since) AS _at"
+    at = f"CASE WHEN _t + _slide * {slide} > :since THEN _t + _slide * {slide} ELSE :since END AS _at"
     looks = [select(comma(listed(hidden), at, f"_x, {listed(own)}"), LateralView(panes, slides))]
     if node.row_when_empty:
         origin = domain(node.child).origin

@@ -312,18 +312,18 @@ timeline_2 AS (
 )
 steps_1 AS (
   SELECT k, total, _t, _live,
-    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(STRUCT(k, total)) OVER (PARTITION BY _k1 ORDER BY _t) AS _old
+    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(k) OVER (PARTITION BY _k1 ORDER BY _t) AS _old1, LAG(total) OVER (PARTITION BY _k1 ORDER BY _t) AS _old2
   FROM timeline_2
 )
 inserts_1 AS (
   SELECT k, total, _t
   FROM steps_1
-  WHERE _t > :since AND _live AND NOT (_was AND _old <=> STRUCT(k, total))
+  WHERE _t > :since AND _live AND NOT (_was AND k <=> _old1 AND total <=> _old2)
 )
 deletes_1 AS (
-  SELECT _old.k AS k, _old.total AS total, _t
+  SELECT _old1 AS k, _old2 AS total, _t
   FROM steps_1
-  WHERE _t > :since AND _was AND NOT (_live AND _was AND _old <=> STRUCT(k, total))
+  WHERE _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1 AND total <=> _old2)
 )
 result_1 AS (
   SELECT k, total, _t, CAST(1 AS BIGINT) AS _n

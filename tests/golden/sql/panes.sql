@@ -26,7 +26,7 @@ shown_1 AS (
   WHERE _x > :until
 )
 looked_1 AS (
-  SELECT _k1, GREATEST(_t + _slide * 4, :since) AS _at, _x, _rows, _a1, _a2, _a3
+  SELECT _k1, CASE WHEN _t + _slide * 4 > :since THEN _t + _slide * 4 ELSE :since END AS _at, _x, _rows, _a1, _a2, _a3
   FROM every_pane_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 4) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 4 AS BIGINT))) e AS _slide
 )
@@ -84,7 +84,7 @@ shown_1 AS (
   WHERE _x > :until
 )
 looked_1 AS (
-  SELECT _k1, GREATEST(_t + _slide * 2, :since) AS _at, _x, _rows, _a1, _a2, _a3, _a4, _a5, _a6
+  SELECT _k1, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows, _a1, _a2, _a3, _a4, _a5, _a6
   FROM every_pane_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
@@ -131,7 +131,7 @@ shown_1 AS (
   WHERE _x > :until
 )
 looked_1 AS (
-  SELECT _k1, GREATEST(_t + _slide * 2, :since) AS _at, _x, _rows, _a1, _a2
+  SELECT _k1, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows, _a1, _a2
   FROM every_pane_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
@@ -176,7 +176,7 @@ shown_1 AS (
   WHERE _x > :until
 )
 looked_1 AS (
-  SELECT GREATEST(_t + _slide * 2, :since) AS _at, _x, _rows, _a1
+  SELECT CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows, _a1
   FROM every_pane_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
   UNION ALL
@@ -229,7 +229,7 @@ shown_1 AS (
   WHERE _x > :until
 )
 looked_1 AS (
-  SELECT _k1, GREATEST(_t + _slide * 2, :since) AS _at, _x, _rows, _a1, _a2
+  SELECT _k1, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows, _a1, _a2
   FROM every_pane_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
@@ -288,7 +288,7 @@ shown_1 AS (
   WHERE _x > :until
 )
 looked_1 AS (
-  SELECT _k1, GREATEST(_t + _slide * 2, :since) AS _at, _x, _rows, _a1, _a2, _a3, _a4, _a5
+  SELECT _k1, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows, _a1, _a2, _a3, _a4, _a5
   FROM every_pane_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
@@ -338,7 +338,7 @@ wild_shown_1 AS (
   WHERE _x > :until
 )
 wild_looked_1 AS (
-  SELECT _k1, _k2, GREATEST(_t + _slide * 2, :since) AS _at, _x, _rows, _a1, _a2, _a3, _a4, _a5
+  SELECT _k1, _k2, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows, _a1, _a2, _a3, _a4, _a5
   FROM wild_every_pane_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
@@ -400,7 +400,7 @@ shown_1 AS (
   WHERE _x > :until
 )
 looked_1 AS (
-  SELECT _k1, GREATEST(_t + _slide * 2, :since) AS _at, _x, _rows
+  SELECT _k1, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows
   FROM every_pane_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
@@ -457,7 +457,7 @@ shown_1 AS (
   WHERE _x > :until
 )
 looked_1 AS (
-  SELECT _k1, GREATEST(_t + _slide * 2, :since) AS _at, _x, _rows
+  SELECT _k1, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows
   FROM every_pane_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
@@ -553,18 +553,18 @@ timeline_2 AS (
 )
 steps_1 AS (
   SELECT k, total, _t, _live,
-    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(STRUCT(k, total)) OVER (PARTITION BY _k1 ORDER BY _t) AS _old
+    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(k) OVER (PARTITION BY _k1 ORDER BY _t) AS _old1, LAG(total) OVER (PARTITION BY _k1 ORDER BY _t) AS _old2
   FROM timeline_2
 )
 inserts_1 AS (
   SELECT k, total, _t
   FROM steps_1
-  WHERE _t > :since AND _live AND NOT (_was AND _old <=> STRUCT(k, total))
+  WHERE _t > :since AND _live AND NOT (_was AND k <=> _old1 AND total <=> _old2)
 )
 deletes_1 AS (
-  SELECT _old.k AS k, _old.total AS total, _t
+  SELECT _old1 AS k, _old2 AS total, _t
   FROM steps_1
-  WHERE _t > :since AND _was AND NOT (_live AND _was AND _old <=> STRUCT(k, total))
+  WHERE _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1 AND total <=> _old2)
 )
 result_1 AS (
   SELECT k, total, _t, CAST(1 AS BIGINT) AS _n
