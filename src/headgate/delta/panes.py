@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 MOST = 12
-"""Up to so many slides a pane is shown. Beyond that, adding and taking away costs less than combining so many panes."""
+"""So many slides may a window have. Beyond that, adding and taking away costs less than combining so many panes."""
 
 SYNOPSIS = "panes"
 """How the names of the synopses begin, behind a prefix."""
