@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shutil
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tools.places import FIXTURES
 
-from headgate import Engine, ManualClock
+from headgate import Engine, ManualClock, compile
 from headgate.catalog.declarations import Grouping, Party, Sensors
 from headgate.catalog.skew import Bound
+from headgate.delta.lower import lower
 
 pytestmark = pytest.mark.spark
 
@@ -72,3 +74,38 @@ def test_a_directory_of_format_2_goes_on(spark: SparkSession, tmp_path: Path) ->
     assert found["altered"] == ["4 + k=a, v=3", "8 + k=b, v=4"]
     assert found["q1"] == ["3 + w=5", "6 + w=2"]
     assert found["grouped"][-3:] == ["12 + k=b, n=1", "14 - k=a, n=1", "18 - k=b, n=1"]
+
+
+def test_a_window_that_slides_goes_on_with_the_running_sums_of_an_earlier_version(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions kept running sums where panes are kept now."""
+    script = """
+    CREATE STREAM s (k STRING, v DOUBLE);
+    CREATE QUERY q AS SELECT k, SUM(v) AS total FROM s [RANGE 4 SLIDE 2] GROUP BY k;
+    """
+    with monkeypatch.context() as patched:
+        patched.setattr(compile, "lower", partial(lower, by_panes=False))
+        with Engine(spark, tmp_path, clock=ManualClock()) as engine:
+            engine.execute(script)
+            engine.push("s", [(1, ("a", 1.5)), (1, ("b", 1e300)), (4, ("a", 0.25))])
+            engine.advance(4)
+            engine.query("q").answer.move_state()
+            kept = engine.query("q").answer.synopses.shapes()
+    assert "sums_1" in kept
+    assert "wild_sums_1" in kept
+    with Engine(spark, tmp_path, clock=ManualClock()) as engine:
+        assert engine.query("q").answer.synopses.shapes() == kept
+        engine.push("s", [(5, ("a", 8.0))])
+        engine.advance(12)
+        found = [str(result) for result in engine.query("q").results()]
+    assert found == [
+        "2 + k=a, total=1.5",
+        "2 + k=b, total=1e+300",
+        "4 - k=a, total=1.5",
+        "4 + k=a, total=1.75",
+        "6 - k=a, total=1.75",
+        "6 - k=b, total=1e+300",
+        "6 + k=a, total=8.25",
+        "10 - k=a, total=8.25",
+    ]

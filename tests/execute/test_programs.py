@@ -45,3 +45,17 @@ def test_programs_that_sum_every_double_keep_more_and_never_give_way_again() -> 
     kept = [{synopsis.name for synopsis in one.program.synopses} for one in (found, beyond)]
     assert kept[0] < kept[1]
     assert programs("SELECT ISTREAM(k) FROM s [NOW]").sums_every_double
+
+
+def test_programs_without_panes_keep_running_sums_in_all_sizes() -> None:
+    found = programs("SELECT k, SUM(v) AS total FROM s [RANGE 10 SLIDE 5] GROUP BY k")
+    assert [synopsis.name for synopsis in found.program.synopses] == ["panes_1"]
+    sums = found.without_panes()
+    assert sums is not None
+    for sized in (sums.parallel, sums.single_task, sums.tiny):
+        assert [synopsis.name for synopsis in sized.program.synopses] == ["sums_1"]
+    assert sums.without_panes() is None
+    kept = {synopsis.name for synopsis in sums.summing_every_double().program.synopses}
+    assert "wild_sums_1" in kept
+    assert not any("panes" in name for name in kept)
+    assert programs(SUMS).without_panes() is None

@@ -68,6 +68,8 @@ WINDOWS = [
     "[Rows 3]",
     "",
     "[Range 4 Slide 2]",
+    "[Range 3 Slide 3]",
+    "[Range 5 Slide 2]",
     "[Partition By A Rows 2]",
     "[Now]",
 ]
@@ -102,6 +104,7 @@ def number_cases(draw: st.DrawFn, values: list[float], most: int = 12) -> Case:
             [
                 f"Select x.A As k, {shown}, {scale} From N {one} x Group By x.A",
                 f"Select {shown}, {scale} From N {one} x",
+                f"Select {shown}, {scale} From (Select * From N {one} z Union All Select * From N {one} z) x",
                 f"Select x.A As k, {shown}, {scale} From N {one} x, N {two} y Where x.A = y.A Group By x.A",
                 f"Select Sum(x.s) As s, Sum(x.t) As scale From (Select z.A As k, Sum(z.X) As s, Sum(Abs(z.X)) As t From N {one} z Group By z.A) x",
                 f"Select x.A As k, Max(z.c0), {scale} From N {two} x, (Select x.A As k, {shown} From N {one} x Group By x.A) z"

@@ -54,6 +54,10 @@ TABLE = {
         "sums_1: one row for each k among what arrived in the last 5 minutes",
         "log of s: what arrived in the last 5 minutes",
     ],
+    "SELECT k, COUNT(*) AS n FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE] GROUP BY k": [
+        "panes_1: one row for each slide, k among what arrived in the last 6 minutes",
+        "log of s: what arrived in the last 6 minutes",
+    ],
     "SELECT k, COUNT(*) AS n FROM s GROUP BY k": [
         f"sums_1: {FOREVER}GROUP BY k keeps one row for each group ever seen: s [RANGE UNBOUNDED] holds every tuple ever seen"
     ],
@@ -188,6 +192,7 @@ def growing(query: str) -> tuple[Growing, ...]:
 
 LIMITED = [
     "Select A, Count(*) As n From S [Range 7] Group By A",
+    "Select A, Count(*) As n, Max(B) As hi From S [Range 8 Slide 4] Group By A",
     "Select Max(B) As hi From S [Range 7]",
     "Select Max(B) As hi From S",
     "Select Count(*) As n From S",

@@ -49,8 +49,8 @@ def _lowered(text: str, case: Case) -> tuple[Program, ...]:
     return _programs[text]
 
 
-def bound(case: Case) -> Node:
-    """The plan as the case's query says it."""
+def bound(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Node:
+    """The plan as the case's query says it, over streams and relations with time of that kind."""
     catalog = Catalog()
     catalog.set("dialect", "stream" if case.dialect == "stream" else "cql")
     catalog.set("range", case.range)
@@ -60,10 +60,10 @@ def bound(case: Case) -> Node:
         catalog.add_function(Function(name, (parameter,), body))
     for name, schema in case.streams.items():
         columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
-        catalog.add(Stream(name, columns, TimeDomain.INTEGER))
+        catalog.add(Stream(name, columns, time))
     for name, schema in case.relations.items():
         columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
-        catalog.add(Relation(name, columns, TimeDomain.INTEGER, key=case.keys.get(name, ())))
+        catalog.add(Relation(name, columns, time, key=case.keys.get(name, ())))
     for view in case.views:
         catalog.add(View(view.name, bind(parse(view.query)[0], view.query, catalog, columns=view.columns).plan))
     return bind(parse(case.query)[0], case.query, catalog).plan
@@ -76,6 +76,7 @@ def shared() -> duckdb.DuckDBPyConnection:
     """
     database = duckdb.connect(":memory:")
     database.execute("SET threads = 1; CREATE MACRO pmod(a, b) AS ((a % b) + b) % b")
+    database.execute("CREATE MACRO rint(x) AS round_even(x, 0)")
     database.execute(
         "CREATE MACRO raise_error(said) AS error(said); CREATE MACRO timestamp_micros(x) AS make_timestamp(x)"
     )

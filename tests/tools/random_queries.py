@@ -97,6 +97,7 @@ def windows(draw: st.DrawFn, columns: Columns) -> str:
                 f" [Range {length}]",
                 f" [Range {length}]",
                 f" [Range {length} Slide {slide}]",
+                f" [Range {count * slide} Slide {slide}]",
                 f" [Rows {count}]",
                 f" [Partition By {by} Rows {count}]",
                 f" [Partition By {by} Rows {count} Range {length}]",
@@ -132,6 +133,31 @@ def tables(draw: st.DrawFn, depth: int, views: Views = ()) -> tuple[str, Columns
         operator, every = draw(operators())
         return f"({operator}({text}){every}){draw(windows(columns))}", columns
     return f"({text})", columns
+
+
+@st.composite
+def paned(draw: st.DrawFn) -> tuple[str, Columns]:
+    """An entry of FROM whose rows all begin and end to count at the multiples of one slide."""
+    slide, several = draw(st.integers(1, 4)), st.integers(1, 3)
+    one, two = (
+        f"[Range {draw(st.one_of(several.map(lambda panes: panes * slide), st.integers(0, 7)))} Seconds Slide {slide} Seconds]"
+        for _ in "12"
+    )
+    name, other = draw(st.sampled_from([("S", "T"), ("T", "S")]))
+    shape, theirs = SHAPES[name], SHAPES[other]
+    rows = f"Select i.{shape.first} As a, i.{shape.last} As b From {name} {one} i"
+    kind = draw(st.sampled_from(["window", "window", "selection", "union", "lateral", "derived"]))
+    if kind == "window":
+        return f"{name} {one}", shape
+    if kind == "selection":
+        rows += f" Where {draw(st.sampled_from(CONDITIONS)).format(f'i.{shape.last}')}"
+    if kind == "union":
+        rows += f" Union All Select i.{theirs.first} As a, i.{theirs.last} As b From {other} {two} i"
+    if kind == "lateral":
+        rows = f"Select i.{shape.first} As a, e.v As b From {name} {one} i Lateral View Explode(Array(i.{shape.last}, 1)) e As v"
+    if kind == "derived":
+        rows = f"Select * From (Istream(Select i.{shape.first} As a, i.{shape.last} As b From {name} i)) {one}"
+    return f"({rows})", Columns(("a", "b"))
 
 
 @st.composite
@@ -275,7 +301,7 @@ def aggregates(draw: st.DrawFn, columns: Columns) -> tuple[str, ...]:
 @st.composite
 def groups(draw: st.DrawFn, depth: int, views: Views) -> tuple[str, Columns]:
     """A query with GROUP BY, and its columns."""
-    table, columns = draw(tables(depth, views))
+    table, columns = draw(paned() if draw(seldom(3)) else tables(depth, views))
     where = draw(wheres(columns, depth, views))
     calls = draw(aggregates(columns))
     first, last, names = f"x.{columns.first}", f"x.{columns.last}", tuple(f"v{i}" for i in range(len(calls)))

@@ -2,6 +2,7 @@
 
     timeline     the timelines of the rules, put together: each group has from each the last value that it gave
 
+panes        sums and extremes over windows that slide: partial aggregates, put together at each slide
 running      sums, counts and spreads: kept up to date by adding and taking away; extremes where nothing leaves
 framed       extremes and a few others over a window of fixed length: Spark's own window frames
 extremes     extremes over anything else: a tree of partial aggregates over the instants
@@ -14,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
-from headgate.delta import extremes, framed, recomputed, running, sweep
+from headgate.delta import extremes, framed, panes, recomputed, running, sweep
 from headgate.delta.query import Table, select
 from headgate.plan.derived import column
 from headgate.plan.expressions import Call, Expression, Named
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-Rule: TypeAlias = Literal["running", "framed", "extremes", "recomputed", "distinct", "apart"]
+Rule: TypeAlias = Literal["panes", "running", "framed", "extremes", "recomputed", "distinct", "apart"]
 
-TOGETHER: tuple[Rule, ...] = ("running", "framed", "extremes", "recomputed")
+TOGETHER: tuple[Rule, ...] = ("panes", "running", "framed", "extremes", "recomputed")
 """These rules take several calls at once and know whether a group is there at all."""
 
 ALONE: tuple[Rule, ...] = ("distinct", "apart")
@@ -36,29 +37,30 @@ ALONE: tuple[Rule, ...] = ("distinct", "apart")
 
 def timeline(lowering: Lowering, node: Aggregate) -> Table:
     """Timeline: of the one rule that takes all calls, or of several, put together."""
-    parts = _parts(node, lowering.tiny)
+    parts = _parts(node, lowering.tiny, lowering.by_panes)
     made = [(rule, part, _made(lowering, rule, part)) for rule, part in parts]
     if len(made) == 1:
         return made[0][2]
     return _together(lowering, node, made)
 
 
-def _parts(node: Aggregate, tiny: bool) -> list[tuple[Rule, Aggregate]]:
+def _parts(node: Aggregate, tiny: bool, by_panes: bool) -> list[tuple[Rule, Aggregate]]:
     """The node once for each rule, with the calls of that rule; the first part knows whether a group is there.
 
     In tiny epochs, the universal rule costs less than the many steps of `framed` and `extremes`.
     """
+    slides = by_panes and panes.slide_of(node.child) is not None
     together: dict[Rule, list[Call]] = {}
     alone: list[tuple[Rule, Call]] = []
     for call in node.calls:
-        rule = _rule(node, call)
+        rule = "panes" if slides and panes.mergeable(call) else _rule(node, call)
         rule = "recomputed" if tiny and rule in ("framed", "extremes") else rule
         if rule in ALONE:
             alone.append((rule, call))
         else:
             together.setdefault(rule, []).append(call)
     if not together:
-        together["running"] = []
+        together["panes" if slides else "running"] = []
     parts = [(rule, together[rule]) for rule in TOGETHER if rule in together] + [(rule, [call]) for rule, call in alone]
     return [(rule, replace(node, calls=tuple(calls))) for rule, calls in parts]
 
@@ -81,6 +83,10 @@ def _rule(node: Aggregate, call: Call) -> Rule:
 def _made(lowering: Lowering, rule: Rule, part: Aggregate) -> Table:
     """The timeline of the calls of one rule."""
     match rule:
+        case "panes":
+            slide = panes.slide_of(part.child)
+            assert slide is not None
+            return panes.timeline(lowering, part, slide)
         case "running":
             return running.timeline(lowering, part)
         case "framed":

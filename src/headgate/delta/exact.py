@@ -1,10 +1,10 @@
 """Doubles as whole numbers, so that what was added can be taken away again and leaves nothing behind.
 
 A double *fits* if it is smaller than 2^52 and a multiple of 2^-84, as all from 2^-32 up are. A double that fits is cut
-into four whole numbers of 34 bits each, by its remainders, which are exact. The square or product of two of them, 106
-bits long, is written as the sum of two doubles (Dekker) and cut into ten of 28 bits. Sums of these are whole numbers:
-exact, whatever comes and goes, and the same in whatever order. Some 2^29 rows have room, and Spark raises an error when
-there are more.
+into four whole numbers of 34 bits each; what is left behind each of them is exact. The square or product of two
+doubles, 106 bits long, is written as the sum of two doubles (Dekker) and cut into ten of 28 bits. Sums of these are
+whole numbers: exact, whatever comes and goes, and the same in whatever order. Some 2^29 rows have room, and Spark
+raises an error when there are more.
 
     n Σxy - Σx Σy        computed in whole numbers too, digit by digit, so that a large mean takes nothing from a small
                          spread
@@ -42,12 +42,30 @@ def power(exponent: int) -> str:
 
 def fits(value: str) -> str:
     """The condition that a double fits."""
-    return f"ABS({value}) < {power(52)} AND {value} % {power(UNITS[-1])} = 0D"
+    units = f"{value} * {power(-UNITS[-1])}"
+    return f"ABS({value}) < {power(52)} AND RINT({units}) = {units}"
 
 
-def parts(value: str) -> list[str]:
-    """The whole numbers that a double that fits is cut into, the largest first."""
-    return _cut(value, UNITS, WIDTH)
+def remainders(column: str) -> list[list[str]]:
+    """Columns, step by step: what is left of a double that fits behind its first part, its second and its third.
+
+    A part is cut off towards zero, so what is left has some of the bits of the double: the difference is exact.
+    """
+    before = _remains(column)
+    return [
+        [f"{rest} - CAST({rest} * {power(-unit)} AS BIGINT) * {power(unit)} AS {name}"]
+        for rest, name, unit in zip(before, before[1:], UNITS, strict=False)
+    ]
+
+
+def parts(column: str) -> list[str]:
+    """The whole numbers that a double that fits is cut into, the largest first, from its `remainders`."""
+    return [f"CAST({rest} * {power(-unit)} AS BIGINT)" for rest, unit in zip(_remains(column), UNITS, strict=True)]
+
+
+def _remains(column: str) -> list[str]:
+    """The columns that the parts of a double are cut from: the double itself, and its remainders."""
+    return [column, *(f"{column}r{number}" for number in range(1, len(UNITS)))]
 
 
 def product_parts(high: str, low: str) -> list[str]:

@@ -72,14 +72,17 @@ Form: TypeAlias = Table | None
 F = TypeVar("F", Table, Form)
 
 
-def lower(plan: Node, tiny: bool = False, as_elements: bool = False, all_doubles: bool = False) -> Program:
+def lower(
+    plan: Node, tiny: bool = False, as_elements: bool = False, all_doubles: bool = False, by_panes: bool = True
+) -> Program:
     """Make the program that keeps the plan's result up to date.
 
     With `tiny` it is a program for epochs of a few rows, which has the same synopses. With `as_elements` it puts out
     elements, for another fragment to read. With `all_doubles` it sums every double, by more steps and synopses; without
-    it, it raises an error with `exact.DOES_NOT_FIT` at the first double that needs these.
+    it, it raises an error with `exact.DOES_NOT_FIT` at the first double that needs these. Without `by_panes`, sums over
+    windows that slide are running sums: this program goes on with what earlier versions of headgate kept.
     """
-    lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles)
+    lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles, by_panes)
     if as_elements:
         result = netting.elements(lowering, plan)  # type: ignore[arg-type]
     elif is_stream(plan):
@@ -97,10 +100,11 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, all_doubles
         result=result.name,
         fallbacks=tuple(lowering.fallbacks),
         acts_without_input=lowering.acts_without_input,
-        expiring=tuple(Input("", *known) for known in lowering.expiring),
-        for_all_doubles=partial(lower, plan, tiny, as_elements, True)
+        expiring=tuple(Input("", *known, bound) for known, bound in lowering.expiring.items()),
+        for_all_doubles=partial(lower, plan, tiny, as_elements, True, by_panes)
         if any(step.may_not_fit for step in lowering.steps.values())
         else None,
+        without_panes=partial(lower, plan, tiny, as_elements, all_doubles, False) if lowering.has_panes else None,
     )
 
 
@@ -108,21 +112,29 @@ class Lowering:
     """The steps, inputs and synopses of one program while it is being made."""
 
     def __init__(
-        self, origin: Tick, above: Mapping[Node, set[Node]], tiny: bool = False, all_doubles: bool = False
+        self,
+        origin: Tick,
+        above: Mapping[Node, set[Node]],
+        tiny: bool = False,
+        all_doubles: bool = False,
+        by_panes: bool = True,
     ) -> None:
         self.origin = origin
         self.above = above
         """The parents of each node."""
         self.tiny = tiny
         self.all_doubles = all_doubles
+        self.by_panes = by_panes
+        self.has_panes = False
+        """True if an aggregate keeps panes."""
         self.steps: dict[str, Step] = {}
         self.inputs: dict[tuple[str, Edge, tuple[Edge, ...]], Input] = {}
         self.synopses: list[Synopsis] = []
         self.fallbacks: list[str] = []
         self.acts_without_input = False
         """True if results may change at some instant by the passing of time alone, and no range of a log tells when."""
-        self.expiring: dict[tuple[str, Edge, tuple[Edge, ...]], None] = {}
-        """Ranges of logs whose tuples leave a window in the epoch."""
+        self.expiring: dict[tuple[str, Edge, tuple[Edge, ...]], StateBound] = {}
+        """Ranges of logs whose tuples leave a window in the epoch, and how much of the log they are."""
         self._made: dict[tuple[str, Node], Form] = {}
         self._making: list[tuple[str, Node]] = []
         self._names: set[str] = set()
@@ -187,6 +199,10 @@ class Lowering:
             return None
         if not isinstance(node, Window):
             return node.rows  # type: ignore[union-attr]
+        return self._read_again(node)
+
+    def _read_again(self, node: Window) -> StateBound:
+        """How much of the log below a window must be kept, and because of which operator."""
         linear = Window | Filter | Project | Weight | Exploded | Union
         asking = next((above for _, above in reversed(self._making) if not isinstance(above, linear)), node)
         return bounds.read_again(asking, node)
@@ -317,7 +333,9 @@ class Lowering:
         match node:
             case Window(Scan(stream), Now() | Range() as frame):
                 least, most = window.reach(frame)
-                self.expiring[stream, Edge("since", -most), (Edge("until", -least), Edge("since"))] = None
+                self.expiring[stream, Edge("since", -most), (Edge("until", -least), Edge("since"))] = self._read_again(
+                    node
+                )
             case Filter(child) | Project(child) | Weight(child) | Exploded(child) | Needed(child):
                 self.note_expiry(child)
             case Union(left, right):

@@ -143,6 +143,9 @@ class Program:
     That program has the synopses of this one, and more, which are empty when it starts.
     """
 
+    without_panes: Callable[[], Program] | None = None
+    """Makes the program that keeps running sums where this one keeps panes; None if it keeps none."""
+
     computed: frozenset[str] = frozenset()
     """Steps that have been computed on their own and lie under their names like inputs."""
 
@@ -229,7 +232,8 @@ class Program:
     def state(self) -> tuple[Kept, ...]:
         """All that is kept between epochs."""
         synopses = [Kept(synopsis.name, synopsis.bound) for synopsis in self.synopses]
-        logs = [Kept(f"log of {source.stream}", source.bound) for source in self.inputs if source.bound is not None]
+        read = (*self.inputs, *self.expiring)
+        logs = [Kept(f"log of {source.stream}", source.bound) for source in read if source.bound is not None]
         return tuple(dict.fromkeys([*synopses, *logs]))
 
     def growing(self) -> tuple[Growing, ...]:

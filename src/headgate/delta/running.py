@@ -105,10 +105,12 @@ class Doubles:
 class Accumulators:
     """The accumulators that a set of calls needs, each once, and the calls' values in terms of them."""
 
-    def __init__(self, all_doubles: bool = False) -> None:
+    def __init__(self, all_doubles: bool = False, once: bool = False) -> None:
         self.all_doubles = all_doubles
         """True if the doubles that do not fit are summed beside these: their bands lie in `_w0`, `_w1`, ..."""
-        self.terms: dict[tuple[str, str], _Accumulator] = {("SUM", "_n"): _Accumulator("_rows", "SUM")}
+        self.once = once
+        """True if every row counts once, whatever `_n` says."""
+        self.terms: dict[tuple[str, str], _Accumulator] = {("SUM", self.weight): _Accumulator("_rows", "SUM")}
         """The accumulators by how they are combined and by their SQL over the input row."""
         self.doubles: dict[Doubles, int] = {}
         """The doubles that are summed, and their numbers."""
@@ -116,6 +118,15 @@ class Accumulators:
         """The columns of doubles whose products are summed."""
         self.steps: list[list[str]] = []
         """Columns to be computed from the accumulators, step by step, before the values."""
+
+    @property
+    def weight(self) -> str:
+        """How often a row counts."""
+        return "1" if self.once else "_n"
+
+    def often(self, sql: str) -> str:
+        """A number as often as its row counts."""
+        return sql if self.once else f"{sql} * _n"
 
     def term(self, sql: str, combine: str = "SUM", nothing: str = "0") -> str:
         """The name of the accumulator of an expression; it is added if it is missing."""
@@ -133,7 +144,7 @@ class Accumulators:
         given = condition_of(call)
         if not given:
             return "_rows"
-        count = self.term(f"CASE WHEN {given} THEN _n ELSE 0 END")
+        count = self.term(f"CASE WHEN {given} THEN {self.weight} ELSE 0 END")
         if call.function == "count":
             return count
         if call.function in SPREADS:
@@ -150,12 +161,14 @@ class Accumulators:
     def total(self, call: Call, argument: str, kind: str, given: str) -> str:
         """The sum of an argument over the rows where it is given, by its type."""
         if kind in INTEGRAL:
-            return self.term(f"CASE WHEN {given} THEN {bracketed(argument)} * _n ELSE 0 END")
+            return self.term(f"CASE WHEN {given} THEN {self.often(bracketed(argument))} ELSE 0 END")
         if kind.startswith("DECIMAL"):
-            return self.term(f"CASE WHEN {given} THEN {_often(bracketed(argument), kind)} END", nothing="NULL")
-        number = self.double(doubles_of(call))
-        fitting = exact.total(self.sums(f"_d{number}x"))
-        return bands.total(fitting, f"_w{number}") if self.has_bands(number) else fitting
+            number = bracketed(argument)
+            often = number if self.once else _often(number, kind)
+            return self.term(f"CASE WHEN {given} THEN {often} END", nothing="NULL")
+        own = self.double(doubles_of(call))
+        fitting = exact.total(self.sums(f"_d{own}x"))
+        return bands.total(fitting, f"_w{own}") if self.has_bands(own) else fitting
 
     def double(self, doubles: Doubles) -> int:
         """The number of these doubles: their columns are `_d0x`, `_d0y` and so on."""
@@ -171,16 +184,18 @@ class Accumulators:
 
     def sums(self, column: str) -> list[str]:
         """The sums of the parts of a double."""
-        return [self.term(f"COALESCE({part}, 0) * _n") for part in exact.parts(column)]
+        return [self.term(self.often(f"COALESCE({part}, 0)")) for part in exact.parts(column)]
 
     def product(self, one: str, two: str) -> list[str]:
         """The sums of the parts of a product."""
         number = self.products.setdefault((one, two), len(self.products))
-        return [self.term(f"COALESCE({part}, 0) * _n") for part in exact.product_parts(f"_h{number}", f"_l{number}")]
+        parts = exact.product_parts(f"_h{number}", f"_l{number}")
+        return [self.term(self.often(f"COALESCE({part}, 0)")) for part in parts]
 
     def prepared(self, form: Table) -> Source:
         """The rows of a form with the doubles and their products as columns, each computed once."""
         raw, checked, upper, products = list[str](), list[str](), list[str](), list[str]()
+        left: tuple[list[str], ...] = ([], [], [])
         for doubles, number in self.doubles.items():
             letters = "xy"[: len(doubles.values)]
             values = doubles.values
@@ -196,12 +211,15 @@ class Accumulators:
             other = "" if known else f" WHEN {present} THEN RAISE_ERROR('{exact.DOES_NOT_FIT}')"
             pairs = zip(values, letters, strict=True)
             checked += [f"CASE WHEN {fits} THEN {value}{other} END AS _d{number}{letter}" for value, letter in pairs]
+            for letter in letters:
+                for columns, more in zip(left, exact.remainders(f"_d{number}{letter}"), strict=True):
+                    columns += more
         for column in dict.fromkeys(column for pair in self.products for column in pair):
             upper.append(f"{exact.upper(column)} AS {_upper(column)}")
         for (one, two), number in self.products.items():
             high, low = exact.product(one, two, _upper(one), _upper(two))
             products += [f"{high} AS _h{number}", f"{low} AS _l{number}"]
-        return stepwise(form, [raw, checked, upper, products])
+        return stepwise(form, [raw, checked, [*left[0], *upper], [*left[1], *products], left[2]])
 
     def spread(self, call: Call, count: str) -> str:
         """The value of a variance, a covariance or a correlation."""
@@ -309,7 +327,7 @@ def timeline(lowering: Lowering, node: Aggregate) -> Table:
     state = lowering.fresh("sums")
     held = select(comma(listed(hidden), "CAST(:since AS BIGINT) AS _t", listed(own)), state)
     moves = lowering.step("moves", union(held, select(listed((*hidden, "_t", *own)), events)))
-    totals = comma(listed(hidden), _combined(every))
+    totals = comma(listed(hidden), combined(accumulated))
     if hidden:
         until = groups_until(node, hidden)
         there = ("SUM(_rows) <> 0", f"COALESCE({until}, :until + 1) > :until" if until is not None else "")
@@ -326,12 +344,19 @@ def timeline(lowering: Lowering, node: Aggregate) -> Table:
     last = select(
         comma(listed(hidden), listed(own), "_t", f"{living} AS _live"), swept, where="_next IS NULL OR _next > _t"
     )
+    return finished(lowering, node, accumulated, values, last)
+
+
+def finished(
+    lowering: Lowering, node: Aggregate, accumulated: Accumulators, values: dict[str, str], last: Select
+) -> Table:
+    """Timeline: the values of the calls, from the accumulators of each group at each instant of change."""
     if by_band := _bands(lowering, node, accumulated):
-        last = _beside(lowering, node, lowering.step("fitting", last), own, by_band)
+        last = _beside(lowering, node, lowering.step("fitting", last), accumulated.names(), by_band)
     row = comma(
         sweep.keys_again(node),
         ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items()),
-        listed(hidden),
+        listed(sweep.group(node)),
         "_t, _live",
     )
     return lowering.step("timeline", select(row, accumulated.finished(last)))
@@ -363,9 +388,9 @@ def _beside(lowering: Lowering, node: Aggregate, fitting: Table, own: list[str],
     return select(f"{comma(listed(hidden), *columns)}, _t, _p0._live AS _live", known)
 
 
-def _combined(every: list[_Accumulator]) -> str:
+def combined(accumulated: Accumulators) -> str:
     """The accumulators combined over several rows."""
-    return ", ".join(f"{a.combine}({a.name}) AS {a.name}" for a in every)
+    return ", ".join(f"{a.combine}({a.name}) AS {a.name}" for a in accumulated.terms.values())
 
 
 def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators, terms: str) -> Table:
@@ -378,7 +403,7 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators, term
     moved = lowering.step("touched", touched, accumulated.may_not_fit())
     if node.child.coarse:
         ends_by = listed((*hidden, "_t", "_x"))
-        moved = lowering.step("panes", select(f"{ends_by}, {_combined(every)}", moved, group_by=ends_by))
+        moved = lowering.step("panes", select(f"{ends_by}, {combined(accumulated)}", moved, group_by=ends_by))
     columns = listed((*hidden, "_t", *own))
     if node.child.endless:
         events = select(columns, moved)

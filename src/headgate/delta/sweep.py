@@ -121,14 +121,19 @@ def inserts(lowering: Lowering, node: Relation, timeline: Table) -> Table:
 
 def deletes(lowering: Lowering, node: Relation, timeline: Table) -> Table:
     """Deletes: the rows that a group had before, where its next row differs or it has none."""
-    old = ", ".join(f"_old.{name(column)} AS {name(column)}" for column in names(node))
+    old = ", ".join(f"{before} AS {name(column)}" for column, before in _before(node).items())
     changed = ("_t > :since", "_was", f"NOT (_live AND {same(node)})")
     return lowering.step("deletes", select(f"{old}, _t", steps(lowering, node, timeline), where=changed))
 
 
 def same(node: Relation) -> str:
     """The condition that the group had an equal row before."""
-    return f"_was AND _old <=> STRUCT({listed(names(node))})"
+    return " AND ".join(["_was", *(f"{name(column)} <=> {before}" for column, before in _before(node).items())])
+
+
+def _before(node: Relation) -> dict[str, str]:
+    """The columns that hold what the group had before, in `steps`, by the columns of the node."""
+    return {column: f"_old{number}" for number, column in enumerate(names(node), 1)}
 
 
 def steps(lowering: Lowering, node: Relation, timeline: Table) -> Table:
@@ -137,7 +142,8 @@ def steps(lowering: Lowering, node: Relation, timeline: Table) -> Table:
     def make() -> Table:
         window = over(group(node))
         columns = listed(names(node))
-        before = f"COALESCE(LAG(_live) OVER {window}, FALSE) AS _was, LAG(STRUCT({columns})) OVER {window} AS _old"
+        old = [f"LAG({name(column)}) OVER {window} AS {before}" for column, before in _before(node).items()]
+        before = comma(f"COALESCE(LAG(_live) OVER {window}, FALSE) AS _was", *old)
         return lowering.step("steps", select(f"{columns}, _t, _live,\n  {before}", timeline))
 
     return lowering.once("steps", node, make)

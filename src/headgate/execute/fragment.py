@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from headgate.catalog.entries import Query
 from headgate.compile import CompiledFragment
 from headgate.delta.exact import DOES_NOT_FIT
+from headgate.delta.panes import keeps_panes
 from headgate.delta.program import Program
 from headgate.errors import UserError
 from headgate.execute import errors
@@ -268,7 +269,10 @@ class Fragment:
 
     def _sum_every_double(self) -> None:
         """Go on with the programs that sum every double. What they keep in addition is empty: there was none so far."""
-        self.programs = self.programs.summing_every_double()
+        self._change_programs(self.programs.summing_every_double())
+
+    def _change_programs(self, programs: Programs) -> None:
+        self.programs = programs
         self.inputs.program = self.program
         self.analyse()
 
@@ -299,6 +303,8 @@ class Fragment:
         return self.progress.state() | self.synopses.state()
 
     def _compare_shapes(self, shapes: Mapping[str, str]) -> None:
+        if not any(map(keeps_panes, shapes)) and (programs := self.programs.without_panes()):
+            self._change_programs(programs)  # an earlier version kept running sums
         if not self.programs.sums_every_double and shapes.keys() > self.synopses.shapes().keys():
             self._sum_every_double()  # such doubles came before the restart
         if shapes != self.synopses.shapes():

@@ -101,7 +101,8 @@ class FragmentInputs:
             position = self.position(log)
             return chunk.arrived > position.arrived or chunk.high > min(position.upto, self.progress.after)
         since = self.progress.since
-        lows = [source.low.at(since, since) for source in self.program.inputs if source.stream == log]
+        read = (*self.program.inputs, *self.program.expiring)
+        lows = [source.low.at(since, since) for source in read if source.stream == log]
         return any(low is None or chunk.high > low for low in lows)
 
     def damaged(self) -> UserError | None:

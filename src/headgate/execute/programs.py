@@ -62,3 +62,10 @@ class Programs:
         assert self.program.for_all_doubles is not None
         assert self._tiny.for_all_doubles is not None
         return Programs(self.program.for_all_doubles(), self._tiny.for_all_doubles())
+
+    def without_panes(self) -> Programs | None:
+        """Return programs that keep running sums where these keep panes; None if these keep none."""
+        if self.program.without_panes is None:
+            return None
+        assert self._tiny.without_panes is not None
+        return Programs(self.program.without_panes(), self._tiny.without_panes())

@@ -8,7 +8,7 @@ beside them.
 
 from __future__ import annotations
 
-from headgate.plan.limits import Growing, Limited, StateBound, lasting, unless_growing
+from headgate.plan.limits import Growing, Limited, StateBound, lasting, prefixed, unless_growing
 from headgate.plan.nodes import Aggregate, Final, Node, Passed, Range, Window
 from headgate.plan.temporal import groups_until
 
@@ -20,6 +20,12 @@ def accumulators(node: Aggregate) -> StateBound:
         by = ", ".join(key.expression.sql for key in node.keys)
         return unless_growing(f"one row for each {by} that can still change", node.child.flow)
     return kept
+
+
+def panes(node: Aggregate) -> StateBound:
+    """What is kept of windows that slide: of each group a row for each slide of its window."""
+    by = ", ".join(["slide", *(key.expression.sql for key in node.keys)])
+    return prefixed(f"one row for each {by} among", node.child.rows)
 
 
 def waiting(node: Window) -> StateBound:

@@ -76,18 +76,18 @@ timeline_1 AS (
 )
 steps_1 AS (
   SELECT k, _t, _live,
-    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(STRUCT(k)) OVER (PARTITION BY _k1 ORDER BY _t) AS _old
+    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(k) OVER (PARTITION BY _k1 ORDER BY _t) AS _old1
   FROM timeline_1
 )
 inserts_1 AS (
   SELECT k, _t
   FROM steps_1
-  WHERE _t > :since AND _live AND NOT (_was AND _old <=> STRUCT(k))
+  WHERE _t > :since AND _live AND NOT (_was AND k <=> _old1)
 )
 deletes_1 AS (
-  SELECT _old.k AS k, _t
+  SELECT _old1 AS k, _t
   FROM steps_1
-  WHERE _t > :since AND _was AND NOT (_live AND _was AND _old <=> STRUCT(k))
+  WHERE _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1)
 )
 result_1 AS (
   SELECT k, _t, CAST(1 AS BIGINT) AS _n

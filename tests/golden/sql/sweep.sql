@@ -76,18 +76,18 @@ timeline_3 AS (
 )
 steps_1 AS (
   SELECT k, n, _t, _live,
-    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(STRUCT(k, n)) OVER (PARTITION BY _k1 ORDER BY _t) AS _old
+    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(k) OVER (PARTITION BY _k1 ORDER BY _t) AS _old1, LAG(n) OVER (PARTITION BY _k1 ORDER BY _t) AS _old2
   FROM timeline_3
 )
 inserts_1 AS (
   SELECT k, n, _t
   FROM steps_1
-  WHERE _t > :since AND _live AND NOT (_was AND _old <=> STRUCT(k, n))
+  WHERE _t > :since AND _live AND NOT (_was AND k <=> _old1 AND n <=> _old2)
 )
 deletes_1 AS (
-  SELECT _old.k AS k, _old.n AS n, _t
+  SELECT _old1 AS k, _old2 AS n, _t
   FROM steps_1
-  WHERE _t > :since AND _was AND NOT (_live AND _was AND _old <=> STRUCT(k, n))
+  WHERE _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1 AND n <=> _old2)
 )
 -- result_1: netting
 -- result: result_1

@@ -1,0 +1,103 @@
+"""Aggregates over windows that slide: partial aggregates of panes, put together at each slide and never taken away.
+
+    panes        the tuples of a group that begin and end to count together, as one row of accumulators
+    timeline     at each slide, the panes that are shown there, combined
+
+All tuples of a window with SLIDE begin and end to count at multiples of the slide. A pane is complete as soon as it
+begins, so between epochs only the panes that are still shown are kept, and nobody asks for what ends. Tumbling windows
+have one pane at a time. Nothing is subtracted, so this serves extremes as well as sums.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headgate.delta import running, sweep
+from headgate.delta.query import LateralView, Table, select, union
+from headgate.delta.running import Accumulators
+from headgate.plan import bounds
+from headgate.plan.expressions import Call
+from headgate.plan.nodes import Aggregate, Exploded, Filter, Project, Range, Relation, Union, Window, domain
+from headgate.sql import comma, listed
+from headgate.ticks import Tick
+
+if TYPE_CHECKING:
+    from headgate.delta.lower import Lowering
+
+MOST = 12
+"""So many slides may a window have. Beyond that, adding and taking away costs less than combining so many panes."""
+
+SYNOPSIS = "panes"
+"""How the names of the synopses begin, behind a prefix."""
+
+
+def slide_of(node: Relation) -> Tick | None:
+    """The slide at whose multiples all elements of a relation begin and end, if this rule can use it."""
+    match node:
+        case Window(frame=Range(length, int() as slide)) if length <= MOST * slide:
+            return slide
+        case Filter(child) | Project(child) | Exploded(child):
+            return slide_of(child)
+        case Union(left, right) if slide_of(left) == slide_of(right):
+            return slide_of(left)
+        case _:
+            return None
+
+
+def keeps_panes(synopsis: str) -> bool:
+    """True if a synopsis of this name holds panes."""
+    return f"{SYNOPSIS}_" in synopsis
+
+
+def mergeable(call: Call) -> bool:
+    """True if the call's value over several panes follows from accumulators of each."""
+    return running.additive(call) or (running.growing(call) and not call.distinct)
+
+
+def timeline(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
+    """Timeline: the panes kept at `since` and those of the epoch, combined at each slide at which they are shown.
+
+    A pane is also looked at when it ends, where it adds nothing: a group without other panes has no row from there on.
+    """
+    accumulated = Accumulators(lowering.all_doubles, once=True)
+    values = {call.name: accumulated.value(call) for call in node.calls}
+    hidden, own = sweep.group(node), accumulated.names()
+    every = list(accumulated.terms.values())
+    new = _new(lowering, node, accumulated)
+
+    state = lowering.fresh(SYNOPSIS)
+    columns = listed((*hidden, "_t", "_x", *own))
+    panes = lowering.step("every_pane", union(select(columns, state), select(columns, new)))
+    shown = lowering.step("shown", select(columns, panes, where="_x > :until"))
+    lowering.synopsis(state, shown, new, bounds.panes(node))
+    lowering.note_expiry(node.child)
+    lowering.has_panes = True
+
+    first, last = f"GREATEST(0, (:since - _t) DIV {slide})", f"(LEAST(_x, :until) - _t) DIV {slide}"
+    slides = f"EXPLODE(SEQUENCE(CAST({first} AS BIGINT), CAST({last} AS BIGINT))) e AS _slide"
+    at = f"CASE WHEN _t + _slide * {slide} > :since THEN _t + _slide * {slide} ELSE :since END AS _at"
+    looks = [select(comma(listed(hidden), at, f"_x, {listed(own)}"), LateralView(panes, slides))]
+    if node.row_when_empty:
+        origin = domain(node.child).origin
+        nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in every)
+        begun = f"CAST(GREATEST({origin}, :since) AS BIGINT)"
+        looks.append(select(f"{begun} AS _at, {begun} AS _x, {nothing}", where=f"{origin} <= :until"))
+    looked = lowering.step("looked", union(*looks))
+    combined = ", ".join(
+        f"{a.combine}(CASE WHEN _at < _x THEN {a.name} ELSE {a.nothing} END) AS {a.name}" for a in every
+    )
+    at_slides = lowering.step(
+        "at_slides", select(comma(listed(hidden), "_at AS _t", combined), looked, group_by=listed((*hidden, "_at")))
+    )
+    living = "TRUE" if node.row_when_empty else "_rows > 0"
+    row = comma(listed(hidden), listed(own), "_t", f"{living} AS _live")
+    return running.finished(lowering, node, accumulated, values, select(row, at_slides))
+
+
+def _new(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Table:
+    """The panes that begin in the epoch: tuples of a group that begin and end to count together, as one row."""
+    terms = ", ".join(f"{sql} AS {accumulator.name}" for (_, sql), accumulator in accumulated.terms.items())
+    tuples = select(comma(sweep.keys(node), "_t", "_x", terms), accumulated.prepared(lowering.born(node.child)))
+    touched = lowering.step("touched", tuples, accumulated.may_not_fit())
+    by = listed((*sweep.group(node), "_t", "_x"))
+    return lowering.step("new_panes", select(f"{by}, {running.combined(accumulated)}", touched, group_by=by))
