@@ -11,7 +11,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.duck import Duck, bound, compiled
-from tools.generator import HORIZON, RELATIONS, STREAMS, cuttings, described, inputs, paned
+from tools.random_queries import HORIZON, RELATIONS, STREAMS, cuttings, described, inputs, paned
 
 from headgate.delta.lower import lower
 from headgate.delta.panes import keeps_panes
