@@ -41,7 +41,7 @@ def test_every_example_of_the_page_on_sources_compiles() -> None:
     catalog = Catalog()
     for block in blocks("docs/sources.md", "cql"):
         define(block, catalog)
-    assert len(catalog.streams) == 5
+    assert len(catalog.streams) == 6
 
 
 def test_every_example_of_the_page_on_time_compiles() -> None:

@@ -63,7 +63,7 @@ def survived(spark: SparkSession, where: Path, every: int | None) -> tuple[dict[
 def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     found, deaths, _ = survived(spark, tmp_path_factory.mktemp("undisturbed"), None)
     assert not deaths
-    assert found["taken"] == {stream: {"taken": crashes.ROUNDS * crashes.ROWS} for stream in ("a", "b", "f")}
+    assert found["taken"] == {stream: {"taken": crashes.ROUNDS * crashes.ROWS} for stream in ("a", "b", "f", "g")}
     assert all(len(rows) > 15 for rows in (found["pairs"][0], found["both"][0], found["sums"]))
     return found
 

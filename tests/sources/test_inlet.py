@@ -106,7 +106,7 @@ def inlet_of(stream: Stream | Relation, directory: Path, heartbeats: Heartbeats)
 
 def logged(inlet: Inlet, *columns: str) -> list[tuple[Any, ...]]:
     """What is in the log, in order of arrival."""
-    rows = [row for chunk in inlet.log.chunks for row in pq.read_table(chunk.path).to_pylist()]
+    rows = [row for chunk in inlet.log.chunks for row in chunk.table().to_pylist()]
     return [tuple(row[column] for column in columns) for row in sorted(rows, key=lambda row: row["_s"])]
 
 

@@ -26,6 +26,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate.deliver.sinks.files import read_commits
@@ -42,11 +43,13 @@ SET epoch_rows = 16;
 CREATE STREAM a (k STRING, v INT, at BIGINT) TIMESTAMP BY at;
 CREATE STREAM b (k STRING, w INT, at BIGINT) TIMESTAMP BY at;
 CREATE STREAM f (k STRING, u INT, at BIGINT) TIMESTAMP BY at FROM json OPTIONS ('path' = '{files}');
-DISORDER OF a 8; DISORDER OF b 8; DISORDER OF f 8;
+CREATE STREAM g (k STRING, u INT, at BIGINT) TIMESTAMP BY at FROM parquet OPTIONS ('path' = '{files}-parquet');
+DISORDER OF a 8; DISORDER OF b 8; DISORDER OF f 8; DISORDER OF g 8;
 CREATE QUERY sums AS SELECT k, SUM(v) AS total, COUNT(*) AS n FROM a [RANGE 20] GROUP BY k;
 CREATE QUERY pairs AS SELECT ISTREAM(a.k, a.v, b.w) FROM a [NOW] AS a, b [PARTITION BY k ROWS 2] AS b WHERE a.k = b.k
   INTO parquet OPTIONS ('path' = '{out}/pairs');
-CREATE QUERY both AS SELECT ISTREAM(*) FROM (SELECT k, v FROM a [RANGE 5] UNION ALL SELECT k, u FROM f [RANGE 5]) AS x
+CREATE QUERY both AS SELECT ISTREAM(*) FROM
+  (SELECT k, v FROM a [RANGE 5] UNION ALL SELECT k, u FROM f [RANGE 5] UNION ALL SELECT k, u FROM g [RANGE 5]) AS x
   INTO json OPTIONS ('path' = '{out}/both', 'flush_rows' = '4');
 """
 
@@ -114,6 +117,7 @@ def mortal(strike_at: int | None, strike: Callable[[], None] = _raise) -> Iterat
         (os, "fsync"),
         (os, "truncate"),
         (os, "replace"),
+        (os, "link"),
         (shutil, "rmtree"),
         (shutil, "copyfile"),
     ]
@@ -138,7 +142,7 @@ def mortal(strike_at: int | None, strike: Callable[[], None] = _raise) -> Iterat
 
 def play(engine: Engine, files: Path) -> None:
     """Feed what the engine has not taken yet, and take it to the end."""
-    sent = {stream: batches(stream) for stream in ("a", "b", "f")}
+    sent = {stream: batches(stream) for stream in ("a", "b", "f", "g")}
     for number in range(ROUNDS):
         file = files / f"{number:03d}.json"
         if not file.exists():
@@ -147,6 +151,13 @@ def play(engine: Engine, files: Path) -> None:
                 out.writelines(
                     json.dumps(dict(zip(("k", "u", "at"), row, strict=True))) + "\n" for row in sent["f"][number]
                 )
+            staged.rename(file)
+        file = files.with_name(f"{files.name}-parquet") / f"{number:03d}.parquet"
+        if not file.exists():
+            columns = [pa.array(values) for values in zip(*sent["g"][number], strict=True)]
+            table = pa.table([columns[0], columns[1].cast(pa.int32()), columns[2]], ["k", "u", "at"])
+            staged = files.parent / f"{number:03d}.staged"
+            pq.write_table(table, staged)
             staged.rename(file)
         for stream in ("a", "b"):
             if engine.counts(stream)["taken"] <= number * ROWS:
@@ -164,7 +175,7 @@ def outcome(engine: Engine, out: Path) -> dict[str, Any]:
         "sums": sorted(map(str, engine.query("sums").results())),
         "complete": engine.query("sums").complete,
     }
-    found["taken"] = {stream: engine.counts(stream) for stream in ("a", "b", "f")}
+    found["taken"] = {stream: engine.counts(stream) for stream in ("a", "b", "f", "g")}
     for query in ("pairs", "both"):
         rows: list[str] = []
         last = 0
@@ -186,6 +197,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def started(spark: Any, directory: Path, out: Path, files: Path) -> Engine:
+    files.with_name(f"{files.name}-parquet").mkdir(exist_ok=True)
     engine = Engine(spark, directory, partitions=1)
     try:
         engine.execute(SCRIPT.format(out=out, files=files))

@@ -6,21 +6,26 @@ larger than that of the tenth. Views are replaced under the same names, and noth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, TimestampType
 
-from headgate.log.chunk import Chunk
+from headgate.log.chunk import PLACE_DIGITS, STAMPS, Chunk
 from headgate.spark.session import let_go, own_session, parallelism
 from headgate.spark.staging import address, write_parquet
 from headgate.sql import Column, cast
+from headgate.sql import name as sql_name
 from headgate.ticks import Tick
 
 BROADCAST_BYTES = "1048576"
+
+FIRST = f"CAST(LEFT(RIGHT(_metadata.file_name, {PLACE_DIGITS + len('.parquet')}), {PLACE_DIGITS}) AS BIGINT)"
+PLACE = f"{FIRST} + _metadata.row_index"
+"""The order of arrival of a row in a file of a source that was taken as it is (see `Chunk.first`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +89,7 @@ class Workspace:
         for one in slices:
             for chunk in one.chunks:
                 chunk.check()
-        wanted = [one for one in slices if one.chunks]
-        frames = [self._frame([c.path for c in one.chunks], one.condition, schema, within) for one in wanted]
-        self._lay(name, frames, schema)
+        self._lay(name, [frame for one in slices for frame in self._frames(one, schema, within)], schema)
 
     def lay_files(self, name: str, files: Sequence[Path], schema: StructType) -> None:
         """Put the rows of files that this epoch has written under a name."""
@@ -95,6 +98,26 @@ class Workspace:
     def lay_nothing(self, name: str, schema: StructType) -> None:
         """Put an empty input under a name."""
         self._lay(name, [], schema)
+
+    def _frames(self, one: Slice, schema: StructType, within: str | None) -> Iterator[DataFrame]:
+        """The rows of a slice: of the chunks that headgate wrote, and of files of a source, taken as they are."""
+        alike: dict[str | None, list[Path]] = {}
+        for chunk in one.chunks:
+            alike.setdefault(chunk.timestamp, []).append(chunk.path)
+        for timestamp, files in alike.items():
+            if timestamp is None:
+                yield self._frame(files, one.condition, schema, within)
+            else:
+                own = StructType([field for field in schema if field.name not in STAMPS])
+                in_time = isinstance(own[timestamp].dataType, TimestampType)
+                computed = {
+                    "_t": f"UNIX_MICROS({sql_name(timestamp)})"
+                    if in_time
+                    else f"CAST({sql_name(timestamp)} AS BIGINT)",
+                    "_s": PLACE,
+                }
+                columns = (f"{computed.get(field, sql_name(field))} AS {sql_name(field)}" for field in schema.names)
+                yield self._frame(files, "", own).selectExpr(*columns).where(one.condition or "TRUE")
 
     def _frame(self, files: Sequence[Path], condition: str, schema: StructType, within: str | None = None) -> DataFrame:
         wanted = schema if within is None else StructType().add(within, schema)

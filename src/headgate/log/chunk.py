@@ -3,16 +3,23 @@
 A chunk is an immutable file. What is known of it without opening it is its number of rows, the least and the largest of
 its timestamps, its size and its checksum; the rest stays on disk. The whole file is compared with its checksum each
 time it is read: `content` and `table` do so for Python, and `check` before Spark reads it.
+
+A chunk that headgate wrote has the columns `_t` (timestamp in ticks) and `_s` (order of arrival). A file of a source
+that was taken as it is has neither; they are computed when it is read. `_t` is its column of timestamps, and `_s`
+counts its rows on from the number at the end of its name:
+
+    streams/bids/000000000017-00000105553116266496.parquet
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from zlib import crc32
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -27,6 +34,13 @@ GROUP_ROWS = 100_000
 
 MAGIC = b"PAR1"
 """How a Parquet file ends."""
+
+PLACE_DIGITS = 20
+"""How many digits the order of arrival has at the end of a name."""
+
+STAMPS = ("_t", "_s")
+
+OF_A_SOURCE = "It was taken from its source as it was, by a link: files of a source must not be changed in place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +58,19 @@ class Chunk:
     checksum: int | None = None
     """Of its file; None if it was written before there were any."""
 
+    timestamp: str | None = None
+    """The column with its timestamps, if its file is one of a source, taken as it is; None if it has `_t` and `_s`."""
+
+    @property
+    def first(self) -> int:
+        """The order of arrival of the first row in a file that was taken as it is."""
+        return int(self.path.stem[-PLACE_DIGITS:])
+
     def check(self) -> None:
         """Read the whole file; raise an error that names it if it is not what was written."""
         problem = self.problem()
         if problem is None and self.checksum is not None and checksums.of_file(self.path) != self.checksum:
-            problem = DAMAGED
+            problem = self._said(DAMAGED)
         if problem is not None:
             raise torn(self.path, problem)
 
@@ -62,12 +84,43 @@ class Chunk:
         except FileNotFoundError:
             raise torn(self.path, "it is missing") from None
         if crc32(content) != self.checksum:
-            raise torn(self.path, self.problem() or DAMAGED)
+            raise torn(self.path, self.problem() or self._said(DAMAGED))
         return content
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Its rows."""
-        return pq.ParquetFile(pa.BufferReader(self.content())).read(columns)
+        file = pq.ParquetFile(pa.BufferReader(self.content()))
+        if self.timestamp is None or columns is None:
+            return self._stamped(file.read(columns), 0)
+        own = dict.fromkeys(self.timestamp if column in STAMPS else column for column in columns)
+        return self._stamped(file.read(list(own)), 0).select(columns)
+
+    def parts(self) -> Iterator[pa.Table]:
+        """Its rows, one row group after the other."""
+        file, before = pq.ParquetFile(pa.BufferReader(self.content())), 0
+        for group in range(file.num_row_groups):
+            rows = self._stamped(file.read_row_group(group), before)
+            before += rows.num_rows
+            yield rows
+
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        if self.timestamp is None:
+            return pq.read_schema(self.path)
+        own = pq.read_metadata(self.path).schema.to_arrow_schema()
+        fields = [pa.field(field.name, field.type) for field in own]
+        return pa.schema([*fields, *(pa.field(stamp, pa.int64()) for stamp in STAMPS)])
+
+    def _stamped(self, rows: pa.Table, before: int) -> pa.Table:
+        """Some of its rows with `_t` and `_s`, given how many rows of its file stand before them."""
+        if self.timestamp is None:
+            return rows
+        first = self.first + before
+        places = pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64))
+        return rows.append_column("_t", rows[self.timestamp].cast(pa.int64())).append_column("_s", places)
+
+    def _said(self, problem: str) -> str:
+        return problem if self.timestamp is None else f"{problem}. {OF_A_SOURCE}"
 
     def problem(self) -> str | None:
         """Why it cannot be read, as far as a glance at its file tells."""
@@ -78,13 +131,10 @@ class Chunk:
                 whole = size == self.size and file.read() == MAGIC
         except FileNotFoundError:
             return "it is missing"
-        return (
-            None
-            if whole
-            else f"it is torn: {size} bytes of {self.size} are there"
-            if size != self.size
-            else "it is damaged"
-        )
+        if whole:
+            return None
+        torn_off = f"it is torn: {size} bytes of {self.size} are there"
+        return self._said(torn_off if size != self.size else "it is damaged")
 
     def rows_after(self, low: Tick) -> int:
         """How many of its rows have timestamps behind `low`, by reading them."""
@@ -149,15 +199,14 @@ def merge(chunks: Sequence[Chunk], path: Path) -> None:
 
     A column that only some of them have, because the stream got it later, is null in the others.
     """
-    schema = pa.schema({field.name: field for chunk in chunks for field in pq.read_schema(chunk.path)}.values())
+    schema = pa.schema({field.name: field for chunk in chunks for field in chunk.schema()}.values())
     staged = path.with_name(f".{path.name}.staged")
     try:
         with pq.ParquetWriter(staged, schema) as writer:
             waiting: list[pa.Table] = []
             for chunk in chunks:
-                source = pq.ParquetFile(pa.BufferReader(chunk.content()))
-                for group in range(source.num_row_groups):
-                    waiting.append(_with_all(source.read_row_group(group), schema))
+                for rows in chunk.parts():
+                    waiting.append(_with_all(rows, schema))
                     if sum(table.num_rows for table in waiting) >= GROUP_ROWS:
                         writer.write_table(pa.concat_tables(waiting))
                         waiting = []

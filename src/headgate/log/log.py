@@ -2,9 +2,11 @@
 
 Tuples beyond the heartbeat wait in it, windows are ranges of it, and results are written to one. Which chunks it has is
 a matter of the journal: files that belong to a log but not to its list of chunks are left-overs and never read. Chunks
-are numbered in the order in which they came, or named after the batch they are:
+are numbered in the order in which they came, or named after the batch they are. The name of a file of a source that was
+taken as it is also has the order of arrival of its first row:
 
     streams/bids/000000000017.parquet
+    streams/bids/000000000018-00000105553116266496.parquet
     streams/asks/batch-000000000003-00000.parquet
 """
 
@@ -19,7 +21,7 @@ import pyarrow as pa
 
 from headgate.errors import UserError
 from headgate.log.checksum import synced, torn, writing
-from headgate.log.chunk import Chunk, count, described, merge, sized, write
+from headgate.log.chunk import PLACE_DIGITS, Chunk, count, described, merge, sized, write
 from headgate.log.journal import Fact, Journal
 from headgate.ticks import Tick
 
@@ -44,7 +46,7 @@ class Log:
 
         with writing(directory):
             directory.mkdir(parents=True, exist_ok=True)
-        self._next = max((int(file.stem) for file in directory.glob("*.parquet") if file.stem.isdigit()), default=0)
+        self._next = max(map(_number, directory.glob("*.parquet")), default=0)
         self.journal.introduce(subject, self.apply)
 
     # what the journal knows of it
@@ -67,7 +69,7 @@ class Log:
                 self.chunks.append(replace(chunk, arrived=chunk.arrived or self.rows))
         self.rows = change.get("rows", self.rows)
         self.forgotten = change.get("forgotten", self.forgotten)
-        self._next = max(self._next, *(int(chunk.path.stem) for chunk in added if chunk.path.stem.isdigit()), 0)
+        self._next = max(self._next, *(_number(chunk.path) for chunk in added), 0)
 
     def state(self) -> dict[str, Any]:
         return {"add": list(map(_listed, self.chunks)), "rows": self.rows, "forgotten": self.forgotten}
@@ -97,6 +99,20 @@ class Log:
     def adopt(self, files: Iterable[Path], name: str | None = None) -> list[Chunk]:
         """Take over files that a Spark job has written elsewhere on the same disk."""
         return self._adopt(files, described, name)
+
+    def adopt_as_they_are(self, chunks: Iterable[Chunk]) -> list[Chunk]:
+        """Take over files of a source, which lie elsewhere on the same disk under names that end with the order of
+        arrival of their first rows.
+        """
+        taken = []
+        for chunk in chunks:
+            path = self._path(f"-{chunk.first:0{PLACE_DIGITS}d}")
+            with writing(self.directory):
+                chunk.path.rename(path)
+            taken.append(replace(chunk, path=path))
+        if taken:
+            self._take(taken)
+        return taken
 
     def adopt_all(self, files: Iterable[Path]) -> list[Chunk]:
         """Take over files whose timestamps do not matter; such a log is only ever read whole."""
@@ -208,15 +224,22 @@ class Log:
         self.journal.record(self.subject, what, undo=lambda: _delete([merged]))
         _delete(run)
 
-    def _path(self) -> Path:
+    def _path(self, more: str = "") -> Path:
         with self.journal.turn:
             self._next += 1
-            return self.directory / f"{self._next:012d}.parquet"
+            return self.directory / f"{self._next:012d}{more}.parquet"
 
 
 def _listed(chunk: Chunk) -> list[Any]:
     """As the journal has it. How many rows had come with it is known when it is applied, and 0 before."""
-    return [chunk.path.name, chunk.rows, chunk.low, chunk.high, chunk.size, chunk.arrived, chunk.checksum]
+    known = [chunk.path.name, chunk.rows, chunk.low, chunk.high, chunk.size, chunk.arrived, chunk.checksum]
+    return known if chunk.timestamp is None else [*known, chunk.timestamp]
+
+
+def _number(file: Path) -> int:
+    """The number of a chunk among those of its log; 0 if it is named after a batch."""
+    number = file.stem.partition("-")[0]
+    return int(number) if number.isdigit() else 0
 
 
 def _delete(chunks: list[Chunk]) -> None:

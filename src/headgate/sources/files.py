@@ -1,8 +1,9 @@
 """Streams from files, through Spark's own readers: any format that Spark reads by a name and options.
 
 Files that have not been read yet become chunks of the stream's log in one Spark job, which also gives each row its
-verdict. Their order of arrival is that of the files' names, and within a file that of its rows. Files count as read
-when their rows are in the log, so a read that fails before that can be tried again.
+verdict. Parquet files that the log can hold as they are get there by a link, and need no job (see `as_they_are`). The
+order of arrival is that of the files' names, and within a file that of its rows. Files count as read when their rows
+are in the log, so a read that fails before that can be tried again.
 
 If a job fails by the fault of a file, halves of the files are tried, down to the one whose fault it is. A stream sets a
 file that cannot be read aside: it is named, kept as a dead letter, and tried again when it has changed and after a
@@ -13,6 +14,7 @@ without a declared column stays unread and is an error that names it; the others
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,6 +25,8 @@ from headgate.catalog.readers import FILES_AT_ONCE
 from headgate.cql.readers import no_such_path
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
+from headgate.log.chunk import Chunk
+from headgate.sources.as_they_are import AsTheyAre
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import arriving_folder, judged
 from headgate.sources.payload import CORRUPT, ROW
@@ -39,6 +43,9 @@ PIECE_BYTES = 2**20
 """No file is cut into pieces smaller than this, so that where a piece begins tells its number apart from all
 others'.
 """
+
+RANK_SHIFT, LAST_RANK = 43, 2**20 - 1
+"""Where the number of the file stands in the order of arrival of a row, and how large it becomes."""
 
 NO_SCHEMA = (
     "UNABLE_TO_INFER_SCHEMA",
@@ -60,6 +67,7 @@ class FileSource:
         self.connector = connector
         self.path = next((value for key, value in connector.options.items() if key.lower() == "path"), "")
         self.reader = FileReader(self.session, inlet, connector)
+        self.as_they_are = AsTheyAre(inlet, connector.format, connector.options)
         self.seen: set[str] = set()
         """The files that have been read and are still there."""
         self.read_before = 0
@@ -179,9 +187,15 @@ class FileSource:
     def take(self, files: list[str], clock: Clock) -> int:
         """Read files in one job and put their rows into the log; how many are tuples."""
         ranks = {file: self.read_before + position for position, file in enumerate(files)}
+
+        def others(whole: Mapping[str, Chunk]) -> DataFrame | None:
+            left = {file: rank for file, rank in ranks.items() if file not in whole}
+            return self.in_order(self.reader.rows([unquote(file) for file in left]), left) if left else None
+
         with arriving_folder(self.inlet) as folder, self.inlet.together():
-            rows = self.in_order(self.reader.rows([unquote(file) for file in files]), ranks)
-            taken = judged(self.session, self.inlet, rows, folder, clock).take(clock)
+            places = {file: (rank & LAST_RANK) << RANK_SHIFT for file, rank in ranks.items()}
+            staged = self.as_they_are.staged(places, folder / "whole")
+            taken = judged(self.session, self.inlet, others, folder, clock, staged).take(clock)
             self.inlet.journal.record(self.subject, {"read": files, "before": self.read_before + len(files)})
         return taken
 
@@ -264,7 +278,7 @@ class FileSource:
             order = self.session.createDataFrame(list(ranks.items()), "_name STRING, _rank BIGINT")
             ranked = located.join(order.hint("broadcast"), located["_file"] == order["_name"], "left")
             rank = f"COALESCE(_rank, {unlisted})"
-        return ranked.selectExpr(*columns, f"SHIFTLEFT({rank} & {2**20 - 1}L, 43) | _within AS _s")
+        return ranked.selectExpr(*columns, f"SHIFTLEFT({rank} & {LAST_RANK}L, {RANK_SHIFT}) | _within AS _s")
 
 
 def of_a_file(error: Exception) -> bool:

@@ -1,7 +1,9 @@
-"""A batch that a Spark job has written by verdict and that is not in the log yet.
+"""A batch that is judged and not in the log yet: what a Spark job has written by verdict, and files of the source that
+are taken as they are.
 
-    .arriving/sealed/_verdict=tuple/part-00000.parquet
-    .arriving/sealed/_verdict=late/part-00000.parquet
+    .arriving/judged/sealed/_verdict=tuple/part-00000.parquet
+    .arriving/judged/sealed/_verdict=late/part-00000.parquet
+    .arriving/whole/00000105553116266496.parquet
 
 The footers of the files say how many rows there are of each verdict, and in which range of time. Where a stream holds
 many sources, one aggregation over their names and the timestamps says it of each of them.
@@ -10,7 +12,10 @@ many sources, one aggregation over their names and the timestamps says it of eac
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import reduce
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +27,19 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.heartbeat.arrivals import Arrivals, Ticks, of_one
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.future import largest_of
-from headgate.log.chunk import span
+from headgate.log.chunk import Chunk, span
+from headgate.sources.as_they_are import instants
 from headgate.sources.inlet import Batch, Inlet
-from headgate.sources.verdict import FAR_FUTURE, HEARTBEAT, LATE, TUPLE, UNTIMELY, Limits, sends_heartbeats
+from headgate.sources.verdict import (
+    FAR_FUTURE,
+    HEARTBEAT,
+    LATE,
+    TUPLE,
+    UNTIMELY,
+    Limits,
+    instant_sql,
+    sends_heartbeats,
+)
 from headgate.spark.staging import address
 from headgate.sql import FOREVER, Column, ddl, name
 from headgate.ticks import Tick, TimeDomain
@@ -34,21 +49,27 @@ BUCKETS_AN_OCTAVE = 16
 
 
 class JudgedBatch:
-    """Rows that a Spark job has judged and written, file by file; `take` moves them to the log."""
+    """Rows that a Spark job has judged and written, and files that are taken as they are; `take` moves them to the
+    log.
+    """
 
-    def __init__(self, session: SparkSession, inlet: Inlet, directory: Path) -> None:
+    def __init__(
+        self, session: SparkSession, inlet: Inlet, directory: Path | None, whole: Sequence[Chunk] = ()
+    ) -> None:
         self.session = session
         self.inlet = inlet
         self.directory = directory
-        folders = sorted(directory.glob("_verdict=*"))
+        """What the job wrote; None if there was none."""
+        self.whole = whole
+        """Files of the source, which hold nothing but tuples."""
+        folders = [] if directory is None else sorted(directory.glob("_verdict=*"))
         self.files = {folder.name.removeprefix("_verdict="): sorted(folder.glob("*.parquet")) for folder in folders}
         self.footers = {verdict: [pq.read_metadata(file) for file in files] for verdict, files in self.files.items()}
 
     def counts(self) -> Counter[str]:
         """How many rows there are, by verdict."""
-        return Counter(
-            {verdict: sum(footer.num_rows for footer in footers) for verdict, footers in self.footers.items()}
-        )
+        found = {verdict: sum(footer.num_rows for footer in footers) for verdict, footers in self.footers.items()}
+        return Counter(found) + Counter({TUPLE: sum(chunk.rows for chunk in self.whole)})
 
     def untimely(self) -> pa.Table:
         """The tuples that the policy covers: why they are untimely, by how much, and their source."""
@@ -64,14 +85,13 @@ class JudgedBatch:
         """
         if self.files.get(FAR_FUTURE):
             return limits.ahead + np.minimum(self._largest(FAR_FUTURE, "_behind"), int(FOREVER) - max(limits.ahead, 0))
-        return self._largest(TUPLE, "_t")
+        return self._largest(TUPLE, "_t", instants(self.whole))
 
-    def _largest(self, verdict: str, column: str) -> Ticks:
+    def _largest(self, verdict: str, column: str, more: Iterable[pa.Array] = ()) -> Ticks:
+        files = (pq.ParquetFile(file).iter_batches(columns=[column]) for file in self.files.get(verdict, ()))
         found = np.array([], np.int64)
-        for file in self.files.get(verdict, ()):
-            for part in pq.ParquetFile(file).iter_batches(columns=[column]):
-                values = part.column(0).drop_null().to_numpy(zero_copy_only=False)
-                found = largest_of(np.concatenate([found, values]))
+        for values in chain((part.column(0) for parts in files for part in parts), more):
+            found = largest_of(np.concatenate([found, values.drop_null().to_numpy(zero_copy_only=False)]))
         return found
 
     def letters(self) -> list[Path]:
@@ -87,6 +107,7 @@ class JudgedBatch:
                 _stamp(file, int(batch.arrivals.smallest.min()))
         self.inlet.dead.adopt(self.letters())
         chunks = self.inlet.log.adopt(self.files.get(TUPLE, []), name)
+        chunks += self.inlet.log.adopt_as_they_are(self.whole)
         self.inlet.record(counts, batch, counts.total(), clock)
         return sum(chunk.rows for chunk in chunks)
 
@@ -115,7 +136,9 @@ class JudgedBatch:
         timely = [(footer, "_t") for footer in self.footers.get(TUPLE, [])]
         runs = [*timely, *((footer, "_timestamp") for footer in late)]
         ranges, places = [span(footer, column) for footer, column in runs], [span(footer, "_s") for footer, _ in runs]
-        rows = sum(footer.num_rows for footer, _ in runs)
+        ranges += [(chunk.low, chunk.high) for chunk in self.whole]
+        places += [(chunk.first, chunk.first + chunk.rows - 1) for chunk in self.whole]
+        rows = sum(footer.num_rows for footer, _ in runs) + sum(chunk.rows for chunk in self.whole)
         arrivals = _of_runs(rows, [*filter(None, ranges)], [*filter(None, places)])
         promised: list[Tick] = []
         if sends_heartbeats(self.inlet.stream):
@@ -170,8 +193,16 @@ class JudgedBatch:
         ours = (("_timestamp", kind), ("_t", "BIGINT"), ("_upto", "BIGINT"), ("_verdict", "STRING"))
         schema = ddl([*stream.columns, *(Column(*one) for one in ours)])
         spoken = ", ".join(f"'{verdict}'" for verdict in (TUPLE, LATE, HEARTBEAT))
-        rows = self.session.read.schema(schema).parquet(address(self.directory)).where(f"_verdict IN ({spoken})")
-        return rows.selectExpr(f"COALESCE({own}, _t) AS own", "_upto", "_verdict", *more)
+        read = self.session.read.schema(schema)
+        found = []
+        if self.directory is not None:
+            rows = read.parquet(address(self.directory)).where(f"_verdict IN ({spoken})")
+            found.append(rows.selectExpr(f"COALESCE({own}, _t) AS own", "_upto", "_verdict", *more))
+        if self.whole and stream.timestamp is not None:
+            rows = read.parquet(*(address(chunk.path) for chunk in self.whole))
+            tuples = (f"{instant_sql(stream, stream.timestamp)} AS own", "_upto", f"'{TUPLE}' AS _verdict")
+            found.append(rows.selectExpr(*tuples, *more))
+        return reduce(lambda one, other: one.unionAll(other), found)
 
 
 def _stamp(file: Path, instant: Tick) -> None:

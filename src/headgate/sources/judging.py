@@ -4,11 +4,13 @@ letters.
 In come rows with the stream's columns, `_raw` (their text if they could not be read, else null), `_row` (their text, if
 it is at hand) and `_s` (order of arrival), from wherever Spark reads. Out comes a `JudgedBatch`, which does not count
 until it is taken. A dead letter that could not be read or has no timestamp has its row as text in `_raw`.
+
+Files that can be taken as they are (see `as_they_are`) need no job if all their rows are tuples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
@@ -17,6 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog.entries import Relation
 from headgate.heartbeat.clock import Clock
+from headgate.log.chunk import Chunk
+from headgate.sources.as_they_are import fitting
 from headgate.sources.inlet import Inlet
 from headgate.sources.judged_batch import JudgedBatch
 from headgate.sources.rows import SIGNS
@@ -25,19 +29,32 @@ from headgate.spark.staging import write_parquet
 from headgate.sql import name
 from headgate.ticks import Tick, TimeDomain
 
+NO_FILES: Mapping[str, Chunk] = {}
+
 
 @contextmanager
 def arriving_folder(inlet: Inlet) -> Iterator[Path]:
     """A folder beside the log for a batch that is under way; it is deleted in the end."""
     folder = inlet.log.directory / ".arriving"
+    rmtree(folder, ignore_errors=True)  # what was under way when the engine died
     try:
         yield folder
     finally:
         rmtree(folder, ignore_errors=True)
 
 
-def judged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, clock: Clock) -> JudgedBatch:
+def judged(
+    session: SparkSession,
+    inlet: Inlet,
+    rows_of: Callable[[Mapping[str, Chunk]], DataFrame | None],
+    folder: Path,
+    clock: Clock,
+    staged: Mapping[str, Chunk] = NO_FILES,
+) -> JudgedBatch:
     """Judge rows by the limits in force now, and write them by verdict.
+
+    `staged` has files that can be taken as they are if all their rows are tuples. `rows_of` gives all rows but those of
+    the files that are; None if there are no others.
 
     No heartbeat may be given until the batch is taken, because the limits would not hold any more.
     """
@@ -45,7 +62,11 @@ def judged(session: SparkSession, inlet: Inlet, rows: DataFrame, folder: Path, c
     stamp = int(inlet.stamps(1, clock)[0]) if inlet.stamped != "external" else None
 
     def by_verdict(limits: Limits) -> JudgedBatch:
-        return JudgedBatch(session, inlet, write_parquet(sorted_out(rows, inlet, limits, stamp), folder, "_verdict"))
+        whole = fitting(staged, limits)
+        rows, written = rows_of(whole), None
+        if rows is not None:
+            written = write_parquet(sorted_out(rows, inlet, limits, stamp), folder / "judged", "_verdict")
+        return JudgedBatch(session, inlet, written, list(whole.values()))
 
     batch = by_verdict(limits)
     if inlet.needs_second_look(batch.counts()):

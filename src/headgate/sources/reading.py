@@ -32,6 +32,9 @@ from headgate.sources.inlet import Inlet
 from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, with_columns
 from headgate.sql import Column, cast, ddl, literal
 
+COPY = "copy"
+"""Our option of Parquet files: they are never taken into the log as they are."""
+
 LOCAL = "^file:/+"
 """Spark writes local files with one slash in one place and with three in another."""
 
@@ -55,7 +58,8 @@ class FileReader:
         self.inlet = inlet
         self.format = connector.format
         self.payload = connector.payload
-        self.options = {key: value for key, value in connector.options.items() if key.lower() != "path"}
+        ours = ("path", COPY) if self.format == "parquet" else ("path",)
+        self.options = {key: value for key, value in connector.options.items() if key.lower() not in ours}
         self.said = {key.lower(): value for key, value in self.options.items()}
         if self.payload is not None and (self.format != "text" or self.payload.format == "avro"):
             raise UserError(

@@ -263,7 +263,8 @@ class StreamingSource:
                     )
                     if self.files is not None:
                         rows = self.files.rows([found.path for found in rows.collect()])
-                    batch_judged = judged(self.session, inlet, rows.selectExpr("*", f"{place} AS _s"), folder, clock)
+                    placed = rows.selectExpr("*", f"{place} AS _s")
+                    batch_judged = judged(self.session, inlet, lambda _: placed, folder, clock)
                     last = batch_judged.last()
                     inlet.position |= {"batch": batch, "order": order if last is None else last + 1}
                     taken = batch_judged.take(clock, f"batch-{batch:012d}")
