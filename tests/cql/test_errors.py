@@ -400,7 +400,7 @@ RUNNING: dict[str, Callable[[Engine], object]] = {
     "a webhook that nobody listens to": lambda engine: WebhookSink(
         "q", Connector("webhook", {"url": "http://127.0.0.1:1/"}), engine.spark, engine._core.directory
     )._post(Delivery("q", 1, 0, 1, 1, (), 0), 0, [], last=True),
-    "a case that is none": lambda engine: read(CASES.parent / "test_errors.py"),
+    "a case that is none": lambda engine: read(CASES.parent / "cql" / "test_errors.py"),
     "a file of cases that is not there": lambda engine: read(CASES / "none.jsonl"),
     "epochs that are none": lambda engine: epoch_ends(read(CASES / "cql.jsonl")[0], "often"),
 }

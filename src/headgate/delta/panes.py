@@ -17,7 +17,7 @@ from headgate.delta.query import LateralView, Table, select, union
 from headgate.delta.running import Accumulators
 from headgate.plan import bounds
 from headgate.plan.expressions import Call
-from headgate.plan.nodes import Aggregate, Exploded, Filter, Project, Range, Relation, Union, Window, domain
+from headgate.plan.nodes import Aggregate, Relation, domain
 from headgate.sql import comma, listed
 from headgate.ticks import Tick
 
@@ -33,15 +33,7 @@ SYNOPSIS = "panes"
 
 def slide_of(node: Relation) -> Tick | None:
     """The slide at whose multiples all elements of a relation begin and end, if this rule can use it."""
-    match node:
-        case Window(frame=Range(length, int() as slide)) if length <= MOST * slide:
-            return slide
-        case Filter(child) | Project(child) | Exploded(child):
-            return slide_of(child)
-        case Union(left, right) if slide_of(left) == slide_of(right):
-            return slide_of(left)
-        case _:
-            return None
+    return node.slides[0] if node.slides is not None and node.slides[1] <= MOST else None
 
 
 def keeps_panes(synopsis: str) -> bool:

@@ -99,6 +99,14 @@ class FrameTraits(ABC):
 
     @property
     @abstractmethod
+    def slides(self) -> tuple[Tick, int] | None:
+        """The slide at whose multiples all tuples begin and end to count, and how many slides one counts at the most.
+
+        None if there is no such slide.
+        """
+
+    @property
+    @abstractmethod
     def kept(self) -> bool | None:
         """Whether its live tuples can be read again: always (it keeps a tail), never, or None: from a log if any."""
 
@@ -139,6 +147,7 @@ class Now(TimeFrame):
     open_ended = False
     fixed_span = 1
     coarse = False
+    slides = None
 
 
 @frozen
@@ -165,6 +174,7 @@ class Unbounded(TimeFrame):
     open_ended = True
     fixed_span = None
     coarse = False
+    slides = None
 
 
 @frozen
@@ -211,6 +221,10 @@ class Range(TimeFrame):
     def coarse(self) -> bool:
         return self.slide is not None
 
+    @property
+    def slides(self) -> tuple[Tick, int] | None:
+        return (self.slide, -(-self.length // self.slide)) if self.slide is not None else None
+
 
 class TailFrame(FrameTraits):
     """A frame in which the tuples that come decide which earlier ones still count: it keeps a tail of them."""
@@ -220,6 +234,7 @@ class TailFrame(FrameTraits):
     retracts = True
     fixed_span = None
     coarse = False
+    slides = None
     kept = True
 
 
@@ -333,6 +348,7 @@ class FinalFrame(FrameTraits):
     retracts = False
     fixed_span = 1
     coarse = True
+    slides = None
 
 
 @frozen

@@ -78,6 +78,7 @@ class _Grouped(RelationOperator):
 
     fixed_span = None
     coarse = False
+    slides = None
     stamped_by = None
     in_logs = False
     at_leaf = False

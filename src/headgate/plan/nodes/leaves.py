@@ -130,6 +130,7 @@ class Stored(_Leaf):
     instantaneous = False
     fixed_span = None
     coarse = False
+    slides = None
     stamped_by = None
 
     @property
@@ -208,6 +209,8 @@ class Piped(_Leaf):
     @property
     def coarse(self) -> bool:
         return self.child.coarse and not self.child.retracts
+
+    slides = None  # what another fragment computes has been put together there
 
     @property
     def stamped_by(self) -> frozenset[str] | None:

@@ -301,6 +301,14 @@ class RelationOperator(Operator):
 
     @property
     @abstractmethod
+    def slides(self) -> tuple[Tick, int] | None:
+        """The slide at whose multiples all elements begin and end, and how many slides one lives at the most.
+
+        None if there is no such slide.
+        """
+
+    @property
+    @abstractmethod
     def stamped_by(self) -> frozenset[str] | None:
         """Columns from which the interval of a row follows; None if there are none.
 
@@ -457,6 +465,10 @@ class RowByRow(RelationOperator):
     @property
     def coarse(self) -> bool:
         return self.child.coarse
+
+    @property
+    def slides(self) -> tuple[Tick, int] | None:
+        return self.child.slides
 
     @property
     def stamped_by(self) -> frozenset[str] | None:

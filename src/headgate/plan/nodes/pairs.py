@@ -152,6 +152,7 @@ class Join(_OfTwo):
 
     fixed_span = None
     coarse = False
+    slides = None
 
     @property
     def stamped_by(self) -> frozenset[str] | None:
@@ -209,6 +210,13 @@ class Union(_OfTwo):
     @property
     def coarse(self) -> bool:
         return self.left.coarse and self.right.coarse
+
+    @property
+    def slides(self) -> tuple[Tick, int] | None:
+        left, right = self.left.slides, self.right.slides
+        if left is None or right is None or left[0] != right[0]:
+            return None
+        return left[0], max(left[1], right[1])
 
     stamped_by = None
 

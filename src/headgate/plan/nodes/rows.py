@@ -122,6 +122,7 @@ class Weight(RowByRow):
     retracts = True
     fixed_span = None
     coarse = False
+    slides = None
     stamped_by = None
 
     def flows(self, frame: Unbounded | Now) -> bool:
@@ -226,6 +227,7 @@ class Needed(RowByRow):
         return self.child.unique
 
     in_logs = True
+    slides = None  # its rows may go before their end
 
     def flows(self, frame: Unbounded | Now) -> bool:
         return False

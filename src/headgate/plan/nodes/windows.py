@@ -154,6 +154,10 @@ class Window(RelationOperator):
         return self.frame.coarse
 
     @property
+    def slides(self) -> tuple[Tick, int] | None:
+        return self.frame.slides
+
+    @property
     def stamped_by(self) -> frozenset[str] | None:
         column = self.stamp or self.child.stamp_column
         return frozenset({column.lower()}) if column is not None and self.frame.interval_by_stamp else None
