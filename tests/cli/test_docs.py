@@ -74,8 +74,8 @@ def test_every_example_of_the_language_page_runs(spark: SparkSession, tmp_path: 
         answered = {query.name for query in engine.queries() if query.count}
         assert all(query.complete is not None for query in engine.queries())
     silent = {query.name for query in engine.queries()} - answered
-    assert silent == {"q3", "q11", "q17", "stats", "above", "at_slide", "hourly"}, (
-        "those that slide further or ask for more than there is"
+    assert silent == {"q3", "q11", "q15", "q16", "q20", "stats", "above", "at_slide", "hourly"}, (
+        "those that slide further, sample too little or ask for more than there is"
     )
 
 

@@ -300,7 +300,7 @@ def test_other_sources_have_no_part_in_the_answers_of_random_queries(
 def test_random_queries_see_some_sources_or_run_by_groups() -> None:
     found: Counter[str] = Counter()
 
-    @settings(max_examples=40, phases=[Phase.generate], database=None)
+    @settings(max_examples=100, phases=[Phase.generate], database=None)
     @given(selections())
     def collect(drawn: tuple[Case, Node]) -> None:
         found["seen"] += bool(scopes(drawn[1]))
