@@ -80,6 +80,7 @@ MISTAKES = [
     "SELECT ISTREAM(vehicle), speed FROM pos_speed [NOW]",
     "SELECT 1 + ISTREAM(vehicle) FROM pos_speed [NOW]",
     "SELECT 1",
+    "SELECT vehicle FROM pos_speed [NOW] WHERE EXISTS (SELECT pos_speed [RANGE 4] WHERE speed > 1)",
     "SELECT vehicle FROM pos_speed [NOW] UNION ALL SELECT vehicle, speed FROM pos_speed [NOW]",
     "SELECT ? FROM pos_speed [NOW]",
     "SELECT 'open FROM pos_speed",

@@ -133,6 +133,8 @@ class From:
 
 def from_clause(binder: Binder, tree: exp.Select) -> From:
     """Binds the FROM clause of a SELECT, with its joins and lateral views."""
+    if tree.args.get("from_") is None:
+        raise UserError("no-from", "a subquery needs FROM", place=binder.place(tree))
     joins: list[exp.Expression | None] = [None]
     tables = [tree.args["from_"].this]
     lateral_trees = list(tree.args.get("laterals") or [])
