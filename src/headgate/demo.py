@@ -104,7 +104,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """What is known of a stream after a step: counts, last timestamp, heartbeat (watermark), whether it is silent."""
+    """A stream after a step: its counts, its last timestamp, its heartbeat (watermark), and whether it is silent."""
 
     taken: int
     late: int

@@ -1,4 +1,4 @@
-"""What is defined: carries out statements, so that streams, relations and queries come, change and go.
+"""Carries out statements: streams, relations and queries come, change and go.
 
 A statement is first carried out on the catalog (`compile`), then here on what runs, and last remembered in the journal.
 A failure on the way takes all of it back. `recovery` carries the remembered statements out again after a restart.

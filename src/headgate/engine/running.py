@@ -47,7 +47,7 @@ class Running:
         """True if a turn has ever succeeded, also before a restart: what never did is a mistake, and not waited for."""
         self.core.inputs.worked |= resumed
         self._source_trouble, self._query_trouble = Trouble(), Trouble()
-        """What is wrong at the moment: each trouble is told once, and that it is over."""
+        """The troubles of the moment. Each is told once when it begins, and once when it is over."""
         self._stopping = False
         self._status_us = -STATUS_US
         """When the status was last written."""

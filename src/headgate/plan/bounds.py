@@ -23,7 +23,7 @@ def accumulators(node: Aggregate) -> StateBound:
 
 
 def panes(node: Aggregate) -> StateBound:
-    """What is kept of windows that slide: of each group a row for each slide of its window."""
+    """The panes of windows that slide: for each group, one row for each slide of its window."""
     by = ", ".join(["slide", *(key.expression.sql for key in node.keys)])
     return prefixed(f"one row for each {by} among", node.child.rows)
 

@@ -89,8 +89,9 @@ def types(node: Node) -> dict[str, str]:
 
 
 def attribute(window: Window, value: Chain) -> Attribute | None:
-    """What is known of a function of a column of a window: as one of the timestamp, if it is, or of an ordered
-    column.
+    """The temporal attribute that a function of a window's column is: of the timestamp, or of an ordered column.
+
+    None if it is neither.
     """
     if window.stamp is not None and window.stamp.lower() == value.column:
         return _of_clock((), value)

@@ -60,7 +60,7 @@ def lower_names(node: Node) -> frozenset[str]:
 
 
 class Operator(ABC):
-    """What is asked of every node, stream or relation."""
+    """The questions that every node answers, stream or relation."""
 
     inputs: ClassVar[tuple[str, ...]]
     """The fields that hold its children."""
@@ -208,7 +208,7 @@ class Operator(ABC):
 
 
 class StreamOperator(Operator):
-    """What is asked of streams alone."""
+    """The questions that streams answer besides."""
 
     @property
     @abstractmethod
@@ -237,7 +237,7 @@ class StreamOperator(Operator):
 
 
 class RelationOperator(Operator):
-    """What is asked of relations alone."""
+    """The questions that relations answer besides."""
 
     flowing = False  # the changes of a relation are no tuples
 
