@@ -83,7 +83,10 @@ def _program(program: Program, whose: str) -> list[str]:
         parts.append(_section(f"{whose}runs by the universal rule", "\n".join(program.fallbacks)))
     parts.append(_section(f"{whose}an epoch (since, until]", program.output()))
     for synopsis in program.synopses:
-        parts.append(_section(f"{whose}{synopsis.name} as of until", program.contents(synopsis)))
+        parts.append(_section(f"{whose}{synopsis.name} as of until", program.step_statement(synopsis.contents)))
+        if synopsis.from_logs is not None:
+            text = program.step_statement(synopsis.from_logs)
+            parts.append(_section(f"{whose}{synopsis.name} as of until, where less of the log is read that way", text))
     return parts
 
 

@@ -30,7 +30,7 @@ class Settings:
     clock_unit_us: int = 1_000
     heartbeats: Literal["query", "operator", "memory-aware"] = "query"
     ordering: Literal["needed", "always"] = "needed"
-    epoch_rows: int = 1_000_000
+    epoch_rows: int | None = None
     flush_rows: int | None = None
     failed_after_us: int | None = None
 
@@ -105,11 +105,11 @@ def _length_or_none(value: str, place: Place | None) -> int | None:
     return None if value.lower() == "none" else max(int(_length_us(value, place)), 1)
 
 
-def _count(what: str, hint: str, may_be_none: bool = False) -> Callable[[str, Place | None], int | None]:
-    """A reader of numbers from 1 on, and of 'none' where that is a value."""
+def _count(what: str, hint: str, unset: str) -> Callable[[str, Place | None], int | None]:
+    """A reader of numbers from 1 on, and of the word that stands for no number."""
 
     def read(value: str, place: Place | None) -> int | None:
-        if may_be_none and value.lower() == "none":
+        if value.lower() == unset:
             return None
         if not value.isdigit() or not int(value):
             raise UserError("bad-setting", f'"{value}" is not a number of {what}', place=place, hint=hint)
@@ -179,15 +179,16 @@ TABLE: dict[str, SettingRow] = {
         SettingRow(
             "epoch_rows",
             "epoch_rows",
-            "About how many tuples one epoch (micro-batch) takes.",
-            _count("tuples", "SET epoch_rows = 1000000"),
-            takes="a number of 1 or more",
+            "About how many tuples one epoch (micro-batch) takes; `'auto'`: as many as Spark's memory holds at once.",
+            _count("tuples", "SET epoch_rows = 1000000, or 'auto'", unset="auto"),
+            lambda rows: str(rows or "auto"),
+            takes="a number of 1 or more, or `'auto'`",
         ),
         SettingRow(
             "flush_rows",
             "flush_rows",
             "How many results a sink gets at once; `'none'`: all of an epoch.",
-            _count("results", "SET flush_rows = 100000, or 'none'", may_be_none=True),
+            _count("results", "SET flush_rows = 100000, or 'none'", unset="none"),
             lambda rows: str(rows or "none"),
             takes="a number of 1 or more, or `'none'`",
         ),

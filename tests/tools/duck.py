@@ -286,14 +286,17 @@ class Duck:
 
     def move(self, since: int, until: int) -> None:
         for synopsis in self.program.synopses:
-            self.compute(synopsis.contents, since, until)
+            for way in synopsis.ways():
+                self.compute(way, since, until)
         for synopsis in self.program.synopses:
+            contents, *others = [sorted(self.database.sql(f"FROM {way}").fetchall(), key=repr) for way in synopsis.ways()]
+            assert all(other == contents for other in others), f"{synopsis.name}: {contents} and from logs {others}"
             self.create(synopsis.name, f"FROM {synopsis.contents}")
 
 
 def _tables(program: Program) -> set[str]:
     """The steps that become tables: the output, the contents and shapes of synopses, and what several of them share."""
-    targets = {program.result, *(name for synopsis in program.synopses for name in (synopsis.contents, synopsis.shape))}
+    targets = {program.result, *(name for synopsis in program.synopses for name in (*synopsis.ways(), synopsis.shape))}
     needing: dict[str, set[str]] = {name: set() for name in program.steps}
     for target in targets:
         for name in program.needed(target) & needing.keys():

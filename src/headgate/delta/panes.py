@@ -55,13 +55,15 @@ def timeline(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
     values = {call.name: accumulated.value(call) for call in node.calls}
     hidden, own = sweep.group(node), accumulated.names()
     every = list(accumulated.terms.values())
-    new = _new(lowering, node, accumulated)
+    new = _panes(lowering, node, accumulated, lowering.born(node.child), "new_panes")
 
     state = lowering.fresh(SYNOPSIS)
     columns = listed((*hidden, "_t", "_x", *own))
     panes = lowering.step("every_pane", union(select(columns, state), select(columns, new)))
     shown = lowering.step("shown", select(columns, panes, where="_x > :until"))
-    lowering.synopsis(state, shown, new, bounds.panes(node))
+    alive = lowering.alive(node.child)
+    again = _panes(lowering, node, accumulated, alive, "living_panes") if alive else None
+    lowering.synopsis(state, shown, new, bounds.panes(node), again)
     lowering.note_expiry(node.child)
     lowering.has_panes = True
 
@@ -86,10 +88,10 @@ def timeline(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
     return running.finished(lowering, node, accumulated, values, select(row, at_slides))
 
 
-def _new(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Table:
-    """The panes that begin in the epoch: tuples of a group that begin and end to count together, as one row."""
+def _panes(lowering: Lowering, node: Aggregate, accumulated: Accumulators, form: Table, hint: str) -> Table:
+    """The panes of a form of the child: tuples of a group that begin and end to count together, as one row."""
     terms = ", ".join(f"{sql} AS {accumulator.name}" for (_, sql), accumulator in accumulated.terms.items())
-    tuples = select(comma(sweep.keys(node), "_t", "_x", terms), accumulated.prepared(lowering.born(node.child)))
+    tuples = select(comma(sweep.keys(node), "_t", "_x", terms), accumulated.prepared(form))
     touched = lowering.step("touched", tuples, accumulated.may_not_fit())
     by = listed((*sweep.group(node), "_t", "_x"))
-    return lowering.step("new_panes", select(f"{by}, {running.combined(accumulated)}", touched, group_by=by))
+    return lowering.step(hint, select(f"{by}, {running.combined(accumulated)}", touched, group_by=by))

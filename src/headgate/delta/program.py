@@ -65,8 +65,8 @@ class Input:
         return self.low.at(since, until), min(highs)
 
     def moves(self) -> bool:
-        """True if the range grows with the epoch; False if it only holds what was there before."""
-        return self.low.anchor is not None and any(edge.anchor == "until" for edge in self.high)
+        """True if the range grows with the epoch; False if it only holds what was there before, or at its end."""
+        return self.low.anchor == "since" and any(edge.anchor == "until" for edge in self.high)
 
     def __str__(self) -> str:
         high = " or ".join(map(str, self.high))
@@ -104,6 +104,13 @@ class Synopsis:
     shape: str
     bound: StateBound
     """How much it holds at the most."""
+
+    from_logs: str | None = None
+    """A step that computes the rows of `contents` from what the logs hold at `until`; None if they do not hold it."""
+
+    def ways(self) -> tuple[str, ...]:
+        """The steps that compute what it holds at `until`. Each gives the same rows."""
+        return (self.contents,) if self.from_logs is None else (self.contents, self.from_logs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +162,6 @@ class Program:
         The parameter `:after` leaves out results that were put out before.
         """
         return f"{self.steps_for(self.result)}\nSELECT {columns} FROM {self.result} WHERE _t > :after"
-
-    def contents(self, synopsis: Synopsis) -> str:
-        """The statement for what a synopsis holds at `until`."""
-        return f"{self.steps_for(synopsis.contents)}\nSELECT * FROM {synopsis.contents}"
 
     def shape(self, synopsis: Synopsis) -> str:
         """A statement with the columns of a synopsis."""
@@ -228,6 +231,11 @@ class Program:
             if name == target:
                 break
         return sizes[target]
+
+    def inputs_of(self, *targets: str) -> tuple[Input, ...]:
+        """The inputs that some steps need."""
+        needed = {name for target in targets for name in self.needed(target)}
+        return tuple(source for source in self.inputs if source.name in needed)
 
     def state(self) -> tuple[Kept, ...]:
         """All that is kept between epochs."""

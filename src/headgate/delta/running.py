@@ -334,7 +334,8 @@ def timeline(lowering: Lowering, node: Aggregate) -> Table:
     else:
         there = ("COUNT(*) > 0", "")
     contents = lowering.step("totals", select(totals, moves, group_by=listed(hidden), having=there))
-    lowering.synopsis(state, contents, lowering.step("shape", select(totals, events, group_by=listed(hidden))))
+    shape = lowering.step("shape", select(totals, events, group_by=listed(hidden)))
+    lowering.synopsis(state, contents, shape, from_logs=_totals_from_logs(lowering, node, accumulated, terms, there))
 
     over = sweep.over(hidden)
     running = ", ".join(f"{a.combine}({a.name}) OVER {over} AS {a.name}" for a in every)
@@ -345,6 +346,22 @@ def timeline(lowering: Lowering, node: Aggregate) -> Table:
         comma(listed(hidden), listed(own), "_t", f"{living} AS _live"), swept, where="_next IS NULL OR _next > _t"
     )
     return finished(lowering, node, accumulated, values, last)
+
+
+def _totals_from_logs(
+    lowering: Lowering, node: Aggregate, accumulated: Accumulators, terms: str, there: tuple[str, ...]
+) -> Table | None:
+    """The sums over what lives at `until`, where the logs hold it. A sum over all rows is kept even if there are none.
+    """
+    alive = lowering.alive(node.child) if node.keys else None
+    if alive is None:
+        return None
+    rows = select(comma(sweep.keys(node), terms), accumulated.prepared(alive))
+    living = lowering.step("living", rows, accumulated.may_not_fit())
+    by = listed(sweep.group(node))
+    return lowering.step(
+        "living_totals", select(comma(by, combined(accumulated)), living, group_by=by, having=there)
+    )
 
 
 def finished(

@@ -111,6 +111,14 @@ def live(lowering: Lowering, node: Window) -> Table | None:
     return _stamped(lowering, node, lowering.input(node.child.stream, low, Edge("since")), *conditions)
 
 
+def alive(lowering: Lowering, node: Window) -> Table:
+    """Alive: the tuples of a base stream whose interval contains `until`."""
+    assert isinstance(node.child, Scan)
+    assert isinstance(node.frame, Now | Range | Final)
+    log = lowering.input(node.child.stream, Edge("until", -reach(node.frame)[1]), Edge("until"))
+    return _stamped(lowering, node, log, "_t <= :until", "_x > :until")
+
+
 def ends(lowering: Lowering, node: Window) -> Table | None:
     """Ends: the tuples of a base stream whose interval contains `since` and ends by `until`.
 

@@ -2,6 +2,9 @@
 
 Answers do not depend on where epochs end. How many rows lie before an instant is estimated from the ranges of time of
 the chunks alone, as if the rows of each chunk were spread evenly over its range.
+
+Large epochs cost less for each row than small ones, as long as Spark can sort their rows in memory. So an epoch takes
+as many rows as its tasks have memory for. Spark sorts more rows than that on disk: a wrong estimate costs time only.
 """
 
 from __future__ import annotations
@@ -10,6 +13,26 @@ from collections.abc import Sequence
 
 from headgate.log.chunk import Chunk
 from headgate.ticks import Tick
+
+ROW_BYTES = 64
+"""What Spark keeps of a row beside its values, where it sorts both ends of a row's life: headers, pointers, stamps."""
+
+LEAST_ROWS, MOST_ROWS = 100_000, 20_000_000
+"""An epoch takes no fewer rows than this, and no more: a failed epoch is done again."""
+
+
+UNPACKED = 3
+"""About how many bytes a row of texts has in memory for each byte that it has in a file."""
+
+
+def rows_for_memory(memory: int, columns: int, chunks: Sequence[Chunk] = ()) -> int:
+    """Return how many rows the memory of Spark's tasks holds, each with its start and its end.
+
+    A row has so many columns, and is no narrower than the rows in some chunks.
+    """
+    stored = sum(chunk.size for chunk in chunks) // max(1, sum(chunk.rows for chunk in chunks))
+    width = ROW_BYTES + max(8 * columns, UNPACKED * stored)
+    return min(max(memory // (2 * width), LEAST_ROWS), MOST_ROWS)
 
 
 def epoch_end(chunks: Sequence[Chunk], after: Tick, until: Tick, most: int) -> Tick:

@@ -12,13 +12,13 @@ arrival instead.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.catalog.entries import Query
@@ -29,10 +29,11 @@ from headgate.delta.program import Program
 from headgate.errors import UserError
 from headgate.execute import errors
 from headgate.execute.analysis import Analysis
+from headgate.execute.epoch_end import rows_for_memory
 from headgate.execute.inputs import FragmentInputs
 from headgate.execute.programs import Programs, SizedProgram
 from headgate.execute.progress import Progress
-from headgate.execute.statement import Statement
+from headgate.execute.statement import Statement, state_steps
 from headgate.execute.synopses import SynopsisStore
 from headgate.execute.workspace import Slice, Workspace
 from headgate.log.journal import Journal
@@ -174,6 +175,13 @@ class Fragment:
 
     # one epoch
 
+    def rows_at_once(self) -> int:
+        """Return how many rows an epoch takes at most, unless the user says it: as many as Spark's memory holds."""
+        logs = self.program.logs()
+        columns = max((len(self.schemas[log].names) for log in logs), default=0)
+        newest = [chunk for log in logs for chunk in self.inputs.logs[log].chunks[-1:]]
+        return rows_for_memory(self.workspace.memory, columns, newest)
+
     def run(self, until: Tick) -> Written:
         """Run one epoch by time, from where the fragment is up to `until`."""
         after = self.after
@@ -212,16 +220,32 @@ class Fragment:
     def move_state(self) -> None:
         """Bring the synopses up to what has been put out, by one Spark job for all of them."""
         since, after = self.since, self.after
-        fact = self._attempt(lambda: self.synopses.write(self.statement(after).synopses()), since, after)
+        fact = self._attempt(lambda: self.synopses.write(self._state(after)), since, after)
         self.journal.record(self.subject, {"since": after, **fact}, undo=self.synopses.discard_next)
         self.synopses.delete_others()
 
     # the statement of an epoch
 
     def statement(self, until: Tick) -> Statement:
-        """Lay the inputs for (since, until], and return the statement over them."""
-        sized = self._sized(self.inputs.ranges(self.program, until))
-        self._lay(sized, self.inputs.ranges(sized.program, until))
+        """Lay the inputs of the results in (since, until], and return the statement over them."""
+        return self._statement(until, lambda program: [program.result])
+
+    def _state(self, until: Tick) -> dict[str, DataFrame]:
+        """Return the contents of the synopses as of `until`: from the logs, where less is read that way."""
+        from_logs = frozenset(
+            synopsis.name
+            for synopsis in self.program.synopses
+            if synopsis.from_logs and self._reads_less(synopsis.from_logs, synopsis.contents, until)
+        )
+        return self._statement(until, lambda program: state_steps(program, from_logs).values()).synopses(from_logs)
+
+    def _reads_less(self, step: str, other: str, until: Tick) -> bool:
+        return self.inputs.rows_read([step], until) < self.inputs.rows_read([other], until) + self.synopses.rows
+
+    def _statement(self, until: Tick, targets: Callable[[Program], Iterable[str]]) -> Statement:
+        """Lay the inputs of some steps for (since, until], and return the statement over them."""
+        sized = self._sized(self.inputs.ranges(self.program, targets(self.program), until))
+        self._lay(sized, self.inputs.ranges(sized.program, targets(sized.program), until))
         return Statement(self.workspace, sized, self.since, until, self.after)
 
     def arrival_statement(self, slices: Mapping[str, Sequence[Slice]]) -> Statement:
@@ -241,7 +265,8 @@ class Fragment:
     def _lay(self, sized: SizedProgram, slices: Mapping[str, Sequence[Slice]]) -> None:
         self.workspace.resize(sized.in_one_task)
         for source in sized.program.inputs:
-            self.workspace.lay(source.name, slices[source.name], self.schemas[source.stream])
+            if source.name in slices:
+                self.workspace.lay(source.name, slices[source.name], self.schemas[source.stream])
         self.synopses.lay(self.workspace)
 
     def instant_of(self, sql: str, tick: Tick) -> Tick | None:

@@ -6,7 +6,7 @@ was skipped before because it was stamped too late.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -139,9 +139,17 @@ class FragmentInputs:
         """Return how many rows at the most lie between the synopses and `until`."""
         return sum(self.logs[log].rows_within(self.progress.since, until) for log in self.program.logs())
 
-    def ranges(self, program: Program, until: Tick) -> dict[str, list[Slice]]:
-        """Return the ranges of logs that a program reads for (since, until], by the names of its inputs."""
-        return {source.name: [self._range(source, until)] for source in program.inputs}
+    def ranges(self, program: Program, targets: Iterable[str], until: Tick) -> dict[str, list[Slice]]:
+        """Return the ranges of logs that some steps of a program read for (since, until], by the names of its inputs."""
+        return {source.name: [self._range(source, until)] for source in program.inputs_of(*targets)}
+
+    def rows_read(self, targets: Iterable[str], until: Tick) -> float:
+        """Estimate how many rows of logs some steps read for (since, until]."""
+        ranges = [(source, source.range(self.progress.since, until)) for source in self.program.inputs_of(*targets)]
+        return sum(
+            estimated_rows(self.logs[source.stream].chunks, self.program.domain.origin - 1 if low is None else low, high)
+            for source, (low, high) in ranges
+        )
 
     def _range(self, source: Input, until: Tick) -> Slice:
         """Return the chunks that hold an input, with the exact bounds of its timestamps."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from headgate.delta.program import Program, Synopsis
+from headgate.delta.program import Program
 from headgate.execute.programs import SizedProgram
 from headgate.execute.workspace import Workspace
 from headgate.sql import listed
@@ -34,17 +34,15 @@ class Statement:
         self._compute_first(self.program.needed(self.program.result))
         return self.workspace.write(self.results(), "results")
 
-    def synopses(self) -> dict[str, DataFrame]:
-        """Return the contents of each synopsis as of `until`."""
-        self._compute_first(set(self.program.steps))
-        return {synopsis.name: self._contents(synopsis) for synopsis in self.program.synopses}
+    def synopses(self, from_logs: frozenset[str] = frozenset()) -> dict[str, DataFrame]:
+        """Return the contents of each synopsis as of `until`; of some from the logs, by their names."""
+        steps = state_steps(self.program, from_logs)
+        self._compute_first({needed for step in steps.values() for needed in self.program.needed(step)})
+        return {name: self._frame(self.program.step_statement(step)) for name, step in steps.items()}
 
     def results(self) -> DataFrame:
         """Return the results as sinks or other fragments get them."""
         return self._frame(self.program.output(result_columns(self.program)))
-
-    def _contents(self, synopsis: Synopsis) -> DataFrame:
-        return self._frame(self.program.contents(synopsis))
 
     def _compute_first(self, needed: set[str]) -> None:
         """Compute the steps that a long statement reads more than once, each by a job of its own."""
@@ -56,6 +54,14 @@ class Statement:
 
     def _frame(self, text: str) -> DataFrame:
         return self.workspace.sql(text, self.since, self.until, self.after)
+
+
+def state_steps(program: Program, from_logs: frozenset[str]) -> dict[str, str]:
+    """Return the step that computes each synopsis as of `until`; of some from the logs, by their names."""
+    return {
+        synopsis.name: synopsis.from_logs if synopsis.from_logs and synopsis.name in from_logs else synopsis.contents
+        for synopsis in program.synopses
+    }
 
 
 def result_columns(program: Program) -> str:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType, TimestampType
 
 from headgate.log.chunk import PLACE_DIGITS, STAMPS, Chunk
-from headgate.spark.session import let_go, own_session, parallelism
+from headgate.spark.session import let_go, own_session, parallelism, task_memory
 from headgate.spark.staging import address, write_parquet
 from headgate.sql import Column, cast
 from headgate.sql import name as sql_name
@@ -52,6 +52,8 @@ class Workspace:
         self.partitions = partitions
         """How many tasks a statement has at the most, if the user says so."""
         self.session = own_session(origin, partitions)
+        self.memory = task_memory(origin)
+        """How many bytes Spark's tasks have together for the rows that they sort."""
         self._in_one_task = False
         self._empty: set[str] = set()
         """Names under which nothing lies."""

@@ -39,7 +39,7 @@ class Choice:
     """Chooses the epochs that lead to an answer of a query, in one turn of the loop."""
 
     def __init__(
-        self, query: RunningQuery, answer: Fragment, horizon: Horizon, epoch_rows: int, fixed: Tick | None = None
+        self, query: RunningQuery, answer: Fragment, horizon: Horizon, epoch_rows: int | None, fixed: Tick | None = None
     ) -> None:
         self.query = query
         self.answer = answer
@@ -145,7 +145,8 @@ class Candidate:
 
     def next_epoch(self) -> NextEpoch:
         """Return its next epoch: up to where its input is complete, or as far as enough rows go."""
-        fragment, most, complete = self.fragment, self.choice.epoch_rows, self.complete()
+        fragment, complete = self.fragment, self.complete()
+        most = self.choice.epoch_rows or fragment.rows_at_once()
         if not fragment.inputs.by_arrival:
             assert complete is not None
             return NextEpoch(fragment, fragment.inputs.epoch_end(complete, most))

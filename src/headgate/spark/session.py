@@ -239,6 +239,31 @@ def parallelism(session: SparkSession) -> int:
     return max(1, session.range(10_000).selectExpr("SPARK_PARTITION_ID() AS piece").distinct().count())
 
 
+RESERVED_BYTES = 300 * 2**20
+"""What Spark leaves of a heap to everything else than tasks, beside the share of `spark.memory.fraction`."""
+
+SIZES = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+def task_memory(session: SparkSession) -> int:
+    """How many bytes all tasks together have for what they sort and group. Beyond that they go to disk."""
+    share = float(session.conf.get("spark.memory.fraction", "0.6") or 0.6)
+    if over_connect(session) or elsewhere(session):
+        heap, heaps = _bytes(str(session.conf.get("spark.executor.memory", "1g"))), 1
+        if not over_connect(session):
+            each = int(str(session.conf.get("spark.executor.cores", "0") or 0)) or parallelism(session)
+            heaps = max(1, parallelism(session) // each)
+    else:
+        heap, heaps = int(session._jvm.java.lang.Runtime.getRuntime().maxMemory()), 1  # type: ignore[union-attr]
+    return max(0, round(heaps * (heap - RESERVED_BYTES) * share))
+
+
+def _bytes(size: str) -> int:
+    """A size as Spark's settings have it: 1g, 512m, 2048 (in megabytes)."""
+    found = re.fullmatch(r"(\d+)([kmgt]?)b?", size.strip().lower())
+    return int(found[1]) * SIZES[found[2] or "m"] if found else 2**30
+
+
 def _cloned(session: SparkSession) -> SparkSession:
     if over_connect(session):
         return cast("SparkSession", session.cloneSession())  # type: ignore[attr-defined]
