@@ -43,6 +43,9 @@ def test_a_backquote_within_a_name_is_doubled_in_every_statement() -> None:
     catalog = Catalog()
     define("CREATE STREAM s (`a``b` INT); CREATE QUERY q AS SELECT DISTINCT `a``b` FROM s [RANGE 5]", catalog)
     program = lower(catalog.query("q").plan)
-    statements = [program.output(), *(program.step_statement(way) for synopsis in program.synopses for way in synopsis.ways())]
+    statements = [
+        program.output(),
+        *(program.step_statement(way) for synopsis in program.synopses for way in synopsis.ways()),
+    ]
     assert any("`a``b`" in statement for statement in statements)
     assert not any("`a`b`" in statement for statement in statements)

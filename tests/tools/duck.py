@@ -289,7 +289,9 @@ class Duck:
             for way in synopsis.ways():
                 self.compute(way, since, until)
         for synopsis in self.program.synopses:
-            contents, *others = [sorted(self.database.sql(f"FROM {way}").fetchall(), key=repr) for way in synopsis.ways()]
+            contents, *others = [
+                sorted(self.database.sql(f"FROM {way}").fetchall(), key=repr) for way in synopsis.ways()
+            ]
             assert all(other == contents for other in others), f"{synopsis.name}: {contents} and from logs {others}"
             self.create(synopsis.name, f"FROM {synopsis.contents}")
 

@@ -44,6 +44,14 @@ def timeline(lowering: Lowering, node: Aggregate) -> Table:
     return _together(lowering, node, made)
 
 
+def slots(lowering: Lowering, node: Aggregate) -> Table | None:
+    """Slots, of an aggregate that is made of panes alone; None for every other aggregate."""
+    slide = panes.slide_of(node.child) if lowering.by_panes and not node.row_when_empty else None
+    if slide is None or lowering.all_doubles or not all(map(panes.mergeable, node.calls)):
+        return None
+    return panes.slots(lowering, node, slide)
+
+
 def _parts(node: Aggregate, tiny: bool, by_panes: bool) -> list[tuple[Rule, Aggregate]]:
     """The node once for each rule, with the calls of that rule; the first part knows whether a group is there.
 

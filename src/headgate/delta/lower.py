@@ -7,6 +7,7 @@ A relation can be asked for in these forms, all for the epoch (since, until]:
     ends      those of them whose end falls into the epoch
     alive     its elements that live at `until`, read from the logs alone; None if the logs do not limit them
     timeline  for aggregates: one row for each group and instant at which it changes, and the row it had at `since`
+    slots     for aggregates over windows that slide: a timeline in which each row holds for one slide
     inserts   the rows that come, less equal rows that go at the same instant; `deletes` are the rows that go, less
               equal rows that come
 
@@ -348,6 +349,37 @@ class Lowering:
                 child = self.timeline(node.child)
                 return sweep.carried(self, node, child) if child else None
             case Window() | Weight() | Exploded() | Union() | Join() | Ranked() | Needed() | Stored() | Piped():
+                return None
+            case _:
+                assert_never(node)
+
+    def slots(self, node: Relation) -> Form:
+        """The slots of an aggregate, also under selections and projections; None for other relations.
+
+        Slots are a timeline in which every row holds for one slide of the window. They say nothing of the instants at
+        which a group has no row any more.
+        """
+        return self.once("slots", node, lambda: self._slots(node))
+
+    def _slots(self, node: Relation) -> Form:
+        match node:
+            case Aggregate():
+                return aggregate.slots(self, node)
+            case Filter() | Project():
+                child = self.slots(node.child)
+                return sweep.carried(self, node, child) if child else None
+            case (
+                Window()
+                | Weight()
+                | Exploded()
+                | Union()
+                | Join()
+                | Ranked()
+                | Needed()
+                | Stored()
+                | Piped()
+                | Distinct()
+            ):
                 return None
             case _:
                 assert_never(node)

@@ -27,6 +27,11 @@ COPIES = "EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy"
 def changes(lowering: Lowering, node: Relation) -> Table:
     """The result of a query that gives a relation: inserts counted 1 and deletes counted -1."""
     columns = listed(names(node))
+    if node.group_key is not None:
+        if slots := lowering.slots(node):
+            return lowering.step("result", select("*", sweep.changes(lowering, node, slots, sweep.slot_of(node))))
+        if timeline := lowering.timeline(node):
+            return lowering.step("result", select("*", sweep.changes(lowering, node, timeline)))
     come, go = inserts(lowering, node), deletes(lowering, node)
     parts = [select(f"{columns}, _t, {ONE} AS _n", come)]
     if go is not None:
@@ -48,8 +53,11 @@ def elements(lowering: Lowering, node: Relation) -> Table:
 
 def inserts(lowering: Lowering, node: Relation) -> Table:
     """Inserts: the rows that come in the epoch, one by one, as their columns and `_t`."""
-    if node.group_key is not None and (timeline := lowering.timeline(node)):
-        return sweep.inserts(lowering, node, timeline)
+    if node.group_key is not None:
+        if slots := lowering.slots(node):
+            return sweep.inserts(lowering, node, slots, sweep.slot_of(node))
+        if timeline := lowering.timeline(node):
+            return sweep.inserts(lowering, node, timeline)
     if unmatched(node):
         return lowering.born(node)
     come = select(f"{listed(names(node))}, _t, _n", netted(lowering, node), where="_n > 0")
@@ -59,8 +67,11 @@ def inserts(lowering: Lowering, node: Relation) -> Table:
 def deletes(lowering: Lowering, node: Relation) -> Table | None:
     """Deletes: the rows that go in the epoch, one by one, as their columns and `_t`; None if none ever goes."""
     columns = listed(names(node))
-    if node.group_key is not None and (timeline := lowering.timeline(node)):
-        return sweep.deletes(lowering, node, timeline)
+    if node.group_key is not None:
+        if slots := lowering.slots(node):
+            return sweep.deletes(lowering, node, slots, sweep.slot_of(node))
+        if timeline := lowering.timeline(node):
+            return sweep.deletes(lowering, node, timeline)
     if node.endless:
         return None
     if unmatched(node):

@@ -2,6 +2,7 @@
 
     panes        the tuples of a group that begin and end to count together, as one row of accumulators
     timeline     at each slide, the panes that are shown there, combined
+    slots        the timeline without the instants at which groups end: each row holds for one slide
 
 All tuples of a window with SLIDE begin and end to count at multiples of the slide. A pane is complete as soon as it
 begins, so between epochs only the panes that are still shown are kept, and nobody asks for what ends. Tumbling windows
@@ -24,7 +25,7 @@ from headgate.ticks import Tick
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
-MOST = 12
+MOST = 13
 """So many slides may a window have. Beyond that, adding and taking away costs less than combining so many panes."""
 
 SYNOPSIS = "panes"
@@ -51,26 +52,13 @@ def timeline(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
 
     A pane is also looked at when it ends, where it adds nothing: a group without other panes has no row from there on.
     """
-    accumulated = Accumulators(lowering.all_doubles, once=True)
-    values = {call.name: accumulated.value(call) for call in node.calls}
+    accumulated, values = _accumulators(lowering, node)
     hidden, own = sweep.group(node), accumulated.names()
     every = list(accumulated.terms.values())
-    new = _panes(lowering, node, accumulated, lowering.born(node.child), "new_panes")
-
-    state = lowering.fresh(SYNOPSIS)
-    columns = listed((*hidden, "_t", "_x", *own))
-    panes = lowering.step("every_pane", union(select(columns, state), select(columns, new)))
-    shown = lowering.step("shown", select(columns, panes, where="_x > :until"))
-    alive = lowering.alive(node.child)
-    again = _panes(lowering, node, accumulated, alive, "living_panes") if alive else None
-    lowering.synopsis(state, shown, new, bounds.panes(node), again)
-    lowering.note_expiry(node.child)
-    lowering.has_panes = True
-
-    first, last = f"GREATEST(0, (:since - _t) DIV {slide})", f"(LEAST(_x, :until) - _t) DIV {slide}"
-    slides = f"EXPLODE(SEQUENCE(CAST({first} AS BIGINT), CAST({last} AS BIGINT))) e AS _slide"
+    panes = _every_pane(lowering, node, accumulated)
     at = f"CASE WHEN _t + _slide * {slide} > :since THEN _t + _slide * {slide} ELSE :since END AS _at"
-    looks = [select(comma(listed(hidden), at, f"_x, {listed(own)}"), LateralView(panes, slides))]
+    shown = LateralView(panes, _slides(slide, "_x"))
+    looks = [select(comma(listed(hidden), at, f"_x, {listed(own)}"), shown)]
     if node.row_when_empty:
         origin = domain(node.child).origin
         nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in every)
@@ -86,6 +74,53 @@ def timeline(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
     living = "TRUE" if node.row_when_empty else "_rows > 0"
     row = comma(listed(hidden), listed(own), "_t", f"{living} AS _live")
     return running.finished(lowering, node, accumulated, values, select(row, at_slides))
+
+
+def slots(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
+    """Slots: the panes combined at each slide at which any is shown; nothing is said of the ends of groups."""
+    accumulated, values = _accumulators(lowering, node)
+    hidden, own = sweep.group(node), accumulated.names()
+    shown = _every_pane(lowering, node, accumulated)
+    if node.child.slides is not None and node.child.slides[1] > 1:  # otherwise each pane is a slot
+        at = f"_t + _slide * {slide} AS _t"
+        looks = select(comma(listed(hidden), at, listed(own)), LateralView(shown, _slides(slide, "_x - 1")))
+        looked = lowering.step("looked", looks)
+        by = listed((*hidden, "_t"))
+        shown = lowering.step("at_slides", select(f"{by}, {running.combined(accumulated)}", looked, group_by=by))
+    row = select(comma(listed(hidden), listed(own), "_t", "TRUE AS _live"), shown)
+    return running.finished(lowering, node, accumulated, values, row)
+
+
+def _accumulators(lowering: Lowering, node: Aggregate) -> tuple[Accumulators, dict[str, str]]:
+    """The accumulators of the node's calls, and the values of the calls in terms of them."""
+    accumulated = Accumulators(lowering.all_doubles, once=True)
+    return accumulated, {call.name: accumulated.value(call) for call in node.calls}
+
+
+def _slides(slide: Tick, last: str) -> str:
+    """The lateral view that gives a pane once for each slide from `since` on, up to the slide at or before `last`."""
+    first = f"GREATEST(0, (:since - _t) DIV {slide})"
+    end = f"(LEAST({last}, :until) - _t) DIV {slide}"
+    return f"EXPLODE(SEQUENCE(CAST({first} AS BIGINT), CAST({end} AS BIGINT))) e AS _slide"
+
+
+def _every_pane(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Table:
+    """The panes kept at `since`, and those of the epoch."""
+
+    def make() -> Table:
+        new = _panes(lowering, node, accumulated, lowering.born(node.child), "new_panes")
+        state = lowering.fresh(SYNOPSIS)
+        columns = listed((*sweep.group(node), "_t", "_x", *accumulated.names()))
+        panes = lowering.step("every_pane", union(select(columns, state), select(columns, new)))
+        shown = lowering.step("shown", select(columns, panes, where="_x > :until"))
+        alive = lowering.alive(node.child)
+        again = _panes(lowering, node, accumulated, alive, "living_panes") if alive else None
+        lowering.synopsis(state, shown, new, bounds.panes(node), again)
+        lowering.note_expiry(node.child)
+        lowering.has_panes = True
+        return panes
+
+    return lowering.once("panes", node, make)
 
 
 def _panes(lowering: Lowering, node: Aggregate, accumulated: Accumulators, form: Table, hint: str) -> Table:

@@ -351,7 +351,9 @@ def timeline(lowering: Lowering, node: Aggregate) -> Table:
 def _totals_from_logs(
     lowering: Lowering, node: Aggregate, accumulated: Accumulators, terms: str, there: tuple[str, ...]
 ) -> Table | None:
-    """The sums over what lives at `until`, where the logs hold it. A sum over all rows is kept even if there are none.
+    """The sums over what lives at `until`, where the logs hold it; None elsewhere.
+
+    A sum without a group is kept even where no row lives, so it is not found this way.
     """
     alive = lowering.alive(node.child) if node.keys else None
     if alive is None:
@@ -359,9 +361,7 @@ def _totals_from_logs(
     rows = select(comma(sweep.keys(node), terms), accumulated.prepared(alive))
     living = lowering.step("living", rows, accumulated.may_not_fit())
     by = listed(sweep.group(node))
-    return lowering.step(
-        "living_totals", select(comma(by, combined(accumulated)), living, group_by=by, having=there)
-    )
+    return lowering.step("living_totals", select(comma(by, combined(accumulated)), living, group_by=by, having=there))
 
 
 def finished(

@@ -5,6 +5,7 @@
                any, and has one row for each group and instant of change after that.
     born       each row of the timeline until the group's next
     inserts, deletes     the rows of the timeline that differ from the group's row before them
+    changes    both of these, in one walk
 
 The rules of aggregates make timelines; the functions here read them.
 """
@@ -13,10 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.delta.query import Table, select, union
+from headgate.delta.query import LateralView, Table, select, union
 from headgate.plan.expressions import Named
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Project, Relation, names
 from headgate.sql import NEVER, ONE, comma, listed, name
+from headgate.ticks import Tick
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -111,19 +113,52 @@ def born(lowering: Lowering, node: Aggregate | Distinct) -> Table:
     return lowering.step("sweep", union(new, taken_back))
 
 
-def inserts(lowering: Lowering, node: Relation, timeline: Table) -> Table:
+def inserts(lowering: Lowering, node: Relation, timeline: Table, slot: Tick | None = None) -> Table:
     """Inserts: the rows of a timeline that differ from the row that the group had before."""
-    changed = ("_t > :since", "_live", f"NOT ({same(node)})")
-    return lowering.step(
-        "inserts", select(f"{listed(names(node))}, _t", steps(lowering, node, timeline), where=changed)
-    )
+    rows = steps(lowering, node, timeline, slot)
+    return lowering.step("inserts", select(f"{listed(names(node))}, _t", rows, where=_comes(node)))
 
 
-def deletes(lowering: Lowering, node: Relation, timeline: Table) -> Table:
+def deletes(lowering: Lowering, node: Relation, timeline: Table, slot: Tick | None = None) -> Table:
     """Deletes: the rows that a group had before, where its next row differs or it has none."""
+    rows = steps(lowering, node, timeline, slot)
     old = ", ".join(f"{before} AS {name(column)}" for column, before in _before(node).items())
-    changed = ("_t > :since", "_was", f"NOT (_live AND {same(node)})")
-    return lowering.step("deletes", select(f"{old}, _t", steps(lowering, node, timeline), where=changed))
+    gone = [select(f"{old}, _t", rows, where=_goes(node))]
+    if slot is not None:
+        gone.append(select(f"{listed(names(node))}, _t + {slot} AS _t", rows, where=_ends(slot)))
+    return lowering.step("deletes", union(*gone))
+
+
+COMES, GOES, ENDS = 1, -1, 0
+"""What can happen at a row of a timeline: it comes, the row before it goes, or it ends without a row behind it."""
+
+
+def changes(lowering: Lowering, node: Relation, timeline: Table, slot: Tick | None = None) -> Table:
+    """Inserts, counted 1, and deletes, counted -1, in one walk through the timeline."""
+    happening = {COMES: _comes(node), GOES: _goes(node)} | ({ENDS: _ends(slot)} if slot is not None else {})
+    rows = LateralView(
+        steps(lowering, node, timeline, slot), f"EXPLODE(ARRAY({', '.join(map(str, happening))})) e AS _kind"
+    )
+    columns = ", ".join(
+        f"CASE WHEN _kind = {GOES} THEN {before} ELSE {name(column)} END AS {name(column)}"
+        for column, before in _before(node).items()
+    )
+    at = "_t" if slot is None else f"CASE WHEN _kind = {ENDS} THEN _t + {slot} ELSE _t END AS _t"
+    count = f"CAST(CASE WHEN _kind = {COMES} THEN 1 ELSE -1 END AS BIGINT) AS _n"
+    cases = " ".join(f"WHEN {kind} THEN {' AND '.join(conditions)}" for kind, conditions in happening.items())
+    return lowering.step("changes", select(f"{columns}, {at}, {count}", rows, where=f"CASE _kind {cases} END"))
+
+
+def _comes(node: Relation) -> tuple[str, ...]:
+    return "_t > :since", "_live", f"NOT ({same(node)})"
+
+
+def _goes(node: Relation) -> tuple[str, ...]:
+    return "_t > :since", "_was", f"NOT (_live AND {same(node)})"
+
+
+def _ends(slot: Tick) -> tuple[str, ...]:
+    return "_live", "_last", f"_t + {slot} > :since", f"_t + {slot} <= :until"
 
 
 def same(node: Relation) -> str:
@@ -136,14 +171,33 @@ def _before(node: Relation) -> dict[str, str]:
     return {column: f"_old{number}" for number, column in enumerate(names(node), 1)}
 
 
-def steps(lowering: Lowering, node: Relation, timeline: Table) -> Table:
-    """The timeline with, beside each row, the row the group had before it."""
+def steps(lowering: Lowering, node: Relation, timeline: Table, slot: Tick | None = None) -> Table:
+    """The timeline with, beside each row, the row the group had before it.
+
+    The rows of slots hold for the length of a slot: `_last` says that the group has no row behind this one.
+    """
 
     def make() -> Table:
         window = over(group(node))
         columns = listed(names(node))
         old = [f"LAG({name(column)}) OVER {window} AS {before}" for column, before in _before(node).items()]
-        before = comma(f"COALESCE(LAG(_live) OVER {window}, FALSE) AS _was", *old)
-        return lowering.step("steps", select(f"{columns}, _t, _live,\n  {before}", timeline))
+        if slot is None:
+            was = [f"COALESCE(LAG(_live) OVER {window}, FALSE) AS _was"]
+        else:
+            was = [
+                f"COALESCE(LAG(_live) OVER {window} AND LAG(_t) OVER {window} = _t - {slot}, FALSE) AS _was",
+                f"COALESCE(LEAD(_t) OVER {window} > _t + {slot}, TRUE) AS _last",
+            ]
+        return lowering.step("steps", select(f"{columns}, _t, _live,\n  {comma(*was, *old)}", timeline))
 
     return lowering.once("steps", node, make)
+
+
+def slot_of(node: Relation) -> Tick:
+    """The length of the slots of a relation that has slots."""
+    match node:
+        case Aggregate(child) if child.slides is not None:
+            return child.slides[0]
+        case Filter(child) | Project(child):
+            return slot_of(child)
+    raise AssertionError(node)  # nothing else has slots

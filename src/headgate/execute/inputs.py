@@ -140,14 +140,16 @@ class FragmentInputs:
         return sum(self.logs[log].rows_within(self.progress.since, until) for log in self.program.logs())
 
     def ranges(self, program: Program, targets: Iterable[str], until: Tick) -> dict[str, list[Slice]]:
-        """Return the ranges of logs that some steps of a program read for (since, until], by the names of its inputs."""
+        """Return the ranges of logs that some steps read for (since, until], by the names of the program's inputs."""
         return {source.name: [self._range(source, until)] for source in program.inputs_of(*targets)}
 
     def rows_read(self, targets: Iterable[str], until: Tick) -> float:
         """Estimate how many rows of logs some steps read for (since, until]."""
         ranges = [(source, source.range(self.progress.since, until)) for source in self.program.inputs_of(*targets)]
         return sum(
-            estimated_rows(self.logs[source.stream].chunks, self.program.domain.origin - 1 if low is None else low, high)
+            estimated_rows(
+                self.logs[source.stream].chunks, self.program.domain.origin - 1 if low is None else low, high
+            )
             for source, (low, high) in ranges
         )
 

@@ -223,7 +223,10 @@ class Range(TimeFrame):
 
     @property
     def slides(self) -> tuple[Tick, int] | None:
-        return (self.slide, -(-self.length // self.slide)) if self.slide is not None else None
+        if self.slide is None:
+            return None
+        # a closed window that begins at a slide ends behind another one
+        return self.slide, self.length // self.slide + 1 if self.closed else -(-self.length // self.slide)
 
 
 class TailFrame(FrameTraits):
