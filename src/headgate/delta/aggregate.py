@@ -38,7 +38,8 @@ ALONE: tuple[Rule, ...] = ("distinct", "apart")
 def timeline(lowering: Lowering, node: Aggregate) -> Table:
     """Timeline: of the one rule that takes all calls, or of several, put together."""
     parts = _parts(node, lowering.tiny, lowering.by_panes)
-    made = [(rule, part, _made(lowering, rule, part)) for rule, part in parts]
+    every = lowering.looked_up(node)
+    made = [(rule, part, _made(lowering, rule, part, every)) for rule, part in parts]
     if len(made) == 1:
         return made[0][2]
     return _together(lowering, node, made)
@@ -50,6 +51,11 @@ def slots(lowering: Lowering, node: Aggregate) -> Table | None:
     if slide is None or lowering.all_doubles or not all(map(panes.mergeable, node.calls)):
         return None
     return panes.slots(lowering, node, slide)
+
+
+def all_running(lowering: Lowering, node: Aggregate) -> bool:
+    """True if running sums are all that the node's calls need."""
+    return [rule for rule, _ in _parts(node, lowering.tiny, lowering.by_panes)] == ["running"]
 
 
 def _parts(node: Aggregate, tiny: bool, by_panes: bool) -> list[tuple[Rule, Aggregate]]:
@@ -88,8 +94,8 @@ def _rule(node: Aggregate, call: Call) -> Rule:
     return "extremes" if running.growing(call) else "recomputed"
 
 
-def _made(lowering: Lowering, rule: Rule, part: Aggregate) -> Table:
-    """The timeline of the calls of one rule."""
+def _made(lowering: Lowering, rule: Rule, part: Aggregate, every_group: bool) -> Table:
+    """The timeline of the calls of one rule; with `every_group` also of groups in which nothing changes."""
     match rule:
         case "panes":
             slide = panes.slide_of(part.child)
@@ -102,7 +108,7 @@ def _made(lowering: Lowering, rule: Rule, part: Aggregate) -> Table:
             assert span is not None
             return framed.timeline(lowering, part, span)
         case "extremes":
-            return extremes.timeline(lowering, part)
+            return extremes.timeline(lowering, part, every_group)
         case "distinct":
             made = lowering.timeline(_over_distinct(part))
             assert made is not None
@@ -110,7 +116,7 @@ def _made(lowering: Lowering, rule: Rule, part: Aggregate) -> Table:
         case "apart" | "recomputed":
             shown = ", ".join(call.sql for call in part.calls)
             lowering.fallback(f"aggregate {shown}: recomputed for each group and instant of change")
-            return recomputed.timeline(lowering, part)
+            return recomputed.timeline(lowering, part, every_group)
         case _:
             assert_never(rule)
 

@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def timeline(lowering: Lowering, node: Aggregate) -> Table:
-    """Timeline: at each instant of change, the extreme over the nodes of the tree above it."""
+def timeline(lowering: Lowering, node: Aggregate, unchanged: bool = False) -> Table:
+    """Timeline: at each instant of change, the extreme over the nodes of the tree above it.
+
+    With `unchanged`, groups in which nothing changes are there too, as they are at `since`.
+    """
     hidden = sweep.group(node)
     values = [f"_v{number}" for number in range(len(node.calls))]
     selected = ", ".join(f"{ranked(call)} AS {value}" for call, value in zip(node.calls, values, strict=True))
     every = lowering.all_elements(node.child)
     elements = lowering.step("elements", select(comma(sweep.keys(node), selected, "_t", "_x", "_n"), every))
-    moments = recomputed.moments_of(lowering, node, elements)
+    moments = recomputed.moments_of(lowering, node, elements, unchanged)
     by = f"PARTITION BY {listed(hidden)} " if hidden else ""
     count = f"ROW_NUMBER() OVER ({by}ORDER BY _at) - 1 AS _i, COUNT(*) OVER ({by.strip()}) AS _of"
     numbered = lowering.step("numbered", select(f"{comma(listed(hidden), '_at')}, {count}", moments))

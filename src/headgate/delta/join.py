@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headgate.delta import beside
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.nodes import Join, names
 from headgate.sql import FOREVER, listed
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 def born(lowering: Lowering, node: Join) -> Table:
     """Born: new left rows with all right rows, and old left rows with new right rows."""
+    if (lookup := node.lookup) is not None:
+        return beside.born(lowering, node, lookup)
     new_left, new_right = lowering.born(node.left), lowering.born(node.right)
     # What lives for one instant only cannot meet anything that begins after it.
     right = new_right if node.right.instantaneous else lowering.all_elements(node.right)

@@ -335,6 +335,15 @@ class Lowering:
             return False
         return node.renames or (node.picks and len(self.above.get(node.child, ())) > 1)
 
+    def looked_up(self, node: Relation) -> bool:
+        """True if a join looks up groups of the node, so that its timeline needs those that do not change as well."""
+        for parent in self.above.get(node, ()):
+            if isinstance(parent, Join) and parent.lookup is not None and parent.lookup.groups == node:
+                return True
+            if isinstance(parent, Filter | Project) and self.looked_up(parent):
+                return True
+        return False
+
     def timeline(self, node: Relation) -> Form:
         """The timeline of an aggregate, also under selections and projections; None for other relations."""
         return self.once("timeline", node, lambda: self._timeline(node))

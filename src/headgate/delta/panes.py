@@ -52,7 +52,7 @@ def timeline(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
 
     A pane is also looked at when it ends, where it adds nothing: a group without other panes has no row from there on.
     """
-    accumulated, values = _accumulators(lowering, node)
+    accumulated, values = running.accumulators(lowering, node, once=True)
     hidden, own = sweep.group(node), accumulated.names()
     every = list(accumulated.terms.values())
     panes = _every_pane(lowering, node, accumulated)
@@ -78,7 +78,7 @@ def timeline(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
 
 def slots(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
     """Slots: the panes combined at each slide at which any is shown; nothing is said of the ends of groups."""
-    accumulated, values = _accumulators(lowering, node)
+    accumulated, values = running.accumulators(lowering, node, once=True)
     hidden, own = sweep.group(node), accumulated.names()
     shown = _every_pane(lowering, node, accumulated)
     if node.child.slides is not None and node.child.slides[1] > 1:  # otherwise each pane is a slot
@@ -89,12 +89,6 @@ def slots(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
         shown = lowering.step("at_slides", select(f"{by}, {running.combined(accumulated)}", looked, group_by=by))
     row = select(comma(listed(hidden), listed(own), "_t", "TRUE AS _live"), shown)
     return running.finished(lowering, node, accumulated, values, row)
-
-
-def _accumulators(lowering: Lowering, node: Aggregate) -> tuple[Accumulators, dict[str, str]]:
-    """The accumulators of the node's calls, and the values of the calls in terms of them."""
-    accumulated = Accumulators(lowering.all_doubles, once=True)
-    return accumulated, {call.name: accumulated.value(call) for call in node.calls}
 
 
 def _slides(slide: Tick, last: str) -> str:

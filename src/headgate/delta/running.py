@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from headgate.delta import bands, exact, recomputed, sweep
 from headgate.delta.query import LateralView, Select, Source, Table, select, union
+from headgate.plan import bounds
 from headgate.plan.expressions import INTEGRAL, NUMERIC, Call
 from headgate.plan.nodes import Aggregate, domain
 from headgate.plan.temporal import groups_until
@@ -316,36 +317,84 @@ def _often(argument: str, kind: str) -> str:
 
 def timeline(lowering: Lowering, node: Aggregate) -> Table:
     """Timeline: the sums kept at `since` and the events of the epoch, added up in order of time."""
-    accumulated = Accumulators(lowering.all_doubles)
-    values = {call.name: accumulated.value(call) for call in node.calls}
+    accumulated, values = accumulators(lowering, node)
     hidden = sweep.group(node)
-    every = list(accumulated.terms.values())
-    terms = ", ".join(f"{sql} AS {accumulator.name}" for (_, sql), accumulator in accumulated.terms.items())
-    events = _events(lowering, node, accumulated, terms)
-    own = accumulated.names()
-
-    state = lowering.fresh("sums")
-    held = select(comma(listed(hidden), "CAST(:since AS BIGINT) AS _t", listed(own)), state)
-    moves = lowering.step("moves", union(held, select(listed((*hidden, "_t", *own)), events)))
-    totals = comma(listed(hidden), combined(accumulated))
-    if hidden:
-        until = groups_until(node, hidden)
-        there = ("SUM(_rows) <> 0", f"COALESCE({until}, :until + 1) > :until" if until is not None else "")
-    else:
-        there = ("COUNT(*) > 0", "")
-    contents = lowering.step("totals", select(totals, moves, group_by=listed(hidden), having=there))
-    shape = lowering.step("shape", select(totals, events, group_by=listed(hidden)))
-    lowering.synopsis(state, contents, shape, from_logs=_totals_from_logs(lowering, node, accumulated, terms, there))
-
     over = sweep.over(hidden)
-    running = ", ".join(f"{a.combine}({a.name}) OVER {over} AS {a.name}" for a in every)
     instants = f"{comma(listed(hidden), '_t')}, LEAD(_t) OVER {over} AS _next"
-    swept = lowering.step("swept", select(f"{instants},\n  {running}", moves))
+    added = f"{instants},\n  {_added_up(node, accumulated)}"
+    swept = lowering.step("swept", select(added, _moves(lowering, node, accumulated)))
     living = "TRUE" if node.row_when_empty else "_rows > 0"
-    last = select(
-        comma(listed(hidden), listed(own), "_t", f"{living} AS _live"), swept, where="_next IS NULL OR _next > _t"
-    )
+    row = comma(listed(hidden), listed(accumulated.names()), "_t", f"{living} AS _live")
+    last = select(row, swept, where="_next IS NULL OR _next > _t")
     return finished(lowering, node, accumulated, values, last)
+
+
+def swept_beside(lowering: Lowering, node: Aggregate, others: Table, columns: tuple[str, ...]) -> Table | None:
+    """The rows of another table, each beside the row that its group has at its instant, if there is one then.
+
+    The table has the group, `_t` and some columns that are handed on. None if some doubles are summed by band: bands
+    are put together with the sums of a timeline.
+    """
+    accumulated, values = accumulators(lowering, node)
+    if any(map(accumulated.has_bands, accumulated.doubles.values())):
+        return None
+    hidden, own = sweep.group(node), accumulated.names()
+    nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in accumulated.terms.values())
+    absent = ", ".join(f"NULL AS {column}" for column in columns)
+    walk = union(
+        select(comma(listed((*hidden, "_t", *own)), "FALSE AS _looks", absent), _moves(lowering, node, accumulated)),
+        select(comma(listed((*hidden, "_t")), nothing, "TRUE AS _looks", listed(columns)), others),
+    )
+    moves = lowering.step("walked", walk)
+    added = comma(listed((*hidden, "_t")), "_looks", listed(columns), _added_up(node, accumulated))
+    swept = select("*", select(added, moves), where=("_looks", "_rows > 0"))
+    row = comma(
+        sweep.keys_again(node),
+        ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items()),
+        "_t",
+        listed(columns),
+    )
+    return lowering.step("seen", select(row, accumulated.finished(swept)))
+
+
+def accumulators(lowering: Lowering, node: Aggregate, once: bool = False) -> tuple[Accumulators, dict[str, str]]:
+    """The accumulators of the node's calls, and the values of the calls in terms of them.
+
+    With `once` every row counts once, whatever `_n` says.
+    """
+    accumulated = Accumulators(lowering.all_doubles, once)
+    return accumulated, {call.name: accumulated.value(call) for call in node.calls}
+
+
+def _added_up(node: Aggregate, accumulated: Accumulators) -> str:
+    """The accumulators over all events of the group up to each instant."""
+    over = sweep.over(sweep.group(node))
+    return ", ".join(f"{a.combine}({a.name}) OVER {over} AS {a.name}" for a in accumulated.terms.values())
+
+
+def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Table:
+    """The sums kept at `since`, as if they were an event there, and the events of the epoch."""
+
+    def make() -> Table:
+        hidden, own = sweep.group(node), accumulated.names()
+        terms = ", ".join(f"{sql} AS {accumulator.name}" for (_, sql), accumulator in accumulated.terms.items())
+        events = _events(lowering, node, accumulated, terms)
+        state = lowering.fresh("sums")
+        held = select(comma(listed(hidden), "CAST(:since AS BIGINT) AS _t", listed(own)), state)
+        moves = lowering.step("moves", union(held, select(listed((*hidden, "_t", *own)), events)))
+        totals = comma(listed(hidden), combined(accumulated))
+        if hidden:
+            until = groups_until(node, hidden)
+            there = ("SUM(_rows) <> 0", f"COALESCE({until}, :until + 1) > :until" if until is not None else "")
+        else:
+            there = ("COUNT(*) > 0", "")
+        contents = lowering.step("totals", select(totals, moves, group_by=listed(hidden), having=there))
+        shape = lowering.step("shape", select(totals, events, group_by=listed(hidden)))
+        again = _totals_from_logs(lowering, node, accumulated, terms, there)
+        lowering.synopsis(state, contents, shape, bounds.accumulators(node), again)
+        return moves
+
+    return lowering.once("moves", node, make)
 
 
 def _totals_from_logs(

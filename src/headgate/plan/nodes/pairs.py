@@ -97,6 +97,18 @@ class Equality:
 
 
 @frozen
+class Lookup:
+    """A join in which each row of one side, at the only instant at which it lives, meets one group of the other.
+
+    The sides are those of the join. `keys` are expressions over `rows` that equal the columns of the groups' key.
+    """
+
+    rows: Relation
+    groups: Relation
+    keys: tuple[Expression, ...]
+
+
+@frozen
 class Join(_OfTwo):
     """Pairs that agree on every equality and satisfy the condition; the names of the two sides are disjoint."""
 
@@ -145,6 +157,28 @@ class Join(_OfTwo):
         return side.unique is not None and side.unique <= {column.lower() for column in equated if column is not None}
 
     reads_again = "a join reads it again"
+
+    @property
+    def lookup(self) -> Lookup | None:
+        """How the join looks up a row of an aggregate; None if it does not.
+
+        Such a pair never has to be taken back: when its instant is complete, so is what the group is at that instant.
+        """
+        equated = [(e.left, e.right) for e in self.equalities]
+        turned = [(right, left) for left, right in equated]
+        for rows, groups, pairs in ((self.left, self.right, equated), (self.right, self.left, turned)):
+            found = {
+                theirs.column.lower(): ours for ours, theirs in pairs if theirs.column and ours.type == theirs.type
+            }
+            key = groups.group_key if not groups.instantaneous else None
+            known = key and all(column.lower() in found for column in key)
+            if known and key and rows.instantaneous and not rows.retracts:
+                return Lookup(rows, groups, tuple(found[column.lower()] for column in key))
+        return None
+
+    @property
+    def retracts(self) -> bool:
+        return self.lookup is None and super().retracts
 
     @property
     def instantaneous(self) -> bool:

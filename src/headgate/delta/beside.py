@@ -1,0 +1,92 @@
+"""Joins in which a row that lives for one instant meets the row of its group at that instant.
+
+    born     each such row beside its group's row, as both are at that instant
+
+The join equates the whole key of an aggregate, so a row meets one row of it at the most. No pairs are made: the rows
+are put among the events of their groups, and one walk through each group in time finds what they meet. This is the
+rule for a tuple beside the statistics of its key. Where all calls of the aggregate are running sums, the rows lie among
+the events that are added up (`running`). Otherwise they lie among the rows of its timeline.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headgate.delta import aggregate, linear, running, sweep
+from headgate.delta.query import Select, Table, select, union
+from headgate.plan.nodes import Aggregate, Filter, Join, Project, Relation, names
+from headgate.plan.nodes.pairs import Lookup
+from headgate.sql import comma, listed, name
+
+if TYPE_CHECKING:
+    from headgate.delta.lower import Lowering
+
+
+def born(lowering: Lowering, node: Join, lookup: Lookup) -> Table:
+    """Born: the rows of the side that looks up, each with what it finds; all live for one instant."""
+    carried = {column: f"_b{number}" for number, column in enumerate(names(lookup.rows), 1)}
+    rows = lowering.born(lookup.rows)
+    keys = ", ".join(
+        f"{key.sql} AS {hidden}" for key, hidden in zip(lookup.keys, sweep.group(lookup.groups), strict=True)
+    )
+    own = ", ".join(f"{name(column)} AS {hidden}" for column, hidden in carried.items())
+    looking = lowering.step("looking", select(comma(keys, "_t", own, "_n AS _b0"), rows))
+    hidden = ("_b0", *carried.values())
+    found = _among_events(lowering, lookup.groups, looking, hidden) or _among_rows(
+        lowering, lookup.groups, looking, hidden
+    )
+    columns = {column: carried.get(column, name(column)) for column in names(node)}
+    again = ", ".join(f"{sql} AS {name(column)}" for column, sql in columns.items())
+    met = lowering.step("met", select(f"{again}, _t, _t + 1 AS _x, _b0 AS _n", found))
+    return lowering.step("beside", select("*", met, where=_conditions(node)))
+
+
+def _conditions(node: Join) -> list[str]:
+    """The condition of the join, which also leaves out what grouping takes for equal and `=` does not: nulls."""
+    on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in node.equalities]
+    return [*on, *([f"({node.condition.sql})"] if node.condition is not None else [])]
+
+
+def _among_events(lowering: Lowering, groups: Relation, looking: Table, hidden: tuple[str, ...]) -> Table | None:
+    """The rows with what they find in an aggregate of running sums; None if it is another aggregate."""
+    below = _aggregate(groups)
+    if below is None or not aggregate.all_running(lowering, below):
+        return None
+    swept = running.swept_beside(lowering, below, looking, hidden)
+    return _through(lowering, groups, below, swept, comma("_t", *hidden)) if swept else None
+
+
+def _through(lowering: Lowering, node: Relation, below: Aggregate, table: Table, carried: str) -> Table:
+    """The rows of an aggregate through the selections and projections above it."""
+    if node is below:
+        return table
+    assert isinstance(node, Filter | Project), node  # `Join.lookup` finds nothing else above the aggregate
+    return linear.apply(lowering, node, _through(lowering, node.child, below, table, carried), carried)
+
+
+def _among_rows(lowering: Lowering, groups: Relation, looking: Table, hidden: tuple[str, ...]) -> Table:
+    """The rows with the last row of the timeline of their group, if the group has a row then."""
+    timeline = lowering.timeline(groups)
+    assert timeline is not None
+    by = sweep.group(groups)
+    row = f"STRUCT({listed((*names(groups), '_live'))})"
+    nothing = ", ".join(f"NULL AS {column}" for column in hidden)
+    walked: list[Select] = [
+        select(comma(listed((*by, "_t")), f"{row} AS _row", "FALSE AS _looks", nothing), timeline),
+        select(comma(listed((*by, "_t")), "NULL AS _row", "TRUE AS _looks", listed(hidden)), looking),
+    ]
+    walk = lowering.step("walked", union(*walked))
+    last = f"LAST_VALUE(_row) IGNORE NULLS OVER {sweep.over(by)} AS _row"
+    seen = lowering.step("seen", select(comma("_t, _looks", listed(hidden), last), walk))
+    columns = ", ".join(f"_row.{name(column)} AS {name(column)}" for column in names(groups))
+    return lowering.step("found", select(comma(columns, "_t", *hidden), seen, where=("_looks", "_row._live")))
+
+
+def _aggregate(node: Relation) -> Aggregate | None:
+    """The aggregate below selections and projections."""
+    match node:
+        case Aggregate():
+            return node
+        case Filter(child) | Project(child):
+            return _aggregate(child)
+    return None
