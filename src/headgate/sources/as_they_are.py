@@ -13,9 +13,7 @@ later. Where no link can be made, as on another file system, the operating syste
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +27,7 @@ from headgate.catalog.entries import Stream
 from headgate.errors import UserError
 from headgate.log.checksum import writing
 from headgate.log.chunk import PLACE_DIGITS, Chunk, sized, span
+from headgate.log.links import link
 from headgate.log.log import MERGE_AT, SMALL_ROWS
 from headgate.log.statistics import Statistics, hides_nan, merged, of_rows
 from headgate.sources.inlet import Inlet
@@ -130,7 +129,7 @@ class AsTheyAre:
         assert source is not None
         assert timestamp is not None
         try:
-            _link(source, path)
+            link(source, path)
             footer = self._footer(path)
             if footer is None:
                 return None
@@ -159,16 +158,6 @@ def local(file: str) -> Path | None:
     """The path of a file that Spark names; None if it is on no file system of this machine."""
     path = re.sub(LOCAL, "/", unquote(file))
     return Path(path) if path.startswith("/") else None
-
-
-def _link(source: Path, path: Path) -> None:
-    """Put a file in another place as well, without copying what it holds if that can be done."""
-    path.unlink(missing_ok=True)
-    source = source.resolve()
-    try:
-        os.link(source, path)
-    except OSError:  # on another file system, or the system allows no link to it
-        shutil.copyfile(source, path)
 
 
 def _for_spark(footer: pq.FileMetaData) -> bool:
