@@ -105,6 +105,8 @@ MISTAKES = [
     "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO json OPTIONS ('path' = 'out', 'deliver' = 'current')",
     "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'current', 'existing' = 'append')",
     "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'current', 'flush_rows' = '9')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'current', 'ordered' = 'true')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'ordered' = 'yes')",
     "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO console OPTIONS ('flush_rows' = 'few')",
     "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO memory OPTIONS ('flush_rows' = '9')",
     "CREATE QUERY q AS SELECT ISTREAM(k) FROM ticks [NOW] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'current')",

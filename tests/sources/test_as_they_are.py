@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,8 @@ from headgate.catalog.entries import Connector
 from headgate.errors import UserError
 from headgate.heartbeat.clock import ManualClock
 from headgate.log import log as logs
+from headgate.log.chunk import values
+from headgate.log.statistics import Values
 from headgate.sources.files import FileSource
 from headgate.ticks import TimeDomain
 
@@ -103,6 +106,37 @@ def not_alike() -> dict[str, tuple[pa.Table, dict[str, Any], Any]]:
             INTEGERS,
         ),
     }
+
+
+def test_what_is_known_of_the_numbers_in_a_linked_file_is_read_and_not_believed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = source_of(spark, tmp_path, a_stream("k INT, v DOUBLE, ts BIGINT", timestamp="ts"))
+    plain = pa.table({"k": pa.array([1, None], pa.int32()), "v": [2.5, -4.0], "ts": [1, 2]})
+    pq.write_table(plain, tmp_path / "in" / "1.parquet", write_statistics=False)
+    pq.write_table(plain.set_column(1, "v", [[math.inf, 1.0]]), tmp_path / "in" / "2.parquet")
+    assert source.poll(ManualClock()) == 4
+    first, second = source.inlet.log.chunks
+    assert linked(source) == [True, True]
+    assert values([first], "v") == Values(2, 0, -4.0, 2.5)
+    assert values([first, second], "k") == Values(4, 2, 1, 1)
+    assert values([first, second], "v") == Values(4, 0), "one is infinite"
+
+
+def test_a_footer_that_passes_over_nan(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark would leave its rows out by what the footer says, so it is copied."""
+    rows = pa.table({"v": [1.0, math.nan], "ts": [1, 2]})
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pq.write_table(rows, folder / "1.parquet")
+    spark.createDataFrame(rows).coalesce(1).write.parquet(str(tmp_path / "by_spark"))
+    next((tmp_path / "by_spark").glob("*.parquet")).rename(folder / "2.parquet")
+    source = source_of(spark, tmp_path, a_stream("v DOUBLE, ts BIGINT", timestamp="ts"))
+    assert source.poll(ManualClock()) == 4
+    assert sorted(linked(source)) == [False, True]
+    files = [f"file:{chunk.path}" for chunk in source.inlet.log.chunks]
+    assert spark.read.parquet(*files).where("v > 5").count() == 2
+    assert values(source.inlet.log.chunks, "v") == Values(4, 0)
 
 
 @pytest.mark.parametrize("case", not_alike())

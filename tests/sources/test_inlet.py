@@ -39,6 +39,7 @@ TYPES = {
     "STRING": pa.string(),
     "INT": pa.int32(),
     "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
     "BOOLEAN": pa.bool_(),
     "TIMESTAMP": pa.timestamp("us", tz="UTC"),
 }

@@ -128,6 +128,10 @@ def _existing(kind: SinkKind, option: str, value: str) -> Objection | None:
     return _one_of(EXISTING, kind, option, value)
 
 
+def _yes_or_no(kind: SinkKind, option: str, value: str) -> Objection | None:
+    return _one_of(("true", "false"), kind, option, value)
+
+
 def _number(kind: SinkKind, option: str, value: str) -> Objection | None:
     if value.isdigit() and int(value):
         return None
@@ -186,13 +190,15 @@ FILES = {
 """The formats of files, and which of the options of Spark's writers each takes."""
 
 
-def _file_sink(format: str, modes: tuple[str, ...], unwritable: tuple[str, ...] = ()) -> SinkKind:
+def _file_sink(
+    format: str, modes: tuple[str, ...], unwritable: tuple[str, ...] = (), more: tuple[Option, ...] = ()
+) -> SinkKind:
     return SinkKind(
         name=format,
         made_by="files:FileSink",
         guarantee="exactly once for readers that follow the commits",
         needs=(Option("path", _folder),),
-        takes=(Option("existing", _existing), *_named(*FILES[format])),
+        takes=(Option("existing", _existing), *_named(*FILES[format]), *more),
         modes=modes,
         unwritable=unwritable,
         example=f"INTO {format} OPTIONS ('path' = 'folder')",
@@ -215,7 +221,7 @@ SINKS: dict[str, SinkKind] = {
             guarantee="at least once: what was printed just before a crash is printed again",
             identified=False,
         ),
-        _file_sink("parquet", MODES),
+        _file_sink("parquet", MODES, more=(Option("ordered", _yes_or_no),)),
         _file_sink("orc", MODES),
         _file_sink("json", MODES[:2]),  # text does not give back exactly what was written: no current rows in it
         _file_sink("csv", MODES[:2], unwritable=("ARRAY", "MAP", "STRUCT", "BINARY", "VARIANT")),
@@ -302,6 +308,22 @@ def flush_rows(connector: Connector | None, default: int | None) -> int | None:
     if connector is None:
         return default
     return int(connector.options.get("flush_rows", 0)) or default if mode(connector) == "changes" else None
+
+
+def linked(connector: Connector) -> bool:
+    """True if files of results can reach the sink as they are: Parquet, all changes, and no wish how it is written."""
+    written = any(option in connector.options for option in FILES["parquet"])
+    return connector.format == "parquet" and mode(connector) == "changes" and not written
+
+
+def takes_files_in_order(connector: Connector) -> bool:
+    """True if it pays to put each file of results in order: the sink then gets them as they are."""
+    return linked(connector) and not ordered(connector) and "flush_rows" not in connector.options
+
+
+def ordered(connector: Connector) -> bool:
+    """True if the files of a delivery are to follow one another in time."""
+    return connector.options.get("ordered") == "true"
 
 
 def described(connector: Connector) -> str:

@@ -101,7 +101,7 @@ def _check_columns(
     places: Mapping[str, Place | None],
     whole: Place | None,
 ) -> None:
-    """Raise an error unless 'deliver', 'key' and 'flush_rows' go together, and with the columns of the query."""
+    """Raise an error unless the options that mean one thing for all sinks go together, and with the query's columns."""
     connector = Connector(sink.name, options)
     wanted, names = mode(connector), {column.name.lower(): column.name for column in columns}
     if kind == "stream" and wanted != "changes":
@@ -151,6 +151,14 @@ def _check_columns(
             place=places["flush_rows"],
             detail="They are what the relation is at an instant: a part of them would be what it never was.",
             hint="Leave 'flush_rows' out, or deliver changes.",
+        )
+    if "ordered" in options and wanted != "changes":
+        raise UserError(
+            "bad-option",
+            "only changes have an order that can be asked for",
+            place=places["ordered"],
+            detail="Upserts are in order of time anyway, and current rows have no time.",
+            hint="Leave 'ordered' out, or deliver changes.",
         )
     for column in columns:
         if column.type.upper().startswith(sink.unwritable):

@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from headgate.catalog import sinks
 from headgate.catalog.entries import Query
 from headgate.compile import CompiledFragment
 from headgate.delta.exact import DOES_NOT_FIT
@@ -98,6 +99,8 @@ class Fragment:
         self.directory = directory
         self.output = output
         """The log to which its elements go, for other fragments to read; None if it gives the answer."""
+        self.in_order = output is None and query.connector is not None and sinks.takes_files_in_order(query.connector)
+        """Whether large results are sorted, file by file: their files can then be handed over as they are."""
         self.journal = journal or Journal()
         before = self.program.domain.origin - 1
         self.progress = Progress(start, since=before, after=before)
@@ -246,14 +249,14 @@ class Fragment:
         """Lay the inputs of some steps for (since, until], and return the statement over them."""
         sized = self._sized(self.inputs.ranges(self.program, targets(self.program), until))
         self._lay(sized, self.inputs.ranges(sized.program, targets(sized.program), until))
-        return Statement(self.workspace, sized, self.since, until, self.after)
+        return Statement(self.workspace, sized, self.since, until, self.after, self.in_order)
 
     def arrival_statement(self, slices: Mapping[str, Sequence[Slice]]) -> Statement:
         """Lay what has arrived, and return the statement over it, which takes every tuple whenever it is stamped."""
         sized = self._sized(slices, tiny=False)
         self._lay(sized, slices)
         before = self.program.domain.origin - 1
-        return Statement(self.workspace, sized, before, UNLIMITED, before)
+        return Statement(self.workspace, sized, before, UNLIMITED, before, self.in_order)
 
     def _sized(self, slices: Mapping[str, Sequence[Slice]], tiny: bool = True) -> SizedProgram:
         """Return the program for the number of rows that are to be read."""

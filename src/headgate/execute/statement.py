@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import asc, desc
 
 from headgate.delta.program import Program
 from headgate.execute.programs import SizedProgram
@@ -21,12 +22,22 @@ from headgate.ticks import Tick, TimeDomain
 class Statement:
     """A program for (since, until], ready to be run in the workspace that holds its inputs."""
 
-    def __init__(self, workspace: Workspace, sized: SizedProgram, since: Tick, until: Tick, after: Tick) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        sized: SizedProgram,
+        since: Tick,
+        until: Tick,
+        after: Tick,
+        in_order: bool = False,
+    ) -> None:
         self.workspace = workspace
         self.program = sized.program
         self.since = since
         self.until = until
         self.after = after
+        self.in_order = in_order and not sized.in_one_task
+        """Whether each file of results is to be in order of time. Few results are sorted when they are delivered."""
         self._computed_first = sized.computed_first
 
     def write_results(self) -> list[Path]:
@@ -42,7 +53,8 @@ class Statement:
 
     def results(self) -> DataFrame:
         """Return the results as sinks or other fragments get them."""
-        return self._frame(self.program.output(result_columns(self.program)))
+        frame = self._frame(self.program.output(result_columns(self.program)))
+        return frame.sortWithinPartitions(*_order(self.program)) if self.in_order else frame
 
     def _compute_first(self, needed: set[str]) -> None:
         """Compute the steps that a long statement reads more than once, each by a job of its own."""
@@ -62,6 +74,11 @@ def state_steps(program: Program, from_logs: frozenset[str]) -> dict[str, str]:
         synopsis.name: synopsis.from_logs if synopsis.from_logs and synopsis.name in from_logs else synopsis.contents
         for synopsis in program.synopses
     }
+
+
+def _order(program: Program) -> list[Column]:
+    """The order of results: by time, "-" before "+", which is the other way round in ASCII."""
+    return [asc("_time"), desc("_change")] if program.kind == "relation" else [asc("_time")]
 
 
 def result_columns(program: Program) -> str:

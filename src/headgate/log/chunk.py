@@ -1,8 +1,9 @@
 """Chunks: Parquet files with the range of timestamps they hold.
 
 A chunk is an immutable file. What is known of it without opening it is its number of rows, the least and the largest of
-its timestamps, its size and its checksum; the rest stays on disk. The whole file is compared with its checksum each
-time it is read: `content` and `table` do so for Python, and `check` before Spark reads it.
+its timestamps, its size, its checksum, and the ranges of its numbers (`statistics`); the rest stays on disk. The whole
+file is compared with its checksum each time it is read: `content` and `table` do so for Python, and `check` before
+Spark reads it.
 
 A chunk that headgate wrote has the columns `_t` (timestamp in ticks) and `_s` (order of arrival). A file of a source
 that was taken as it is has neither; they are computed when it is read. `_t` is its column of timestamps, and `_s`
@@ -14,8 +15,8 @@ counts its rows on from the number at the end of its name:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from zlib import crc32
 
@@ -26,7 +27,9 @@ import pyarrow.parquet as pq
 
 from headgate.errors import Broken
 from headgate.log import checksum as checksums
+from headgate.log import statistics
 from headgate.log.checksum import DAMAGED, torn
+from headgate.log.statistics import Statistics, Values
 from headgate.ticks import Tick
 
 GROUP_ROWS = 100_000
@@ -60,6 +63,9 @@ class Chunk:
 
     timestamp: str | None = None
     """The column with its timestamps, if its file is one of a source, taken as it is; None if it has `_t` and `_s`."""
+
+    statistics: Statistics | None = field(default=None, compare=False)
+    """What is known of its numbers; None if nothing is, as of chunks of earlier versions."""
 
     @property
     def first(self) -> int:
@@ -108,7 +114,7 @@ class Chunk:
         if self.timestamp is None:
             return pq.read_schema(self.path)
         own = pq.read_metadata(self.path).schema.to_arrow_schema()
-        fields = [pa.field(field.name, field.type) for field in own]
+        fields = [pa.field(column.name, column.type) for column in own]
         return pa.schema([*fields, *(pa.field(stamp, pa.int64()) for stamp in STAMPS)])
 
     def _stamped(self, rows: pa.Table, before: int) -> pa.Table:
@@ -156,7 +162,7 @@ def described(path: Path) -> Chunk | None:
     range_of_time = span(footer, "_t")
     if range_of_time is None:
         raise Broken(f"a chunk without timestamps: {path}")
-    return sized(Chunk(path, footer.num_rows, *range_of_time))
+    return sized(Chunk(path, footer.num_rows, *range_of_time, statistics=statistics.of_file(footer)))
 
 
 def sized(chunk: Chunk) -> Chunk:
@@ -186,12 +192,19 @@ def write(table: pa.Table, path: Path) -> Chunk | None:
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = path.with_name(f".{path.name}.staged")
     try:
-        pq.write_table(table, staged)
+        pq.write_table(table, staged, write_statistics=statistics.told(table.schema))
         staged.rename(path)
     except OSError:
         staged.unlink(missing_ok=True)  # it takes room that may be what is missing
         raise
-    return described(path)
+    chunk = described(path)
+    return None if chunk is None else replace(chunk, statistics=statistics.of_rows(table))
+
+
+def values(chunks: Iterable[Chunk], column: str) -> Values | None:
+    """What holds for a column of numbers in all of several chunks; None if nothing is known of it."""
+    known = statistics.merged(chunk.statistics for chunk in chunks)
+    return None if known is None else known.values(column)
 
 
 def merge(chunks: Sequence[Chunk], path: Path) -> None:
@@ -199,10 +212,10 @@ def merge(chunks: Sequence[Chunk], path: Path) -> None:
 
     A column that only some of them have, because the stream got it later, is null in the others.
     """
-    schema = pa.schema({field.name: field for chunk in chunks for field in chunk.schema()}.values())
+    schema = pa.schema({column.name: column for chunk in chunks for column in chunk.schema()}.values())
     staged = path.with_name(f".{path.name}.staged")
     try:
-        with pq.ParquetWriter(staged, schema) as writer:
+        with pq.ParquetWriter(staged, schema, write_statistics=statistics.told(schema)) as writer:
             waiting: list[pa.Table] = []
             for chunk in chunks:
                 for rows in chunk.parts():
@@ -219,7 +232,7 @@ def merge(chunks: Sequence[Chunk], path: Path) -> None:
 
 
 def _with_all(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    for field in schema:
-        if field.name not in table.column_names:
-            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    for column in schema:
+        if column.name not in table.column_names:
+            table = table.append_column(column, pa.nulls(table.num_rows, column.type))
     return table.select(schema.names).cast(schema)

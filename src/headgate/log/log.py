@@ -20,9 +20,11 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.errors import UserError
+from headgate.log import statistics
 from headgate.log.checksum import synced, torn, writing
 from headgate.log.chunk import PLACE_DIGITS, Chunk, count, described, merge, sized, write
 from headgate.log.journal import Fact, Journal
+from headgate.log.statistics import Statistics
 from headgate.ticks import Tick
 
 SMALL_ROWS = 100_000
@@ -30,6 +32,10 @@ SMALL_ROWS = 100_000
 
 MERGE_AT = 16
 """How many small chunks in a row are merged into one."""
+
+
+LISTED = 7
+"""How many things the journal has of a chunk behind its name and its rows, if it has all of them."""
 
 
 class Log:
@@ -53,7 +59,7 @@ class Log:
 
     def apply(self, change: dict[str, Any]) -> None:
         """Chunks that come, in place of those that go if they are the same rows merged."""
-        added = [Chunk(self.directory / name, *numbers) for name, *numbers in change.get("add", ())]
+        added = [_read(self.directory, listed) for listed in change.get("add", ())]
         gone = set(change.get("drop", ()))
         if "merged" in change:
             position = next(place for place, chunk in enumerate(self.chunks) if chunk.path.name in gone)
@@ -218,7 +224,8 @@ class Log:
                 synced(path)
                 synced(self.directory)
         low, high = min(chunk.low for chunk in run), max(chunk.high for chunk in run)
-        merged = sized(Chunk(path, sum(chunk.rows for chunk in run), low, high))
+        numbers = statistics.merged(chunk.statistics for chunk in run)
+        merged = sized(Chunk(path, sum(chunk.rows for chunk in run), low, high, statistics=numbers))
         gone = [chunk.path.name for chunk in run]
         what = {"add": [_listed(merged)], "drop": gone, "merged": True}
         self.journal.record(self.subject, what, undo=lambda: _delete([merged]))
@@ -233,7 +240,16 @@ class Log:
 def _listed(chunk: Chunk) -> list[Any]:
     """As the journal has it. How many rows had come with it is known when it is applied, and 0 before."""
     known = [chunk.path.name, chunk.rows, chunk.low, chunk.high, chunk.size, chunk.arrived, chunk.checksum]
-    return known if chunk.timestamp is None else [*known, chunk.timestamp]
+    numbers = [] if chunk.statistics is None else [chunk.statistics.written()]
+    return known if chunk.timestamp is None and not numbers else [*known, chunk.timestamp, *numbers]
+
+
+def _read(directory: Path, listed: list[Any]) -> Chunk:
+    """What `_listed` wrote. Earlier versions wrote less."""
+    name, rows, *known = listed
+    numbers = known.pop() if len(known) == LISTED else None
+    chunk = Chunk(directory / name, rows, *known)
+    return chunk if numbers is None else replace(chunk, statistics=Statistics.read(rows, numbers))
 
 
 def _number(file: Path) -> int:

@@ -2,8 +2,8 @@
 
 A file can be taken as it is if all its rows are tuples and it says what the log would say. It has the declared columns
 and no others, by their names and with their types. The stream has one source, which stamps its tuples and sends no
-heartbeats. No timestamp is missing, late or too far in the future. Every other file is judged row by row, and what is
-good of it is written to the log (see `judging`).
+heartbeats. No timestamp is missing, late or too far in the future. No NaN is passed over by its footer (see
+`log/statistics`). Every other file is judged row by row, and what is good of it is written to the log (see `judging`).
 
 The link is made first, and all that is known of the file is read from the link: a file that is replaced meanwhile is
 another one. Its checksum is computed before its columns are read, so what is changed after that is found when it is
@@ -13,9 +13,7 @@ later. Where no link can be made, as on another file system, the operating syste
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +27,9 @@ from headgate.catalog.entries import Stream
 from headgate.errors import UserError
 from headgate.log.checksum import writing
 from headgate.log.chunk import PLACE_DIGITS, Chunk, sized, span
+from headgate.log.links import link
 from headgate.log.log import MERGE_AT, SMALL_ROWS
+from headgate.log.statistics import Statistics, hides_nan, merged, of_rows
 from headgate.sources.inlet import Inlet
 from headgate.sources.reading import COPY, LOCAL
 from headgate.sources.verdict import Limits
@@ -129,17 +129,16 @@ class AsTheyAre:
         assert source is not None
         assert timestamp is not None
         try:
-            _link(source, path)
+            link(source, path)
             footer = self._footer(path)
             if footer is None:
                 return None
-            chunk = sized(Chunk(path, footer.num_rows, 0, 0, timestamp=timestamp))
-            times = _times(path, chunk.rows, timestamp)
+            chunk = _looked_through(sized(Chunk(path, footer.num_rows, 0, 0, timestamp=timestamp)), timestamp)
         except (OSError, pa.ArrowException):
             return None
-        if times is None or span(footer, timestamp) not in (times, None):
+        if chunk is None or span(footer, timestamp) not in ((chunk.low, chunk.high), None):
             return None  # Spark would pass over row groups by what the footer says
-        return replace(chunk, low=times[0], high=times[1])
+        return chunk
 
 
 def fitting(chunks: Mapping[str, Chunk], limits: Limits) -> dict[str, Chunk]:
@@ -161,16 +160,6 @@ def local(file: str) -> Path | None:
     return Path(path) if path.startswith("/") else None
 
 
-def _link(source: Path, path: Path) -> None:
-    """Put a file in another place as well, without copying what it holds if that can be done."""
-    path.unlink(missing_ok=True)
-    source = source.resolve()
-    try:
-        os.link(source, path)
-    except OSError:  # on another file system, or the system allows no link to it
-        shutil.copyfile(source, path)
-
-
 def _for_spark(footer: pq.FileMetaData) -> bool:
     """True if Spark reads the file, and reads in it what everybody else does."""
     said = footer.metadata or {}
@@ -184,18 +173,26 @@ def _for_spark(footer: pq.FileMetaData) -> bool:
     return all(column.compression in CODECS and ENCODINGS.issuperset(column.encodings) for column in columns)
 
 
-def _times(path: Path, rows: int, timestamp: str) -> tuple[Tick, Tick] | None:
-    """The least and the largest timestamp in a file, by reading all of it; None if one is missing."""
+def _looked_through(chunk: Chunk, timestamp: str) -> Chunk | None:
+    """A chunk with its range of time and what is known of its numbers, by reading all of it.
+
+    None if a timestamp is missing, or a NaN is not in the footer. What that says of numbers may be any writer's word.
+    """
     lows: list[Tick] = []
     highs: list[Tick] = []
-    file, read = pq.ParquetFile(path, buffer_size=BUFFER_BYTES, page_checksum_verification=True), 0
+    numbers: list[Statistics | None] = []
+    read = 0
+    file = pq.ParquetFile(chunk.path, buffer_size=BUFFER_BYTES, page_checksum_verification=True)
     for part in file.iter_batches():
         stamps = part.column(timestamp)
-        if stamps.null_count:
+        if stamps.null_count or hides_nan(file.metadata, part):
             return None
         if part.num_rows:
             both = pc.min_max(stamps.cast(pa.int64())).as_py()
             lows.append(both["min"])
             highs.append(both["max"])
+            numbers.append(of_rows(part))
             read += part.num_rows
-    return (min(lows), max(highs)) if read == rows else None
+    if read != chunk.rows:
+        return None
+    return replace(chunk, low=min(lows), high=max(highs), statistics=merged(numbers))

@@ -1,13 +1,14 @@
 """Results as files in a folder of the user's, each delivery there whole or not at all, with a record that readers can
 follow.
 
-    out/alerts/000000000012-00000.parquet     _time, [_change,] and the columns of the query, in order of time
+    out/alerts/000000000012-00000.parquet     _time, [_change,] and the columns of the query, in order of time in a file
     out/alerts/_commits/000000000012.json
       {"query": "alerts", "number": 12, "complete": "2026-11-01T12:00:05+00:00", "until": 1793534405000000,
        "files": ["000000000012-00000.parquet"], "rows": 3, "crc": "0badc0de"}
     out/alerts/_commits/000000001000.folded.json     one such record a line: the first thousand
     out/alerts/_commits/writer.json                  {"writer": "5f3a...", "query": "alerts", "crc": "5f0d0a2e"}
 
+Results that are Parquet in order already are linked into the folder as they are; everything else is written by a job.
 Files get their names first, the record makes them count. A crash between the two leaves files that no record lists;
 they go when the delivery comes again. Spark's readers pass over folders that begin with an underscore, so the folder
 can be read as it is, too; then what a crash left is seen until the restart.
@@ -32,7 +33,7 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
-from headgate.deliver.sinks import shape
+from headgate.deliver.sinks import as_they_are, shape
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.writer import identity, owned_by_another, settle, settle_file
 from headgate.errors import UserError
@@ -135,6 +136,8 @@ class FileSink:
         self.mode = sinks.mode(connector)
         passed = sinks.FILES[connector.format]
         self.options = {name: value for name, value in connector.options.items() if name in passed}
+        self.linked = sinks.linked(connector)
+        self.ordered = sinks.ordered(connector)
         self.writer = identity(directory)
         self._last: dict[str, Any] | None = None
         self._singles: list[int] = []
@@ -227,6 +230,10 @@ class FileSink:
         let_go(self.session)
 
     def _parts(self, delivery: Delivery) -> tuple[list[Path], int]:
+        if self.linked and delivery.files:
+            found = as_they_are.linked(delivery, self.staging, self.ordered)
+            if found is not None:
+                return found, delivery.rows
         return shape.write_parts(
             self.session, delivery, self.connector, self.staging, self.connector.format, self.options
         )
