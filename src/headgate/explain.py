@@ -79,6 +79,9 @@ def _program(program: Program, whose: str) -> list[str]:
     if program.inputs:
         parts.append(_section(f"{whose}reads", "\n".join(map(str, program.inputs))))
     parts.append(_section(f"{whose}keeps", "\n".join(map(str, program.state())) or "nothing"))
+    if program.assumed:
+        said = "\n".join(map(str, sorted(program.assumed)))
+        parts.append(_section(f"{whose}takes for granted, until a chunk says otherwise", said))
     if program.fallbacks:
         parts.append(_section(f"{whose}runs by the universal rule", "\n".join(program.fallbacks)))
     parts.append(_section(f"{whose}an epoch (since, until]", program.output()))

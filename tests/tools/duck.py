@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
+from math import isfinite
 
 import duckdb
 import pyarrow as pa
@@ -16,9 +17,11 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Function, Relation, Stream, View
 from headgate.cql.binder import bind
 from headgate.cql.script import parse
+from headgate.delta.assumptions import Assumption
 from headgate.delta.exact import DOES_NOT_FIT
 from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
+from headgate.log.statistics import Values
 from headgate.plan.fragments import all_parts, split
 from headgate.plan.nodes import Node, is_part
 from headgate.plan.rewrites.driver import rewritten
@@ -168,6 +171,7 @@ class Duck:
         self.database.execute("PRAGMA disable_optimizer")  # planning takes longer than running
         self.computed: set[str] = set()
         self.laid: set[str] = set()
+        self.denied: frozenset[Assumption] = frozenset()
         self.turn(0)
 
     def turn(self, epoch: int) -> None:
@@ -191,6 +195,8 @@ class Duck:
                 since = since if self.program.synopses else until
                 continue
             first = False
+            self.respect(since, until)
+            self.turn(epoch)
             try:
                 found = self.epoch(since, after, until, move)
             except duckdb.Error as error:
@@ -199,6 +205,7 @@ class Duck:
                 self.programs = [
                     program.for_all_doubles() if program.for_all_doubles else program for program in self.programs
                 ]
+                self.widen(since, until)
                 self.turn(epoch)
                 found = self.epoch(since, after, until, move)
             changes += found
@@ -206,6 +213,45 @@ class Duck:
             after = until
         self.database.close()
         return changes
+
+    def respect(self, since: int, until: int) -> None:
+        """Go on with programs that take nothing for granted which the rows of the epoch do not keep to."""
+        wrong = {
+            one
+            for program in self.programs
+            for one in program.assumed
+            if not one.holds(self.values(program, one.stream, one.column, since, until))
+        }
+        if not wrong:
+            return
+        self.denied |= wrong
+        self.programs = [program.denying(self.denied) if program.denying else program for program in self.programs]
+        self.widen(since, until)
+
+    def widen(self, since: int, until: int) -> None:
+        """Give the synopses the columns of other programs, which take less for granted."""
+        self.turn(0)
+        self.lay_inputs(since, until)
+        for synopsis in self.program.synopses:
+            if synopsis.name in self.laid:
+                self.compute(synopsis.shape, since, until)
+                kept = f"FROM {synopsis.shape} WHERE FALSE UNION ALL BY NAME FROM {synopsis.name}"
+                self.database.execute(f"CREATE OR REPLACE TEMP TABLE widened AS {kept}")
+                self.create(synopsis.name, "FROM widened")
+
+    def values(self, program: Program, stream: str, column: str, since: int, until: int) -> Values:
+        """What is known of a column in the rows that an epoch reads."""
+        schema = {**self.case.streams, **self.case.relations}[stream]
+        ranges = [source.range(since, until) for source in program.inputs if source.stream == stream]
+        rows = [
+            row[list(schema).index(column)]
+            for ts, row, _ in self.case.input.get(stream, [])
+            if any((low is None or ts > low) and ts <= high for low, high in ranges)
+        ]
+        there = [value for value in rows if value is not None]
+        if not there or not all(map(isfinite, there)):
+            return Values(len(rows), len(rows) - len(there))
+        return Values(len(rows), len(rows) - len(there), min(there), max(there))
 
     def epoch(self, since: int, after: int, until: int, move: bool) -> list[Change]:
         changes: list[Change] = []

@@ -24,6 +24,9 @@ WIDTH = 34
 UNITS = (18, -16, -50, -84)
 """The four parts of a double, as powers of two."""
 
+LEAST, MOST = -32, 52
+"""A double of a size from 2^-32 to 2^52 fits, whatever its bits are."""
+
 WIDE = 28
 WIDE_UNITS = tuple(range(84, -169, -WIDE))
 """The ten parts of a product."""
@@ -43,19 +46,21 @@ def power(exponent: int) -> str:
 def fits(value: str) -> str:
     """The condition that a double fits."""
     units = f"{value} * {power(-UNITS[-1])}"
-    return f"ABS({value}) < {power(52)} AND RINT({units}) = {units}"
+    return f"ABS({value}) < {power(MOST)} AND RINT({units}) = {units}"
 
 
-def remainders(column: str) -> list[list[str]]:
+def remainders(column: str, small: bool = False) -> list[list[str]]:
     """Columns, step by step: what is left of a double that fits behind its first part, its second and its third.
 
-    A part is cut off towards zero, so what is left has some of the bits of the double: the difference is exact.
+    A part is cut off towards zero, so what is left has some of the bits of the double: the difference is exact. A
+    double that is `small` has no first part.
     """
     before = _remains(column)
-    return [
+    cut = [
         [f"{rest} - CAST({rest} * {power(-unit)} AS BIGINT) * {power(unit)} AS {name}"]
         for rest, name, unit in zip(before, before[1:], UNITS, strict=False)
     ]
+    return [[f"{column} AS {before[1]}"], *cut[1:]] if small else cut
 
 
 def parts(column: str) -> list[str]:

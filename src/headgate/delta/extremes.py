@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta import recomputed, sweep
+from headgate.delta.accumulators import EXTREMES, field, ranked
 from headgate.delta.query import Alias, Joined, LateralView, Table, select, union
-from headgate.delta.running import EXTREMES, field, ranked
 from headgate.plan.nodes import Aggregate
 from headgate.sql import comma, listed, name
 

@@ -36,9 +36,11 @@ from headgate.delta import (
     sweep,
     window,
 )
+from headgate.delta.assumptions import Assumption, Kind, origins
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis
 from headgate.delta.query import Query, Table, select, union
 from headgate.plan import bounds
+from headgate.plan.expressions import INTEGRAL, Expression
 from headgate.plan.limits import StateBound
 from headgate.plan.nodes import (
     Aggregate,
@@ -75,16 +77,22 @@ F = TypeVar("F", Table, Form)
 
 
 def lower(
-    plan: Node, tiny: bool = False, as_elements: bool = False, all_doubles: bool = False, by_panes: bool = True
+    plan: Node,
+    tiny: bool = False,
+    as_elements: bool = False,
+    all_doubles: bool = False,
+    by_panes: bool = True,
+    denied: frozenset[Assumption] | None = frozenset(),
 ) -> Program:
     """Make the program that keeps the plan's result up to date.
 
     With `tiny` it is a program for epochs of a few rows, which has the same synopses. With `as_elements` it puts out
     elements, for another fragment to read. With `all_doubles` it sums every double, by more steps and synopses; without
     it, it raises an error with `exact.DOES_NOT_FIT` at the first double that needs these. Without `by_panes`, sums over
-    windows that slide are running sums: this program goes on with what earlier versions of headgate kept.
+    windows that slide are running sums: this program goes on with what earlier versions of headgate kept. It takes
+    nothing for granted that is `denied`; None denies everything.
     """
-    lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles, by_panes)
+    lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles, by_panes, denied)
     if as_elements:
         result = netting.elements(lowering, plan)  # type: ignore[arg-type]
     elif is_stream(plan):
@@ -103,10 +111,14 @@ def lower(
         fallbacks=tuple(lowering.fallbacks),
         acts_without_input=lowering.acts_without_input,
         expiring=tuple(Input("", *known, bound) for known, bound in lowering.expiring.items()),
-        for_all_doubles=partial(lower, plan, tiny, as_elements, True, by_panes)
+        for_all_doubles=partial(lower, plan, tiny, as_elements, True, by_panes, denied)
         if any(step.may_not_fit for step in lowering.steps.values())
         else None,
-        without_panes=partial(lower, plan, tiny, as_elements, all_doubles, False) if lowering.has_panes else None,
+        without_panes=partial(lower, plan, tiny, as_elements, all_doubles, False, denied)
+        if lowering.has_panes
+        else None,
+        assumed=frozenset(lowering.assumed),
+        denying=partial(lower, plan, tiny, as_elements, all_doubles, by_panes),
     )
 
 
@@ -120,6 +132,7 @@ class Lowering:
         tiny: bool = False,
         all_doubles: bool = False,
         by_panes: bool = True,
+        denied: frozenset[Assumption] | None = frozenset(),
     ) -> None:
         self.origin = origin
         self.above = above
@@ -127,6 +140,10 @@ class Lowering:
         self.tiny = tiny
         self.all_doubles = all_doubles
         self.by_panes = by_panes
+        self.denied = denied
+        """What must not be taken for granted; None: nothing may be."""
+        self.assumed: set[Assumption] = set()
+        """What is taken for granted of the numbers that are read."""
         self.has_panes = False
         """True if an aggregate keeps panes."""
         self.steps: dict[str, Step] = {}
@@ -217,6 +234,17 @@ class Lowering:
         linear = Window | Filter | Project | Weight | Exploded | Union
         asking = next((above for _, above in reversed(self._making) if not isinstance(above, linear)), node)
         return bounds.read_again(asking, node)
+
+    def holds(self, node: Relation, argument: Expression, kind: Kind) -> bool:
+        """True if something may be taken for granted of an argument over a node; then it is noted that it was."""
+        if argument.column is None or argument.type not in (*INTEGRAL, "FLOAT", "DOUBLE") or self.denied is None:
+            return False
+        found = origins(node, argument.column)
+        assumed = {Assumption(stream, column, kind) for stream, column in found or ()}
+        if found is None or assumed & self.denied:
+            return False
+        self.assumed |= assumed
+        return True
 
     def fallback(self, what: str) -> None:
         """Note an operator that runs by the universal rule."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta import running, sweep
+from headgate.delta.accumulators import Accumulators, additive, growing
 from headgate.delta.query import LateralView, Table, select, union
-from headgate.delta.running import Accumulators
 from headgate.plan import bounds
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, Relation, domain
@@ -44,7 +44,7 @@ def keeps_panes(synopsis: str) -> bool:
 
 def mergeable(call: Call) -> bool:
     """True if the call's value over several panes follows from accumulators of each."""
-    return running.additive(call) or (running.growing(call) and not call.distinct)
+    return additive(call) or (growing(call) and not call.distinct)
 
 
 def timeline(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
@@ -104,8 +104,10 @@ def _every_pane(lowering: Lowering, node: Aggregate, accumulated: Accumulators) 
     def make() -> Table:
         new = _panes(lowering, node, accumulated, lowering.born(node.child), "new_panes")
         state = lowering.fresh(SYNOPSIS)
-        columns = listed((*sweep.group(node), "_t", "_x", *accumulated.names()))
-        panes = lowering.step("every_pane", union(select(columns, state), select(columns, new)))
+        by = listed((*sweep.group(node), "_t", "_x"))
+        columns = f"{by}, {listed(accumulated.names())}"
+        held = f"{by}, {', '.join(accumulator.kept for accumulator in accumulated.terms.values())}"
+        panes = lowering.step("every_pane", union(select(held, state), select(columns, new)))
         shown = lowering.step("shown", select(columns, panes, where="_x > :until"))
         alive = lowering.alive(node.child)
         again = _panes(lowering, node, accumulated, alive, "living_panes") if alive else None

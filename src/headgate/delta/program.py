@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+from headgate.delta.assumptions import Assumption
 from headgate.delta.query import Query, printed, tables, unions_in_one_partition
 from headgate.plan.limits import Growing, StateBound
 from headgate.plan.nodes import is_part
@@ -152,6 +153,15 @@ class Program:
 
     without_panes: Callable[[], Program] | None = None
     """Makes the program that keeps running sums where this one keeps panes; None if it keeps none."""
+
+    assumed: frozenset[Assumption] = frozenset()
+    """What it takes for granted of the numbers it reads. It must not run over chunks for which this does not hold."""
+
+    denying: Callable[[frozenset[Assumption] | None], Program] | None = None
+    """Makes the program that takes nothing for granted of what is denied, or nothing at all if None is given.
+
+    Its synopses have the columns of this program's, and more, which are null in what this one has kept.
+    """
 
     computed: frozenset[str] = frozenset()
     """Steps that have been computed on their own and lie under their names like inputs."""

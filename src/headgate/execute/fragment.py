@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from headgate.catalog import sinks
 from headgate.catalog.entries import Query
 from headgate.compile import CompiledFragment
+from headgate.delta.assumptions import Assumption, broken
 from headgate.delta.exact import DOES_NOT_FIT
 from headgate.delta.panes import keeps_panes
 from headgate.delta.program import Program
@@ -37,6 +38,7 @@ from headgate.execute.progress import Progress
 from headgate.execute.statement import Statement, state_steps
 from headgate.execute.synopses import SynopsisStore
 from headgate.execute.workspace import Slice, Workspace
+from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.spark.back_off import BackOff
@@ -94,6 +96,10 @@ class Fragment:
         self.group = compiled.group
         """The group of sources whose answers it gives; empty if its query does not run by groups."""
         self.programs = Programs(compiled.program, compiled.tiny_program)
+        self.denied: frozenset[Assumption] | None = frozenset()
+        """What chunks have shown not to hold of their numbers, so that programs do not take it for granted; None if the
+        synopses are those of a version that took nothing for granted.
+        """
         self.schemas = schemas
         """By name: the columns of its logs."""
         self.directory = directory
@@ -224,7 +230,7 @@ class Fragment:
         """Bring the synopses up to what has been put out, by one Spark job for all of them."""
         since, after = self.since, self.after
         fact = self._attempt(lambda: self.synopses.write(self._state(after)), since, after)
-        self.journal.record(self.subject, {"since": after, **fact}, undo=self.synopses.discard_next)
+        self.journal.record(self.subject, {"since": after, **fact, **self._denial()}, undo=self.synopses.discard_next)
         self.synopses.delete_others()
 
     # the statement of an epoch
@@ -247,6 +253,7 @@ class Fragment:
 
     def _statement(self, until: Tick, targets: Callable[[Program], Iterable[str]]) -> Statement:
         """Lay the inputs of some steps for (since, until], and return the statement over them."""
+        self._respect(lambda: self.inputs.ranges(self.program, targets(self.program), until))
         sized = self._sized(self.inputs.ranges(self.program, targets(self.program), until))
         self._lay(sized, self.inputs.ranges(sized.program, targets(sized.program), until))
         return Statement(self.workspace, sized, self.since, until, self.after, self.in_order)
@@ -257,6 +264,24 @@ class Fragment:
         self._lay(sized, slices)
         before = self.program.domain.origin - 1
         return Statement(self.workspace, sized, before, UNLIMITED, before, self.in_order)
+
+    def _respect(self, ranges: Callable[[], Mapping[str, Sequence[Slice]]]) -> None:
+        """Change to programs that take nothing for granted which the chunks in some ranges do not keep to."""
+        if not self.programs.assumed:
+            return
+        read: dict[str, list[Chunk]] = {}
+        slices = ranges()
+        for source in self.program.inputs:
+            read.setdefault(source.stream, []).extend(
+                chunk for one in slices.get(source.name, ()) for chunk in one.chunks
+            )
+        if found := broken(self.programs.assumed, lambda stream: read.get(stream, ())):
+            self._deny((self.denied or frozenset()) | found)
+
+    def _deny(self, denied: frozenset[Assumption] | None) -> None:
+        if denied != self.denied:
+            self.denied = denied
+            self._change_programs(self.programs.denying(denied))
 
     def _sized(self, slices: Mapping[str, Sequence[Slice]], tiny: bool = True) -> SizedProgram:
         """Return the program for the number of rows that are to be read."""
@@ -322,13 +347,19 @@ class Fragment:
         """Take what the journal says of it."""
         self.progress.apply(fact)
         if "synopses" in fact:
+            known = fact.get("denied")
+            self._deny(None if known is None else frozenset(Assumption(*one) for one in known))
             self._compare_shapes(fact["shapes"])
             self.synopses.apply(fact)
             self.reread = 0
 
     def state(self) -> dict[str, Any]:
         """Return the fact that `apply` takes."""
-        return self.progress.state() | self.synopses.state()
+        return self.progress.state() | self.synopses.state() | (self._denial() if self.synopses.version else {})
+
+    def _denial(self) -> dict[str, Any]:
+        """Return what its programs must not take for granted, for the journal."""
+        return {} if self.denied is None else {"denied": [list(astuple(one)) for one in sorted(self.denied)]}
 
     def _compare_shapes(self, shapes: Mapping[str, str]) -> None:
         if not any(map(keeps_panes, shapes)) and (programs := self.programs.without_panes()):

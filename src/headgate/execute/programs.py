@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headgate.delta.assumptions import Assumption
 from headgate.delta.program import Program
 
 TINY_ROWS = 1_000
@@ -62,6 +63,17 @@ class Programs:
         assert self.program.for_all_doubles is not None
         assert self._tiny.for_all_doubles is not None
         return Programs(self.program.for_all_doubles(), self._tiny.for_all_doubles())
+
+    @property
+    def assumed(self) -> frozenset[Assumption]:
+        """What is taken for granted of the numbers that are read."""
+        return self.program.assumed | self._tiny.assumed
+
+    def denying(self, denied: frozenset[Assumption] | None) -> Programs:
+        """Return programs that do not take for granted what is denied, or nothing at all if None is given."""
+        assert self.program.denying is not None
+        assert self._tiny.denying is not None
+        return Programs(self.program.denying(denied), self._tiny.denying(denied))
 
     def without_panes(self) -> Programs | None:
         """Return programs that keep running sums where these keep panes; None if these keep none."""
