@@ -4,12 +4,16 @@
 
 One side old, the other new, counts ΔL ⋈ ΔR exactly once. A pair counts as often as the product of its sides, from the
 later of their two starts to the earlier of their two ends, and not at all if that is empty.
+
+Where every element of both sides has an end, elements that live at a common instant begin near each other. Then one
+pairing does it, by time as well as by what is equated (see `buckets`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headgate.delta import buckets
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.nodes import Join, names
 from headgate.sql import FOREVER, listed
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
 
 def born(lowering: Lowering, node: Join) -> Table:
     """Born: new left rows with all right rows, and old left rows with new right rows."""
+    if buckets.apply(node):
+        return lowering.step("join", _paired(lowering, node, *buckets.sides(lowering, node)))
     new_left, new_right = lowering.born(node.left), lowering.born(node.right)
     # What lives for one instant only cannot meet anything that begins after it.
     right = new_right if node.right.instantaneous else lowering.all_elements(node.right)
@@ -30,10 +36,15 @@ def born(lowering: Lowering, node: Join) -> Table:
     return lowering.step("join", union(*pairs))
 
 
-def _pairs(node: Join, left: Table, right: Table) -> Select:
+def _paired(lowering: Lowering, node: Join, left: Table, right: Table) -> Select:
+    """The pairs by time; every row of each side is looked at once."""
+    return _pairs(node, *buckets.split(lowering, node, left, right), (buckets.MET,))
+
+
+def _pairs(node: Join, left: Table, right: Table, met: tuple[str, ...] = ()) -> Select:
     """The pairs of two tables that meet the condition and live at a common instant."""
     on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in node.equalities]
-    on += [f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
+    on += [*met, f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
     if node.condition is not None:
         on.append(f"({node.condition.sql})")
     stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"

@@ -347,12 +347,19 @@ class Lowering:
                 assert_never(node)
 
     def all_elements(self, node: Relation) -> Table:
-        """The elements that live at some instant of the epoch: `live` and `born` together."""
-        return self.once("all", node, lambda: self._all(node))
+        """The elements that live at some instant of the epoch, for a rule that also finds their ends in them."""
+        return self.once("elements", node, lambda: self._all(node))
 
     def _all(self, node: Relation) -> Table:
-        live, born = self.live(node), self.born(node)
         self.note_expiry(node)
+        return self.alive(node)
+
+    def alive(self, node: Relation) -> Table:
+        """The elements that live at some instant of the epoch: `live` and `born` together."""
+        return self.once("all", node, lambda: self._alive(node))
+
+    def _alive(self, node: Relation) -> Table:
+        live, born = self.live(node), self.born(node)
         if live is None:
             return born
         columns = listed((*names(node), "_t", "_x", "_n"))

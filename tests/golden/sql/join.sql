@@ -4,7 +4,6 @@
 -- reads log_t_1: t in (since, until]
 -- reads log_t_2: t in (since - 4, since]
 -- reads log_s_2: s in (since - 5, since]
--- expires t in (since - 4, until - 4 or since]
 -- keeps kept_1: keep_1, with the columns of shape_1
 -- window_1: window
 -- project_1: linear
@@ -15,16 +14,14 @@
 -- all_1: lower
 -- window_4: window
 -- project_4: linear
+-- all_2: lower
+-- placed_1: buckets
+-- spread_1: buckets
 join_1 AS (
   SELECT s_k, v, t_k, w,
     GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
-  FROM project_1 AS l
-  JOIN all_1 AS r ON s_k = t_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
-  UNION ALL
-  SELECT s_k, v, t_k, w,
-    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
-  FROM project_4 AS l
-  JOIN project_2 AS r ON s_k = t_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
+  FROM placed_1 AS l
+  JOIN spread_1 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
 )
 -- project_5: linear
 -- shape_1: netting
@@ -75,7 +72,6 @@ join_1 AS (
 -- reads log_t_1: t in (since, until]
 -- reads log_t_2: t in (since - 4, since]
 -- reads log_s_2: s in (since - 5, since]
--- expires t in (since - 4, until - 4 or since]
 -- keeps kept_1: keep_1, with the columns of shape_1
 -- window_1: window
 -- project_1: linear
@@ -86,19 +82,14 @@ join_1 AS (
 -- all_1: lower
 -- window_4: window
 -- project_4: linear
+-- all_2: lower
+-- placed_1: buckets
+-- spread_1: buckets
 join_1 AS (
-  SELECT /*+ COALESCE(1) */ *
-  FROM (
-    SELECT s_k, v, t_k, w,
-      GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
-    FROM project_1 AS l
-    JOIN all_1 AS r ON s_k = t_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807)
-    UNION ALL
-    SELECT s_k, v, t_k, w,
-      GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
-    FROM project_4 AS l
-    JOIN project_2 AS r ON s_k = t_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807)
-  )
+  SELECT s_k, v, t_k, w,
+    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
+  FROM placed_1 AS l
+  JOIN spread_1 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807)
 )
 -- project_5: linear
 -- shape_1: netting

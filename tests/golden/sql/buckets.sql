@@ -1,0 +1,196 @@
+-- == windows of different lengths
+-- SELECT s.k, v, w FROM s [RANGE 4] JOIN t [RANGE 3] ON s.k = t.k
+-- reads log_s_1: s in (since, until]
+-- reads log_t_1: t in (since, until]
+-- reads log_t_2: t in (since - 4, since]
+-- reads log_s_2: s in (since - 5, since]
+-- keeps kept_1: keep_1, with the columns of shape_1
+-- window_1: window
+-- project_1: linear
+-- window_2: window
+-- project_2: linear
+-- window_3: window
+-- project_3: linear
+-- all_1: lower
+-- window_4: window
+-- project_4: linear
+-- all_2: lower
+placed_1 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 7) DIV 8 AS _b
+  FROM all_2
+)
+spread_1 AS (
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
+)
+-- join_1: join
+-- project_5: linear
+-- shape_1: netting
+-- keep_1: netting
+-- live_1: netting
+-- ends_1: lower
+-- netted_1: netting
+-- repeated_1: netting
+-- repeated_2: netting
+-- result_1: netting
+-- result: result_1
+
+-- == a side that lives for one instant
+-- SELECT s.k, v, w FROM s [NOW], t [RANGE 3 SLIDE 2] WHERE s.k = t.k
+-- reads log_s_1: s in (since, until]
+-- reads log_t_1: t in (since - 1, until]
+-- reads log_t_2: t in (since - 5, since]
+-- keeps kept_1: keep_1, with the columns of shape_1
+-- window_1: window
+-- project_1: linear
+-- window_2: window
+-- project_2: linear
+-- window_3: window
+-- project_3: linear
+-- all_1: lower
+placed_1 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
+  FROM project_1
+)
+spread_1 AS (
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, (_x - :since + 3) DIV 5))) e AS _b
+)
+-- join_1: join
+-- project_4: linear
+-- shape_1: netting
+-- keep_1: netting
+-- live_1: netting
+-- ends_1: lower
+-- netted_1: netting
+-- repeated_1: netting
+-- repeated_2: netting
+-- result_1: netting
+-- result: result_1
+
+-- == both sides live for one instant
+-- SELECT s.k, v, w FROM s [NOW] JOIN t [NOW] ON s.k = t.k
+-- reads log_s_1: s in (since, until]
+-- reads log_t_1: t in (since, until]
+-- keeps kept_1: keep_1, with the columns of shape_1
+-- window_1: window
+-- project_1: linear
+-- window_2: window
+-- project_2: linear
+placed_1 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
+  FROM project_1
+)
+placed_2 AS (
+  SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
+  FROM project_2
+)
+-- join_1: join
+-- project_3: linear
+-- shape_1: netting
+-- keep_1: netting
+-- live_1: netting
+-- ends_1: lower
+-- netted_1: netting
+-- repeated_1: netting
+-- repeated_2: netting
+-- result_1: netting
+-- result: result_1
+
+-- == no equality but that of time
+-- SELECT v, w FROM s [RANGE 2], t [RANGE 1] WHERE v < w
+-- reads log_s_1: s in (since, until]
+-- reads log_t_1: t in (since, until]
+-- reads log_t_2: t in (since - 2, since]
+-- reads log_s_2: s in (since - 3, since]
+-- keeps kept_1: keep_1, with the columns of shape_1
+-- window_1: window
+-- project_1: linear
+-- window_2: window
+-- project_2: linear
+-- window_3: window
+-- project_3: linear
+-- all_1: lower
+-- window_4: window
+-- project_4: linear
+-- all_2: lower
+placed_1 AS (
+  SELECT v, _t, _x, _n, (_t - :since + 3) DIV 4 AS _b
+  FROM all_2
+)
+spread_1 AS (
+  SELECT w, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, (_x - :since + 2) DIV 4))) e AS _b
+)
+-- join_1: join
+-- shape_1: netting
+-- keep_1: netting
+-- live_1: netting
+-- ends_1: lower
+-- netted_1: netting
+-- repeated_1: netting
+-- repeated_2: netting
+-- result_1: netting
+-- result: result_1
+
+-- == a join of a join
+-- SELECT ISTREAM(s.k, v, w, x) FROM s [RANGE 4] JOIN t [RANGE 3] ON s.k = t.k JOIN m [RANGE 2] ON m.k = t.k
+-- reads log_s_1: s in (since, until]
+-- reads log_t_1: t in (since, until]
+-- reads log_t_2: t in (since - 4, since]
+-- reads log_s_2: s in (since - 5, since]
+-- reads log_m_1: m in (since, until]
+-- reads log_m_2: m in (since - 3, since]
+-- keeps kept_1: keep_1, with the columns of shape_1
+-- keeps kept_2: keep_2, with the columns of shape_2
+-- window_1: window
+-- project_1: linear
+-- window_2: window
+-- project_2: linear
+-- window_3: window
+-- project_3: linear
+-- all_1: lower
+-- window_4: window
+-- project_4: linear
+-- all_2: lower
+placed_1 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 7) DIV 8 AS _b
+  FROM all_2
+)
+spread_1 AS (
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
+)
+-- join_1: join
+-- window_5: window
+-- project_5: linear
+-- window_6: window
+-- project_6: linear
+-- all_3: lower
+-- shape_1: netting
+-- keep_1: netting
+-- live_1: netting
+-- all_4: lower
+placed_2 AS (
+  SELECT s_k, v, t_k, w, _t, _x, _n, (_t - :since + 5) DIV 6 AS _b
+  FROM all_4
+)
+spread_2 AS (
+  SELECT m_k, x, _t, _x, _n, _b
+  FROM all_3
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, (_x - :since + 4) DIV 6))) e AS _b
+)
+-- join_2: join
+-- project_7: linear
+-- shape_2: netting
+-- keep_2: netting
+-- live_2: netting
+-- ends_1: lower
+-- netted_1: netting
+-- repeated_1: netting
+-- result_1: lower
+-- result: result_1
