@@ -23,6 +23,7 @@ from headgate.sql import listed
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
+STAMPS = ("_t", "_x", "_n")
 MET = "l._b = r._b"
 """The condition under which two rows lie in one bucket."""
 
@@ -45,24 +46,26 @@ def _side(lowering: Lowering, side: Relation) -> Table:
     return lowering.born(side) if side.instantaneous else lowering.alive(side)
 
 
-def split(lowering: Lowering, node: Join, left: Table, right: Table) -> tuple[Table, Table]:
-    """Both sides with their buckets as `_b`."""
+def split(
+    lowering: Lowering, node: Join, left: Table, right: Table, marks: tuple[str, ...] = ()
+) -> tuple[Table, Table]:
+    """Both sides with their buckets as `_b`; `marks` are further columns of both."""
     left_most, right_most = node.left.longest, node.right.longest
     assert left_most is not None
     assert right_most is not None
     width = left_most + right_most - 1
-    own = f"{listed(names(node.left))}, _t, _x, _n, {_bucket('_t', width - 1, width)} AS _b"
-    columns = f"{listed(names(node.right))}, _t, _x, _n"
-    first = f"CASE WHEN _t > :since THEN {_bucket('_t', width - left_most, width)} ELSE 1 END"
+    own = f"{listed((*names(node.left), *STAMPS, *marks))}, {bucket('_t', width - 1, width)} AS _b"
+    columns = listed((*names(node.right), *STAMPS, *marks))
+    first = f"CASE WHEN _t > :since THEN {bucket('_t', width - left_most, width)} ELSE 1 END"
     placed = lowering.step("placed", select(own, left))
     if width == 1:  # both live for one instant: the same one
-        return placed, lowering.step("placed", select(f"{columns}, {_bucket('_t', 0, 1)} AS _b", right))
-    last = _bucket("_x", width - 2, width)
+        return placed, lowering.step("placed", select(f"{columns}, {bucket('_t', 0, 1)} AS _b", right))
+    last = bucket("_x", width - 2, width)
     view = f"EXPLODE(SEQUENCE({first}, GREATEST({first}, {last}))) e AS _b"
     return placed, lowering.step("spread", select(f"{columns}, _b", LateralView(right, view)))
 
 
-def _bucket(instant: str, offset: int, width: int) -> str:
-    """The bucket of the instant that lies `offset` less the width, and one, behind `instant`; never below 0."""
+def bucket(instant: str, offset: int, width: int) -> str:
+    """How many buckets of the width lie between `since` and the instant, moved back or forth by the offset."""
     shifted = f"({instant} - :since + {offset})" if offset else f"({instant} - :since)"
     return f"{shifted} DIV {width}" if width > 1 else shifted

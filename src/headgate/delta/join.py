@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING
 from headgate.delta import buckets
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.nodes import Join, names
-from headgate.sql import FOREVER, listed
+from headgate.sql import FOREVER, comma, listed
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
+
+OUTLIVES = "(_x IS NULL OR _x > :until)"
+"""The condition for an element that lives longer than the epoch, as far as is known."""
 
 
 def born(lowering: Lowering, node: Join) -> Table:
@@ -36,17 +39,34 @@ def born(lowering: Lowering, node: Join) -> Table:
     return lowering.step("join", union(*pairs))
 
 
-def _paired(lowering: Lowering, node: Join, left: Table, right: Table) -> Select:
+def outliving(lowering: Lowering, node: Join) -> Table:
+    """Those of `born` that outlive the epoch, by buckets, from the rows of both sides that do.
+
+    Of a long epoch these are few, so much less is paired than for all that is born.
+    """
+    left, right = buckets.sides(lowering, node)
+    left = lowering.step("lasting", select("*", left, where=OUTLIVES))
+    right = lowering.step("lasting", select("*", right, where=OUTLIVES))
+    return lowering.step("outliving", _paired(lowering, node, left, right))
+
+
+def marked(lowering: Lowering, node: Join, left: Table, right: Table) -> Table:
+    """Born, by buckets, from sides with a mark; `_twin` says whether a row of the pair has it."""
+    return lowering.step("join", _paired(lowering, node, left, right, ("_twin",)))
+
+
+def _paired(lowering: Lowering, node: Join, left: Table, right: Table, marks: tuple[str, ...] = ()) -> Select:
     """The pairs by time; every row of each side is looked at once."""
-    return _pairs(node, *buckets.split(lowering, node, left, right), (buckets.MET,))
+    return _pairs(node, *buckets.split(lowering, node, left, right, marks), (buckets.MET,), marks)
 
 
-def _pairs(node: Join, left: Table, right: Table, met: tuple[str, ...] = ()) -> Select:
+def _pairs(node: Join, left: Table, right: Table, met: tuple[str, ...] = (), marks: tuple[str, ...] = ()) -> Select:
     """The pairs of two tables that meet the condition and live at a common instant."""
     on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in node.equalities]
     on += [*met, f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
     if node.condition is not None:
         on.append(f"({node.condition.sql})")
     stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"
+    stamps = comma(stamps, *(f"l.{mark} OR r.{mark} AS {mark}" for mark in marks))
     both = Joined(Alias(left, "l"), Alias(right, "r"), tuple(on))
     return select(f"{listed(names(node))},\n  {stamps}", both)

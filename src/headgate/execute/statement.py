@@ -36,7 +36,8 @@ class Statement:
 
     def synopses(self) -> dict[str, DataFrame]:
         """Return the contents of each synopsis as of `until`."""
-        self._compute_first(set(self.program.steps))
+        kept = (self.program.needed(synopsis.contents) for synopsis in self.program.synopses)
+        self._compute_first(set().union(*kept))
         return {synopsis.name: self._contents(synopsis) for synopsis in self.program.synopses}
 
     def results(self) -> DataFrame:
@@ -47,7 +48,7 @@ class Statement:
         return self._frame(self.program.contents(synopsis))
 
     def _compute_first(self, needed: set[str]) -> None:
-        """Compute the steps that a long statement reads more than once, each by a job of its own."""
+        """Compute the steps that need a job of their own, each by one."""
         for name in self._computed_first:
             if name in needed:
                 frame = self._frame(self.program.step_statement(name))

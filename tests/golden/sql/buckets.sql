@@ -15,24 +15,56 @@
 -- window_4: window
 -- project_4: linear
 -- all_2: lower
+-- twins_1: twins
+-- marked_1: twins
+-- twins_2: twins
+-- marked_2: twins
 placed_1 AS (
-  SELECT s_k, v, _t, _x, _n, (_t - :since + 7) DIV 8 AS _b
-  FROM all_2
+  SELECT s_k, v, _t, _x, _n, _twin, (_t - :since + 7) DIV 8 AS _b
+  FROM marked_1
 )
 spread_1 AS (
-  SELECT t_k, w, _t, _x, _n, _b
-  FROM all_1
+  SELECT t_k, w, _t, _x, _n, _twin, _b
+  FROM marked_2
   LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
 )
 -- join_1: join
 -- project_5: linear
+-- alone_1: twins
+-- twinned_1: twins
+placed_2 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 7) DIV 8 AS _b
+  FROM all_2
+)
+spread_2 AS (
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
+)
+-- join_2: join
+-- project_6: linear
+-- lasting_1: join
+-- lasting_2: join
+placed_3 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 7) DIV 8 AS _b
+  FROM lasting_1
+)
+spread_3 AS (
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM lasting_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
+)
+-- outliving_1: join
+-- project_7: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
 -- ends_1: lower
 -- netted_1: netting
 -- repeated_1: netting
+-- come_1: netting
 -- repeated_2: netting
+-- go_1: netting
 -- result_1: netting
 -- result: result_1
 
@@ -41,6 +73,7 @@ spread_1 AS (
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since - 1, until]
 -- reads log_t_2: t in (since - 5, since]
+-- reads log_s_2: s in (since - 1, since]
 -- keeps kept_1: keep_1, with the columns of shape_1
 -- window_1: window
 -- project_1: linear
@@ -49,24 +82,59 @@ spread_1 AS (
 -- window_3: window
 -- project_3: linear
 -- all_1: lower
+-- window_4: window
+-- project_4: linear
+-- all_2: lower
+-- twins_1: twins
+-- marked_1: twins
+-- twins_2: twins
+-- marked_2: twins
 placed_1 AS (
+  SELECT s_k, v, _t, _x, _n, _twin, (_t - :since + 4) DIV 5 AS _b
+  FROM marked_1
+)
+spread_1 AS (
+  SELECT t_k, w, _t, _x, _n, _twin, _b
+  FROM marked_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, (_x - :since + 3) DIV 5))) e AS _b
+)
+-- join_1: join
+-- project_5: linear
+-- alone_1: twins
+-- twinned_1: twins
+placed_2 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
   FROM project_1
 )
-spread_1 AS (
+spread_2 AS (
   SELECT t_k, w, _t, _x, _n, _b
   FROM all_1
   LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, (_x - :since + 3) DIV 5))) e AS _b
 )
--- join_1: join
--- project_4: linear
+-- join_2: join
+-- project_6: linear
+-- lasting_1: join
+-- lasting_2: join
+placed_3 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
+  FROM lasting_1
+)
+spread_3 AS (
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM lasting_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, (_x - :since + 3) DIV 5))) e AS _b
+)
+-- outliving_1: join
+-- project_7: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
 -- ends_1: lower
 -- netted_1: netting
 -- repeated_1: netting
+-- come_1: netting
 -- repeated_2: netting
+-- go_1: netting
 -- result_1: netting
 -- result: result_1
 
@@ -74,28 +142,66 @@ spread_1 AS (
 -- SELECT s.k, v, w FROM s [NOW] JOIN t [NOW] ON s.k = t.k
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
+-- reads log_s_2: s in (since - 1, since]
+-- reads log_t_2: t in (since - 1, since]
 -- keeps kept_1: keep_1, with the columns of shape_1
 -- window_1: window
 -- project_1: linear
 -- window_2: window
 -- project_2: linear
+-- window_3: window
+-- project_3: linear
+-- all_1: lower
+-- twins_1: twins
+-- marked_1: twins
+-- window_4: window
+-- project_4: linear
+-- all_2: lower
+-- twins_2: twins
+-- marked_2: twins
 placed_1 AS (
+  SELECT s_k, v, _t, _x, _n, _twin, (_t - :since) AS _b
+  FROM marked_1
+)
+placed_2 AS (
+  SELECT t_k, w, _t, _x, _n, _twin, (_t - :since) AS _b
+  FROM marked_2
+)
+-- join_1: join
+-- project_5: linear
+-- alone_1: twins
+-- twinned_1: twins
+placed_3 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
   FROM project_1
 )
-placed_2 AS (
+placed_4 AS (
   SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
   FROM project_2
 )
--- join_1: join
--- project_3: linear
+-- join_2: join
+-- project_6: linear
+-- lasting_1: join
+-- lasting_2: join
+placed_5 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
+  FROM lasting_1
+)
+placed_6 AS (
+  SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
+  FROM lasting_2
+)
+-- outliving_1: join
+-- project_7: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
 -- ends_1: lower
 -- netted_1: netting
 -- repeated_1: netting
+-- come_1: netting
 -- repeated_2: netting
+-- go_1: netting
 -- result_1: netting
 -- result: result_1
 
@@ -116,23 +222,53 @@ placed_2 AS (
 -- window_4: window
 -- project_4: linear
 -- all_2: lower
+-- twins_1: twins
+-- marked_1: twins
+-- twins_2: twins
+-- marked_2: twins
 placed_1 AS (
+  SELECT v, _t, _x, _n, _twin, (_t - :since + 3) DIV 4 AS _b
+  FROM marked_1
+)
+spread_1 AS (
+  SELECT w, _t, _x, _n, _twin, _b
+  FROM marked_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, (_x - :since + 2) DIV 4))) e AS _b
+)
+-- join_1: join
+-- alone_1: twins
+-- twinned_1: twins
+placed_2 AS (
   SELECT v, _t, _x, _n, (_t - :since + 3) DIV 4 AS _b
   FROM all_2
 )
-spread_1 AS (
+spread_2 AS (
   SELECT w, _t, _x, _n, _b
   FROM all_1
   LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, (_x - :since + 2) DIV 4))) e AS _b
 )
--- join_1: join
+-- join_2: join
+-- lasting_1: join
+-- lasting_2: join
+placed_3 AS (
+  SELECT v, _t, _x, _n, (_t - :since + 3) DIV 4 AS _b
+  FROM lasting_1
+)
+spread_3 AS (
+  SELECT w, _t, _x, _n, _b
+  FROM lasting_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, (_x - :since + 2) DIV 4))) e AS _b
+)
+-- outliving_1: join
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
 -- ends_1: lower
 -- netted_1: netting
 -- repeated_1: netting
+-- come_1: netting
 -- repeated_2: netting
+-- go_1: netting
 -- result_1: netting
 -- result: result_1
 
@@ -171,26 +307,69 @@ spread_1 AS (
 -- window_6: window
 -- project_6: linear
 -- all_3: lower
+-- lasting_1: join
+-- lasting_2: join
+placed_2 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 7) DIV 8 AS _b
+  FROM lasting_1
+)
+spread_2 AS (
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM lasting_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
+)
+-- outliving_1: join
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
 -- all_4: lower
-placed_2 AS (
-  SELECT s_k, v, t_k, w, _t, _x, _n, (_t - :since + 5) DIV 6 AS _b
-  FROM all_4
+-- twins_1: twins
+-- marked_1: twins
+-- twins_2: twins
+-- marked_2: twins
+placed_3 AS (
+  SELECT s_k, v, t_k, w, _t, _x, _n, _twin, (_t - :since + 5) DIV 6 AS _b
+  FROM marked_1
 )
-spread_2 AS (
-  SELECT m_k, x, _t, _x, _n, _b
-  FROM all_3
+spread_3 AS (
+  SELECT m_k, x, _t, _x, _n, _twin, _b
+  FROM marked_2
   LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, (_x - :since + 4) DIV 6))) e AS _b
 )
 -- join_2: join
 -- project_7: linear
+-- alone_1: twins
+-- twinned_1: twins
+placed_4 AS (
+  SELECT s_k, v, t_k, w, _t, _x, _n, (_t - :since + 5) DIV 6 AS _b
+  FROM all_4
+)
+spread_4 AS (
+  SELECT m_k, x, _t, _x, _n, _b
+  FROM all_3
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, (_x - :since + 4) DIV 6))) e AS _b
+)
+-- join_3: join
+-- project_8: linear
+-- lasting_3: join
+-- lasting_4: join
+placed_5 AS (
+  SELECT s_k, v, t_k, w, _t, _x, _n, (_t - :since + 5) DIV 6 AS _b
+  FROM lasting_3
+)
+spread_5 AS (
+  SELECT m_k, x, _t, _x, _n, _b
+  FROM lasting_4
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, (_x - :since + 4) DIV 6))) e AS _b
+)
+-- outliving_2: join
+-- project_9: linear
 -- shape_2: netting
 -- keep_2: netting
 -- live_2: netting
 -- ends_1: lower
 -- netted_1: netting
 -- repeated_1: netting
+-- come_1: netting
 -- result_1: lower
 -- result: result_1

@@ -19,6 +19,12 @@
 -- spread_1: buckets
 -- join_1: join
 -- project_5: linear
+-- lasting_1: join
+-- lasting_2: join
+-- placed_2: buckets
+-- spread_2: buckets
+-- outliving_1: join
+-- project_6: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting

@@ -15,22 +15,58 @@
 -- window_4: window
 -- project_4: linear
 -- all_2: lower
+-- twins_1: twins
+-- marked_1: twins
+-- twins_2: twins
+-- marked_2: twins
 -- placed_1: buckets
 -- spread_1: buckets
 join_1 AS (
   SELECT s_k, v, t_k, w,
-    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
+    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n, l._twin OR r._twin AS _twin
   FROM placed_1 AS l
   JOIN spread_1 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
 )
 -- project_5: linear
+-- alone_1: twins
+-- twinned_1: twins
+-- placed_2: buckets
+-- spread_2: buckets
+join_2 AS (
+  SELECT s_k, v, t_k, w,
+    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
+  FROM placed_2 AS l
+  JOIN spread_2 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
+)
+-- project_6: linear
+lasting_1 AS (
+  SELECT *
+  FROM all_2
+  WHERE (_x IS NULL OR _x > :until)
+)
+lasting_2 AS (
+  SELECT *
+  FROM all_1
+  WHERE (_x IS NULL OR _x > :until)
+)
+-- placed_3: buckets
+-- spread_3: buckets
+outliving_1 AS (
+  SELECT s_k, v, t_k, w,
+    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
+  FROM placed_3 AS l
+  JOIN spread_3 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
+)
+-- project_7: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
 -- ends_1: lower
 -- netted_1: netting
 -- repeated_1: netting
+-- come_1: netting
 -- repeated_2: netting
+-- go_1: netting
 -- result_1: netting
 -- result: result_1
 
@@ -92,6 +128,25 @@ join_1 AS (
   JOIN spread_1 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807)
 )
 -- project_5: linear
+lasting_1 AS (
+  SELECT *
+  FROM all_2
+  WHERE (_x IS NULL OR _x > :until)
+)
+lasting_2 AS (
+  SELECT *
+  FROM all_1
+  WHERE (_x IS NULL OR _x > :until)
+)
+-- placed_2: buckets
+-- spread_2: buckets
+outliving_1 AS (
+  SELECT s_k, v, t_k, w,
+    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
+  FROM placed_2 AS l
+  JOIN spread_2 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807)
+)
+-- project_6: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting

@@ -122,6 +122,12 @@ live_2 AS (
 -- spread_1: buckets
 -- join_2: join
 -- project_7: linear
+-- lasting_1: join
+-- lasting_2: join
+-- placed_2: buckets
+-- spread_2: buckets
+-- outliving_1: join
+-- project_8: linear
 shape_3 AS (
   SELECT k, w, _x, _n
   FROM project_7
@@ -134,7 +140,7 @@ keep_3 AS (
     WHERE (_x IS NULL OR _x > :until)
     UNION ALL
     SELECT k, w, _x, _n
-    FROM project_7
+    FROM project_8
     WHERE (_x IS NULL OR _x > :until)
   )
   GROUP BY k, w, _x
