@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from headgate.delta import buckets
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.nodes import Join, names
-from headgate.sql import FOREVER, comma, listed
+from headgate.sql import FOREVER, listed
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -50,23 +50,33 @@ def outliving(lowering: Lowering, node: Join) -> Table:
     return lowering.step("outliving", _paired(lowering, node, left, right))
 
 
-def marked(lowering: Lowering, node: Join, left: Table, right: Table) -> Table:
-    """Born, by buckets, from sides with a mark; `_twin` says whether a row of the pair has it."""
-    return lowering.step("join", _paired(lowering, node, left, right, ("_twin",)))
+def divided(lowering: Lowering, node: Join, left: Table, right: Table) -> tuple[Table, Table]:
+    """Born, by buckets, from sides with a mark `_twin`: the pairs of rows without it, and those of which one has it.
+
+    The mark is looked at before anything is paired: a side in which none has it costs nothing.
+    """
+    (left_alone, left_twins), (right_alone, right_twins) = (_by_mark(lowering, side) for side in (left, right))
+    alone = lowering.step("join", _paired(lowering, node, left_alone, right_alone))
+    pairs = _paired(lowering, node, left_twins, right), _paired(lowering, node, left_alone, right_twins)
+    return alone, lowering.step("join", union(*pairs))
 
 
-def _paired(lowering: Lowering, node: Join, left: Table, right: Table, marks: tuple[str, ...] = ()) -> Select:
+def _by_mark(lowering: Lowering, side: Table) -> tuple[Table, Table]:
+    alone = lowering.step("alone", select("*", side, where="NOT _twin"))
+    return alone, lowering.step("twinned", select("*", side, where="_twin"))
+
+
+def _paired(lowering: Lowering, node: Join, left: Table, right: Table) -> Select:
     """The pairs by time; every row of each side is looked at once."""
-    return _pairs(node, *buckets.split(lowering, node, left, right, marks), (buckets.MET,), marks)
+    return _pairs(node, *buckets.split(lowering, node, left, right), (buckets.MET,))
 
 
-def _pairs(node: Join, left: Table, right: Table, met: tuple[str, ...] = (), marks: tuple[str, ...] = ()) -> Select:
+def _pairs(node: Join, left: Table, right: Table, met: tuple[str, ...] = ()) -> Select:
     """The pairs of two tables that meet the condition and live at a common instant."""
     on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in node.equalities]
     on += [*met, f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
     if node.condition is not None:
         on.append(f"({node.condition.sql})")
     stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"
-    stamps = comma(stamps, *(f"l.{mark} OR r.{mark} AS {mark}" for mark in marks))
     both = Joined(Alias(left, "l"), Alias(right, "r"), tuple(on))
     return select(f"{listed(names(node))},\n  {stamps}", both)

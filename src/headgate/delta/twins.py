@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from headgate.delta import buckets, join, linear
 from headgate.delta.query import Alias, Joined, LateralView, Table, select
-from headgate.plan.nodes import Filter, Join, Project, Relation, names
+from headgate.plan.nodes import Filter, Join, Needed, Project, Relation, names
+from headgate.plan.nodes.operator import RowByRow
 from headgate.sql import listed
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def _divided(lowering: Lowering, node: Relation) -> Divided | None:
         below = below.child
     if not lowering.large or not isinstance(below, Join) or below.retracts or not buckets.apply(below):
         return None
-    if any(side.instantaneous and not side.in_logs for side in (below.left, below.right)):
-        return None  # what was there before is not kept
+    if not (_told(below.left) and _told(below.right)):
+        return None
     shown = _shown(below, above)
     if any(not shown & _named(side) - _equated(below) for side in (below.left, below.right)):
         return None  # many rows would be twins
@@ -59,12 +60,19 @@ def _divided(lowering: Lowering, node: Relation) -> Divided | None:
         _marked(lowering, side, rows, shown & _named(side))
         for side, rows in zip((below.left, below.right), buckets.sides(lowering, below), strict=True)
     )
-    found = join.marked(lowering, below, left, right)
+    alone, twinned = join.divided(lowering, below, left, right)
     for one in reversed(above):
-        found = linear.apply(lowering, one, found, "_t, _x, _n, _twin")
-    columns = listed((*names(node), "_t", "_x", "_n"))
-    alone = lowering.step("alone", select(columns, found, where="NOT _twin"))
-    return Divided(alone, lowering.step("twinned", select(columns, found, where="_twin")))
+        alone, twinned = linear.apply(lowering, one, alone), linear.apply(lowering, one, twinned)
+    return Divided(alone, twinned)
+
+
+def _told(side: Relation) -> bool:
+    """Whether all rows that live, or have just ended, can be read, so that none of their twins is missed."""
+    below = side
+    while isinstance(below, RowByRow) and not isinstance(below, Needed):
+        below = below.child
+    read_again = side.in_logs or not side.instantaneous
+    return side.longest is not None and read_again and not isinstance(below, Needed)
 
 
 def _marked(lowering: Lowering, side: Relation, rows: Table, shown: frozenset[str]) -> Table:

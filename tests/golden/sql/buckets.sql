@@ -19,43 +19,65 @@
 -- marked_1: twins
 -- twins_2: twins
 -- marked_2: twins
+-- alone_1: join
+-- twinned_1: join
+-- alone_2: join
+-- twinned_2: join
 placed_1 AS (
-  SELECT s_k, v, _t, _x, _n, _twin, (_t - :since + 7) DIV 8 AS _b
-  FROM marked_1
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 7) DIV 8 AS _b
+  FROM alone_1
 )
 spread_1 AS (
-  SELECT t_k, w, _t, _x, _n, _twin, _b
-  FROM marked_2
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM alone_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, (_x - :since + 6) DIV 8))) e AS _b
 )
 -- join_1: join
--- project_5: linear
--- alone_1: twins
--- twinned_1: twins
 placed_2 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since + 7) DIV 8 AS _b
-  FROM all_2
+  FROM twinned_1
 )
 spread_2 AS (
   SELECT t_k, w, _t, _x, _n, _b
-  FROM all_1
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
+  FROM marked_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, (_x - :since + 6) DIV 8))) e AS _b
 )
--- join_2: join
--- project_6: linear
--- lasting_1: join
--- lasting_2: join
 placed_3 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since + 7) DIV 8 AS _b
-  FROM lasting_1
+  FROM alone_1
 )
 spread_3 AS (
   SELECT t_k, w, _t, _x, _n, _b
+  FROM twinned_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, (_x - :since + 6) DIV 8))) e AS _b
+)
+-- join_2: join
+-- project_5: linear
+-- project_6: linear
+placed_4 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 7) DIV 8 AS _b
+  FROM all_2
+)
+spread_4 AS (
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, (_x - :since + 6) DIV 8))) e AS _b
+)
+-- join_3: join
+-- project_7: linear
+-- lasting_1: join
+-- lasting_2: join
+placed_5 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 7) DIV 8 AS _b
+  FROM lasting_1
+)
+spread_5 AS (
+  SELECT t_k, w, _t, _x, _n, _b
   FROM lasting_2
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, (_x - :since + 6) DIV 8))) e AS _b
 )
 -- outliving_1: join
--- project_7: linear
+-- project_8: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
@@ -89,43 +111,65 @@ spread_3 AS (
 -- marked_1: twins
 -- twins_2: twins
 -- marked_2: twins
+-- alone_1: join
+-- twinned_1: join
+-- alone_2: join
+-- twinned_2: join
 placed_1 AS (
-  SELECT s_k, v, _t, _x, _n, _twin, (_t - :since + 4) DIV 5 AS _b
-  FROM marked_1
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
+  FROM alone_1
 )
 spread_1 AS (
-  SELECT t_k, w, _t, _x, _n, _twin, _b
-  FROM marked_2
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, (_x - :since + 3) DIV 5))) e AS _b
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM alone_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
 )
 -- join_1: join
--- project_5: linear
--- alone_1: twins
--- twinned_1: twins
 placed_2 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
-  FROM project_1
+  FROM twinned_1
 )
 spread_2 AS (
   SELECT t_k, w, _t, _x, _n, _b
-  FROM all_1
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, (_x - :since + 3) DIV 5))) e AS _b
+  FROM marked_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
 )
--- join_2: join
--- project_6: linear
--- lasting_1: join
--- lasting_2: join
 placed_3 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
-  FROM lasting_1
+  FROM alone_1
 )
 spread_3 AS (
   SELECT t_k, w, _t, _x, _n, _b
+  FROM twinned_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
+)
+-- join_2: join
+-- project_5: linear
+-- project_6: linear
+placed_4 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
+  FROM project_1
+)
+spread_4 AS (
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
+)
+-- join_3: join
+-- project_7: linear
+-- lasting_1: join
+-- lasting_2: join
+placed_5 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
+  FROM lasting_1
+)
+spread_5 AS (
+  SELECT t_k, w, _t, _x, _n, _b
   FROM lasting_2
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE 1 END, (_x - :since + 3) DIV 5))) e AS _b
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
 )
 -- outliving_1: join
--- project_7: linear
+-- project_8: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
@@ -159,40 +203,60 @@ spread_3 AS (
 -- all_2: lower
 -- twins_2: twins
 -- marked_2: twins
+-- alone_1: join
+-- twinned_1: join
+-- alone_2: join
+-- twinned_2: join
 placed_1 AS (
-  SELECT s_k, v, _t, _x, _n, _twin, (_t - :since) AS _b
-  FROM marked_1
+  SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
+  FROM alone_1
 )
 placed_2 AS (
-  SELECT t_k, w, _t, _x, _n, _twin, (_t - :since) AS _b
-  FROM marked_2
+  SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
+  FROM alone_2
 )
 -- join_1: join
--- project_5: linear
--- alone_1: twins
--- twinned_1: twins
 placed_3 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
-  FROM project_1
+  FROM twinned_1
 )
 placed_4 AS (
   SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
-  FROM project_2
+  FROM marked_2
+)
+placed_5 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
+  FROM alone_1
+)
+placed_6 AS (
+  SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
+  FROM twinned_2
 )
 -- join_2: join
+-- project_5: linear
 -- project_6: linear
+placed_7 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
+  FROM project_1
+)
+placed_8 AS (
+  SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
+  FROM project_2
+)
+-- join_3: join
+-- project_7: linear
 -- lasting_1: join
 -- lasting_2: join
-placed_5 AS (
+placed_9 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
   FROM lasting_1
 )
-placed_6 AS (
+placed_10 AS (
   SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
   FROM lasting_2
 )
 -- outliving_1: join
--- project_7: linear
+-- project_8: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
@@ -226,38 +290,59 @@ placed_6 AS (
 -- marked_1: twins
 -- twins_2: twins
 -- marked_2: twins
+-- alone_1: join
+-- twinned_1: join
+-- alone_2: join
+-- twinned_2: join
 placed_1 AS (
-  SELECT v, _t, _x, _n, _twin, (_t - :since + 3) DIV 4 AS _b
-  FROM marked_1
+  SELECT v, _t, _x, _n, (_t - :since + 3) DIV 4 AS _b
+  FROM alone_1
 )
 spread_1 AS (
-  SELECT w, _t, _x, _n, _twin, _b
-  FROM marked_2
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, (_x - :since + 2) DIV 4))) e AS _b
+  SELECT w, _t, _x, _n, _b
+  FROM alone_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE GREATEST((_t - :since + 1) DIV 4, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE GREATEST((_t - :since + 1) DIV 4, 1) END, (_x - :since + 2) DIV 4))) e AS _b
 )
 -- join_1: join
--- alone_1: twins
--- twinned_1: twins
 placed_2 AS (
   SELECT v, _t, _x, _n, (_t - :since + 3) DIV 4 AS _b
-  FROM all_2
+  FROM twinned_1
 )
 spread_2 AS (
   SELECT w, _t, _x, _n, _b
-  FROM all_1
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, (_x - :since + 2) DIV 4))) e AS _b
+  FROM marked_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE GREATEST((_t - :since + 1) DIV 4, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE GREATEST((_t - :since + 1) DIV 4, 1) END, (_x - :since + 2) DIV 4))) e AS _b
 )
--- join_2: join
--- lasting_1: join
--- lasting_2: join
 placed_3 AS (
   SELECT v, _t, _x, _n, (_t - :since + 3) DIV 4 AS _b
-  FROM lasting_1
+  FROM alone_1
 )
 spread_3 AS (
   SELECT w, _t, _x, _n, _b
+  FROM twinned_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE GREATEST((_t - :since + 1) DIV 4, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE GREATEST((_t - :since + 1) DIV 4, 1) END, (_x - :since + 2) DIV 4))) e AS _b
+)
+-- join_2: join
+placed_4 AS (
+  SELECT v, _t, _x, _n, (_t - :since + 3) DIV 4 AS _b
+  FROM all_2
+)
+spread_4 AS (
+  SELECT w, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE GREATEST((_t - :since + 1) DIV 4, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE GREATEST((_t - :since + 1) DIV 4, 1) END, (_x - :since + 2) DIV 4))) e AS _b
+)
+-- join_3: join
+-- lasting_1: join
+-- lasting_2: join
+placed_5 AS (
+  SELECT v, _t, _x, _n, (_t - :since + 3) DIV 4 AS _b
+  FROM lasting_1
+)
+spread_5 AS (
+  SELECT w, _t, _x, _n, _b
   FROM lasting_2
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE 1 END, (_x - :since + 2) DIV 4))) e AS _b
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE GREATEST((_t - :since + 1) DIV 4, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 1) DIV 4 ELSE GREATEST((_t - :since + 1) DIV 4, 1) END, (_x - :since + 2) DIV 4))) e AS _b
 )
 -- outliving_1: join
 -- shape_1: netting
@@ -299,7 +384,7 @@ placed_1 AS (
 spread_1 AS (
   SELECT t_k, w, _t, _x, _n, _b
   FROM all_1
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, (_x - :since + 6) DIV 8))) e AS _b
 )
 -- join_1: join
 -- window_5: window
@@ -316,7 +401,7 @@ placed_2 AS (
 spread_2 AS (
   SELECT t_k, w, _t, _x, _n, _b
   FROM lasting_2
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, (_x - :since + 6) DIV 8))) e AS _b
 )
 -- outliving_1: join
 -- shape_1: netting
@@ -327,43 +412,65 @@ spread_2 AS (
 -- marked_1: twins
 -- twins_2: twins
 -- marked_2: twins
+-- alone_1: join
+-- twinned_1: join
+-- alone_2: join
+-- twinned_2: join
 placed_3 AS (
-  SELECT s_k, v, t_k, w, _t, _x, _n, _twin, (_t - :since + 5) DIV 6 AS _b
-  FROM marked_1
+  SELECT s_k, v, t_k, w, _t, _x, _n, (_t - :since + 5) DIV 6 AS _b
+  FROM alone_1
 )
 spread_3 AS (
-  SELECT m_k, x, _t, _x, _n, _twin, _b
-  FROM marked_2
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, (_x - :since + 4) DIV 6))) e AS _b
+  SELECT m_k, x, _t, _x, _n, _b
+  FROM alone_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE GREATEST((_t - :since + 2) DIV 6, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE GREATEST((_t - :since + 2) DIV 6, 1) END, (_x - :since + 4) DIV 6))) e AS _b
 )
 -- join_2: join
--- project_7: linear
--- alone_1: twins
--- twinned_1: twins
 placed_4 AS (
   SELECT s_k, v, t_k, w, _t, _x, _n, (_t - :since + 5) DIV 6 AS _b
-  FROM all_4
+  FROM twinned_1
 )
 spread_4 AS (
   SELECT m_k, x, _t, _x, _n, _b
-  FROM all_3
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, (_x - :since + 4) DIV 6))) e AS _b
+  FROM marked_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE GREATEST((_t - :since + 2) DIV 6, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE GREATEST((_t - :since + 2) DIV 6, 1) END, (_x - :since + 4) DIV 6))) e AS _b
 )
--- join_3: join
--- project_8: linear
--- lasting_3: join
--- lasting_4: join
 placed_5 AS (
   SELECT s_k, v, t_k, w, _t, _x, _n, (_t - :since + 5) DIV 6 AS _b
-  FROM lasting_3
+  FROM alone_1
 )
 spread_5 AS (
   SELECT m_k, x, _t, _x, _n, _b
+  FROM twinned_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE GREATEST((_t - :since + 2) DIV 6, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE GREATEST((_t - :since + 2) DIV 6, 1) END, (_x - :since + 4) DIV 6))) e AS _b
+)
+-- join_3: join
+-- project_7: linear
+-- project_8: linear
+placed_6 AS (
+  SELECT s_k, v, t_k, w, _t, _x, _n, (_t - :since + 5) DIV 6 AS _b
+  FROM all_4
+)
+spread_6 AS (
+  SELECT m_k, x, _t, _x, _n, _b
+  FROM all_3
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE GREATEST((_t - :since + 2) DIV 6, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE GREATEST((_t - :since + 2) DIV 6, 1) END, (_x - :since + 4) DIV 6))) e AS _b
+)
+-- join_4: join
+-- project_9: linear
+-- lasting_3: join
+-- lasting_4: join
+placed_7 AS (
+  SELECT s_k, v, t_k, w, _t, _x, _n, (_t - :since + 5) DIV 6 AS _b
+  FROM lasting_3
+)
+spread_7 AS (
+  SELECT m_k, x, _t, _x, _n, _b
   FROM lasting_4
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE 1 END, (_x - :since + 4) DIV 6))) e AS _b
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE GREATEST((_t - :since + 2) DIV 6, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 2) DIV 6 ELSE GREATEST((_t - :since + 2) DIV 6, 1) END, (_x - :since + 4) DIV 6))) e AS _b
 )
 -- outliving_2: join
--- project_9: linear
+-- project_10: linear
 -- shape_2: netting
 -- keep_2: netting
 -- live_2: netting

@@ -19,26 +19,60 @@
 -- marked_1: twins
 -- twins_2: twins
 -- marked_2: twins
+alone_1 AS (
+  SELECT *
+  FROM marked_1
+  WHERE NOT _twin
+)
+twinned_1 AS (
+  SELECT *
+  FROM marked_1
+  WHERE _twin
+)
+alone_2 AS (
+  SELECT *
+  FROM marked_2
+  WHERE NOT _twin
+)
+twinned_2 AS (
+  SELECT *
+  FROM marked_2
+  WHERE _twin
+)
 -- placed_1: buckets
 -- spread_1: buckets
 join_1 AS (
   SELECT s_k, v, t_k, w,
-    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n, l._twin OR r._twin AS _twin
+    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
   FROM placed_1 AS l
   JOIN spread_1 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
 )
--- project_5: linear
--- alone_1: twins
--- twinned_1: twins
 -- placed_2: buckets
 -- spread_2: buckets
+-- placed_3: buckets
+-- spread_3: buckets
 join_2 AS (
   SELECT s_k, v, t_k, w,
     GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
   FROM placed_2 AS l
   JOIN spread_2 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
+  UNION ALL
+  SELECT s_k, v, t_k, w,
+    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
+  FROM placed_3 AS l
+  JOIN spread_3 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
 )
+-- project_5: linear
 -- project_6: linear
+-- placed_4: buckets
+-- spread_4: buckets
+join_3 AS (
+  SELECT s_k, v, t_k, w,
+    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
+  FROM placed_4 AS l
+  JOIN spread_4 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
+)
+-- project_7: linear
 lasting_1 AS (
   SELECT *
   FROM all_2
@@ -49,15 +83,15 @@ lasting_2 AS (
   FROM all_1
   WHERE (_x IS NULL OR _x > :until)
 )
--- placed_3: buckets
--- spread_3: buckets
+-- placed_5: buckets
+-- spread_5: buckets
 outliving_1 AS (
   SELECT s_k, v, t_k, w,
     GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
-  FROM placed_3 AS l
-  JOIN spread_3 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
+  FROM placed_5 AS l
+  JOIN spread_5 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (v < w)
 )
--- project_7: linear
+-- project_8: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting

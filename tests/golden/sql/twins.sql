@@ -53,30 +53,30 @@ marked_2 AS (
   FROM all_1 AS e
   LEFT JOIN twins_2 AS m ON e.t_k <=> m._v1 AND e.w <=> m._v2 AND (e._t - :since + 4) DIV 32 = m._begun
 )
+-- alone_1: join
+-- twinned_1: join
+-- alone_2: join
+-- twinned_2: join
 -- placed_1: buckets
 -- spread_1: buckets
 -- join_1: join
--- project_5: linear
-alone_1 AS (
-  SELECT k, v, w, _t, _x, _n
-  FROM project_5
-  WHERE NOT _twin
-)
-twinned_1 AS (
-  SELECT k, v, w, _t, _x, _n
-  FROM project_5
-  WHERE _twin
-)
 -- placed_2: buckets
 -- spread_2: buckets
--- join_2: join
--- project_6: linear
--- lasting_1: join
--- lasting_2: join
 -- placed_3: buckets
 -- spread_3: buckets
--- outliving_1: join
+-- join_2: join
+-- project_5: linear
+-- project_6: linear
+-- placed_4: buckets
+-- spread_4: buckets
+-- join_3: join
 -- project_7: linear
+-- lasting_1: join
+-- lasting_2: join
+-- placed_5: buckets
+-- spread_5: buckets
+-- outliving_1: join
+-- project_8: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
@@ -142,30 +142,30 @@ marked_2 AS (
   FROM project_2 AS e
   LEFT JOIN twins_2 AS m ON e.w <=> m._v1 AND (e._t - :since + 1) DIV 8 = m._begun
 )
+-- alone_1: join
+-- twinned_1: join
+-- alone_2: join
+-- twinned_2: join
 -- placed_1: buckets
 -- spread_1: buckets
 -- join_1: join
--- project_5: linear
-alone_1 AS (
-  SELECT u, name, w, _t, _x, _n
-  FROM project_5
-  WHERE NOT _twin
-)
-twinned_1 AS (
-  SELECT u, name, w, _t, _x, _n
-  FROM project_5
-  WHERE _twin
-)
 -- placed_2: buckets
 -- spread_2: buckets
--- join_2: join
--- project_6: linear
--- lasting_1: join
--- lasting_2: join
 -- placed_3: buckets
 -- spread_3: buckets
--- outliving_1: join
+-- join_2: join
+-- project_5: linear
+-- project_6: linear
+-- placed_4: buckets
+-- spread_4: buckets
+-- join_3: join
 -- project_7: linear
+-- lasting_1: join
+-- lasting_2: join
+-- placed_5: buckets
+-- spread_5: buckets
+-- outliving_1: join
+-- project_8: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
@@ -254,7 +254,7 @@ placed_1 AS (
 spread_1 AS (
   SELECT t_k, w, _t, _x, _n, _b
   FROM all_1
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, (_x - :since + 6) DIV 8))) e AS _b
 )
 join_1 AS (
   SELECT s_k, t_k, w,
@@ -283,7 +283,7 @@ placed_2 AS (
 spread_2 AS (
   SELECT t_k, w, _t, _x, _n, _b
   FROM lasting_2
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE 1 END, (_x - :since + 6) DIV 8))) e AS _b
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 3) DIV 8 ELSE GREATEST((_t - :since + 3) DIV 8, 1) END, (_x - :since + 6) DIV 8))) e AS _b
 )
 outliving_1 AS (
   SELECT s_k, t_k, w,
