@@ -517,6 +517,113 @@ def temporal_joins(draw: st.DrawFn) -> str:
     return draw(st.sampled_from([text, text, f"Istream({text})", f"Dstream({text})", counted, f"Istream({counted})"]))
 
 
+NEAR = [
+    "Abs({0} - {1}) <= {2}",
+    "{0} Between {1} And {1} + {2}",
+    "{1} Between {0} - {2} And {0} + {3}",
+    "{0} >= {1} - {2} And {0} <= {1}",
+    "{0} - {1} < {2} And {0} > {1} - {3}",
+    "-{2} < {0} - {1} And {1} >= {0}",
+    "{0} - {1} Between -{2} And -1",
+    "{0} <= {1}",
+    "{1} - {0} > {2}",
+    "{0} - {2} = {1}",
+]
+"""How far apart two times may lie, over both and two small numbers."""
+
+
+@st.composite
+def near_tables(draw: st.DrawFn, name: str, alias: str) -> tuple[str, str]:
+    """An entry of FROM for a join by time, and the column that holds its time."""
+    length, slide, last = draw(st.integers(0, 6)), draw(st.integers(1, 4)), SHAPES[name].last
+    window = draw(
+        st.sampled_from(
+            [
+                "",
+                f" [Range {length}]",
+                f" [Range {length}]",
+                f" [Range {length + 6}]",
+                " [Now]",
+                f" [Range {length} Slide {slide}]",
+                " [Range Unbounded]",
+            ]
+        )
+    )
+    kind = draw(st.sampled_from(["stream", "stream", "stream", "query", "derived"]))
+    rows = f"Select i.A As A, i.{last} As {last}, i.ELEMENT_TIME As m From {name}{window} i"
+    if kind == "query":
+        return f"({rows} Where {draw(st.sampled_from(CONDITIONS)).format(f'i.{last}')}) {alias}", f"{alias}.m"
+    if kind == "derived":
+        return f"(Istream({rows})){window} {alias}", f"{alias}.m"
+    return f"{name}{window} {alias}", f"{alias}.ELEMENT_TIME"
+
+
+@st.composite
+def near_joins(draw: st.DrawFn) -> str:
+    """An inner join of time windows, perhaps of different lengths, perhaps with bounds of how far apart rows begin."""
+    one, other = draw(st.sampled_from([("S", "T"), ("T", "S"), ("S", "S")]))
+    (table, time), (second, theirs) = draw(near_tables(one, "x")), draw(near_tables(other, "y"))
+    last, their_last = f"x.{SHAPES[one].last}", f"y.{SHAPES[other].last}"
+    parts = draw(st.sampled_from([["x.A = y.A"], ["x.A = y.A"], [], [f"{last} < {their_last}"]]))
+    if draw(st.booleans()):
+        bounds = draw(st.integers(0, 4)), draw(st.integers(0, 3))
+        parts = [*parts, draw(st.sampled_from(NEAR)).format(time, theirs, *bounds)]
+    chosen = draw(
+        st.sampled_from(
+            [
+                f"x.A As p, {last} As q, {their_last} As r",
+                f"x.A As p, {last} As q, {their_last} As r",
+                f"{last} As q, y.A As r",
+                f"{last} + 1 As q, {their_last} As r",
+                f"{time} As p, {their_last} As r",
+            ]
+        )
+    )
+    where = f" Where {' And '.join(parts)}" if parts else ""
+    text = f"Select {chosen} From {table}, {second}{where}"
+    counted = f"Select x.A As k, Count(*) As n, Max({their_last}) As l From {table}, {second}{where} Group By x.A"
+    side = draw(st.sampled_from(["Left Join", "Left Semi Join", "Left Anti Join"]))
+    outer = f"Select x.A As p, {last} As q From {table} {side} {second} On {' And '.join(parts) or 'True'}"
+    outer = outer if "ELEMENT_TIME" not in " ".join(parts) else text  # a window's own time is known in WHERE only
+    return draw(
+        st.sampled_from(
+            [text, text, f"Istream({text})", f"Istream({text})", f"Dstream({text})", f"Rstream({text})", counted, outer]
+        )
+    )
+
+
+@st.composite
+def moment_joins(draw: st.DrawFn) -> str:
+    """Tuples of one instant beside what is there at that instant: an aggregate, the last rows, a relation."""
+    name, other = draw(st.sampled_from([("S", "T"), ("T", "S")]))
+    last, their_last = SHAPES[name].last, SHAPES[other].last
+    window, length = draw(windows(SHAPES[other])), draw(st.integers(0, 6))
+    calls = draw(aggregates(Columns((their_last,))))
+    names = [f"v{number}" for number in range(len(calls))]
+    chosen = ", ".join(f"{call} As {name}" for call, name in zip(calls, names, strict=True))
+    having = draw(st.sampled_from(["", "", " Having Count(*) > 1", " Having x.A > 0"]))
+    kind = draw(st.sampled_from(["aggregate", "aggregate", "aggregate", "rows", "stored", "renamed", "total"]))
+    shown, on = ", ".join(f"r.{name}" for name in names), "n.A = r.A"
+    beside = f"(Select x.A, {chosen} From {other}{window} x Group By x.A{having}) r"
+    if kind == "rows":
+        beside, shown = f"{other} [Partition By A Rows 1] r", f"r.{their_last}"
+    if kind == "stored":
+        beside, shown, on = "K r", "r.E", "n.A = r.F"
+    if kind == "renamed":
+        beside = f"(Select A As A, {', '.join(names)}, {names[0]} As w From {beside[:-2]} i) r"
+        shown += ", r.w"
+    if kind == "total":
+        beside, on = f"(Select {chosen} From {other}{window} x) r", "True"
+    more = draw(
+        st.sampled_from(["", "", f" And n.{last} > 0", f" And ({shown.split(', ')[0]} Is Not Null Or n.A = 1)"])
+    )
+    now = draw(st.sampled_from(["[Now]", "[Now]", "[Now]", f"[Range {length}]"]))
+    text = f"Select n.A As p, n.{last} As q, {shown} From {name} {now} n, {beside} Where {on}{more}"
+    turned = f"Select n.A As p, n.{last} As q, {shown} From {beside}, {name} {now} n Where {on}{more}"
+    outer = f"Select n.A As p, n.{last} As q, {shown} From {name} {now} n Left Join {beside} On {on}{more}"
+    return draw(st.sampled_from([text, f"Istream({text})", f"Istream({text})", f"Rstream({text})", turned, outer]))
+
+
 @st.composite
 def selects(draw: st.DrawFn, depth: int, views: Views = ()) -> tuple[str, Columns]:
     """A relational query and its columns."""
@@ -612,6 +719,8 @@ def queries(draw: st.DrawFn, depth: int = 2, views: Views = ()) -> str:
         return f"Select x.{columns.first} As k, {chosen} From {table} x Group By x.{columns.first}"
     if draw(seldom(9)):
         return draw(st.one_of(finals(depth).map(lambda drawn: drawn[0]), temporal_joins()))
+    if draw(seldom(7)):
+        return draw(st.one_of(near_joins(), moment_joins()))
     text, _ = draw(selects(depth, views))
     if draw(st.booleans()):
         return text

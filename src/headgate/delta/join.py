@@ -4,13 +4,16 @@
 
 One side old, the other new, counts ΔL ⋈ ΔR exactly once. A pair counts as often as the product of its sides, from the
 later of their two starts to the earlier of their two ends, and not at all if that is empty.
+
+Where every element of both sides has an end, elements that live at a common instant begin near each other. Then one
+pairing does it, by time as well as by what is equated (see `buckets`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.delta import beside
+from headgate.delta import beside, buckets
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.nodes import Join, names
 from headgate.sql import FOREVER, listed
@@ -18,11 +21,16 @@ from headgate.sql import FOREVER, listed
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
+OUTLIVES = "(_x IS NULL OR _x > :until)"
+"""The condition for an element that lives longer than the epoch, as far as is known."""
+
 
 def born(lowering: Lowering, node: Join) -> Table:
     """Born: new left rows with all right rows, and old left rows with new right rows."""
     if (lookup := node.lookup) is not None:
         return beside.born(lowering, node, lookup)
+    if buckets.apply(node):
+        return lowering.step("join", _paired(lowering, node, *buckets.sides(lowering, node)))
     new_left, new_right = lowering.born(node.left), lowering.born(node.right)
     # What lives for one instant only cannot meet anything that begins after it.
     right = new_right if node.right.instantaneous else lowering.all_elements(node.right)
@@ -33,10 +41,42 @@ def born(lowering: Lowering, node: Join) -> Table:
     return lowering.step("join", union(*pairs))
 
 
-def _pairs(node: Join, left: Table, right: Table) -> Select:
+def outliving(lowering: Lowering, node: Join) -> Table:
+    """Those of `born` that outlive the epoch, by buckets, from the rows of both sides that do.
+
+    Of a long epoch these are few, so much less is paired than for all that is born.
+    """
+    left, right = buckets.sides(lowering, node)
+    left = lowering.step("lasting", select("*", left, where=OUTLIVES))
+    right = lowering.step("lasting", select("*", right, where=OUTLIVES))
+    return lowering.step("outliving", _paired(lowering, node, left, right))
+
+
+def divided(lowering: Lowering, node: Join, left: Table, right: Table) -> tuple[Table, Table]:
+    """Born, by buckets, from sides with a mark `_twin`: the pairs of rows without it, and those of which one has it.
+
+    The mark is looked at before anything is paired: a side in which none has it costs nothing.
+    """
+    (left_alone, left_twins), (right_alone, right_twins) = (_by_mark(lowering, side) for side in (left, right))
+    alone = lowering.step("join", _paired(lowering, node, left_alone, right_alone))
+    pairs = _paired(lowering, node, left_twins, right), _paired(lowering, node, left_alone, right_twins)
+    return alone, lowering.step("join", union(*pairs))
+
+
+def _by_mark(lowering: Lowering, side: Table) -> tuple[Table, Table]:
+    alone = lowering.step("alone", select("*", side, where="NOT _twin"))
+    return alone, lowering.step("twinned", select("*", side, where="_twin"))
+
+
+def _paired(lowering: Lowering, node: Join, left: Table, right: Table) -> Select:
+    """The pairs by time; every row of each side is looked at once."""
+    return _pairs(node, *buckets.split(lowering, node, left, right), (buckets.MET,))
+
+
+def _pairs(node: Join, left: Table, right: Table, met: tuple[str, ...] = ()) -> Select:
     """The pairs of two tables that meet the condition and live at a common instant."""
     on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in node.equalities]
-    on += [f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
+    on += [*met, f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
     if node.condition is not None:
         on.append(f"({node.condition.sql})")
     stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeAlias, TypeVar, assert_never
+from typing import Any, TypeAlias, TypeVar, assert_never, cast
 
 from headgate.delta import (
     aggregate,
@@ -73,7 +73,7 @@ from headgate.sql import ONE, listed
 from headgate.ticks import Tick
 
 Form: TypeAlias = Table | None
-F = TypeVar("F", Table, Form)
+F = TypeVar("F")
 
 
 def lower(
@@ -83,6 +83,7 @@ def lower(
     all_doubles: bool = False,
     by_panes: bool = True,
     denied: frozenset[Assumption] | None = frozenset(),
+    large: bool = True,
 ) -> Program:
     """Make the program that keeps the plan's result up to date.
 
@@ -90,9 +91,9 @@ def lower(
     elements, for another fragment to read. With `all_doubles` it sums every double, by more steps and synopses; without
     it, it raises an error with `exact.DOES_NOT_FIT` at the first double that needs these. Without `by_panes`, sums over
     windows that slide are running sums: this program goes on with what earlier versions of headgate kept. It takes
-    nothing for granted that is `denied`; None denies everything.
+    nothing for granted that is `denied`; None denies everything. Without `large`, no step is worth a job of its own.
     """
-    lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles, by_panes, denied)
+    lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles, by_panes, denied, large and not tiny)
     if as_elements:
         result = netting.elements(lowering, plan)  # type: ignore[arg-type]
     elif is_stream(plan):
@@ -111,14 +112,17 @@ def lower(
         fallbacks=tuple(lowering.fallbacks),
         acts_without_input=lowering.acts_without_input,
         expiring=tuple(Input("", *known, bound) for known, bound in lowering.expiring.items()),
-        for_all_doubles=partial(lower, plan, tiny, as_elements, True, by_panes, denied)
+        for_all_doubles=partial(lower, plan, tiny, as_elements, True, by_panes, denied, large)
         if any(step.may_not_fit for step in lowering.steps.values())
         else None,
-        without_panes=partial(lower, plan, tiny, as_elements, all_doubles, False, denied)
+        without_panes=partial(lower, plan, tiny, as_elements, all_doubles, False, denied, large)
         if lowering.has_panes
         else None,
         assumed=frozenset(lowering.assumed),
-        denying=partial(lower, plan, tiny, as_elements, all_doubles, by_panes),
+        denying=partial(lower, plan, tiny, as_elements, all_doubles, by_panes, large=large),
+        in_one_job=partial(lower, plan, tiny, as_elements, all_doubles, by_panes, denied, False)
+        if any(step.alone for step in lowering.steps.values())
+        else None,
     )
 
 
@@ -133,6 +137,7 @@ class Lowering:
         all_doubles: bool = False,
         by_panes: bool = True,
         denied: frozenset[Assumption] | None = frozenset(),
+        large: bool = True,
     ) -> None:
         self.origin = origin
         self.above = above
@@ -144,6 +149,8 @@ class Lowering:
         """What must not be taken for granted; None: nothing may be."""
         self.assumed: set[Assumption] = set()
         """What is taken for granted of the numbers that are read."""
+        self.large = large
+        """True if epochs are so long that a job which looks at their rows first may save work."""
         self.has_panes = False
         """True if an aggregate keeps panes."""
         self.steps: dict[str, Step] = {}
@@ -154,7 +161,7 @@ class Lowering:
         """True if results may change at some instant by the passing of time alone, and no range of a log tells when."""
         self.expiring: dict[tuple[str, Edge, tuple[Edge, ...]], StateBound] = {}
         """Ranges of logs whose tuples leave a window in the epoch, and how much of the log they are."""
-        self._made: dict[tuple[str, Node], Form] = {}
+        self._made: dict[tuple[str, Node], Any] = {}
         self._making: list[tuple[str, Node]] = []
         self._names: set[str] = set()
         self._prefix = ""
@@ -176,13 +183,14 @@ class Lowering:
         self._names.add(f"{hint}_{number}")
         return Table(f"{hint}_{number}")
 
-    def step(self, hint: str, query: Query, may_not_fit: bool = False) -> Table:
+    def step(self, hint: str, query: Query, may_not_fit: bool = False, alone: bool = False) -> Table:
         """Add a query to the program, and give the table that holds its rows.
 
         With `may_not_fit` the query raises an error with `exact.DOES_NOT_FIT` when it meets a double that does not fit.
+        With `alone` a job of its own computes it first.
         """
         made = self.fresh(hint)
-        self.steps[made.name] = Step(made.name, query, may_not_fit)
+        self.steps[made.name] = Step(made.name, query, may_not_fit, alone)
         return made
 
     def input(self, stream_name: str, low: Edge, *high: Edge) -> Table:
@@ -257,7 +265,7 @@ class Lowering:
             self._making.append(key)
             self._made[key] = make()
             self._making.pop()
-        return self._made[key]  # type: ignore[return-value]
+        return cast(F, self._made[key])
 
     # forms
 
@@ -447,12 +455,19 @@ class Lowering:
                 assert_never(node)
 
     def all_elements(self, node: Relation) -> Table:
-        """The elements that live at some instant of the epoch: `live` and `born` together."""
-        return self.once("all", node, lambda: self._all(node))
+        """The elements that live at some instant of the epoch, for a rule that also finds their ends in them."""
+        return self.once("elements", node, lambda: self._all(node))
 
     def _all(self, node: Relation) -> Table:
-        live, born = self.live(node), self.born(node)
         self.note_expiry(node)
+        return self.passing(node)
+
+    def passing(self, node: Relation) -> Table:
+        """The elements that live at some instant of the epoch: `live` and `born` together."""
+        return self.once("all", node, lambda: self._passing(node))
+
+    def _passing(self, node: Relation) -> Table:
+        live, born = self.live(node), self.born(node)
         if live is None:
             return born
         columns = listed((*names(node), "_t", "_x", "_n"))

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.delta import sweep
+from headgate.delta import buckets, join, linear, sweep, twins
 from headgate.delta.query import LateralView, Select, Table, Text, select, union
-from headgate.plan.nodes import Relation, names
+from headgate.plan.nodes import Filter, Join, Project, Relation, names
 from headgate.sql import NEVER, ONE, listed
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def elements(lowering: Lowering, node: Relation) -> Table:
 
 def inserts(lowering: Lowering, node: Relation) -> Table:
     """Inserts: the rows that come in the epoch, one by one, as their columns and `_t`."""
+    columns = listed(names(node))
     if node.group_key is not None:
         if slots := lowering.slots(node):
             return sweep.inserts(lowering, node, slots, sweep.slot_of(node))
@@ -60,8 +61,11 @@ def inserts(lowering: Lowering, node: Relation) -> Table:
             return sweep.inserts(lowering, node, timeline)
     if unmatched(node):
         return lowering.born(node)
-    come = select(f"{listed(names(node))}, _t, _n", netted(lowering, node), where="_n > 0")
-    return repeated(lowering, node, come)
+    come = repeated(lowering, node, select(f"{columns}, _t, _n", netted(lowering, node), where="_n > 0"))
+    if not (divided := twins.divided(lowering, node)):
+        return come
+    alone = select(f"{columns}, _t", divided.alone)
+    return lowering.step("come", union(alone, select(f"{columns}, _t", come)))
 
 
 def deletes(lowering: Lowering, node: Relation) -> Table | None:
@@ -80,8 +84,11 @@ def deletes(lowering: Lowering, node: Relation) -> Table | None:
         if ends is not None:
             gone.append(select(f"{columns}, _x AS _t", ends))
         return lowering.step("gone", union(*gone))
-    go = select(f"{columns}, _t, -_n AS _n", netted(lowering, node), where="_n < 0")
-    return repeated(lowering, node, go)
+    go = repeated(lowering, node, select(f"{columns}, _t, -_n AS _n", netted(lowering, node), where="_n < 0"))
+    if not (divided := twins.divided(lowering, node)):
+        return go
+    alone = select(f"{columns}, _x AS _t", divided.alone, where="_x <= :until")
+    return lowering.step("go", union(alone, select(f"{columns}, _t", go)))
 
 
 def unmatched(node: Relation) -> bool:
@@ -90,11 +97,15 @@ def unmatched(node: Relation) -> bool:
 
 
 def netted(lowering: Lowering, node: Relation) -> Table:
-    """For each row and instant of change, by how much its count changes there."""
+    """For each row and instant of change, by how much its count changes there.
+
+    Rows without a twin are left out, where these are known: nothing can be set off against them.
+    """
 
     def make() -> Table:
         columns = listed(names(node))
-        born = lowering.born(node)
+        divided = twins.divided(lowering, node)
+        born = divided.twinned if divided else lowering.born(node)
         events = [
             select(f"{columns}, _t, _n", born),
             select(f"{columns}, _x AS _t, -_n AS _n", born, where="_x <= :until"),
@@ -124,12 +135,21 @@ def kept(lowering: Lowering, node: Relation, needed: tuple[Text, ...] = ()) -> T
     born = lowering.born(node)
     held = lowering.fresh("kept")
     lowering.acts_without_input |= not node.open_ended
-    outlives = ("(_x IS NULL OR _x > :until)", *needed)
-    row = f"{columns}, _x"
-    both = union(select(f"{row}, _n", held, where=outlives), select(f"{row}, _n", born, where=outlives))
+    outlives = (join.OUTLIVES, *needed)
+    row, new = f"{columns}, _x", _outliving(lowering, node)
+    both = union(select(f"{row}, _n", held, where=outlives), select(f"{row}, _n", new, where=outlives))
     if node.retracts:
         both = select(f"{row}, SUM(_n) AS _n", both, group_by=row, having="SUM(_n) <> 0")
     shape = lowering.step("shape", select(f"{row}, _n", born))
     contents = lowering.step("keep", both)
     lowering.synopsis(held, contents, shape)
     return lowering.step("live", select(f"{columns}, CAST(:since AS BIGINT) AS _t, _x, _n", held))
+
+
+def _outliving(lowering: Lowering, node: Relation) -> Table:
+    """Elements that are born in the epoch, with all that outlive it: fewer than all, where these are easy to find."""
+    if isinstance(node, Join) and buckets.apply(node):
+        return join.outliving(lowering, node)
+    if isinstance(node, Filter | Project) and (below := _outliving(lowering, node.child)) != lowering.born(node.child):
+        return linear.apply(lowering, node, below)
+    return lowering.born(node)

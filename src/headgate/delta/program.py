@@ -83,6 +83,9 @@ class Step:
     may_not_fit: bool = False
     """True if it raises an error with `exact.DOES_NOT_FIT` when it meets a double that does not fit."""
 
+    alone: bool = False
+    """True if it is computed on its own, because it mostly has no rows: then what reads it costs nothing."""
+
     @cached_property
     def sql(self) -> str:
         """The query as SQL text."""
@@ -163,6 +166,9 @@ class Program:
     Its synopses have the columns of this program's, and more, which are null in what this one has kept.
     """
 
+    in_one_job: Callable[[], Program] | None = None
+    """Makes the program that computes nothing on its own before; None if this one is that."""
+
     computed: frozenset[str] = frozenset()
     """Steps that have been computed on their own and lie under their names like inputs."""
 
@@ -187,8 +193,9 @@ class Program:
 
     def single_task(self) -> Program:
         """A copy for small epochs: every union comes back as one partition, so that Spark shuffles nothing."""
-        steps = {name: replace(step, query=unions_in_one_partition(step.query)) for name, step in self.steps.items()}
-        return replace(self, steps=steps)
+        one = self.in_one_job() if self.in_one_job is not None else self
+        steps = {name: replace(step, query=unions_in_one_partition(step.query)) for name, step in one.steps.items()}
+        return replace(one, steps=steps)
 
     def happens(self, after: Tick, until: Tick, has_rows: Callable[[str, Tick | None, Tick], bool]) -> bool:
         """False if no tuple begins or ends to count in (after, until], so that results and synopses stay as they are.
@@ -217,19 +224,21 @@ class Program:
         return f"{self.steps_for(name)}\nSELECT * FROM {name}"
 
     def shared(self) -> tuple[str, ...]:
-        """The steps to compute once and on their own, in order; none if the statements are short enough.
+        """The steps to compute once and on their own, in order: few if the statements are short enough.
 
         Spark puts a copy of a step wherever it is read. A statement that would grow too long that way is divided at the
         steps that are read more than once.
         """
         targets = [self.result, *(synopsis.contents for synopsis in self.synopses)]
-        if max(self.written_out(target, frozenset()) for target in targets) <= LONGEST:
-            return ()
+        alone = frozenset(name for name, step in self.steps.items() if step.alone)
+        if max(self.written_out(target, alone) for target in targets) <= LONGEST:
+            return tuple(name for name in self.steps if name in alone)
         used = {name for target in targets for name in self.needed(target)}
         uses = Counter(read for name in used if name in self.steps for read in self.steps[name].reads)
         cut: list[str] = []
         for name in self.steps:
-            if name in used and uses[name] > 1 and self.written_out(name, frozenset(cut)) > SHORT:
+            often = name in used and uses[name] > 1 and self.written_out(name, frozenset(cut)) > SHORT
+            if often or name in alone:
                 cut.append(name)
         return tuple(cut)
 

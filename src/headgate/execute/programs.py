@@ -38,7 +38,8 @@ class Programs:
     def __init__(self, program: Program, tiny: Program) -> None:
         self._tiny = tiny
         self.parallel = SizedProgram(program, program.shared(), in_one_task=False)
-        self.single_task = SizedProgram(program.single_task(), self.parallel.computed_first, in_one_task=True)
+        single_task = program.single_task()
+        self.single_task = SizedProgram(single_task, single_task.shared(), in_one_task=True)
         in_one_task = tiny.single_task()
         self.tiny = SizedProgram(in_one_task, in_one_task.shared(), in_one_task=True)
 

@@ -57,7 +57,7 @@ class Statement:
         return frame.sortWithinPartitions(*_order(self.program)) if self.in_order else frame
 
     def _compute_first(self, needed: set[str]) -> None:
-        """Compute the steps that a long statement reads more than once, each by a job of its own."""
+        """Compute the steps that need a job of their own, each by one."""
         for name in self._computed_first:
             if name in needed:
                 frame = self._frame(self.program.step_statement(name))

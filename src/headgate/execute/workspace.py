@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType, TimestampType
 
-from headgate.log.chunk import PLACE_DIGITS, STAMPS, Chunk
+from headgate.log.chunk import PLACE_DIGITS, STAMPS, Chunk, count
 from headgate.spark.session import let_go, own_session, parallelism, task_memory
 from headgate.spark.staging import address, write_parquet
 from headgate.sql import Column, cast
@@ -94,8 +94,12 @@ class Workspace:
         self._lay(name, [frame for one in slices for frame in self._frames(one, schema, within)], schema)
 
     def lay_files(self, name: str, files: Sequence[Path], schema: StructType) -> None:
-        """Put the rows of files that this epoch has written under a name."""
-        self._lay(name, [self._frame(files, "", schema)] if files else [], schema)
+        """Put the rows of files that this epoch has written under a name.
+
+        If there are none, Spark knows it when it plans, and leaves out what would read them.
+        """
+        holding = [file for file in files if count(file)]
+        self._lay(name, [self._frame(holding, "", schema)] if holding else [], schema)
 
     def lay_nothing(self, name: str, schema: StructType) -> None:
         """Put an empty input under a name."""

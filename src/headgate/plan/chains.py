@@ -24,12 +24,13 @@ def chain(sql: str, types: dict[str, str]) -> Chain | None:
     """
     if "TRY_" in sql.upper():
         return None  # null where a value does not fit; the tree does not tell it from a cast that fails
-    tree = _parsed(sql)
+    tree = parsed(sql)
     return None if tree is None else _chain(tree, types)
 
 
 @cache
-def _parsed(sql: str) -> exp.Expression | None:
+def parsed(sql: str) -> exp.Expression | None:
+    """The tree of a text; None if it cannot be read."""
     try:
         return sqlglot.parse_one(sql, read="spark")
     except sqlglot.errors.SqlglotError:
@@ -133,12 +134,12 @@ def _arithmetic(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
         return _then(_chain(tree.this, types), "integer", (Scale(-1),))
     left, right = tree.this, tree.expression
     if isinstance(right, exp.Interval):
-        length = _microseconds(right)
+        length = microseconds(right)
         sign = {exp.Add: 1, exp.Sub: -1}.get(type(tree))
         return _then(_chain(left, types), "timestamp", (Shift(sign * length),)) if length is not None and sign else None
-    constant, other = _whole(right), left
+    constant, other = whole(right), left
     if constant is None and not isinstance(tree, exp.IntDiv):
-        constant, other = _whole(left), right
+        constant, other = whole(left), right
     if constant is None:
         return None
     match tree:
@@ -158,23 +159,24 @@ def _arithmetic(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
 def _remainder_of(value: exp.Expression, rest: exp.Expression) -> int | None:
     """By which number `rest` is the remainder of `value`: x - x % 60 is x, less what is left over."""
     rest = rest.unnest()
-    by = _whole(rest.expression) if isinstance(rest, exp.Mod) and rest.this.unnest() == value.unnest() else None
+    by = whole(rest.expression) if isinstance(rest, exp.Mod) and rest.this.unnest() == value.unnest() else None
     return by or None
 
 
-def _whole(tree: exp.Expression) -> int | None:
+def whole(tree: exp.Expression) -> int | None:
     """A whole number that was written down."""
     tree = tree.unnest()
     if isinstance(tree, exp.Nullif):  # as divisors are written that might be zero
-        inside = _whole(tree.this)
-        return inside if inside != _whole(tree.expression) else None
+        inside = whole(tree.this)
+        return inside if inside != whole(tree.expression) else None
     if isinstance(tree, exp.Neg):
-        inside = _whole(tree.this)
+        inside = whole(tree.this)
         return -inside if inside is not None else None
     return int(tree.name) if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdigit() else None
 
 
-def _microseconds(tree: exp.Interval) -> int | None:
+def microseconds(tree: exp.Interval) -> int | None:
+    """The length of an interval that was written down, if all its units have one length."""
     amount, unit = tree.this, tree.args.get("unit")
     size = MICROSECONDS_PER_UNIT.get(unit.name.upper().removesuffix("S")) if isinstance(unit, exp.Var) else None
     number = amount.name if isinstance(amount, exp.Literal) else ""

@@ -101,7 +101,7 @@ class Closer:
 
 def closes(closers: Iterable[Closer], value: str) -> str:
     """The first instant at which none of them lets the value occur any more."""
-    instants = sorted({_plus(passed(closer.steps, value), closer.lag) for closer in closers})
+    instants = sorted({plus(passed(closer.steps, value), closer.lag) for closer in closers})
     return instants[0] if len(instants) == 1 else f"GREATEST({', '.join(instants)})"
 
 
@@ -118,7 +118,7 @@ def applied(steps: Steps, value: str) -> str:
 def _forward(step: Step, x: str) -> str:
     match step:
         case Shift(by):
-            return _plus(x, by)
+            return plus(x, by)
         case Scale(by):
             return f"({x} * {by})"
         case Divided(by):
@@ -139,7 +139,7 @@ def passed(steps: Steps, value: str) -> str:
     """
     beyond, rises = _beyond(steps, value, rising(steps))
     assert rises
-    return _plus(beyond, 1)
+    return plus(beyond, 1)
 
 
 def _beyond(steps: Steps, value: str, rises: bool) -> tuple[str, bool]:
@@ -155,7 +155,7 @@ def _beyond(steps: Steps, value: str, rises: bool) -> tuple[str, bool]:
 def _back(step: Step, v: str, rises: bool) -> str:
     match step:
         case Shift(by):
-            return _plus(v, -by)
+            return plus(v, -by)
         case Scale(by):
             v = v if by > 0 else f"(-{v})"
             return _floor(v, abs(by)) if rises == (by > 0) else _ceiling(v, abs(by))
@@ -182,7 +182,8 @@ def _back(step: Step, v: str, rises: bool) -> str:
             assert_never(step)
 
 
-def _plus(x: str, by: int) -> str:
+def plus(x: str, by: int) -> str:
+    """A number and a fixed one, in SQL."""
     return x if not by else f"({x} {'+' if by > 0 else '-'} {abs(by)})"
 
 

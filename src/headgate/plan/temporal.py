@@ -10,11 +10,12 @@ Conservative like `properties`: None means "not proved".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
 from headgate.plan.chains import chain
+from headgate.plan.distances import distances
 from headgate.plan.expressions import Expression
 from headgate.plan.frozen import frozen
 from headgate.plan.monotone import (
@@ -27,6 +28,7 @@ from headgate.plan.monotone import (
     as_number,
     closes,
     kind_of,
+    plus,
     reach,
     rising,
     stretch,
@@ -331,18 +333,45 @@ def partner_until(join: Join) -> tuple[Expression | None, Expression | None]:
     """Until when a row of the left and one of the right side can still find a partner; None where that is not known."""
     left: list[Expression] = []
     right: list[Expression] = []
-    for equality in join.equalities:
-        one, other = of(equality.left, join.left), of(equality.right, join.right)
-        if one is None or other is None or one.kind != other.kind or equality.null_safe:
-            continue
-        for found, side, value, known in (
-            (left, join.right, other, equality.left),
-            (right, join.left, one, equality.right),
+    for known in _known(join):
+        least, most = known.least, known.most
+        for found, side, value, own, first, last in (
+            (left, join.right, known.other, known.left, _less(most), _less(least)),
+            (right, join.left, known.one, known.right, least, most),
         ):
             closers = beginning(side, value)
-            if closers is not None:
-                found.append(Expression(closes(closers, _number(known, value.kind).sql), "BIGINT", known.columns))
+            if not closers or not one_way(closers):
+                continue
+            offset = last if _rises(closers) else first  # which of the values that partners have occurs last
+            if offset is not None:
+                number = plus(_number(own, value.kind).sql, offset)
+                found.append(Expression(closes(closers, number), "BIGINT", own.columns))
     return _earliest(left), _earliest(right)
+
+
+@frozen
+class _Known:
+    """A value of the left side and one of the right, as chains too, and the bounds of their difference."""
+
+    left: Expression
+    right: Expression
+    one: Chain
+    other: Chain
+    least: int | None
+    most: int | None
+
+
+def _known(join: Join) -> Iterator[_Known]:
+    """What a join says of values of its two sides: that they are equal, or how far apart they may lie."""
+    equal = ((e.left, e.right, 0, 0) for e in join.equalities if not e.null_safe)
+    for left, right, least, most in (*equal, *((d.left, d.right, d.least, d.most) for d in distances(join))):
+        one, other = of(left, join.left), of(right, join.right)
+        if one is not None and other is not None and one.kind == other.kind:
+            yield _Known(left, right, one, other, least, most)
+
+
+def _less(bound: int | None) -> int | None:
+    return None if bound is None else -bound
 
 
 def partners_outrun(join: Join) -> tuple[bool, bool]:
@@ -351,11 +380,8 @@ def partners_outrun(join: Join) -> tuple[bool, bool]:
     """
     left: list[bool] = []
     right: list[bool] = []
-    for equality in join.equalities:
-        one, other = of(equality.left, join.left), of(equality.right, join.right)
-        if one is None or other is None or one.kind != other.kind or equality.null_safe:
-            continue
-        mine, theirs = beginning(join.left, one), beginning(join.right, other)
+    for known in _known(join):
+        mine, theirs = beginning(join.left, known.one), beginning(join.right, known.other)
         if theirs is not None:
             left.append(_longer(mine, theirs))
         if mine is not None:

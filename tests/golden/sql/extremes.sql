@@ -4,7 +4,6 @@
 -- reads log_t_1: t in (since, until]
 -- reads log_t_2: t in (since - 4, since]
 -- reads log_s_2: s in (since - 5, since]
--- expires t in (since - 4, until - 4 or since]
 -- keeps kept_1: keep_1, with the columns of shape_1
 -- window_1: window
 -- project_1: linear
@@ -15,15 +14,24 @@
 -- all_1: lower
 -- window_4: window
 -- project_4: linear
+-- all_2: lower
+-- placed_1: buckets
+-- spread_1: buckets
 -- join_1: join
 -- project_5: linear
+-- lasting_1: join
+-- lasting_2: join
+-- placed_2: buckets
+-- spread_2: buckets
+-- outliving_1: join
+-- project_6: linear
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
--- all_2: lower
+-- all_3: lower
 elements_1 AS (
   SELECT s_k AS _k1, w AS _v0, _t, _x, _n
-  FROM all_2
+  FROM all_3
 )
 -- instants_1: recomputed
 -- moments_1: recomputed

@@ -56,7 +56,6 @@ result_1 AS (
 -- reads log_s_2: s in (since - 5, since]
 -- reads log_t_1: t in (since, until]
 -- reads log_t_2: t in (since - 4, since]
--- expires t in (since - 4, until - 4 or since]
 -- keeps kept_1: keep_1, with the columns of shape_1
 -- keeps kept_2: keep_2, with the columns of shape_2
 -- keeps kept_3: keep_3, with the columns of shape_3
@@ -118,8 +117,17 @@ live_2 AS (
   SELECT x_k, CAST(:since AS BIGINT) AS _t, _x, _n
   FROM kept_2
 )
+-- all_3: lower
+-- placed_1: buckets
+-- spread_1: buckets
 -- join_2: join
 -- project_7: linear
+-- lasting_1: join
+-- lasting_2: join
+-- placed_2: buckets
+-- spread_2: buckets
+-- outliving_1: join
+-- project_8: linear
 shape_3 AS (
   SELECT k, w, _x, _n
   FROM project_7
@@ -132,7 +140,7 @@ keep_3 AS (
     WHERE (_x IS NULL OR _x > :until)
     UNION ALL
     SELECT k, w, _x, _n
-    FROM project_7
+    FROM project_8
     WHERE (_x IS NULL OR _x > :until)
   )
   GROUP BY k, w, _x

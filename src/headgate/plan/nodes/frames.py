@@ -94,6 +94,11 @@ class FrameTraits(ABC):
 
     @property
     @abstractmethod
+    def longest(self) -> Tick | None:
+        """For how many instants a tuple counts at the most; None if that is not known."""
+
+    @property
+    @abstractmethod
     def coarse(self) -> bool:
         """Many tuples begin and end together."""
 
@@ -146,6 +151,7 @@ class Now(TimeFrame):
     endless = False
     open_ended = False
     fixed_span = 1
+    longest = 1
     coarse = False
     slides = None
 
@@ -173,6 +179,7 @@ class Unbounded(TimeFrame):
     endless = True
     open_ended = True
     fixed_span = None
+    longest = None
     coarse = False
     slides = None
 
@@ -218,6 +225,10 @@ class Range(TimeFrame):
         return self.span or None if self.slide is None else None
 
     @property
+    def longest(self) -> Tick | None:
+        return max(self.length + self.slide if self.slide is not None else self.span, 1)
+
+    @property
     def coarse(self) -> bool:
         return self.slide is not None
 
@@ -236,6 +247,7 @@ class TailFrame(FrameTraits):
     endless = False
     retracts = True
     fixed_span = None
+    longest = None  # what takes a tuple back has no end
     coarse = False
     slides = None
     kept = True
@@ -350,6 +362,7 @@ class FinalFrame(FrameTraits):
     open_ended = False
     retracts = False
     fixed_span = 1
+    longest = 1
     coarse = True
     slides = None
 

@@ -77,6 +77,11 @@ class _Grouped(RelationOperator):
         return self.momentary
 
     fixed_span = None
+
+    @property
+    def longest(self) -> Tick | None:
+        return 1 if self.momentary else None
+
     coarse = False
     slides = None
     stamped_by = None

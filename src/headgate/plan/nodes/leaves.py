@@ -129,6 +129,7 @@ class Stored(_Leaf):
 
     instantaneous = False
     fixed_span = None
+    longest = None
     coarse = False
     slides = None
     stamped_by = None
@@ -205,6 +206,10 @@ class Piped(_Leaf):
     @property
     def fixed_span(self) -> Tick | None:
         return self.child.fixed_span if not self.child.retracts else None
+
+    @property
+    def longest(self) -> Tick | None:
+        return self.child.longest if not self.child.retracts else None
 
     @property
     def coarse(self) -> bool:

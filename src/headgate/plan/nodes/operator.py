@@ -296,6 +296,11 @@ class RelationOperator(Operator):
 
     @property
     @abstractmethod
+    def longest(self) -> Tick | None:
+        """For how many instants an element lives at the most; None if that is not known. Then some has no end."""
+
+    @property
+    @abstractmethod
     def coarse(self) -> bool:
         """Many elements share both ends of their interval: grouping by them first makes a sweep cheap."""
 
@@ -461,6 +466,10 @@ class RowByRow(RelationOperator):
     @property
     def fixed_span(self) -> Tick | None:
         return self.child.fixed_span
+
+    @property
+    def longest(self) -> Tick | None:
+        return self.child.longest
 
     @property
     def coarse(self) -> bool:

@@ -185,6 +185,12 @@ class Join(_OfTwo):
         return self.left.instantaneous or self.right.instantaneous  # a pair lives no longer than either of its sides
 
     fixed_span = None
+
+    @property
+    def longest(self) -> Tick | None:
+        known = [side.longest for side in (self.left, self.right) if side.longest is not None]
+        return min(known, default=None)
+
     coarse = False
     slides = None
 
@@ -240,6 +246,11 @@ class Union(_OfTwo):
     @property
     def fixed_span(self) -> Tick | None:
         return self.left.fixed_span if self.left.fixed_span == self.right.fixed_span else None
+
+    @property
+    def longest(self) -> Tick | None:
+        left, right = self.left.longest, self.right.longest
+        return max(left, right) if left is not None and right is not None else None
 
     @property
     def coarse(self) -> bool:

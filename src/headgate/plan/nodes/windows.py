@@ -150,6 +150,10 @@ class Window(RelationOperator):
         return self.frame.fixed_span
 
     @property
+    def longest(self) -> Tick | None:
+        return self.frame.longest
+
+    @property
     def coarse(self) -> bool:
         return self.frame.coarse
 
