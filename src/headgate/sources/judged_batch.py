@@ -30,10 +30,12 @@ from headgate.heartbeat.future import largest_of
 from headgate.log.chunk import Chunk, span
 from headgate.sources.as_they_are import instants
 from headgate.sources.inlet import Batch, Inlet
+from headgate.sources.plain_json import UNCLEAR
 from headgate.sources.verdict import (
     FAR_FUTURE,
     HEARTBEAT,
     LATE,
+    MALFORMED,
     TUPLE,
     UNTIMELY,
     Limits,
@@ -70,6 +72,14 @@ class JudgedBatch:
         """How many rows there are, by verdict."""
         found = {verdict: sum(footer.num_rows for footer in footers) for verdict, footers in self.footers.items()}
         return Counter(found) + Counter({TUPLE: sum(chunk.rows for chunk in self.whole)})
+
+    def unclear(self) -> list[int]:
+        """The places of rows that must be read again, as text."""
+        found = list[int]()
+        for file in self.files.get(MALFORMED, ()):
+            for rows in pq.ParquetFile(file).iter_batches(columns=["_raw", "_s"]):
+                found += rows.filter(pc.equal(rows.column("_raw"), UNCLEAR)).column("_s").to_pylist()
+        return found
 
     def untimely(self) -> pa.Table:
         """The tuples that the policy covers: why they are untimely, by how much, and their source."""
