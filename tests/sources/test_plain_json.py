@@ -71,6 +71,7 @@ FILES: dict[str, list[Any]] = {
     "5": ["{", '{"k": 1.10, "v": 1e3, "at": 62, "more": [1]}', '{"v": 1, "at": 63}{"v": 2, "at": 64}'],
     "6": [[{"k": 1.10, "v": 2, "at": 65}, {"k": "in an array", "v": 3, "at": 66}], {"k": "z", "v": 1, "at": 67}],
     "7": [*clean(70), {"k": "far", "v": 1.0, "at": 5_000}],
+    **{name: clean(100 + 10 * place) for place, name in enumerate("abcdefgh")},
 }
 
 
@@ -86,7 +87,7 @@ def taken(spark: SparkSession, folder: Path, files: dict[str, list[Any]]) -> tup
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("names", ["1", "13", "137", "12", "45", "1234567"])
+@pytest.mark.parametrize("names", ["1", "13", "137", "12", "45", "1234567", "abcdefgh1", "abcdefgh2"])
 def test_they_read_like_text(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
     files = {name: FILES[name] for name in names}
     hasty, heard = taken(spark, tmp_path / "hasty", files)

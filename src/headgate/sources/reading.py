@@ -157,7 +157,7 @@ class FileReader:
         """Rows as Spark reads them, all columns there; an unclear row is marked in `_raw`."""
         rows = self._permissive(self.inlet.stream.columns, patterns)
         marked = f"{unclear_sql(self.inlet, CORRUPT)} AS {CORRUPT}"
-        kept = (f"{expression} AS {column}" for column, expression in KEPT.items())
+        kept = ("INPUT_FILE_NAME() AS _file", "INPUT_FILE_BLOCK_START() AS _start")  # `_metadata` is copied to each row
         columns = map(name, self.inlet.stream.row_columns())
         return rows.selectExpr(*columns, marked, f"CAST(NULL AS STRING) AS {ROW}", *kept)
 
