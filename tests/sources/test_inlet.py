@@ -494,7 +494,6 @@ def test_sums_by_source_need_no_job_and_are_those_of_spark(
     for way in ("memory", "spark"):
         heartbeats = Notebook(closed=3, ahead=100)
         source = source_of(spark, stream, tmp_path / way / "in", heartbeats)
-        (tmp_path / way).mkdir()
         for file in range(2):
             rows = [(5 * file + at, None if at == 7 else -at % 4, None if at % 3 else at) for at in range(12)]
             write(tmp_path / way / "in", str(file), *(dict(zip(("at", "k", "upto"), row, strict=True)) for row in rows))
