@@ -26,8 +26,10 @@ from headgate.heartbeat.arrivals import Arrivals, Ticks
 from headgate.heartbeat.clock import ManualClock, SystemClock
 from headgate.heartbeat.manager import Heartbeats as TimeManager
 from headgate.log.chunk import described
+from headgate.sources import judged_batch
 from headgate.sources.files import FileSource
 from headgate.sources.inlet import Heartbeats, Inlet
+from headgate.sources.judged_batch import JudgedBatch
 from headgate.sources.rows import ticks
 from headgate.sources.tables import TableSource
 from headgate.sources.verdict import verdict_sql
@@ -479,6 +481,32 @@ def test_files_by_source_with_heartbeats(spark: SparkSession, tmp_path: Path) ->
     assert sorted(heartbeats.told[2:]) == [("upto", "1", 7), ("upto", "2", 9)]
     assert [row["_reason"] for row in letters(source.inlet)] == ["late", "far-future"]
     assert "_upto" not in letters(source.inlet)[0]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["STRING", "BIGINT"])
+def test_sums_by_source_need_no_job_and_are_those_of_spark(
+    spark: SparkSession, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judged_batch, "SOURCE_ROWS", 3)
+    stream = a_stream(f"at BIGINT, k {kind}, upto BIGINT", timestamp="at", source="k", heartbeat="upto")
+    heard = []
+    for way in ("memory", "spark"):
+        heartbeats = Notebook(closed=3, ahead=100)
+        source = source_of(spark, stream, tmp_path / way / "in", heartbeats)
+        for file in range(2):
+            rows = [(5 * file + at, None if at == 7 else -at % 4, None if at % 3 else at) for at in range(12)]
+            write(tmp_path / way / "in", str(file), *(dict(zip(("at", "k", "upto"), row, strict=True)) for row in rows))
+        with monkeypatch.context() as patched:
+            never = "_sums_by_spark" if way == "memory" else "_sums_in_memory"
+            patched.delattr(JudgedBatch, never)
+            if way == "spark":
+                patched.setattr(judged_batch, "SPELLED_ALIKE", ())
+            assert source.poll(ManualClock()) == 20
+        heard.append([(told[0], sorted(told[1].items())) for told in heartbeats.told[:2]])
+        heard[-1].append(("upto", sorted(heartbeats.told[2:])))
+    assert heard[0] == heard[1]
+    assert len(heard[0][0][1]) == 5
 
 
 @pytest.mark.spark

@@ -14,7 +14,7 @@ without a declared column stays unread and is an error that names it; the others
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -44,6 +44,9 @@ PIECE_BYTES = 2**20
 others'.
 """
 
+HURRIES = 3
+"""After so many reads in a row that had to be done again, files of JSON are all read as text."""
+
 RANK_SHIFT, LAST_RANK = 43, 2**20 - 1
 """Where the number of the file stands in the order of arrival of a row, and how large it becomes."""
 
@@ -68,6 +71,8 @@ class FileSource:
         self.path = next((value for key, value in connector.options.items() if key.lower() == "path"), "")
         self.reader = FileReader(self.session, inlet, connector)
         self.as_they_are = AsTheyAre(inlet, connector.format, connector.options)
+        self.hurried_in_vain = 0
+        """How many reads in a row found that files of JSON are not as plain as they look."""
         self.seen: set[str] = set()
         """The files that have been read and are still there."""
         self.read_before = 0
@@ -187,16 +192,25 @@ class FileSource:
     def take(self, files: list[str], clock: Clock) -> int:
         """Read files in one job and put their rows into the log; how many are tuples."""
         ranks = {file: self.read_before + position for position, file in enumerate(files)}
+        plain = self.reader.plain(map(unquote, files)) if self.hurried_in_vain < HURRIES else set()
+        before = len(plain)
 
         def others(whole: Mapping[str, Chunk]) -> DataFrame | None:
             left = {file: rank for file, rank in ranks.items() if file not in whole}
-            return self.in_order(self.reader.rows([unquote(file) for file in left]), left) if left else None
+            return self.in_order(self.reader.rows([unquote(file) for file in left], plain), left) if left else None
+
+        def look_closer(unclear: Collection[int]) -> bool:
+            again = {place >> RANK_SHIFT for place in unclear}
+            plain.difference_update(unquote(file) for file, rank in ranks.items() if rank & LAST_RANK in again)
+            return bool(again)
 
         with arriving_folder(self.inlet) as folder, self.inlet.together():
             places = {file: (rank & LAST_RANK) << RANK_SHIFT for file, rank in ranks.items()}
             staged = self.as_they_are.staged(places, folder / "whole")
-            taken = judged(self.session, self.inlet, others, folder, clock, staged).take(clock)
+            taken = judged(self.session, self.inlet, others, folder, clock, staged, look_closer).take(clock)
             self.inlet.journal.record(self.subject, {"read": files, "before": self.read_before + len(files)})
+        if before:
+            self.hurried_in_vain = 0 if len(plain) == before else self.hurried_in_vain + 1
         return taken
 
     def unread(self) -> DataFrame:
@@ -268,17 +282,26 @@ class FileSource:
         columns = [*(name(column) for column in self.inlet.stream.row_columns()), CORRUPT, ROW]
         located = rows.selectExpr(*columns, f"{within} AS _within", "_file")
         unlisted = "CAST(RAISE_ERROR(CONCAT('a file that was not listed: ', _file)) AS BIGINT)"
+        spelled = {name: rank for file, rank in ranks.items() for name in spellings(file)}
         if len(ranks) <= FEW_FILES:
             ranked, rank = (
                 located,
-                " ".join(f"WHEN _file = {literal(file)} THEN {rank}L" for file, rank in ranks.items()),
+                " ".join(f"WHEN _file = {literal(file)} THEN {rank}L" for file, rank in spelled.items()),
             )
             rank = f"CASE {rank} ELSE {unlisted} END" if ranks else unlisted
         else:
-            order = self.session.createDataFrame(list(ranks.items()), "_name STRING, _rank BIGINT")
+            order = self.session.createDataFrame(list(spelled.items()), "_name STRING, _rank BIGINT")
             ranked = located.join(order.hint("broadcast"), located["_file"] == order["_name"], "left")
             rank = f"COALESCE(_rank, {unlisted})"
         return ranked.selectExpr(*columns, f"SHIFTLEFT({rank} & {LAST_RANK}L, {RANK_SHIFT}) | _within AS _s")
+
+
+def spellings(file: str) -> list[str]:
+    """How Spark may name a file beside its rows, likeliest first.
+
+    That is known before, because to change the name in each row would take longer than to compare it.
+    """
+    return list(dict.fromkeys([re.sub(LOCAL, "file:///", file), file]))
 
 
 def of_a_file(error: Exception) -> bool:

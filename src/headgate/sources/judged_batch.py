@@ -6,15 +6,14 @@ are taken as they are.
     .arriving/whole/00000105553116266496.parquet
 
 The footers of the files say how many rows there are of each verdict, and in which range of time. Where a stream holds
-many sources, one aggregation over their names and the timestamps says it of each of them.
+many sources, sums over their names and the timestamps say it of each of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
 from itertools import chain
 from pathlib import Path
 
@@ -22,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from headgate.heartbeat.arrivals import Arrivals, Ticks, of_one
 from headgate.heartbeat.clock import Clock
@@ -30,14 +29,15 @@ from headgate.heartbeat.future import largest_of
 from headgate.log.chunk import Chunk, span
 from headgate.sources.as_they_are import instants
 from headgate.sources.inlet import Batch, Inlet
+from headgate.sources.plain_json import UNCLEAR
 from headgate.sources.verdict import (
     FAR_FUTURE,
     HEARTBEAT,
     LATE,
+    MALFORMED,
     TUPLE,
     UNTIMELY,
     Limits,
-    instant_sql,
     sends_heartbeats,
 )
 from headgate.spark.staging import address
@@ -46,6 +46,21 @@ from headgate.ticks import Tick, TimeDomain
 
 BUCKETS_AN_OCTAVE = 16
 """How finely a sample tells distances apart: to one part in sixteen of their logarithm to the base of two."""
+
+
+OWN_INSTANTS = {TUPLE: "_t", LATE: "_timestamp", HEARTBEAT: "_timestamp"}
+"""The column in which rows have their own timestamps, by verdict: of what the heartbeats hear."""
+
+SUMS = {"tuples": "sum", "late": "sum", "smallest": "min", "largest": "max", "upto": "max"}
+"""What the heartbeats hear of a source, and how parts of it are put together."""
+
+SUMMED = ("own_count", "late_count", "own_min", "own_max", "upto_max")
+
+SPELLED_ALIKE = ("STRING", "TINYINT", "SMALLINT", "INT", "BIGINT")
+"""Types whose values Spark and Arrow write as the same text."""
+
+SOURCE_ROWS = 2**20
+"""How many rows are summed up by source at a time."""
 
 
 class JudgedBatch:
@@ -70,6 +85,14 @@ class JudgedBatch:
         """How many rows there are, by verdict."""
         found = {verdict: sum(footer.num_rows for footer in footers) for verdict, footers in self.footers.items()}
         return Counter(found) + Counter({TUPLE: sum(chunk.rows for chunk in self.whole)})
+
+    def unclear(self) -> list[int]:
+        """The places of rows that must be read again, as text."""
+        found = list[int]()
+        for file in self.files.get(MALFORMED, ()):
+            for rows in pq.ParquetFile(file).iter_batches(columns=["_raw", "_s"]):
+                found += rows.filter(pc.equal(rows.column("_raw"), UNCLEAR)).column("_s").to_pylist()
+        return found
 
     def untimely(self) -> pa.Table:
         """The tuples that the policy covers: why they are untimely, by how much, and their source."""
@@ -154,14 +177,7 @@ class JudgedBatch:
 
     def _by_source(self) -> Batch:
         """Sum up by source. The order within the batch is not known, so no tuple counts as behind another of it."""
-        rows = self._rows(f"COALESCE(CAST({name(self.inlet.source or '')} AS STRING), '') AS source")
-        sums = self.session.sql(
-            f"""SELECT source, COUNT_IF(_verdict <> '{HEARTBEAT}') AS tuples, COUNT_IF(_verdict = '{LATE}') AS late,
-                MIN(own) FILTER (WHERE _verdict <> '{HEARTBEAT}') AS smallest,
-                MAX(own) FILTER (WHERE _verdict <> '{HEARTBEAT}') AS largest, MAX(_upto) AS upto
-            FROM {{rows}} GROUP BY source""",
-            rows=rows,
-        ).toArrow()
+        sums = self._sums_in_memory() if self._source_type() in SPELLED_ALIKE else self._sums_by_spark()
         promising = sums.filter(pc.is_valid(sums["upto"]))
         promises = dict(zip(promising["source"].to_pylist(), promising["upto"].to_pylist(), strict=True))
         spoke = sums.filter(pc.greater(sums["tuples"], 0))
@@ -171,38 +187,85 @@ class JudgedBatch:
         arrivals = Arrivals(spoke["source"].to_pylist(), tuples, smallest, largest, np.zeros(len(tuples), np.int64))
         return Batch(arrivals, late, promises)
 
-    def _sample(self, reference: Tick) -> tuple[Ticks, Ticks]:
-        """Timestamps, each for all that are about as far from the reference, and how many they are.
+    def _source_type(self) -> str:
+        return next(column.type.upper() for column in self.inlet.stream.columns if column.name == self.inlet.source)
 
-        The one of a bucket is the farthest in it, so that no tuple is taken to be nearer than it is.
-        """
-        buckets = self.session.sql(
-            f"""SELECT IF(own < {reference}, MIN(own), MAX(own)) AS own, COUNT(*) AS tuples FROM (
-                SELECT own, CEIL({BUCKETS_AN_OCTAVE} * LOG2(ABS(CAST(own AS DOUBLE) - {reference}))) AS bucket
-                FROM {{rows}} WHERE _verdict <> '{HEARTBEAT}')
-            GROUP BY own < {reference}, bucket""",
-            rows=self._rows(),
-        ).toArrow()
-        return buckets["own"].to_numpy(), buckets["tuples"].to_numpy()
+    def _sums_in_memory(self) -> pa.Table:
+        """The sums by source from two or three columns of the files, without a job."""
+        source, promised = self.inlet.source or "", ["_upto"] if sends_heartbeats(self.inlet.stream) else []
+        parts = []
+        for verdict, column in OWN_INSTANTS.items():
+            for file in self.files.get(verdict, ()):
+                for rows in pq.ParquetFile(file).iter_batches(SOURCE_ROWS, columns=[source, column, *promised]):
+                    own = rows.column(column).cast(pa.int64())
+                    nothing = pa.nulls(len(own), pa.int64())
+                    said = {
+                        "source": rows.column(source).cast(pa.string()).fill_null(""),
+                        "own": nothing if verdict == HEARTBEAT else own,
+                        "late": own if verdict == LATE else nothing,
+                        "upto": rows.column("_upto").cast(pa.int64()) if promised else nothing,
+                    }
+                    sums = (
+                        pa.table(said)
+                        .group_by("source")
+                        .aggregate(
+                            [("own", "count"), ("late", "count"), ("own", "min"), ("own", "max"), ("upto", "max")]
+                        )
+                    )
+                    parts.append(sums.select(["source", *SUMMED]).rename_columns(["source", *SUMS]))
+        together = pa.concat_tables(parts).group_by("source").aggregate(list(SUMS.items()))
+        return together.select(["source", *(f"{name}_{how}" for name, how in SUMS.items())]).rename_columns(
+            ["source", *SUMS]
+        )
 
-    def _rows(self, *more: str) -> DataFrame:
-        """Tuples, late ones too, and heartbeats, with their own timestamps in ticks and the expressions in `more`."""
+    def _sums_by_spark(self) -> pa.Table:
+        """The sums by source by one aggregation of Spark, which alone knows how it spells such values."""
         stream = self.inlet.stream
         in_time = stream.domain is TimeDomain.TIMESTAMP
         own, kind = ("UNIX_MICROS(_timestamp)", "TIMESTAMP") if in_time else ("_timestamp", "BIGINT")
         ours = (("_timestamp", kind), ("_t", "BIGINT"), ("_upto", "BIGINT"), ("_verdict", "STRING"))
         schema = ddl([*stream.columns, *(Column(*one) for one in ours)])
-        spoken = ", ".join(f"'{verdict}'" for verdict in (TUPLE, LATE, HEARTBEAT))
-        read = self.session.read.schema(schema)
-        found = []
-        if self.directory is not None:
-            rows = read.parquet(address(self.directory)).where(f"_verdict IN ({spoken})")
-            found.append(rows.selectExpr(f"COALESCE({own}, _t) AS own", "_upto", "_verdict", *more))
-        if self.whole and stream.timestamp is not None:
-            rows = read.parquet(*(address(chunk.path) for chunk in self.whole))
-            tuples = (f"{instant_sql(stream, stream.timestamp)} AS own", "_upto", f"'{TUPLE}' AS _verdict")
-            found.append(rows.selectExpr(*tuples, *more))
-        return reduce(lambda one, other: one.unionAll(other), found)
+        assert self.directory is not None
+        return self.session.sql(
+            f"""SELECT source, COUNT_IF(_verdict <> '{HEARTBEAT}') AS tuples, COUNT_IF(_verdict = '{LATE}') AS late,
+                MIN(own) FILTER (WHERE _verdict <> '{HEARTBEAT}') AS smallest,
+                MAX(own) FILTER (WHERE _verdict <> '{HEARTBEAT}') AS largest, MAX(_upto) AS upto
+            FROM (SELECT COALESCE(CAST({name(self.inlet.source or "")} AS STRING), '') AS source,
+                COALESCE({own}, _t) AS own, _upto, _verdict FROM {{rows}}
+                WHERE _verdict IN ({", ".join(f"'{verdict}'" for verdict in OWN_INSTANTS)}))
+            GROUP BY source""",
+            rows=self.session.read.schema(schema).parquet(address(self.directory)),
+        ).toArrow()
+
+    def _sample(self, reference: Tick) -> tuple[Ticks, Ticks]:
+        """Timestamps, each for all that are about as far from the reference, and how many they are.
+
+        The one of a bucket is the farthest in it, so that no tuple is taken to be nearer than it is.
+        """
+        buckets: dict[int, tuple[Tick, int]] = {}
+        for own in self._instants():
+            below = own < reference
+            distances = np.maximum(np.abs(own.astype(np.float64) - reference), 0.5)  # the reference itself: bucket -16
+            codes = 2 * np.ceil(BUCKETS_AN_OCTAVE * np.log2(distances)).astype(np.int64) + below
+            found, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
+            lows, highs = np.full(len(found), np.iinfo(np.int64).max), np.full(len(found), np.iinfo(np.int64).min)
+            np.minimum.at(lows, places, own)
+            np.maximum.at(highs, places, own)
+            farthest = np.where(found % 2, lows, highs)
+            for code, tick, count in zip(found.tolist(), farthest.tolist(), counts.tolist(), strict=True):
+                before, seen = buckets.get(code, (tick, 0))
+                buckets[code] = (min if code % 2 else max)(before, tick), seen + count
+        ticks = np.array([tick for tick, _ in buckets.values()], np.int64)
+        return ticks, np.array([count for _, count in buckets.values()], np.int64)
+
+    def _instants(self) -> Iterator[Ticks]:
+        """The timestamps of tuples, late ones too, in ticks, piece by piece."""
+        for verdict in (TUPLE, LATE):
+            for file in self.files.get(verdict, ()):
+                for rows in pq.ParquetFile(file).iter_batches(columns=[OWN_INSTANTS[verdict]]):
+                    yield rows.column(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        for stamps in instants(self.whole):
+            yield stamps.to_numpy(zero_copy_only=False)
 
 
 def _stamp(file: Path, instant: Tick) -> None:

@@ -10,7 +10,7 @@ Files that can be taken as they are (see `as_they_are`) need no job if all their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
@@ -28,6 +28,9 @@ from headgate.sources.verdict import TUPLE, Limits, behind_sql, instant_sql, pro
 from headgate.spark.staging import write_parquet
 from headgate.sql import name
 from headgate.ticks import Tick, TimeDomain
+
+VERDICTS = "8"
+"""As many verdicts as there can be: a task has a file open for each that it meets."""
 
 NO_FILES: Mapping[str, Chunk] = {}
 
@@ -50,14 +53,17 @@ def judged(
     folder: Path,
     clock: Clock,
     staged: Mapping[str, Chunk] = NO_FILES,
+    look_closer: Callable[[Collection[int]], bool] = lambda _: False,
 ) -> JudgedBatch:
     """Judge rows by the limits in force now, and write them by verdict.
 
     `staged` has files that can be taken as they are if all their rows are tuples. `rows_of` gives all rows but those of
-    the files that are; None if there are no others.
+    the files that are; None if there are no others. `look_closer` is told the places of unclear rows (see
+    `plain_json`); if it says so, `rows_of` is asked again.
 
     No heartbeat may be given until the batch is taken, because the limits would not hold any more.
     """
+    session.conf.set("spark.sql.maxConcurrentOutputFileWriters", VERDICTS)  # or all rows are sorted by their verdict
     limits = inlet.limits(clock)
     stamp = int(inlet.stamps(1, clock)[0]) if inlet.stamped != "external" else None
 
@@ -66,7 +72,8 @@ def judged(
         rows, written = rows_of(whole), None
         if rows is not None:
             written = write_parquet(sorted_out(rows, inlet, limits, stamp), folder / "judged", "_verdict")
-        return JudgedBatch(session, inlet, written, list(whole.values()))
+        batch = JudgedBatch(session, inlet, written, list(whole.values()))
+        return by_verdict(limits) if look_closer(batch.unclear()) else batch
 
     batch = by_verdict(limits)
     if inlet.needs_second_look(batch.counts()):

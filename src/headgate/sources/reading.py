@@ -6,6 +6,7 @@ Formats know the names of their columns in different ways:
     csv without a header    not at all: the columns are those of the stream, in their order
     parquet, orc, avro      by the schema of each file; files with different schemas are read apart
     json                    by the keys of each object, read as text so that a row that does not fit is there as a whole
+                            (or by Spark's own reader, where that comes to the same: see `plain_json`)
     xml                     by the tags of each row
     text                    one column, `value`
 
@@ -18,7 +19,7 @@ whatever is null. Out come the stream's columns, `_raw` and `_row` as `payload` 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import reduce
 from pathlib import Path
 
@@ -29,8 +30,12 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from headgate.catalog.entries import Connector
 from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
-from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, with_columns
-from headgate.sql import Column, cast, ddl, literal
+from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, is_array, with_columns
+from headgate.sources.plain_json import HARMLESS, PACKED, is_plain, unclear_sql
+from headgate.sql import Column, cast, ddl, literal, name
+
+PLAIN = "plain"
+"""The kind of plain files of JSON."""
 
 COPY = "copy"
 """Our option of Parquet files: they are never taken into the log as they are."""
@@ -41,10 +46,9 @@ LOCAL = "^file:/+"
 MARK = "\ufeff"
 """The byte order mark with which some programs begin a file."""
 
-KEPT = {"_file": f"REGEXP_REPLACE(_metadata.file_path, '{LOCAL}', 'file:/')", "_start": "_metadata.file_block_start"}
+KEPT = {"_file": "_metadata.file_path", "_start": "_metadata.file_block_start"}
 
-ARRAY = "'^\\\\s*\\\\['"
-RECORDS = f"""EXPLODE(CASE WHEN value RLIKE {ARRAY} THEN
+RECORDS = f"""EXPLODE(CASE WHEN {is_array("value")} THEN
     COALESCE(TRANSFORM(TRY_CAST(TRY_PARSE_JSON(value) AS ARRAY<VARIANT>), one -> TO_JSON(one)), ARRAY(value))
     ELSE ARRAY(value) END) AS _text"""
 """A line of JSON is an object, or an array of objects."""
@@ -73,16 +77,22 @@ class FileReader:
         """The files below a path, as Spark names them."""
         return [re.sub(LOCAL, "file:/", file) for file in self._reader("text").load(path).inputFiles()]
 
-    def rows(self, paths: list[str]) -> DataFrame:
-        """All rows of these files, with the stream's columns."""
+    def rows(self, paths: list[str], plain: Collection[str] = ()) -> DataFrame:
+        """All rows of these files, with the stream's columns. Unclear rows of files in `plain` are marked as such."""
         alike: dict[str, list[str]] = {}
         for path in paths:
-            alike.setdefault(self._kind(path), []).append(path)
-        frames = [self._read(group) for group in alike.values()]
+            alike.setdefault(PLAIN if path in plain else self._kind(path), []).append(path)
+        frames = [self._read(kind, group) for kind, group in alike.items()]
         if not frames:
             ours = ((CORRUPT, "STRING"), (ROW, "STRING"), ("_file", "STRING"), ("_start", "BIGINT"))
             return self.session.createDataFrame([], ddl([*self.inlet.stream.columns, *(Column(*one) for one in ours)]))
         return reduce(lambda one, other: one.unionAll(other), frames)
+
+    def plain(self, paths: Iterable[str]) -> set[str]:
+        """The files among these that look like plain files of JSON."""
+        if self.format != "json" or not self.said.keys() <= HARMLESS:
+            return set()
+        return {path for path in paths if is_plain(Path(re.sub(LOCAL, "/", path)))}
 
     def _kind(self, path: str) -> str:
         """A text that is equal for files with equal columns, as far as a glance at the file shows it. So Spark is not
@@ -109,9 +119,11 @@ class FileReader:
         """True if the first line of each file names its columns."""
         return self.said.get("header", "").lower() == "true"
 
-    def _read(self, paths: list[str]) -> DataFrame:
+    def _read(self, kind: str, paths: list[str]) -> DataFrame:
         patterns = [pattern(path) for path in paths]
         match self.format:
+            case "json" if kind == PLAIN:
+                return self._plain_json(patterns)
             case "json":
                 return self._json(patterns)
             case "text":
@@ -140,6 +152,14 @@ class FileReader:
         texts = lines.selectExpr(f"TRIM(LEADING '{MARK}' FROM {text}) AS value", *kept)
         records = texts.where("TRIM(value) <> ''").selectExpr(RECORDS, *KEPT)
         return decoded(records, self.inlet, "json", self.options, list(KEPT))
+
+    def _plain_json(self, patterns: list[str]) -> DataFrame:
+        """Rows as Spark reads them, all columns there; an unclear row is marked in `_raw`."""
+        rows = self._permissive(self.inlet.stream.columns, patterns)
+        marked = f"{unclear_sql(self.inlet, CORRUPT)} AS {CORRUPT}"
+        kept = ("INPUT_FILE_NAME() AS _file", "INPUT_FILE_BLOCK_START() AS _start")  # `_metadata` is copied to each row
+        columns = map(name, self.inlet.stream.row_columns())
+        return rows.selectExpr(*columns, marked, f"CAST(NULL AS STRING) AS {ROW}", *kept)
 
     def _declared(self, patterns: list[str]) -> DataFrame:
         """Rows by the columns of the stream; those that do not fit them come as text."""
@@ -177,7 +197,7 @@ class FileReader:
 
 def _first_line(path: Path) -> str:
     """The first line of a local file that is not compressed; nothing if that is not the whole header."""
-    if path.suffix in (".gz", ".bz2", ".lz4", ".snappy", ".deflate", ".zst", ".xz", ".zip"):
+    if path.suffix in PACKED:
         return ""
     try:
         with path.open("rb") as file:

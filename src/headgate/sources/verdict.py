@@ -35,7 +35,8 @@ from headgate.ticks import Tick, TimeDomain
 Verdicts: TypeAlias = NDArray[np.str_]
 
 TUPLE, HEARTBEAT, LATE, FAR_FUTURE = "tuple", "heartbeat", "late", "far-future"
-UNREADABLE = ("malformed", "no-timestamp", "before-origin")
+MALFORMED = "malformed"
+UNREADABLE = (MALFORMED, "no-timestamp", "before-origin")
 UNTIMELY = (LATE, FAR_FUTURE)
 """Verdicts that the user's policy covers (LATE OF s KEEP, DROP or FAIL): these rows could be read."""
 

@@ -39,6 +39,7 @@ from headgate.spark.session import elsewhere
 OPTIONS = {
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "parquet.enable.dictionary#_s": "false",  # no two rows have the same place in the order of arrival
 }
 
 
