@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 def born(lowering: Lowering, node: Join, lookup: Lookup) -> Table:
     """Born: the rows of the side that looks up, each with what it finds; all live for one instant."""
-    carried = {column: f"_b{number}" for number, column in enumerate(names(lookup.rows), 1)}
+    by_key = _equal_to_key(lookup)
+    columns = [column for column in names(lookup.rows) if column not in by_key]
+    carried = {column: f"_b{number}" for number, column in enumerate(columns, 1)}
     rows = lowering.born(lookup.rows)
     keys = ", ".join(
         f"{key.sql} AS {hidden}" for key, hidden in zip(lookup.keys, sweep.group(lookup.groups), strict=True)
@@ -35,10 +37,24 @@ def born(lowering: Lowering, node: Join, lookup: Lookup) -> Table:
     found = _among_events(lowering, lookup.groups, looking, hidden) or _among_rows(
         lowering, lookup.groups, looking, hidden
     )
-    columns = {column: carried.get(column, name(column)) for column in names(node)}
-    again = ", ".join(f"{sql} AS {name(column)}" for column, sql in columns.items())
+    again = ", ".join(
+        f"{carried.get(column, by_key.get(column, name(column)))} AS {name(column)}" for column in names(node)
+    )
     met = lowering.step("met", select(f"{again}, _t, _t + 1 AS _x, _b0 AS _n", found))
     return lowering.step("beside", select("*", met, where=_conditions(node)))
+
+
+def _equal_to_key(lookup: Lookup) -> dict[str, str]:
+    """The columns of the side that looks up which are the key of the group: they need not be carried along.
+
+    Then Spark knows that the result is still grouped by them. Doubles that are equal may still differ: 0 and -0.
+    """
+    key = lookup.groups.group_key or ()
+    return {
+        ours.column: name(theirs)
+        for ours, theirs in zip(lookup.keys, key, strict=True)
+        if ours.column in names(lookup.rows) and ours.type not in ("FLOAT", "DOUBLE")
+    }
 
 
 def _conditions(node: Join) -> list[str]:

@@ -52,16 +52,19 @@ from headgate.plan.nodes import (
     Needed,
     Node,
     Now,
+    Passed,
     Piped,
     Project,
     Range,
     Ranked,
     Relation,
+    Rows,
     Scan,
     Stored,
     Stream,
     Unbounded,
     Union,
+    Values,
     Weight,
     Window,
     domain,
@@ -110,6 +113,7 @@ def lower(
         steps=lowering.steps,
         result=result.name,
         fallbacks=tuple(lowering.fallbacks),
+        by_arrival=any(map(_looks_at_arrival, lowering.above)),
         acts_without_input=lowering.acts_without_input,
         expiring=tuple(Input("", *known, bound) for known, bound in lowering.expiring.items()),
         for_all_doubles=partial(lower, plan, tiny, as_elements, True, by_panes, denied, large)
@@ -124,6 +128,17 @@ def lower(
         if any(step.alone for step in lowering.steps.values())
         else None,
     )
+
+
+def _looks_at_arrival(node: Node) -> bool:
+    """True if the rule of a node looks at the order in which tuples arrived."""
+    match node:
+        case Window(frame=Rows() | Values() | Passed()) | Stored():
+            return True
+        case Window(arrival=arrival):
+            return arrival is not None
+        case _:
+            return False
 
 
 class Lowering:

@@ -61,11 +61,31 @@ def inserts(lowering: Lowering, node: Relation) -> Table:
             return sweep.inserts(lowering, node, timeline)
     if unmatched(node):
         return lowering.born(node)
+    if node.instantaneous and not node.retracts:
+        return repeated(lowering, node, _more_than_before(lowering, node))
     come = repeated(lowering, node, select(f"{columns}, _t, _n", netted(lowering, node), where="_n > 0"))
     if not (divided := twins.divided(lowering, node)):
         return come
     alone = select(f"{columns}, _t", divided.alone)
     return lowering.step("come", union(alone, select(f"{columns}, _t", come)))
+
+
+def _more_than_before(lowering: Lowering, node: Relation) -> Select:
+    """The rows of a relation whose rows live for one instant, by how much each is there more often than an instant ago.
+
+    This looks at each row once, where `netted` looks at its start and at its end.
+    """
+    columns = listed(names(node))
+    rows = [select(f"{columns}, _t, _n", lowering.born(node))]
+    ends = lowering.ends(node)
+    if ends is not None:
+        rows.append(select(f"{columns}, CAST(:since AS BIGINT) AS _t, _n", ends))
+    by = f"{columns}, _t"
+    there = lowering.step("there", select(f"{by}, SUM(_n) AS _n", union(*rows), group_by=by))
+    over = f"OVER (PARTITION BY {columns} ORDER BY _t)"
+    before = f"CASE WHEN LAG(_t) {over} = _t - 1 THEN LAG(_n) {over} ELSE 0 END"
+    more = lowering.step("more", select(f"{by}, _n - {before} AS _n", there))
+    return select(f"{by}, _n", more, where=("_t > :since", "_n > 0"))
 
 
 def deletes(lowering: Lowering, node: Relation) -> Table | None:

@@ -142,6 +142,9 @@ class Program:
     fallbacks: tuple[str, ...]
     """The operators that run by the universal rule."""
 
+    by_arrival: bool = True
+    """True if some step looks at the order in which tuples arrived, `_s`; otherwise `_s` may be null."""
+
     acts_without_input: bool = False
     """True if results may change at some instant by the passing of time alone, and no range of a log tells when."""
 

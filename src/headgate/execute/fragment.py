@@ -294,7 +294,8 @@ class Fragment:
         self.workspace.resize(sized.in_one_task)
         for source in sized.program.inputs:
             if source.name in slices:
-                self.workspace.lay(source.name, slices[source.name], self.schemas[source.stream])
+                schema, by_arrival = self.schemas[source.stream], sized.program.by_arrival
+                self.workspace.lay(source.name, slices[source.name], schema, by_arrival=by_arrival)
         self.synopses.lay(self.workspace)
 
     def instant_of(self, sql: str, tick: Tick) -> Tick | None:

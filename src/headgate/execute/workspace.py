@@ -83,15 +83,25 @@ class Workspace:
 
     # inputs
 
-    def lay(self, name: str, slices: Sequence[Slice], schema: StructType, within: str | None = None) -> None:
+    def lay(
+        self,
+        name: str,
+        slices: Sequence[Slice],
+        schema: StructType,
+        within: str | None = None,
+        by_arrival: bool = True,
+    ) -> None:
         """Put the rows of slices under a name; with `within`, the files hold them in a struct of that name.
+
+        Unless someone looks at their order of arrival, it is null in files that do not have it. To compute it costs
+        more than the rest of a scan: Spark makes a record of the file and of the place in it for every row.
 
         Spark reads the files in this epoch, so they are compared with their checksums now.
         """
         for one in slices:
             for chunk in one.chunks:
                 chunk.check()
-        self._lay(name, [frame for one in slices for frame in self._frames(one, schema, within)], schema)
+        self._lay(name, [frame for one in slices for frame in self._frames(one, schema, within, by_arrival)], schema)
 
     def lay_files(self, name: str, files: Sequence[Path], schema: StructType) -> None:
         """Put the rows of files that this epoch has written under a name.
@@ -105,7 +115,7 @@ class Workspace:
         """Put an empty input under a name."""
         self._lay(name, [], schema)
 
-    def _frames(self, one: Slice, schema: StructType, within: str | None) -> Iterator[DataFrame]:
+    def _frames(self, one: Slice, schema: StructType, within: str | None, by_arrival: bool) -> Iterator[DataFrame]:
         """The rows of a slice: of the chunks that headgate wrote, and of files of a source, taken as they are."""
         alike: dict[str | None, list[Path]] = {}
         for chunk in one.chunks:
@@ -120,7 +130,7 @@ class Workspace:
                     "_t": f"UNIX_MICROS({sql_name(timestamp)})"
                     if in_time
                     else f"CAST({sql_name(timestamp)} AS BIGINT)",
-                    "_s": PLACE,
+                    "_s": PLACE if by_arrival else "CAST(NULL AS BIGINT)",
                 }
                 columns = (f"{computed.get(field, sql_name(field))} AS {sql_name(field)}" for field in schema.names)
                 yield self._frame(files, "", own).selectExpr(*columns).where(one.condition or "TRUE")
