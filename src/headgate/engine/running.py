@@ -136,7 +136,8 @@ class Running:
             ends = {query: settled(query.definition.plan, end, query.answer.instant_of) for query, end in ends.items()}
         with _collected(failures):
             core.loop.take_all({query.name: end for query, end in ends.items()})
-            self.tidy()
+            if not core.temporary:  # otherwise the state serves nobody, unless more comes
+                self.tidy()
         with _collected(failures):
             self._hand_over()
         raise_all([*failures, *core.inputs.fresh_notes()])

@@ -184,6 +184,8 @@ class Loop:
             if not self._epochs:
                 break
             epochs += self._epochs
+            if all(self.queries[name].reached >= until for name, until in left.items()):
+                break  # whoever called tidies, if anything is to come
             try:
                 self.tidy()
             except UserError as error:
