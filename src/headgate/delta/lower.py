@@ -28,6 +28,7 @@ from headgate.delta import (
     moment,
     netting,
     partners,
+    ranges,
     ranked,
     stored,
     stream,
@@ -36,6 +37,7 @@ from headgate.delta import (
 )
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis
 from headgate.delta.query import Query, Table, select, union
+from headgate.delta.ranges import Ranges
 from headgate.plan import bounds
 from headgate.plan.limits import StateBound
 from headgate.plan.nodes import (
@@ -73,16 +75,22 @@ F = TypeVar("F", Table, Form)
 
 
 def lower(
-    plan: Node, tiny: bool = False, as_elements: bool = False, all_doubles: bool = False, by_panes: bool = True
+    plan: Node,
+    tiny: bool = False,
+    as_elements: bool = False,
+    all_doubles: bool = False,
+    by_panes: bool = True,
+    by_ranges: Ranges | None = None,
 ) -> Program:
     """Make the program that keeps the plan's result up to date.
 
     With `tiny` it is a program for epochs of a few rows, which has the same synopses. With `as_elements` it puts out
     elements, for another fragment to read. With `all_doubles` it sums every double, by more steps and synopses; without
     it, it raises an error with `exact.DOES_NOT_FIT` at the first double that needs these. Without `by_panes`, sums over
-    windows that slide are running sums: this program goes on with what earlier versions of headgate kept.
+    windows that slide are running sums: this program goes on with what earlier versions of headgate kept. With
+    `by_ranges`, windows over all rows are cut into ranges of their order: a program for epochs of many rows.
     """
-    lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles, by_panes)
+    lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles, by_panes, by_ranges)
     if as_elements:
         result = netting.elements(lowering, plan)  # type: ignore[arg-type]
     elif is_stream(plan):
@@ -101,10 +109,11 @@ def lower(
         fallbacks=tuple(lowering.fallbacks),
         acts_without_input=lowering.acts_without_input,
         expiring=tuple(Input("", *known, bound) for known, bound in lowering.expiring.items()),
-        for_all_doubles=partial(lower, plan, tiny, as_elements, True, by_panes)
+        for_all_doubles=partial(lower, plan, tiny, as_elements, True, by_panes, by_ranges)
         if any(step.may_not_fit for step in lowering.steps.values())
         else None,
         without_panes=partial(lower, plan, tiny, as_elements, all_doubles, False) if lowering.has_panes else None,
+        by_ranges=partial(lower, plan, tiny, as_elements, all_doubles, by_panes) if lowering.can_be_cut else None,
     )
 
 
@@ -118,6 +127,7 @@ class Lowering:
         tiny: bool = False,
         all_doubles: bool = False,
         by_panes: bool = True,
+        by_ranges: Ranges | None = None,
     ) -> None:
         self.origin = origin
         self.above = above
@@ -125,6 +135,9 @@ class Lowering:
         self.tiny = tiny
         self.all_doubles = all_doubles
         self.by_panes = by_panes
+        self.by_ranges = by_ranges
+        self.can_be_cut = False
+        """True if there is a window over all rows that can be computed by ranges."""
         self.has_panes = False
         """True if an aggregate keeps panes."""
         self.steps: dict[str, Step] = {}
@@ -219,6 +232,16 @@ class Lowering:
             self._made[key] = make()
             self._making.pop()
         return self._made[key]  # type: ignore[return-value]
+
+    def cut(self, rows: Stream) -> Ranges | None:
+        """Into how many ranges a window over all tuples of a stream is cut; None if a single task walks through them.
+
+        It reads the tuples three times, so that is done only where reading costs little.
+        """
+        if not ranges.cheap(rows):
+            return None
+        self.can_be_cut = True
+        return self.by_ranges
 
     # forms
 

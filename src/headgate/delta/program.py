@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Literal
 
 from headgate.delta.query import Query, printed, tables, unions_in_one_partition
+from headgate.delta.ranges import Ranges
 from headgate.plan.limits import Growing, StateBound
 from headgate.plan.nodes import is_part
 from headgate.sql import Column, indented
@@ -145,6 +146,12 @@ class Program:
 
     without_panes: Callable[[], Program] | None = None
     """Makes the program that keeps running sums where this one keeps panes; None if it keeps none."""
+
+    by_ranges: Callable[[Ranges], Program] | None = None
+    """Makes the program that cuts windows over all rows into ranges of their order; None if it has none to cut.
+
+    That program has the synopses of this one.
+    """
 
     computed: frozenset[str] = frozenset()
     """Steps that have been computed on their own and lie under their names like inputs."""
