@@ -1,0 +1,119 @@
+"""Windows over all rows, cut into ranges of their order: the laws, and on Spark that several tasks share the work.
+
+What only this file can catch: a row that is displaced by one of another range, or of a range further on, and a row
+that is lost, or there twice, where ranges meet. The programs run by themselves here, not in turns with others, so that
+every epoch is cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from tools.duck import NARROW, WIDE, Duck, bound
+from tools.random_queries import HORIZON, RELATIONS, STREAMS, cuttings, described, inputs
+
+from headgate.catalog.catalog import Catalog
+from headgate.cql.definitions import define
+from headgate.delta.lower import lower
+from headgate.delta.program import Program
+from headgate.delta.ranges import Ranges
+from headgate.plan.rewrites.driver import rewritten
+from headgate.spark.session import own_session
+from headgate.testing.cases import Case, Change, difference
+from headgate.testing.reference import evaluate
+from headgate.ticks import TimeDomain
+
+Cutting = tuple[list[int], list[bool]]
+
+SECOND = 1_000_000
+CUTS = [NARROW, WIDE, Ranges(pieces=3, blocks=1000, own=0), Ranges(pieces=1000, blocks=2, own=0), Ranges()]
+
+
+@st.composite
+def cut_cases(draw: st.DrawFn) -> Case:
+    """Windows over the last rows, or near the largest value, of a stream or of what is selected from it."""
+    name, last = draw(st.sampled_from([("S", "B"), ("T", "C")]))
+    count = draw(st.integers(1, 6))
+    window = draw(st.sampled_from([f"[Rows {count}]", f"[Rows {count} Slide 3 Seconds]", f"[Range {count} On {last}]"]))
+    table = draw(
+        st.sampled_from([f"{name} {window} x", f"(Istream(Select A, {last} From {name} Where A > 0)) {window} x"])
+    )
+    shown = draw(st.sampled_from([f"x.A, x.{last}", f"x.{last}", f"Count(*) As n, Sum(x.{last}) As s"]))
+    query = f"Select {shown} From {table}"
+    query = draw(st.sampled_from([query, f"Istream({query})", f"Dstream({query})"]))
+    bound_of = draw(st.sampled_from(["closed", "half-open"]))
+    return Case(
+        "ranges", query, STREAMS, RELATIONS, (), draw(inputs(most=16)), HORIZON, range=bound_of, empty_aggregate="row"
+    )
+
+
+def cut(case: Case, ranges: Ranges, time: TimeDomain = TimeDomain.INTEGER) -> Program:
+    made = lower(rewritten(bound(case, time)).plan)
+    assert made.by_ranges is not None
+    return made.by_ranges(ranges)
+
+
+def judged(case: Case, found: list[Change], cutting: object) -> None:
+    differs = difference(evaluate(case)[1], found, case.horizon)
+    assert differs is None, f"{described(case, cutting)}\n{differs}"
+
+
+@settings(max_examples=120)
+@given(cut_cases(), cuttings(), st.sampled_from(CUTS))
+def test_by_ranges(case: Case, cutting: Cutting, ranges: Ranges) -> None:
+    judged(case, Duck(case, [cut(case, ranges)]).run(*cutting), (cutting, ranges))
+
+
+@settings(max_examples=50)
+@given(cut_cases(), cuttings(), st.sampled_from(CUTS), st.sampled_from([0, -HORIZON, -7]))
+def test_in_microseconds(case: Case, cutting: Cutting, ranges: Ranges, shift: int) -> None:
+    """Instants before 1970 are negative, and they lie far apart."""
+    case = replace(case, empty_aggregate="no-row")  # a row over nothing would begin long before the first tuple
+    shift -= shift % 3  # a multiple of the slide
+    moved = {
+        stream: [((ts + shift) * SECOND, row, sign) for ts, row, sign in rows] for stream, rows in case.input.items()
+    }
+    made = cut(case, ranges, TimeDomain.TIMESTAMP)
+    ends, moves = cutting
+    scaled = Duck(replace(case, input=moved), [made]).run([(end + shift) * SECOND for end in ends], moves)
+    judged(case, [(ts // SECOND - shift, sign, row) for ts, sign, row in scaled], cutting)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT DSTREAM(k, v) FROM s [ROWS 50]",
+        "SELECT DSTREAM(k, v) FROM s [RANGE 300 ON k]",
+        "SELECT DSTREAM(k, v) FROM s [RANGE 2.5 ON v]",
+    ],
+)
+def test_several_tasks_give_the_answers_of_one(spark: SparkSession, query: str) -> None:
+    """Bursts, ties in time, values that are null, infinite or not a number; the ranges are those of large epochs."""
+    session = own_session(spark, 4)
+    definitions = define(f"CREATE STREAM s (k INT, v DOUBLE); {query}", Catalog())
+    plain = lower(definitions[-1].plan)  # type: ignore[union-attr]
+    assert plain.by_ranges is not None
+    odd = "CASE id % 997 WHEN 1 THEN NULL WHEN 2 THEN DOUBLE('NaN') WHEN 3 THEN DOUBLE('-Infinity') ELSE SQRT(id) END"
+    at = "CASE WHEN id < 2000 THEN id DIV 3 ELSE 500000 + id DIV 7 END"
+    rows = session.range(20_000).selectExpr("CAST(id AS INT) AS k", f"{odd} AS v", f"{at} AS _t", "id AS _s")
+    rows.createOrReplaceTempView("log_s_1")
+    rows.selectExpr("k", "v", "_t", "_s").where("FALSE").createOrReplaceTempView("tail_1")
+    since = {"since": -1, "until": 1_000_000, "after": -1}
+    answers, tasks = [], []
+    for program in (plain, plain.by_ranges(Ranges())):
+        (synopsis,) = program.synopses
+        columns = session.sql(program.shape(synopsis), args=since).where("FALSE")
+        columns.createOrReplaceTempView(synopsis.name)
+        walked = f"{program.steps_for('displaced_1')} SELECT SPARK_PARTITION_ID() AS task, _x FROM displaced_1"
+        tasks.append(len({row.task for row in session.sql(walked, args=since).collect()}))
+        found = session.sql(program.output("k, CAST(v AS STRING) AS v, _t, _n"), args=since)
+        answers.append(sorted(map(str, found.collect())))
+    assert len(answers[0]) > 10_000
+    assert answers[0] == answers[1]
+    assert tasks[0] == 1
+    assert tasks[1] == 4
