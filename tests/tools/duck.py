@@ -29,7 +29,7 @@ from headgate.testing.reference_sql import table_of
 from headgate.testing.runner import script
 from headgate.ticks import TimeDomain
 
-NARROW, WIDE = Ranges(pieces=1000, blocks=1000, own=0), Ranges(pieces=5, blocks=3, own=1)
+NARROW, WIDE = Ranges(pieces=20, blocks=1000, own=0), Ranges(pieces=5, blocks=3, own=1)
 """Ranges for a few rows: each instant or value by itself, and a few of them together."""
 
 EMPTY_ITEM = re.compile(r"SELECT\s*,|,\s*,|,\s*FROM\b")

@@ -38,7 +38,7 @@ ALONE: tuple[Rule, ...] = ("distinct", "apart")
 def timeline(lowering: Lowering, node: Aggregate) -> Table:
     """Timeline: of the one rule that takes all calls, or of several, put together."""
     parts = _parts(node, lowering.tiny, lowering.by_panes)
-    made = [(rule, part, _made(lowering, rule, part)) for rule, part in parts]
+    made = [(rule, part, _made(lowering, rule, part, alone=len(parts) == 1)) for rule, part in parts]
     if len(made) == 1:
         return made[0][2]
     return _together(lowering, node, made)
@@ -80,15 +80,15 @@ def _rule(node: Aggregate, call: Call) -> Rule:
     return "extremes" if running.growing(call) else "recomputed"
 
 
-def _made(lowering: Lowering, rule: Rule, part: Aggregate) -> Table:
-    """The timeline of the calls of one rule."""
+def _made(lowering: Lowering, rule: Rule, part: Aggregate, alone: bool) -> Table:
+    """The timeline of the calls of one rule, which may take all calls of its node."""
     match rule:
         case "panes":
             slide = panes.slide_of(part.child)
             assert slide is not None
             return panes.timeline(lowering, part, slide)
         case "running":
-            return running.timeline(lowering, part)
+            return running.timeline(lowering, part, alone)
         case "framed":
             span = part.child.fixed_span
             assert span is not None
@@ -96,8 +96,11 @@ def _made(lowering: Lowering, rule: Rule, part: Aggregate) -> Table:
         case "extremes":
             return extremes.timeline(lowering, part)
         case "distinct":
-            made = lowering.timeline(_over_distinct(part))
+            over_distinct = _over_distinct(part)
+            with lowering.uncut():  # it is put beside another timeline, instant by instant
+                made = lowering.timeline(over_distinct)
             assert made is not None
+            assert over_distinct not in lowering.ranged
             return made
         case "apart" | "recomputed":
             shown = ", ".join(call.sql for call in part.calls)

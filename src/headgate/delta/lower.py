@@ -138,6 +138,8 @@ class Lowering:
         self.by_ranges = by_ranges
         self.can_be_cut = False
         """True if there is a window over all rows that can be computed by ranges."""
+        self.ranged: set[Node] = set()
+        """The aggregates whose timelines are walked range by range: these have a column `_range`."""
         self.has_panes = False
         """True if an aggregate keeps panes."""
         self.steps: dict[str, Step] = {}
@@ -242,6 +244,18 @@ class Lowering:
             return None
         self.can_be_cut = True
         return self.by_ranges
+
+    @contextmanager
+    def uncut(self) -> Iterator[None]:
+        """Cut no window into ranges that is made within."""
+        before = self.by_ranges, self.can_be_cut
+        self.by_ranges = None
+        yield
+        self.by_ranges, self.can_be_cut = before
+
+    def inputs_of_epoch(self) -> list[Input]:
+        """The inputs so far that hold the new tuples of the epoch, and no others."""
+        return [source for source in self.inputs.values() if source.low == Edge("since")]
 
     # forms
 

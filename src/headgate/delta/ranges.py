@@ -2,6 +2,7 @@
 
     follower     the instant of the row so many rows further on: LEAD without PARTITION BY
     least        the smallest value so far: MIN without PARTITION BY
+    running      sums and extremes so far, in order of time: SUM without PARTITION BY, and what reads it
 
 Spark gives a window function without PARTITION BY to a single task. Here the rows are counted in pieces, narrow and of
 equal width. Neighbouring pieces become a block of so many rows as a task should have, whatever their spread, and a
@@ -17,12 +18,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headgate.delta.query import Alias, Joined, Select, Subquery, Table, select, union
+from headgate.delta.query import Alias, Joined, LateralView, Select, Subquery, Table, select, union
 from headgate.plan.nodes import Istream, Rstream, Sample, Scan, Stream
-from headgate.sql import comma, listed
+from headgate.sql import NEVER, comma, listed
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
+
+EXTREME_OF = {"MIN": "LEAST", "MAX": "GREATEST"}
 
 BEFORE = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
 
@@ -95,6 +98,53 @@ def least(
     walk = f"PARTITION BY _block ORDER BY {falling} DESC, {ties} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     found = f"LEAST(MIN({value}) OVER (\n  {walk}), _before) AS _x"
     return lowering.step("passed", select(f"{listed(columns)}, {found}", spread))
+
+
+def running(lowering: Lowering, ranges: Ranges, moves: Table, terms: dict[str, str]) -> Table:
+    """What `moves` add up to from each instant on, by ranges of time: `_range`, `_t`, `_next` and the terms.
+
+    A term is a column, and how it is combined: SUM, MIN or MAX. `_next` is the instant of the next row of the range.
+    Each range begins, at `since`, with what the ranges before it add up to, as an epoch begins with its state. So that
+    it has a row for this, a row that adds nothing is put into each.
+    """
+    own = listed(terms)
+    every = [select("_t", Table(source.name)) for source in lowering.inputs_of_epoch()]
+    extent = lowering.step(
+        "extent", select("CAST(MIN(_t) AS DOUBLE) AS _low, CAST(MAX(_t) AS DOUBLE) AS _high", union(*every))
+    )
+    at = f"(CAST(m._t AS DOUBLE) - x._low) * {ranges.pieces} / (x._high - x._low)"
+    place = f"CAST(GREATEST(0D, LEAST({ranges.pieces - 1}D, {at})) AS BIGINT)"
+    timed = (
+        f"/*+ BROADCAST(x) */ CASE WHEN x._high > x._low THEN {place} ELSE 0 END AS _range, m._t, {listed(terms, 'm')}"
+    )
+    zeros = ", ".join(f"{'0' if combine == 'SUM' else 'NULL'} AS {term}" for term, combine in terms.items())
+    numbers = f"EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST({ranges.pieces - 1} AS BIGINT))) e AS _range"
+    beginnings = select(f"_range, {NEVER} AS _t, {zeros}", LateralView(Alias(select("1 AS _one"), "o"), numbers))
+    parts = union(select(timed, Joined(Alias(moves, "m"), Alias(extent, "x"), ("TRUE",))), beginnings)
+    # one exchange serves the sums of the ranges and the walks through them
+    spread = lowering.step("spread", select(f"/*+ REPARTITION(_range) */ _range, _t, {own}", parts))
+    combined = ", ".join(f"{combine}({term}) AS {term}" for term, combine in terms.items())
+    sums = select(f"_range, MAX(_t) AS _last, {combined}", spread, group_by="_range")
+    earlier = f"OVER (ORDER BY _range {BEFORE})"
+    known = ", ".join(f"{combine}({term}) {earlier} AS {term}" for term, combine in terms.items())
+    before = lowering.step("before", select(f"_range, MAX(_last) {earlier} AS _last, {known}", sums))
+    over = "OVER (PARTITION BY _range ORDER BY _t)"
+    walked = ", ".join(f"{combine}({term}) {over} AS {term}" for term, combine in terms.items())
+    within = lowering.step("within", select(f"_range, _t, LEAD(_t) {over} AS _next, {walked}", spread))
+    both = ", ".join(f"{_both(combine, f'w.{term}', f'b.{term}')} AS {term}" for term, combine in terms.items())
+    return lowering.step(
+        "swept",
+        select(
+            f"/*+ BROADCAST(b) */ w._range, COALESCE(w._t, :since) AS _t, w._next, {both}",
+            Joined(Alias(within, "w"), Alias(before, "b"), ("w._range = b._range",)),
+            where="(w._t IS NOT NULL OR b._last IS NOT NULL)",
+        ),
+    )
+
+
+def _both(combine: str, one: str, other: str) -> str:
+    """Two partial aggregates as one; the other may be null, for none."""
+    return f"{one} + COALESCE({other}, 0)" if combine == "SUM" else f"{EXTREME_OF[combine]}({one}, {other})"
 
 
 def _pieces(lowering: Lowering, ranges: Ranges, rows: Table, columns: str, position: str) -> Table:

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.delta import bands, exact, recomputed, sweep
+from headgate.delta import bands, exact, ranges, recomputed, sweep
 from headgate.delta.query import LateralView, Select, Source, Table, select, union
+from headgate.delta.ranges import Ranges
 from headgate.plan.expressions import INTEGRAL, NUMERIC, Call
 from headgate.plan.nodes import Aggregate, domain
 from headgate.plan.temporal import groups_until
@@ -314,8 +315,11 @@ def _often(argument: str, kind: str) -> str:
     )
 
 
-def timeline(lowering: Lowering, node: Aggregate) -> Table:
-    """Timeline: the sums kept at `since` and the events of the epoch, added up in order of time."""
+def timeline(lowering: Lowering, node: Aggregate, alone: bool = False) -> Table:
+    """Timeline: the sums kept at `since` and the events of the epoch, added up in order of time.
+
+    One that stands alone, and not beside the timelines of other calls, can be walked through by ranges.
+    """
     accumulated = Accumulators(lowering.all_doubles)
     values = {call.name: accumulated.value(call) for call in node.calls}
     hidden = sweep.group(node)
@@ -336,13 +340,19 @@ def timeline(lowering: Lowering, node: Aggregate) -> Table:
     contents = lowering.step("totals", select(totals, moves, group_by=listed(hidden), having=there))
     lowering.synopsis(state, contents, lowering.step("shape", select(totals, events, group_by=listed(hidden))))
 
-    over = sweep.over(hidden)
-    running = ", ".join(f"{a.combine}({a.name}) OVER {over} AS {a.name}" for a in every)
-    instants = f"{comma(listed(hidden), '_t')}, LEAD(_t) OVER {over} AS _next"
-    swept = lowering.step("swept", select(f"{instants},\n  {running}", moves))
+    if alone and (cut := _cut(lowering, node, accumulated)):
+        swept = ranges.running(lowering, cut, moves, {a.name: a.combine for a in every})
+        lowering.ranged.add(node)
+    else:
+        over = sweep.over(hidden)
+        running = ", ".join(f"{a.combine}({a.name}) OVER {over} AS {a.name}" for a in every)
+        instants = f"{comma(listed(hidden), '_t')}, LEAD(_t) OVER {over} AS _next"
+        swept = lowering.step("swept", select(f"{instants},\n  {running}", moves))
     living = "TRUE" if node.row_when_empty else "_rows > 0"
     last = select(
-        comma(listed(hidden), listed(own), "_t", f"{living} AS _live"), swept, where="_next IS NULL OR _next > _t"
+        comma(listed(sweep.walk(lowering, node)), listed(own), "_t", f"{living} AS _live"),
+        swept,
+        where="_next IS NULL OR _next > _t",
     )
     return finished(lowering, node, accumulated, values, last)
 
@@ -356,10 +366,24 @@ def finished(
     row = comma(
         sweep.keys_again(node),
         ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items()),
-        listed(sweep.group(node)),
+        listed(sweep.walk(lowering, node)),
         "_t, _live",
     )
     return lowering.step("timeline", select(row, accumulated.finished(last)))
+
+
+def _cut(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ranges | None:
+    """Into how many ranges of time a timeline of one group is cut; None if one task walks through it.
+
+    Sums of decimals get wider with each addition, so they would have another type. The bands of doubles have timelines
+    of their own.
+    """
+    decimals = any(a.combine == "SUM" and a.nothing == "NULL" for a in accumulated.terms.values())
+    beside = any(map(accumulated.has_bands, range(len(accumulated.doubles))))
+    if node.keys or decimals or beside or not lowering.inputs_of_epoch():
+        return None
+    lowering.can_be_cut = True
+    return lowering.by_ranges
 
 
 def _bands(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> dict[str, Table]:

@@ -5,7 +5,7 @@
 -- project_1: linear
 -- rows_1: tail
 pieces_1 AS (
-  SELECT k, v, _t, _s, COALESCE(RINT(CAST(_t AS DOUBLE) / (SELECT NULLIF((MAX(CAST(_t AS DOUBLE)) - MIN(CAST(_t AS DOUBLE))) / 1000, 0)
+  SELECT k, v, _t, _s, COALESCE(RINT(CAST(_t AS DOUBLE) / (SELECT NULLIF((MAX(CAST(_t AS DOUBLE)) - MIN(CAST(_t AS DOUBLE))) / 20, 0)
   FROM rows_1)), 0D) AS _piece
   FROM rows_1
 )
@@ -67,7 +67,7 @@ followed_1 AS (
 -- project_1: linear
 -- rows_1: tail
 pieces_1 AS (
-  SELECT v, _t, _s, COALESCE(RINT(CAST(_t AS DOUBLE) / (SELECT NULLIF((MAX(CAST(_t AS DOUBLE)) - MIN(CAST(_t AS DOUBLE))) / 1000, 0)
+  SELECT v, _t, _s, COALESCE(RINT(CAST(_t AS DOUBLE) / (SELECT NULLIF((MAX(CAST(_t AS DOUBLE)) - MIN(CAST(_t AS DOUBLE))) / 20, 0)
   FROM rows_1)), 0D) AS _piece
   FROM rows_1
 )
@@ -119,7 +119,45 @@ followed_1 AS (
 -- moves_1: running
 -- totals_1: running
 -- shape_1: running
--- swept_1: running
+extent_1 AS (
+  SELECT CAST(MIN(_t) AS DOUBLE) AS _low, CAST(MAX(_t) AS DOUBLE) AS _high
+  FROM (
+    SELECT _t
+    FROM log_s_1
+  )
+)
+spread_1 AS (
+  SELECT /*+ REPARTITION(_range) */ _range, _t, _rows, _a1, _a2
+  FROM (
+    SELECT /*+ BROADCAST(x) */ CASE WHEN x._high > x._low THEN CAST(GREATEST(0D, LEAST(19D, (CAST(m._t AS DOUBLE) - x._low) * 20 / (x._high - x._low))) AS BIGINT) ELSE 0 END AS _range, m._t, m._rows, m._a1, m._a2
+    FROM moves_1 AS m
+    JOIN extent_1 AS x ON TRUE
+    UNION ALL
+    SELECT _range, CAST(NULL AS BIGINT) AS _t, 0 AS _rows, 0 AS _a1, 0 AS _a2
+    FROM (
+      SELECT 1 AS _one
+    ) AS o
+    LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(19 AS BIGINT))) e AS _range
+  )
+)
+before_1 AS (
+  SELECT _range, MAX(_last) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _last, SUM(_rows) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _rows, SUM(_a1) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _a1, SUM(_a2) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _a2
+  FROM (
+    SELECT _range, MAX(_t) AS _last, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2
+    FROM spread_1
+    GROUP BY _range
+  )
+)
+within_1 AS (
+  SELECT _range, _t, LEAD(_t) OVER (PARTITION BY _range ORDER BY _t) AS _next, SUM(_rows) OVER (PARTITION BY _range ORDER BY _t) AS _rows, SUM(_a1) OVER (PARTITION BY _range ORDER BY _t) AS _a1, SUM(_a2) OVER (PARTITION BY _range ORDER BY _t) AS _a2
+  FROM spread_1
+)
+swept_1 AS (
+  SELECT /*+ BROADCAST(b) */ w._range, COALESCE(w._t, :since) AS _t, w._next, w._rows + COALESCE(b._rows, 0) AS _rows, w._a1 + COALESCE(b._a1, 0) AS _a1, w._a2 + COALESCE(b._a2, 0) AS _a2
+  FROM within_1 AS w
+  JOIN before_1 AS b ON w._range = b._range
+  WHERE (w._t IS NOT NULL OR b._last IS NOT NULL)
+)
 -- timeline_1: running
 -- timeline_2: sweep
 -- steps_1: sweep
@@ -136,7 +174,7 @@ followed_1 AS (
 -- rows_1: tail
 -- walked_1: tail
 pieces_1 AS (
-  SELECT k, v, _t, _s, _v, _mark, COALESCE(RINT(-GREATEST(LEAST(CAST(_v AS DOUBLE), 1E300D), -1E300D) / (SELECT NULLIF((MAX(-GREATEST(LEAST(CAST(_v AS DOUBLE), 1E300D), -1E300D)) - MIN(-GREATEST(LEAST(CAST(_v AS DOUBLE), 1E300D), -1E300D))) / 1000, 0)
+  SELECT k, v, _t, _s, _v, _mark, COALESCE(RINT(-GREATEST(LEAST(CAST(_v AS DOUBLE), 1E300D), -1E300D) / (SELECT NULLIF((MAX(-GREATEST(LEAST(CAST(_v AS DOUBLE), 1E300D), -1E300D)) - MIN(-GREATEST(LEAST(CAST(_v AS DOUBLE), 1E300D), -1E300D))) / 20, 0)
   FROM walked_1)), 0D) AS _piece
   FROM walked_1
 )
@@ -172,5 +210,62 @@ passed_1 AS (
 -- netted_1: netting
 -- repeated_1: netting
 -- repeated_2: netting
+-- result_1: netting
+-- result: result_1
+
+-- == by ranges: sums over everything
+-- SELECT COUNT(*) AS n, MAX(v) AS most FROM s
+-- reads log_s_1: s in (since, until]
+-- keeps sums_1: totals_1, with the columns of shape_1
+-- window_1: window
+-- touched_1: running
+-- events_1: running
+-- moves_1: running
+-- totals_1: running
+-- shape_1: running
+extent_1 AS (
+  SELECT CAST(MIN(_t) AS DOUBLE) AS _low, CAST(MAX(_t) AS DOUBLE) AS _high
+  FROM (
+    SELECT _t
+    FROM log_s_1
+  )
+)
+spread_1 AS (
+  SELECT /*+ REPARTITION(_range) */ _range, _t, _rows, _a1
+  FROM (
+    SELECT /*+ BROADCAST(x) */ CASE WHEN x._high > x._low THEN CAST(GREATEST(0D, LEAST(19D, (CAST(m._t AS DOUBLE) - x._low) * 20 / (x._high - x._low))) AS BIGINT) ELSE 0 END AS _range, m._t, m._rows, m._a1
+    FROM moves_1 AS m
+    JOIN extent_1 AS x ON TRUE
+    UNION ALL
+    SELECT _range, CAST(NULL AS BIGINT) AS _t, 0 AS _rows, NULL AS _a1
+    FROM (
+      SELECT 1 AS _one
+    ) AS o
+    LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(19 AS BIGINT))) e AS _range
+  )
+)
+before_1 AS (
+  SELECT _range, MAX(_last) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _last, SUM(_rows) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _rows, MAX(_a1) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _a1
+  FROM (
+    SELECT _range, MAX(_t) AS _last, SUM(_rows) AS _rows, MAX(_a1) AS _a1
+    FROM spread_1
+    GROUP BY _range
+  )
+)
+within_1 AS (
+  SELECT _range, _t, LEAD(_t) OVER (PARTITION BY _range ORDER BY _t) AS _next, SUM(_rows) OVER (PARTITION BY _range ORDER BY _t) AS _rows, MAX(_a1) OVER (PARTITION BY _range ORDER BY _t) AS _a1
+  FROM spread_1
+)
+swept_1 AS (
+  SELECT /*+ BROADCAST(b) */ w._range, COALESCE(w._t, :since) AS _t, w._next, w._rows + COALESCE(b._rows, 0) AS _rows, GREATEST(w._a1, b._a1) AS _a1
+  FROM within_1 AS w
+  JOIN before_1 AS b ON w._range = b._range
+  WHERE (w._t IS NOT NULL OR b._last IS NOT NULL)
+)
+-- timeline_1: running
+-- timeline_2: sweep
+-- steps_1: sweep
+-- inserts_1: sweep
+-- deletes_1: sweep
 -- result_1: netting
 -- result: result_1
