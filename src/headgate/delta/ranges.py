@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from headgate.delta.query import Alias, Joined, LateralView, Select, Subquery, Table, select, union
 from headgate.plan.nodes import Istream, Rstream, Sample, Scan, Stream
-from headgate.sql import NEVER, comma, listed
+from headgate.sql import comma, listed
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -104,8 +104,8 @@ def running(lowering: Lowering, ranges: Ranges, moves: Table, terms: dict[str, s
     """What `moves` add up to from each instant on, by ranges of time: `_range`, `_t`, `_next` and the terms.
 
     A term is a column, and how it is combined: SUM, MIN or MAX. `_next` is the instant of the next row of the range.
-    Each range begins, at `since`, with what the ranges before it add up to, as an epoch begins with its state. So that
-    it has a row for this, a row that adds nothing is put into each.
+    Each range begins with what the ranges before it add up to, as an epoch begins with its state. So that it has a row
+    for this, a row that adds nothing is put into each, an instant before `since`.
     """
     own = listed(terms)
     every = [select("_t", Table(source.name)) for source in lowering.inputs_of_epoch()]
@@ -114,17 +114,19 @@ def running(lowering: Lowering, ranges: Ranges, moves: Table, terms: dict[str, s
     )
     at = f"(CAST(m._t AS DOUBLE) - x._low) * {ranges.pieces} / (x._high - x._low)"
     place = f"CAST(GREATEST(0D, LEAST({ranges.pieces - 1}D, {at})) AS BIGINT)"
-    timed = (
-        f"/*+ BROADCAST(x) */ CASE WHEN x._high > x._low THEN {place} ELSE 0 END AS _range, m._t, {listed(terms, 'm')}"
-    )
+    ranged = f"COALESCE(CASE WHEN x._high > x._low THEN {place} END, 0) AS _range"
+    timed = f"/*+ BROADCAST(x) */ {ranged}, m._t, {listed(terms, 'm')}"
     zeros = ", ".join(f"{'0' if combine == 'SUM' else 'NULL'} AS {term}" for term, combine in terms.items())
     numbers = f"EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST({ranges.pieces - 1} AS BIGINT))) e AS _range"
-    beginnings = select(f"_range, {NEVER} AS _t, {zeros}", LateralView(Alias(select("1 AS _one"), "o"), numbers))
+    beginnings = select(
+        f"_range, CAST(:since - 1 AS BIGINT) AS _t, {zeros}", LateralView(Alias(select("1 AS _one"), "o"), numbers)
+    )
     parts = union(select(timed, Joined(Alias(moves, "m"), Alias(extent, "x"), ("TRUE",))), beginnings)
     # one exchange serves the sums of the ranges and the walks through them
     spread = lowering.step("spread", select(f"/*+ REPARTITION(_range) */ _range, _t, {own}", parts))
     combined = ", ".join(f"{combine}({term}) AS {term}" for term, combine in terms.items())
-    sums = select(f"_range, MAX(_t) AS _last, {combined}", spread, group_by="_range")
+    last = "MAX(CASE WHEN _t >= :since THEN _t END) AS _last"
+    sums = select(f"_range, {last}, {combined}", spread, group_by="_range")
     earlier = f"OVER (ORDER BY _range {BEFORE})"
     known = ", ".join(f"{combine}({term}) {earlier} AS {term}" for term, combine in terms.items())
     before = lowering.step("before", select(f"_range, MAX(_last) {earlier} AS _last, {known}", sums))
@@ -135,9 +137,9 @@ def running(lowering: Lowering, ranges: Ranges, moves: Table, terms: dict[str, s
     return lowering.step(
         "swept",
         select(
-            f"/*+ BROADCAST(b) */ w._range, COALESCE(w._t, :since) AS _t, w._next, {both}",
+            f"/*+ BROADCAST(b) */ w._range, w._t, w._next, {both}",
             Joined(Alias(within, "w"), Alias(before, "b"), ("w._range = b._range",)),
-            where="(w._t IS NOT NULL OR b._last IS NOT NULL)",
+            where="(w._t >= :since OR b._last IS NOT NULL)",
         ),
     )
 
