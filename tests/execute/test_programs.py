@@ -58,9 +58,20 @@ def test_with_many_tasks_a_window_over_all_rows_is_cut_into_ranges(query: str) -
     assert "PARTITION BY _block" not in found.program.output()
 
 
+def test_with_many_tasks_a_sum_over_everything_is_cut_into_ranges() -> None:
+    found = programs("SELECT COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 10]")
+    assert found.by_ranges is not None
+    assert "PARTITION BY _range" in found.by_ranges.program.output()
+    beyond = found.summing_every_double()  # the bands of doubles are beside these sums
+    assert beyond.by_ranges is None
+
+
 @pytest.mark.parametrize(
     "query",
     [
+        SUMS,
+        "SELECT SUM(CAST(k AS DECIMAL(10, 2))) AS total FROM s [RANGE 10]",
+        "SELECT COUNT(*) AS n, COUNT(DISTINCT k) AS several FROM s [RANGE 10]",
         "SELECT k FROM s [PARTITION BY k ROWS 3]",
         "SELECT k FROM (ISTREAM(SELECT DISTINCT a.k FROM s [RANGE 5] a, s [NOW] b WHERE a.k = b.k)) [ROWS 3]",
     ],
