@@ -21,7 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tools.duck import Duck
+from tools.duck import NARROW, Duck
 from tools.places import GOLDEN, ROOT
 
 from headgate.catalog.catalog import Catalog
@@ -63,7 +63,7 @@ NO_RULE = {"__init__", "exact", "instants", "program", "query"}
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A query that uses a rule. Its title may begin with the kind of program: tiny, single task or every double."""
+    """A query that uses a rule. Its title may begin with the kind of program: tiny, single task, every double, by ranges."""
 
     rule: str
     title: str
@@ -80,6 +80,9 @@ class Example:
         if self.title.startswith("every double: "):
             assert made.for_all_doubles is not None
             made = made.for_all_doubles()
+        if self.title.startswith("by ranges: "):
+            assert made.by_ranges is not None
+            made = made.by_ranges(NARROW)
         return made.single_task() if self.title.startswith("single task: ") else made
 
     def text(self) -> str:

@@ -14,7 +14,7 @@ from tools.places import FIXTURES
 from headgate import Engine, ManualClock, compile
 from headgate.catalog.declarations import Grouping, Party, Sensors
 from headgate.catalog.skew import Bound
-from headgate.delta.lower import lower
+from headgate.delta.lower import Way, lower
 
 pytestmark = pytest.mark.spark
 
@@ -85,7 +85,7 @@ def test_a_window_that_slides_goes_on_with_the_running_sums_of_an_earlier_versio
     CREATE QUERY q AS SELECT k, SUM(v) AS total FROM s [RANGE 4 SLIDE 2] GROUP BY k;
     """
     with monkeypatch.context() as patched:
-        patched.setattr(compile, "lower", partial(lower, by_panes=False))
+        patched.setattr(compile, "lower", partial(lower, way=Way(by_panes=False)))
         with Engine(spark, tmp_path, clock=ManualClock()) as engine:
             engine.execute(script)
             engine.push("s", [(1, ("a", 1.5)), (1, ("b", 1e300)), (4, ("a", 0.25))])

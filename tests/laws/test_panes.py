@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tools.duck import Duck, bound, compiled
 from tools.random_queries import HORIZON, RELATIONS, STREAMS, cuttings, described, inputs, paned
 
-from headgate.delta.lower import lower
+from headgate.delta.lower import Way, lower
 from headgate.delta.panes import keeps_panes
 from headgate.delta.program import Program
 from headgate.plan.nodes import Node
@@ -78,7 +78,7 @@ def judged(case: Case, found: list[Change], cutting: object) -> None:
 
 
 def programs(plan: Node, by_panes: bool = True) -> list[Program]:
-    return [lower(plan, tiny, by_panes=by_panes) for tiny in (False, True)]
+    return [lower(plan, tiny, way=Way(by_panes=by_panes)) for tiny in (False, True)]
 
 
 @settings(max_examples=150)

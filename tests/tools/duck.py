@@ -21,6 +21,7 @@ from headgate.delta.assumptions import Assumption
 from headgate.delta.exact import DOES_NOT_FIT
 from headgate.delta.lower import lower
 from headgate.delta.program import Input, Program
+from headgate.delta.ranges import Ranges
 from headgate.log.statistics import Values
 from headgate.plan.fragments import all_parts, split
 from headgate.plan.nodes import Node, is_part
@@ -31,11 +32,14 @@ from headgate.testing.reference_sql import table_of
 from headgate.testing.runner import script
 from headgate.ticks import TimeDomain
 
+NARROW, WIDE = Ranges(pieces=20, blocks=1000, own=0), Ranges(pieces=5, blocks=3, own=1)
+"""Ranges for a few rows: each instant or value by itself, and a few of them together."""
+
 EMPTY_ITEM = re.compile(r"SELECT\s*,|,\s*,|,\s*FROM\b")
 
 
 def compiled(case: Case) -> tuple[Program, ...]:
-    """The programs that would run, of the plan as rewritten: for large and for tiny epochs."""
+    """The programs that would run, of the plan as rewritten: for tiny, larger and large epochs."""
     return _lowered(script(case), case)
 
 
@@ -48,8 +52,15 @@ def _lowered(text: str, case: Case) -> tuple[Program, ...]:
         if len(_programs) > 500:
             _programs.clear()
         plan = rewritten(bound(case)).plan
-        _programs[text] = (lower(plan), lower(plan, tiny=True))
+        _programs[text] = variants(plan)
     return _programs[text]
+
+
+def variants(plan: Node, as_elements: bool = False) -> tuple[Program, ...]:
+    """The programs of a plan: in the common form, for tiny epochs, and by ranges if it has windows to cut."""
+    program = lower(plan, as_elements=as_elements)
+    cut = (program.by_ranges(NARROW), program.by_ranges(WIDE)) if program.by_ranges else ()
+    return (program, lower(plan, tiny=True, as_elements=as_elements), *cut)
 
 
 def bound(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Node:
@@ -141,7 +152,7 @@ class Fragments:
     def run(self, cuttings: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> list[Change]:
         changes: list[Change] = []
         for part, (cuts, moves) in zip(self.parts, itertools.cycle(cuttings)):
-            programs = [lower(part.plan, tiny, as_elements=part.log is not None) for tiny in (False, True)]
+            programs = variants(part.plan, as_elements=part.log is not None)
             duck = Duck(self.case, programs, self.logs, part.plan.opens)
             changes = duck.run(cuts, moves)
             if part.log is not None:

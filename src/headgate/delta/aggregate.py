@@ -38,8 +38,8 @@ ALONE: tuple[Rule, ...] = ("distinct", "apart")
 def timeline(lowering: Lowering, node: Aggregate) -> Table:
     """Timeline: of the one rule that takes all calls, or of several, put together."""
     parts = _parts(node, lowering.tiny, lowering.by_panes)
-    every = lowering.looked_up(node)
-    made = [(rule, part, _made(lowering, rule, part, every)) for rule, part in parts]
+    every, alone = lowering.looked_up(node), len(parts) == 1
+    made = [(rule, part, _made(lowering, rule, part, every, alone)) for rule, part in parts]
     if len(made) == 1:
         return made[0][2]
     return _together(lowering, node, made)
@@ -94,15 +94,18 @@ def _rule(node: Aggregate, call: Call) -> Rule:
     return "extremes" if accumulators.growing(call) else "recomputed"
 
 
-def _made(lowering: Lowering, rule: Rule, part: Aggregate, every_group: bool) -> Table:
-    """The timeline of the calls of one rule; with `every_group` also of groups in which nothing changes."""
+def _made(lowering: Lowering, rule: Rule, part: Aggregate, every_group: bool, alone: bool) -> Table:
+    """The timeline of the calls of one rule; with `every_group` also of groups in which nothing changes.
+
+    `alone` says that the rule takes all calls of its node.
+    """
     match rule:
         case "panes":
             slide = panes.slide_of(part.child)
             assert slide is not None
             return panes.timeline(lowering, part, slide)
         case "running":
-            return running.timeline(lowering, part)
+            return running.timeline(lowering, part, alone)
         case "framed":
             span = part.child.fixed_span
             assert span is not None
@@ -110,8 +113,11 @@ def _made(lowering: Lowering, rule: Rule, part: Aggregate, every_group: bool) ->
         case "extremes":
             return extremes.timeline(lowering, part, every_group)
         case "distinct":
-            made = lowering.timeline(_over_distinct(part))
+            over_distinct = _over_distinct(part)
+            with lowering.uncut():  # it is put beside another timeline, instant by instant
+                made = lowering.timeline(over_distinct)
             assert made is not None
+            assert over_distinct not in lowering.ranged
             return made
         case "apart" | "recomputed":
             shown = ", ".join(call.sql for call in part.calls)

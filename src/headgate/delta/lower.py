@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, assert_never, cast
 
@@ -30,6 +31,7 @@ from headgate.delta import (
     moment,
     netting,
     partners,
+    ranges,
     ranked,
     stored,
     stream,
@@ -39,6 +41,7 @@ from headgate.delta import (
 from headgate.delta.assumptions import Assumption, Kind, origins
 from headgate.delta.program import Edge, Input, Program, Step, Synopsis
 from headgate.delta.query import Query, Table, select, union
+from headgate.delta.ranges import Ranges
 from headgate.plan import bounds
 from headgate.plan.expressions import INTEGRAL, Expression
 from headgate.plan.limits import StateBound
@@ -79,24 +82,42 @@ Form: TypeAlias = Table | None
 F = TypeVar("F")
 
 
-def lower(
-    plan: Node,
-    tiny: bool = False,
-    as_elements: bool = False,
-    all_doubles: bool = False,
-    by_panes: bool = True,
-    denied: frozenset[Assumption] | None = frozenset(),
-    large: bool = True,
-) -> Program:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a program is written. Programs of all ways give the same answers."""
+
+    all_doubles: bool = False
+    """True if it sums every double, by more steps and synopses. Otherwise it raises an error with
+    `exact.DOES_NOT_FIT` at the first double that needs these.
+    """
+
+    by_panes: bool = True
+    """False if sums over windows that slide are running sums: what earlier versions of headgate kept."""
+
+    denied: frozenset[Assumption] | None = frozenset()
+    """What it must not take for granted; None: nothing may be."""
+
+    large: bool = True
+    """True if epochs are so long that a job which looks at their rows first may save work."""
+
+    by_ranges: Ranges | None = None
+    """Into what windows over all rows are cut; None if they are not cut."""
+
+
+AS_USUAL = Way()
+
+
+def lower(plan: Node, tiny: bool = False, as_elements: bool = False, way: Way = AS_USUAL) -> Program:
     """Make the program that keeps the plan's result up to date.
 
     With `tiny` it is a program for epochs of a few rows, which has the same synopses. With `as_elements` it puts out
-    elements, for another fragment to read. With `all_doubles` it sums every double, by more steps and synopses; without
-    it, it raises an error with `exact.DOES_NOT_FIT` at the first double that needs these. Without `by_panes`, sums over
-    windows that slide are running sums: this program goes on with what earlier versions of headgate kept. It takes
-    nothing for granted that is `denied`; None denies everything. Without `large`, no step is worth a job of its own.
+    elements, for another fragment to read.
     """
-    lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles, by_panes, denied, large and not tiny)
+    lowering = Lowering(domain(plan).origin, parents(plan), tiny, way)
+
+    def again(**changed: Any) -> Callable[[], Program]:
+        return partial(lower, plan, tiny, as_elements, replace(way, **changed))
+
     if as_elements:
         result = netting.elements(lowering, plan)  # type: ignore[arg-type]
     elif is_stream(plan):
@@ -116,17 +137,12 @@ def lower(
         by_arrival=any(map(_looks_at_arrival, lowering.above)),
         acts_without_input=lowering.acts_without_input,
         expiring=tuple(Input("", *known, bound) for known, bound in lowering.expiring.items()),
-        for_all_doubles=partial(lower, plan, tiny, as_elements, True, by_panes, denied, large)
-        if any(step.may_not_fit for step in lowering.steps.values())
-        else None,
-        without_panes=partial(lower, plan, tiny, as_elements, all_doubles, False, denied, large)
-        if lowering.has_panes
-        else None,
+        for_all_doubles=again(all_doubles=True) if any(step.may_not_fit for step in lowering.steps.values()) else None,
+        without_panes=again(by_panes=False) if lowering.has_panes else None,
         assumed=frozenset(lowering.assumed),
-        denying=partial(lower, plan, tiny, as_elements, all_doubles, by_panes, large=large),
-        in_one_job=partial(lower, plan, tiny, as_elements, all_doubles, by_panes, denied, False)
-        if any(step.alone for step in lowering.steps.values())
-        else None,
+        denying=lambda denied: again(denied=denied)(),
+        in_one_job=again(large=False) if any(step.alone for step in lowering.steps.values()) else None,
+        by_ranges=(lambda by_ranges: again(by_ranges=by_ranges)()) if lowering.can_be_cut else None,
     )
 
 
@@ -149,23 +165,23 @@ class Lowering:
         origin: Tick,
         above: Mapping[Node, set[Node]],
         tiny: bool = False,
-        all_doubles: bool = False,
-        by_panes: bool = True,
-        denied: frozenset[Assumption] | None = frozenset(),
-        large: bool = True,
+        way: Way = AS_USUAL,
     ) -> None:
         self.origin = origin
         self.above = above
         """The parents of each node."""
         self.tiny = tiny
-        self.all_doubles = all_doubles
-        self.by_panes = by_panes
-        self.denied = denied
-        """What must not be taken for granted; None: nothing may be."""
+        self.all_doubles = way.all_doubles
+        self.by_panes = way.by_panes
+        self.denied = way.denied
         self.assumed: set[Assumption] = set()
         """What is taken for granted of the numbers that are read."""
-        self.large = large
-        """True if epochs are so long that a job which looks at their rows first may save work."""
+        self.large = way.large and not tiny
+        self.by_ranges = way.by_ranges
+        self.can_be_cut = False
+        """True if there is a window over all rows that can be computed by ranges."""
+        self.ranged: set[Node] = set()
+        """The aggregates whose timelines are walked range by range: these have a column `_range`."""
         self.has_panes = False
         """True if an aggregate keeps panes."""
         self.steps: dict[str, Step] = {}
@@ -281,6 +297,28 @@ class Lowering:
             self._made[key] = make()
             self._making.pop()
         return cast(F, self._made[key])
+
+    def cut(self, rows: Stream) -> Ranges | None:
+        """Into how many ranges a window over all tuples of a stream is cut; None if a single task walks through them.
+
+        It reads the tuples three times, so that is done only where reading costs little.
+        """
+        if not ranges.cheap(rows):
+            return None
+        self.can_be_cut = True
+        return self.by_ranges
+
+    @contextmanager
+    def uncut(self) -> Iterator[None]:
+        """Cut no window into ranges that is made within."""
+        before = self.by_ranges, self.can_be_cut
+        self.by_ranges = None
+        yield
+        self.by_ranges, self.can_be_cut = before
+
+    def inputs_of_epoch(self) -> list[Input]:
+        """The inputs so far that hold the new tuples of the epoch, and no others."""
+        return [source for source in self.inputs.values() if source.low == Edge("since")]
 
     # forms
 

@@ -16,6 +16,7 @@ from typing import Literal
 
 from headgate.delta.assumptions import Assumption
 from headgate.delta.query import Query, printed, tables, unions_in_one_partition
+from headgate.delta.ranges import Ranges
 from headgate.plan.limits import Growing, StateBound
 from headgate.plan.nodes import is_part
 from headgate.sql import Column, indented
@@ -171,6 +172,12 @@ class Program:
 
     in_one_job: Callable[[], Program] | None = None
     """Makes the program that computes nothing on its own before; None if this one is that."""
+
+    by_ranges: Callable[[Ranges], Program] | None = None
+    """Makes the program that cuts windows over all rows into ranges of their order; None if it has none to cut.
+
+    That program has the synopses of this one.
+    """
 
     computed: frozenset[str] = frozenset()
     """Steps that have been computed on their own and lie under their names like inputs."""

@@ -14,9 +14,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.delta import bands, recomputed, sweep
+from headgate.delta import bands, ranges, recomputed, sweep
 from headgate.delta.accumulators import SPREADS, Accumulators, doubles_of
 from headgate.delta.query import LateralView, Select, Table, select, union
+from headgate.delta.ranges import Ranges
 from headgate.plan import bounds
 from headgate.plan.nodes import Aggregate, domain
 from headgate.plan.temporal import groups_until
@@ -26,16 +27,23 @@ if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def timeline(lowering: Lowering, node: Aggregate) -> Table:
-    """Timeline: the sums kept at `since` and the events of the epoch, added up in order of time."""
+def timeline(lowering: Lowering, node: Aggregate, alone: bool = False) -> Table:
+    """Timeline: the sums kept at `since` and the events of the epoch, added up in order of time.
+
+    One that stands alone, and not beside the timelines of other calls, can be walked through by ranges.
+    """
     accumulated, values = accumulators(lowering, node)
-    hidden = sweep.group(node)
-    over = sweep.over(hidden)
-    instants = f"{comma(listed(hidden), '_t')}, LEAD(_t) OVER {over} AS _next"
-    added = f"{instants},\n  {_added_up(node, accumulated)}"
-    swept = lowering.step("swept", select(added, _moves(lowering, node, accumulated)))
+    moves = _moves(lowering, node, accumulated)
+    if alone and (cut := _cut(lowering, node, accumulated)):
+        swept = ranges.running(lowering, cut, moves, {a.name: a.combine for a in accumulated.terms.values()})
+        lowering.ranged.add(node)
+    else:
+        hidden = sweep.group(node)
+        instants = f"{comma(listed(hidden), '_t')}, LEAD(_t) OVER {sweep.over(hidden)} AS _next"
+        swept = lowering.step("swept", select(f"{instants},\n  {_added_up(node, accumulated)}", moves))
     living = "TRUE" if node.row_when_empty else "_rows > 0"
-    row = comma(listed(hidden), listed(accumulated.names()), "_t", f"{living} AS _live")
+    walked = listed(sweep.walk(lowering, node))
+    row = comma(walked, listed(accumulated.names()), "_t", f"{living} AS _live")
     last = select(row, swept, where="_next IS NULL OR _next > _t")
     return finished(lowering, node, accumulated, values, last)
 
@@ -134,10 +142,24 @@ def finished(
     row = comma(
         sweep.keys_again(node),
         ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items()),
-        listed(sweep.group(node)),
+        listed(sweep.walk(lowering, node)),
         "_t, _live",
     )
     return lowering.step("timeline", select(row, accumulated.finished(last)))
+
+
+def _cut(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ranges | None:
+    """Into how many ranges of time a timeline of one group is cut; None if one task walks through it.
+
+    Sums of decimals get wider with each addition, so they would have another type. The bands of doubles have timelines
+    of their own.
+    """
+    decimals = any(a.combine == "SUM" and a.nothing == "NULL" for a in accumulated.terms.values())
+    beside = any(map(accumulated.has_bands, range(len(accumulated.doubles))))
+    if node.keys or decimals or beside or not lowering.inputs_of_epoch():
+        return None
+    lowering.can_be_cut = True
+    return lowering.by_ranges
 
 
 def _bands(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> dict[str, Table]:

@@ -36,6 +36,14 @@ def group(node: Relation) -> tuple[str, ...]:
     raise AssertionError(node)  # nothing else has a timeline
 
 
+def walk(lowering: Lowering, node: Relation) -> tuple[str, ...]:
+    """The hidden columns by which a timeline is walked: those of the group, or the range of time (`ranges`)."""
+    match node:
+        case Filter(child) | Project(child):
+            return walk(lowering, child)
+    return ("_range",) if node in lowering.ranged else group(node)
+
+
 def keys(node: Aggregate) -> str:
     """The key expressions of the node under the hidden names."""
     return ", ".join(f"{key.expression.sql} AS {hidden}" for key, hidden in zip(node.keys, group(node), strict=True))
@@ -88,7 +96,9 @@ def carried(lowering: Lowering, node: Filter | Project, child: Table) -> Table:
         case Project():
             columns = ", ".join(f"{_while_live(item)} AS {name(item.name)}" for item in node.items)
             alive = "_live"
-    return lowering.step("timeline", select(f"{comma(columns, listed(group(node)))}, _t, {alive} AS _live", child))
+    return lowering.step(
+        "timeline", select(f"{comma(columns, listed(walk(lowering, node)))}, _t, {alive} AS _live", child)
+    )
 
 
 def _while_live(item: Named) -> str:
@@ -102,7 +112,7 @@ def born(lowering: Lowering, node: Aggregate | Distinct) -> Table:
     assert timeline is not None
     columns = listed(names(node))
     spans = lowering.step(
-        "spans", select(f"{comma(columns)}, _t, LEAD(_t) OVER {over(group(node))} AS _x, _live", timeline)
+        "spans", select(f"{comma(columns)}, _t, LEAD(_t) OVER {over(walk(lowering, node))} AS _x, _live", timeline)
     )
     new = select(f"{columns}, _t, _x, {ONE} AS _n", spans, where=("_live", "_t > :since"))
     taken_back = select(
@@ -178,7 +188,7 @@ def steps(lowering: Lowering, node: Relation, timeline: Table, slot: Tick | None
     """
 
     def make() -> Table:
-        window = over(group(node))
+        window = over(walk(lowering, node))
         columns = listed(names(node))
         old = [f"LAG({name(column)}) OVER {window} AS {before}" for column, before in _before(node).items()]
         if slot is None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headgate.delta import ranges
 from headgate.delta.instants import ceiling, stamp
-from headgate.delta.query import Select, Table, select, union
+from headgate.delta.query import LateralView, Select, Table, select, union
 from headgate.plan.nodes import Rows, Values, Window, names
 from headgate.sql import NEVER, ONE, comma, listed, name
 
@@ -89,9 +90,14 @@ def _order(node: Window) -> str:
     return "_t, _s" if node.child.arrival_ordered else comma("_t", *(name(column) for column in names(node.child)))
 
 
-def _carried(node: Window) -> str:
+def _columns(node: Window) -> tuple[str, ...]:
     """The columns of the synopsis: those of a tuple, `_t`, and the order of arrival if there is one."""
-    return listed((*names(node.child), "_t", *(("_s",) if node.child.arrival_ordered else ())))
+    return (*names(node.child), "_t", *(("_s",) if node.child.arrival_ordered else ()))
+
+
+def _carried(node: Window) -> str:
+    """The columns of the synopsis with commas between them."""
+    return listed(_columns(node))
 
 
 def _displaced(lowering: Lowering, node: Window, frame: Rows | Values) -> Table:
@@ -101,10 +107,9 @@ def _displaced(lowering: Lowering, node: Window, frame: Rows | Values) -> Table:
         held, tuples, columns = _synopsis(lowering, node), lowering.tuples(node.child), _carried(node)
         joined = lowering.step("rows", union(select(columns, held), select(columns, tuples)))
         if isinstance(frame, Rows):
-            over = f"{f'PARTITION BY {listed(frame.by)} ' if frame.by else ''}ORDER BY {_order(node)}"
-            found = select(f"*, LEAD(_t, {frame.count}) OVER ({over}) AS _x", joined)
+            found = _followed(lowering, node, frame, joined)
         else:
-            found = _overtaken(joined, columns, frame)
+            found = _overtaken(lowering, node, frame, joined)
         displaced = lowering.step("displaced", found)
         gone, end = _slid("_x", frame), _expiry(frame)
         lowering.acts_without_input |= end != NEVER or gone != "_x"
@@ -116,20 +121,37 @@ def _displaced(lowering: Lowering, node: Window, frame: Rows | Values) -> Table:
     return lowering.once("displaced", node, make)
 
 
-def _overtaken(joined: Table, columns: str, frame: Values) -> Select:
+def _followed(lowering: Lowering, node: Window, frame: Rows, joined: Table) -> Select:
+    """Each tuple with the instant of the one that comes so many tuples later, as `_x`."""
+    cut = None if frame.by else lowering.cut(node.child)
+    if cut is not None:
+        return select("*", ranges.follower(lowering, cut, joined, _columns(node), _order(node), frame.count))
+    over = f"{f'PARTITION BY {listed(frame.by)} ' if frame.by else ''}ORDER BY {_order(node)}"
+    return select(f"*, LEAD(_t, {frame.count}) OVER ({over}) AS _x", joined)
+
+
+def _overtaken(lowering: Lowering, node: Window, frame: Values, joined: Table) -> Select:
     """Each tuple with the first instant of a value so large that its own is out of reach, as `_x`.
 
     All values are walked once, in falling order: the tuples at their value plus the reach of the window, and the same
     tuples again as marks at their value. The smallest timestamp of the marks walked so far is the instant.
     """
-    given = f"{name(frame.column)} IS NOT NULL"
+    columns, given = _carried(node), f"{name(frame.column)} IS NOT NULL"
+    first = "_mark" if frame.closed else "_mark DESC"  # of equal ones: out of reach is what is larger, or as large
+    instant = "CASE WHEN _mark THEN _t END"
+    cut = lowering.cut(node.child)
+    if cut is not None:
+        both = LateralView(select(columns, joined, where=given), "EXPLODE(ARRAY(TRUE, FALSE)) e AS _mark")
+        reach = f"{frame.value} + CASE WHEN _mark THEN 0 ELSE {frame.length} END AS _v"
+        rows = lowering.step("walked", select(f"{columns}, {reach}, _mark", both))
+        passed = ranges.least(lowering, cut, rows, (*_columns(node), "_v", "_mark"), instant, "_v", first)
+        return select("*", passed, where="NOT _mark")
     walked = union(
         select(f"{columns}, {frame.value} + {frame.length} AS _v, FALSE AS _mark", joined, where=given),
         select(f"{columns}, {frame.value} AS _v, TRUE AS _mark", joined, where=given),
     )
-    first = "_mark" if frame.closed else "_mark DESC"  # of equal ones: out of reach is what is larger, or as large
     over = f"ORDER BY _v DESC, {first} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-    found = select(f"{columns}, _mark, MIN(CASE WHEN _mark THEN _t END) OVER (\n  {over}) AS _x", walked)
+    found = select(f"{columns}, _mark, MIN({instant}) OVER (\n  {over}) AS _x", walked)
     return select("*", found, where="NOT _mark")
 
 

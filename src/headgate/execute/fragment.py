@@ -286,9 +286,9 @@ class Fragment:
     def _sized(self, slices: Mapping[str, Sequence[Slice]], tiny: bool = True) -> SizedProgram:
         """Return the program for the number of rows that are to be read."""
         if self.workspace.partitions is not None:
-            return self.programs.parallel
+            return self.programs.large(self.workspace.tasks)
         rows = self.synopses.rows + sum(one.rows for several in slices.values() for one in several)
-        return self.programs.for_rows(rows, tiny)
+        return self.programs.for_rows(rows, self.workspace.tasks, tiny)
 
     def _lay(self, sized: SizedProgram, slices: Mapping[str, Sequence[Slice]]) -> None:
         self.workspace.resize(sized.in_one_task)

@@ -1,24 +1,30 @@
-"""A fragment's program, written for epochs of three sizes.
+"""A fragment's program, written for epochs of several sizes.
 
     tiny          up to 1,000 rows: rules that look at every row at every instant, in few steps
     single_task   up to 50,000 rows: every union comes back as one partition, so that nothing is shuffled
-    parallel      more: Spark's tasks share the work
+    parallel      more: Spark's tasks share the work, but one task walks through all rows of a window without partitions
+    by_ranges     more, for four tasks or more: such a window is cut into ranges, so that they share it too
 
-All three keep the same synopses and give the same answers.
+All of them keep the same synopses and give the same answers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from headgate.delta.assumptions import Assumption
 from headgate.delta.program import Program
+from headgate.delta.ranges import Ranges
 
 TINY_ROWS = 1_000
 """Up to here, looking at every row at every instant costs less than the steps that would save it."""
 
 SINGLE_TASK_ROWS = 50_000
 """Up to here, one task does the work: more tasks would cost more than they save."""
+
+TASKS_FOR_RANGES = 4
+"""From so many tasks on, cutting windows into ranges saves more than it costs: two would be just as slow as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,8 @@ class Programs:
     def __init__(self, program: Program, tiny: Program) -> None:
         self._tiny = tiny
         self.parallel = SizedProgram(program, program.shared(), in_one_task=False)
+        cut = program.by_ranges(Ranges()) if program.by_ranges else None
+        self.by_ranges = SizedProgram(cut, cut.shared(), in_one_task=False) if cut else None
         single_task = program.single_task()
         self.single_task = SizedProgram(single_task, single_task.shared(), in_one_task=True)
         in_one_task = tiny.single_task()
@@ -48,10 +56,14 @@ class Programs:
         """The program as it was compiled."""
         return self.parallel.program
 
-    def for_rows(self, rows: int, tiny: bool = True) -> SizedProgram:
+    def large(self, tasks: Callable[[], int]) -> SizedProgram:
+        """Return the program for an epoch of many rows. How many tasks share it is asked only where it matters."""
+        return self.by_ranges if self.by_ranges and tasks() >= TASKS_FOR_RANGES else self.parallel
+
+    def for_rows(self, rows: int, tasks: Callable[[], int], tiny: bool = True) -> SizedProgram:
         """Return the program for an epoch that reads so many rows, of logs and synopses together."""
         if rows > SINGLE_TASK_ROWS:
-            return self.parallel
+            return self.large(tasks)
         return self.tiny if tiny and rows <= TINY_ROWS else self.single_task
 
     @property

@@ -68,13 +68,17 @@ class Workspace:
         """Give the session back."""
         let_go(self.session)
 
+    def tasks(self) -> int:
+        """Return how many tasks share the work of a large statement."""
+        return self.partitions or parallelism(self.session)
+
     def resize(self, in_one_task: bool) -> None:
         """Make statements run as one task, interpreted, or as many tasks, compiled.
 
         In a small epoch, shuffling and compiling would cost more than they save.
         """
         settings = self.session.conf
-        width = "1" if in_one_task else str(self.partitions or parallelism(self.session))
+        width = "1" if in_one_task else str(self.tasks())
         settings.set("spark.sql.shuffle.partitions", width)
         settings.set("spark.sql.files.minPartitionNum", width)
         settings.set("spark.sql.codegen.wholeStage", str(not in_one_task).lower())
