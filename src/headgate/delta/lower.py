@@ -79,6 +79,7 @@ def lower(
     all_doubles: bool = False,
     by_panes: bool = True,
     large: bool = True,
+    by_distance: bool = True,
 ) -> Program:
     """Make the program that keeps the plan's result up to date.
 
@@ -86,9 +87,12 @@ def lower(
     elements, for another fragment to read. With `all_doubles` it sums every double, by more steps and synopses; without
     it, it raises an error with `exact.DOES_NOT_FIT` at the first double that needs these. Without `by_panes`, sums over
     windows that slide are running sums: this program goes on with what earlier versions of headgate kept. Without
-    `large`, no step is worth a job of its own.
+    `large`, no step is worth a job of its own. Without `by_distance`, a side of a join is read from its log again, also
+    where the join bounds how far apart rows begin: earlier versions of headgate kept nothing of it.
     """
-    lowering = Lowering(domain(plan).origin, parents(plan), tiny, all_doubles, by_panes, large and not tiny)
+    lowering = Lowering(
+        domain(plan).origin, parents(plan), tiny, all_doubles, by_panes, large and not tiny, by_distance
+    )
     if as_elements:
         result = netting.elements(lowering, plan)  # type: ignore[arg-type]
     elif is_stream(plan):
@@ -107,14 +111,17 @@ def lower(
         fallbacks=tuple(lowering.fallbacks),
         acts_without_input=lowering.acts_without_input,
         expiring=tuple(Input("", *known, bound) for known, bound in lowering.expiring.items()),
-        for_all_doubles=partial(lower, plan, tiny, as_elements, True, by_panes, large)
+        for_all_doubles=partial(lower, plan, tiny, as_elements, True, by_panes, large, by_distance)
         if any(step.may_not_fit for step in lowering.steps.values())
         else None,
-        without_panes=partial(lower, plan, tiny, as_elements, all_doubles, False, large)
+        without_panes=partial(lower, plan, tiny, as_elements, all_doubles, False, large, by_distance)
         if lowering.has_panes
         else None,
-        in_one_job=partial(lower, plan, tiny, as_elements, all_doubles, by_panes, False)
+        in_one_job=partial(lower, plan, tiny, as_elements, all_doubles, by_panes, False, by_distance)
         if any(step.alone for step in lowering.steps.values())
+        else None,
+        without_distances=partial(lower, plan, tiny, as_elements, all_doubles, by_panes, large, False)
+        if lowering.has_distances
         else None,
     )
 
@@ -130,6 +137,7 @@ class Lowering:
         all_doubles: bool = False,
         by_panes: bool = True,
         large: bool = True,
+        by_distance: bool = True,
     ) -> None:
         self.origin = origin
         self.above = above
@@ -139,6 +147,9 @@ class Lowering:
         self.by_panes = by_panes
         self.large = large
         """True if epochs are so long that a job which looks at their rows first may save work."""
+        self.by_distance = by_distance
+        self.has_distances = False
+        """True if a side of a join is kept because of how far apart rows begin."""
         self.has_panes = False
         """True if an aggregate keeps panes."""
         self.steps: dict[str, Step] = {}
@@ -283,7 +294,10 @@ class Lowering:
                 return linear.either(self, node, self.live(left), self.live(right))
             case Stored():
                 return stored.live(self, node)
+            case Needed() if node.by_distance and not self.by_distance:
+                return self.live(node.child)
             case Needed():
+                self.has_distances |= node.by_distance
                 return netting.kept(self, node, partners.conditions(self, node))
             case Join() | Aggregate() | Distinct() | Ranked() | Piped():
                 raise AssertionError(node)  # no log holds these, so they are kept

@@ -149,6 +149,11 @@ class Program:
     without_panes: Callable[[], Program] | None = None
     """Makes the program that keeps running sums where this one keeps panes; None if it keeps none."""
 
+    without_distances: Callable[[], Program] | None = None
+    """Makes the program that reads sides of joins from logs where this one keeps what can find a partner; None if it
+    keeps none of them because of a distance.
+    """
+
     in_one_job: Callable[[], Program] | None = None
     """Makes the program that computes nothing on its own before; None if this one is that."""
 
