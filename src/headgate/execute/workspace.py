@@ -53,8 +53,8 @@ class Workspace:
         """How many tasks a statement has at the most, if the user says so."""
         self.session = own_session(origin, partitions)
         self._in_one_task = False
-        self._empty: set[str] = set()
-        """Names under which nothing lies."""
+        self._empty: dict[str, StructType] = {}
+        """Names under which nothing lies, with its columns."""
 
     def renew(self) -> None:
         """Go on in a new session, without inputs."""
@@ -131,12 +131,12 @@ class Workspace:
 
     def _lay(self, name: str, frames: Sequence[DataFrame], schema: StructType) -> None:
         if not frames:
-            if name not in self._empty:
+            if self._empty.get(name) != schema:
                 nothing = (cast(Column(one.name, one.dataType.simpleString()), "NULL") for one in schema)
                 self.session.sql(f"SELECT {', '.join(nothing)} WHERE FALSE").createOrReplaceTempView(name)
-                self._empty.add(name)
+                self._empty[name] = schema
             return
-        self._empty.discard(name)
+        self._empty.pop(name, None)
         frame = reduce(lambda one, other: one.unionAll(other), frames)
         frame = frame.coalesce(1) if self._in_one_task else frame
         frame.createOrReplaceTempView(name)
