@@ -125,7 +125,7 @@ def test_a_join_with_a_distance_goes_on_from_the_logs_that_an_earlier_version_re
 
     def push(engine: Engine, s: list[int], t: list[int], until: int) -> None:
         for stream, instants in (("s", s), ("t", t)):
-            engine.push(stream, [(at, ("x", at)) for at in instants])
+            engine.push(stream, [("x", at) for at in instants])
         engine.advance(until)
 
     with monkeypatch.context() as patched:
