@@ -109,3 +109,37 @@ def test_a_window_that_slides_goes_on_with_the_running_sums_of_an_earlier_versio
         "6 + k=a, total=8.25",
         "10 - k=a, total=8.25",
     ]
+
+
+def test_a_join_with_a_distance_goes_on_from_the_logs_that_an_earlier_version_read(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions kept nothing of the sides of such joins, only the pairs that live."""
+    script = """
+    CREATE STREAM s (k STRING, at BIGINT) TIMESTAMP BY at;
+    CREATE STREAM t (k STRING, at BIGINT) TIMESTAMP BY at;
+    CREATE QUERY near AS SELECT ISTREAM(s.at AS a, t.at AS b) FROM s, t WHERE s.k = t.k AND ABS(s.at - t.at) <= 2;
+    CREATE QUERY pairs AS
+      SELECT s.at AS a, t.at AS b FROM s [RANGE 8], t [RANGE 8] WHERE s.k = t.k AND t.at BETWEEN s.at AND s.at + 1;
+    """
+
+    def push(engine: Engine, s: list[int], t: list[int], until: int) -> None:
+        for stream, instants in (("s", s), ("t", t)):
+            engine.push(stream, [("x", at) for at in instants])
+        engine.advance(until)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(compile, "lower", partial(lower, way=Way(by_distance=False)))
+        with Engine(spark, tmp_path, clock=ManualClock()) as engine:
+            engine.execute(script)
+            push(engine, [1, 4], [2], 4)
+            engine.query("pairs").answer.move_state()
+            kept = engine.query("pairs").answer.synopses.shapes()
+    assert kept.keys() == {"kept_1"}
+    with Engine(spark, tmp_path, clock=ManualClock()) as engine:
+        assert engine.query("pairs").answer.synopses.shapes() == kept
+        assert not engine.query("near").answer.program.synopses
+        push(engine, [7], [5], 20)
+        found = {query.name: [str(result) for result in query.results()] for query in engine.queries()}
+    assert found["near"] == ["2 + a=1, b=2", "4 + a=4, b=2", "5 + a=4, b=5", "7 + a=7, b=5"]
+    assert found["pairs"] == ["2 + a=1, b=2", "5 + a=4, b=5", "10 - a=1, b=2", "13 - a=4, b=5"]

@@ -598,7 +598,7 @@ def moment_joins(draw: st.DrawFn) -> str:
     name, other = draw(st.sampled_from([("S", "T"), ("T", "S")]))
     last, their_last = SHAPES[name].last, SHAPES[other].last
     window, length = draw(windows(SHAPES[other])), draw(st.integers(0, 6))
-    calls = draw(aggregates(Columns((their_last,))))
+    calls = draw(aggregates(SHAPES[other]))
     names = [f"v{number}" for number in range(len(calls))]
     chosen = ", ".join(f"{call} As {name}" for call, name in zip(calls, names, strict=True))
     having = draw(st.sampled_from(["", "", " Having Count(*) > 1", " Having x.A > 0"]))

@@ -5,6 +5,8 @@
 One side old, the other new, counts ΔL ⋈ ΔR exactly once. A pair counts as often as the product of its sides, from the
 later of their two starts to the earlier of their two ends, and not at all if that is empty.
 
+Where rows of one instant meet the one row of their key that is there then, a sort finds it (see `as_of`).
+
 Where every element of both sides has an end, elements that live at a common instant begin near each other. Then one
 pairing does it, by time as well as by what is equated (see `buckets`).
 """
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.delta import beside, buckets
+from headgate.delta import as_of, beside, buckets
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.nodes import Join, names
 from headgate.sql import FOREVER, listed
@@ -29,6 +31,8 @@ def born(lowering: Lowering, node: Join) -> Table:
     """Born: new left rows with all right rows, and old left rows with new right rows."""
     if (lookup := node.lookup) is not None:
         return beside.born(lowering, node, lookup)
+    if lowering.large and (found := as_of.sides(node)):
+        return as_of.born(lowering, node, found)
     if buckets.apply(node):
         return lowering.step("join", _paired(lowering, node, *buckets.sides(lowering, node)))
     new_left, new_right = lowering.born(node.left), lowering.born(node.right)

@@ -94,6 +94,11 @@ class Way:
     by_panes: bool = True
     """False if sums over windows that slide are running sums: what earlier versions of headgate kept."""
 
+    by_distance: bool = True
+    """False if a side of a join is read from its log again, also where the join bounds how far apart rows begin: earlier
+    versions of headgate kept nothing of it.
+    """
+
     denied: frozenset[Assumption] | None = frozenset()
     """What it must not take for granted; None: nothing may be."""
 
@@ -142,6 +147,7 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, way: Way = 
         assumed=frozenset(lowering.assumed),
         denying=lambda denied: again(denied=denied)(),
         in_one_job=again(large=False) if any(step.alone for step in lowering.steps.values()) else None,
+        without_distances=again(by_distance=False) if lowering.has_distances else None,
         by_ranges=(lambda by_ranges: again(by_ranges=by_ranges)()) if lowering.can_be_cut else None,
     )
 
@@ -173,6 +179,9 @@ class Lowering:
         self.tiny = tiny
         self.all_doubles = way.all_doubles
         self.by_panes = way.by_panes
+        self.by_distance = way.by_distance
+        self.has_distances = False
+        """True if a side of a join is kept because of how far apart rows begin."""
         self.denied = way.denied
         self.assumed: set[Assumption] = set()
         """What is taken for granted of the numbers that are read."""
@@ -368,7 +377,10 @@ class Lowering:
                 return linear.either(self, node, self.live(left), self.live(right))
             case Stored():
                 return stored.live(self, node)
+            case Needed() if node.by_distance and not self.by_distance:
+                return self.live(node.child)
             case Needed():
+                self.has_distances |= node.by_distance
                 return netting.kept(self, node, partners.conditions(self, node))
             case Join() | Aggregate() | Distinct() | Ranked() | Piped():
                 raise AssertionError(node)  # no log holds these, so they are kept

@@ -170,6 +170,11 @@ class Program:
     Its synopses have the columns of this program's, and more, which are null in what this one has kept.
     """
 
+    without_distances: Callable[[], Program] | None = None
+    """Makes the program that reads sides of joins from logs where this one keeps what can find a partner; None if it
+    keeps none of them because of a distance.
+    """
+
     in_one_job: Callable[[], Program] | None = None
     """Makes the program that computes nothing on its own before; None if this one is that."""
 

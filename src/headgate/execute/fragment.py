@@ -346,6 +346,7 @@ class Fragment:
 
     def apply(self, fact: dict[str, Any]) -> None:
         """Take what the journal says of it."""
+        before = self.since
         self.progress.apply(fact)
         if "synopses" in fact:
             known = fact.get("denied")
@@ -353,6 +354,8 @@ class Fragment:
             self._compare_shapes(fact["shapes"])
             self.synopses.apply(fact)
             self.reread = 0
+        elif self.since > before and self.program.synopses and not self.synopses.version:
+            self._compare_shapes({})
 
     def state(self) -> dict[str, Any]:
         """Return the fact that `apply` takes."""
@@ -367,6 +370,8 @@ class Fragment:
             self._change_programs(programs)  # an earlier version kept running sums
         if not self.programs.sums_every_double and shapes.keys() > self.synopses.shapes().keys():
             self._sum_every_double()  # such doubles came before the restart
+        if shapes != self.synopses.shapes() and (programs := self.programs.without_distances()):
+            self._change_programs(programs)  # an earlier version read these sides of joins from their logs
         if shapes != self.synopses.shapes():
             raise UserError(
                 "other-version",

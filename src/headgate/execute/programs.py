@@ -94,3 +94,10 @@ class Programs:
             return None
         assert self._tiny.without_panes is not None
         return Programs(self.program.without_panes(), self._tiny.without_panes())
+
+    def without_distances(self) -> Programs | None:
+        """Return programs that keep nothing because of how far apart rows begin; None if these do not either."""
+        if self.program.without_distances is None:
+            return None
+        assert self._tiny.without_distances is not None
+        return Programs(self.program.without_distances(), self._tiny.without_distances())

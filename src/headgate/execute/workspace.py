@@ -55,8 +55,8 @@ class Workspace:
         self.memory = task_memory(origin)
         """How many bytes Spark's tasks have together for the rows that they sort."""
         self._in_one_task = False
-        self._empty: set[str] = set()
-        """Names under which nothing lies."""
+        self._empty: dict[str, StructType] = {}
+        """Names under which nothing lies, with its columns."""
 
     def renew(self) -> None:
         """Go on in a new session, without inputs."""
@@ -147,12 +147,12 @@ class Workspace:
 
     def _lay(self, name: str, frames: Sequence[DataFrame], schema: StructType) -> None:
         if not frames:
-            if name not in self._empty:
+            if self._empty.get(name) != schema:
                 nothing = (cast(Column(one.name, one.dataType.simpleString()), "NULL") for one in schema)
                 self.session.sql(f"SELECT {', '.join(nothing)} WHERE FALSE").createOrReplaceTempView(name)
-                self._empty.add(name)
+                self._empty[name] = schema
             return
-        self._empty.discard(name)
+        self._empty.pop(name, None)
         frame = reduce(lambda one, other: one.unionAll(other), frames)
         frame = frame.coalesce(1) if self._in_one_task else frame
         frame.createOrReplaceTempView(name)

@@ -329,11 +329,14 @@ def _delay(window: Window, seen: list[Attribute], closers: tuple[frozenset[Close
 # state that can be dropped
 
 
-def partner_until(join: Join) -> tuple[Expression | None, Expression | None]:
-    """Until when a row of the left and one of the right side can still find a partner; None where that is not known."""
+def partner_until(join: Join, by_distance: bool = True) -> tuple[Expression | None, Expression | None]:
+    """Until when a row of the left and one of the right side can still find a partner; None where that is not known.
+
+    Without `by_distance`, only values that are equated count.
+    """
     left: list[Expression] = []
     right: list[Expression] = []
-    for known in _known(join):
+    for known in _known(join, by_distance):
         least, most = known.least, known.most
         for found, side, value, own, first, last in (
             (left, join.right, known.other, known.left, _less(most), _less(least)),
@@ -361,10 +364,11 @@ class _Known:
     most: int | None
 
 
-def _known(join: Join) -> Iterator[_Known]:
+def _known(join: Join, by_distance: bool = True) -> Iterator[_Known]:
     """What a join says of values of its two sides: that they are equal, or how far apart they may lie."""
     equal = ((e.left, e.right, 0, 0) for e in join.equalities if not e.null_safe)
-    for left, right, least, most in (*equal, *((d.left, d.right, d.least, d.most) for d in distances(join))):
+    apart = ((d.left, d.right, d.least, d.most) for d in (distances(join) if by_distance else ()))
+    for left, right, least, most in (*equal, *apart):
         one, other = of(left, join.left), of(right, join.right)
         if one is not None and other is not None and one.kind == other.kind:
             yield _Known(left, right, one, other, least, most)

@@ -480,3 +480,118 @@ spread_7 AS (
 -- come_1: netting
 -- result_1: lower
 -- result: result_1
+
+-- == rows that may begin so far apart
+-- SELECT ISTREAM(s.k, v, w) FROM s, t WHERE s.k = t.k AND ABS(s.ELEMENT_TIME - t.ELEMENT_TIME) <= 3
+-- reads log_s_1: s in (since, until]
+-- reads log_t_1: t in (since, until]
+-- keeps kept_1: keep_1, with the columns of shape_1
+-- keeps kept_2: keep_2, with the columns of shape_2
+-- window_1: window
+-- project_1: linear
+-- window_2: window
+-- project_2: linear
+-- shape_1: netting
+-- keep_1: netting
+-- live_1: netting
+-- all_1: lower
+-- shape_2: netting
+-- keep_2: netting
+-- live_2: netting
+-- all_2: lower
+placed_1 AS (
+  SELECT s_k, v, s_element_time, _t, _x, _n, ((CAST(s_element_time AS BIGINT) - :since + 6) - PMOD((CAST(s_element_time AS BIGINT) - :since + 6), 7)) DIV 7 AS _b
+  FROM all_2
+)
+spread_1 AS (
+  SELECT t_k, w, t_element_time, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN ((CAST(t_element_time AS BIGINT) - :since + 3) - PMOD((CAST(t_element_time AS BIGINT) - :since + 3), 7)) DIV 7 ELSE GREATEST(((CAST(t_element_time AS BIGINT) - :since + 3) - PMOD((CAST(t_element_time AS BIGINT) - :since + 3), 7)) DIV 7, 1) END, GREATEST(CASE WHEN _t > :since THEN ((CAST(t_element_time AS BIGINT) - :since + 3) - PMOD((CAST(t_element_time AS BIGINT) - :since + 3), 7)) DIV 7 ELSE GREATEST(((CAST(t_element_time AS BIGINT) - :since + 3) - PMOD((CAST(t_element_time AS BIGINT) - :since + 3), 7)) DIV 7, 1) END, ((CAST(t_element_time AS BIGINT) - :since + 9) - PMOD((CAST(t_element_time AS BIGINT) - :since + 9), 7)) DIV 7))) e AS _b
+)
+-- join_1: join
+-- project_3: linear
+-- result_1: lower
+-- result: result_1
+
+-- == windows longer than rows may be apart
+-- SELECT v, w FROM s [RANGE 9], t [RANGE 3] WHERE s.ELEMENT_TIME - t.ELEMENT_TIME BETWEEN -1 AND 0
+-- reads log_s_1: s in (since, until]
+-- reads log_t_1: t in (since, until]
+-- keeps kept_1: keep_1, with the columns of shape_1
+-- keeps kept_2: keep_2, with the columns of shape_2
+-- keeps kept_3: keep_3, with the columns of shape_3
+-- window_1: window
+-- project_1: linear
+-- window_2: window
+-- project_2: linear
+-- shape_1: netting
+-- keep_1: netting
+-- live_1: netting
+-- all_1: lower
+-- shape_2: netting
+-- keep_2: netting
+-- live_2: netting
+-- all_2: lower
+placed_1 AS (
+  SELECT v, s_element_time, _t, _x, _n, ((CAST(s_element_time AS BIGINT) - :since + 1) - PMOD((CAST(s_element_time AS BIGINT) - :since + 1), 2)) DIV 2 AS _b
+  FROM all_2
+)
+spread_1 AS (
+  SELECT w, t_element_time, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN ((CAST(t_element_time AS BIGINT) - :since) - PMOD((CAST(t_element_time AS BIGINT) - :since), 2)) DIV 2 ELSE GREATEST(((CAST(t_element_time AS BIGINT) - :since) - PMOD((CAST(t_element_time AS BIGINT) - :since), 2)) DIV 2, 1) END, GREATEST(CASE WHEN _t > :since THEN ((CAST(t_element_time AS BIGINT) - :since) - PMOD((CAST(t_element_time AS BIGINT) - :since), 2)) DIV 2 ELSE GREATEST(((CAST(t_element_time AS BIGINT) - :since) - PMOD((CAST(t_element_time AS BIGINT) - :since), 2)) DIV 2, 1) END, ((CAST(t_element_time AS BIGINT) - :since + 1) - PMOD((CAST(t_element_time AS BIGINT) - :since + 1), 2)) DIV 2))) e AS _b
+)
+-- join_1: join
+-- project_3: linear
+-- lasting_1: join
+-- lasting_2: join
+placed_2 AS (
+  SELECT v, s_element_time, _t, _x, _n, ((CAST(s_element_time AS BIGINT) - :since + 1) - PMOD((CAST(s_element_time AS BIGINT) - :since + 1), 2)) DIV 2 AS _b
+  FROM lasting_1
+)
+spread_2 AS (
+  SELECT w, t_element_time, _t, _x, _n, _b
+  FROM lasting_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN ((CAST(t_element_time AS BIGINT) - :since) - PMOD((CAST(t_element_time AS BIGINT) - :since), 2)) DIV 2 ELSE GREATEST(((CAST(t_element_time AS BIGINT) - :since) - PMOD((CAST(t_element_time AS BIGINT) - :since), 2)) DIV 2, 1) END, GREATEST(CASE WHEN _t > :since THEN ((CAST(t_element_time AS BIGINT) - :since) - PMOD((CAST(t_element_time AS BIGINT) - :since), 2)) DIV 2 ELSE GREATEST(((CAST(t_element_time AS BIGINT) - :since) - PMOD((CAST(t_element_time AS BIGINT) - :since), 2)) DIV 2, 1) END, ((CAST(t_element_time AS BIGINT) - :since + 1) - PMOD((CAST(t_element_time AS BIGINT) - :since + 1), 2)) DIV 2))) e AS _b
+)
+-- outliving_1: join
+-- project_4: linear
+-- shape_3: netting
+-- keep_3: netting
+-- live_3: netting
+-- ends_1: lower
+-- netted_1: netting
+-- repeated_1: netting
+-- repeated_2: netting
+-- result_1: netting
+-- result: result_1
+
+-- == timestamps so far apart (text only)
+-- SELECT ISTREAM(one.k, two.at) FROM clocked one, clocked two WHERE two.at BETWEEN one.at AND one.at + INTERVAL 10 MINUTES
+-- reads log_clocked_1: clocked in (since, until]
+-- keeps kept_1: keep_1, with the columns of shape_1
+-- keeps kept_2: keep_2, with the columns of shape_2
+-- window_1: window
+-- project_1: linear
+-- project_2: linear
+-- shape_1: netting
+-- keep_1: netting
+-- live_1: netting
+-- all_1: lower
+-- shape_2: netting
+-- keep_2: netting
+-- live_2: netting
+-- all_2: lower
+placed_1 AS (
+  SELECT one_k, one_at, _t, _x, _n, ((UNIX_MICROS(one_at) - :since + 600000000) - PMOD((UNIX_MICROS(one_at) - :since + 600000000), 600000001)) DIV 600000001 AS _b
+  FROM all_2
+)
+spread_1 AS (
+  SELECT two_at, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN ((UNIX_MICROS(two_at) - :since) - PMOD((UNIX_MICROS(two_at) - :since), 600000001)) DIV 600000001 ELSE GREATEST(((UNIX_MICROS(two_at) - :since) - PMOD((UNIX_MICROS(two_at) - :since), 600000001)) DIV 600000001, 1) END, GREATEST(CASE WHEN _t > :since THEN ((UNIX_MICROS(two_at) - :since) - PMOD((UNIX_MICROS(two_at) - :since), 600000001)) DIV 600000001 ELSE GREATEST(((UNIX_MICROS(two_at) - :since) - PMOD((UNIX_MICROS(two_at) - :since), 600000001)) DIV 600000001, 1) END, ((UNIX_MICROS(two_at) - :since + 600000000) - PMOD((UNIX_MICROS(two_at) - :since + 600000000), 600000001)) DIV 600000001))) e AS _b
+)
+-- join_1: join
+-- project_3: linear
+-- result_1: lower
+-- result: result_1

@@ -171,3 +171,106 @@ checked_2 AS (
 -- project_3: linear
 -- result_1: lower
 -- result: result_1
+
+-- == rows that may begin so far apart
+-- SELECT v, w FROM s, t WHERE s.k = t.k AND t.ELEMENT_TIME BETWEEN s.ELEMENT_TIME AND s.ELEMENT_TIME + 2
+-- reads log_s_1: s in (since, until]
+-- reads log_t_1: t in (since, until]
+-- keeps kept_1: keep_1, with the columns of shape_1
+-- keeps kept_2: keep_2, with the columns of shape_2
+window_1 AS (
+  SELECT k, v, name, element_time, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS element_time, _t AS _t, CAST(NULL AS BIGINT) AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_1
+  )
+  WHERE _t > :since AND _t <= :until
+)
+project_1 AS (
+  SELECT k AS s_k, v, element_time AS s_element_time, _t, _x, _n
+  FROM window_1
+)
+window_2 AS (
+  SELECT k, w, element_time, _t, _x, _n
+  FROM (
+    SELECT k, w, _t AS element_time, _t AS _t, CAST(NULL AS BIGINT) AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_t_1
+  )
+  WHERE _t > :since AND _t <= :until
+)
+project_2 AS (
+  SELECT k AS t_k, w, element_time AS t_element_time, _t, _x, _n
+  FROM window_2
+)
+shape_1 AS (
+  SELECT t_k, w, t_element_time, _x, _n
+  FROM project_2
+)
+keep_1 AS (
+  SELECT t_k, w, t_element_time, _x, _n
+  FROM kept_1
+  WHERE (_x IS NULL OR _x > :until) AND (CAST(t_element_time AS BIGINT) + 1) > :until
+  UNION ALL
+  SELECT t_k, w, t_element_time, _x, _n
+  FROM project_2
+  WHERE (_x IS NULL OR _x > :until) AND (CAST(t_element_time AS BIGINT) + 1) > :until
+)
+live_1 AS (
+  SELECT t_k, w, t_element_time, CAST(:since AS BIGINT) AS _t, _x, _n
+  FROM kept_1
+)
+all_1 AS (
+  SELECT t_k, w, t_element_time, _t, _x, _n
+  FROM live_1
+  UNION ALL
+  SELECT t_k, w, t_element_time, _t, _x, _n
+  FROM project_2
+)
+shape_2 AS (
+  SELECT s_k, v, s_element_time, _x, _n
+  FROM project_1
+)
+keep_2 AS (
+  SELECT s_k, v, s_element_time, _x, _n
+  FROM kept_2
+  WHERE (_x IS NULL OR _x > :until) AND ((CAST(s_element_time AS BIGINT) + 2) + 1) > :until
+  UNION ALL
+  SELECT s_k, v, s_element_time, _x, _n
+  FROM project_1
+  WHERE (_x IS NULL OR _x > :until) AND ((CAST(s_element_time AS BIGINT) + 2) + 1) > :until
+)
+live_2 AS (
+  SELECT s_k, v, s_element_time, CAST(:since AS BIGINT) AS _t, _x, _n
+  FROM kept_2
+)
+all_2 AS (
+  SELECT s_k, v, s_element_time, _t, _x, _n
+  FROM live_2
+  UNION ALL
+  SELECT s_k, v, s_element_time, _t, _x, _n
+  FROM project_1
+)
+placed_1 AS (
+  SELECT s_k, v, s_element_time, _t, _x, _n, ((CAST(s_element_time AS BIGINT) - :since + 2) - PMOD((CAST(s_element_time AS BIGINT) - :since + 2), 3)) DIV 3 AS _b
+  FROM all_2
+)
+spread_1 AS (
+  SELECT t_k, w, t_element_time, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN ((CAST(t_element_time AS BIGINT) - :since) - PMOD((CAST(t_element_time AS BIGINT) - :since), 3)) DIV 3 ELSE GREATEST(((CAST(t_element_time AS BIGINT) - :since) - PMOD((CAST(t_element_time AS BIGINT) - :since), 3)) DIV 3, 1) END, GREATEST(CASE WHEN _t > :since THEN ((CAST(t_element_time AS BIGINT) - :since) - PMOD((CAST(t_element_time AS BIGINT) - :since), 3)) DIV 3 ELSE GREATEST(((CAST(t_element_time AS BIGINT) - :since) - PMOD((CAST(t_element_time AS BIGINT) - :since), 3)) DIV 3, 1) END, ((CAST(t_element_time AS BIGINT) - :since + 2) - PMOD((CAST(t_element_time AS BIGINT) - :since + 2), 3)) DIV 3))) e AS _b
+)
+join_1 AS (
+  SELECT s_k, v, s_element_time, t_k, w, t_element_time,
+    GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
+  FROM placed_1 AS l
+  JOIN spread_1 AS r ON s_k = t_k AND l._b = r._b AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807) AND (t_element_time BETWEEN s_element_time AND s_element_time + 2)
+)
+project_3 AS (
+  SELECT v, w, _t, _x, _n
+  FROM join_1
+)
+result_1 AS (
+  SELECT v, w, _t, CAST(1 AS BIGINT) AS _n
+  FROM project_3
+)
+-- result: result_1

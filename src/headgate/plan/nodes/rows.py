@@ -194,6 +194,9 @@ class Needed(RowByRow):
     grows: bool = False
     """Whether rows wait ever longer for a partner."""
 
+    by_distance: bool = False
+    """Whether it follows only from how far apart the rows of a pair may lie."""
+
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns

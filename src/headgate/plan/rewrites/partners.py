@@ -37,9 +37,9 @@ def _change(node: Node) -> Node | None:
     for_left, for_right = partner_behind(node)
     because = ", ".join([*map(_shown, node.equalities), *map(str, distances(node))])
     outrun = partners_outrun(node)
-    near = reach(node)
-    one = _Side(node.left, left, for_left[0] if left is None else None, outrun[0], near[0])
-    other = _Side(node.right, right, for_right[0] if right is None else None, outrun[1], near[1])
+    equated, near = partner_until(node, by_distance=False), reach(node)
+    one = _Side(node.left, left, for_left[0] if left is None else None, outrun[0], near[0], equated[0] is None)
+    other = _Side(node.right, right, for_right[0] if right is None else None, outrun[1], near[1], equated[1] is None)
     return Join(
         one.needed(because, for_right[1] if other.relies else None),
         other.needed(because, for_left[1] if one.relies else None),
@@ -57,6 +57,9 @@ class _Side:
     reach: Tick | None
     """For how many instants a row finds partners, where time bounds that from both sides."""
 
+    by_distance: bool
+    """Whether nothing that is equated says until when a row can find a partner."""
+
     @property
     def ends(self) -> bool:
         """Whether it is worth saying when a row can go: its rows do not end by themselves, or much later."""
@@ -73,7 +76,8 @@ class _Side:
         until, behind = (self.until, self.behind) if self.ends else (None, None)
         if until is None and behind is None and checked is None:
             return self.node
-        return Needed(self.node, because, until, behind, checked, self.grows and until is not None)
+        by_distance = checked is None and behind is None and (self.by_distance or not self.node.endless)
+        return Needed(self.node, because, until, behind, checked, self.grows and until is not None, by_distance)
 
 
 def _marked(side: Relation) -> bool:
