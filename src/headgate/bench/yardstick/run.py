@@ -1,0 +1,100 @@
+"""Runs the yardstick and its growth: makes the data, starts the workers, prints and writes what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from headgate.bench.finding import Finding
+from headgate.bench.layout import progress_bar
+from headgate.bench.yardstick import growth, tables
+from headgate.bench.yardstick.data import Shape
+from headgate.bench.yardstick.flink import Flink, find_flink
+from headgate.bench.yardstick.measure import Measured, Quiet, Yardstick, measure, workers_for
+from headgate.bench.yardstick.ways import WAYS, Inputs, Way, cores
+from headgate.bench.yardstick.workloads import WORKLOADS, Workload
+from headgate.errors import UserError
+
+ROWS = 2_000_000
+TURNS = 3
+FLINK = Path(".venv-flink")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user chose."""
+
+    rows: int | None = None
+    turns: int | None = None
+    workloads: tuple[Workload, ...] = WORKLOADS
+    ways: tuple[Way, ...] = WAYS
+    largest: int = growth.LARGEST
+    flink: Path = FLINK
+    docs: Path | None = None
+    """The folder of the documentation, if figures are to be written there."""
+
+
+def measure_speed(console: Console, folder: Path, options: Options) -> bool:
+    """Runs the yardstick; returns whether all results agreed and nothing failed."""
+    flink, said = _flink(options) if "flink" in options.ways else (None, "not asked")
+    ways = tuple(way for way in options.ways if way != "flink" or flink is not None)
+    inputs = Inputs(folder, Shape(options.rows or ROWS))
+    inputs.write(ways)
+    turns, quiet = options.turns or TURNS, Quiet()
+    steps = len(options.workloads) * ((1 + turns) * len(ways) + 1)
+    with workers_for(ways, folder / "logs", flink) as workers, _progress("yardstick", steps) as now:
+        found = measure(options.workloads, workers, inputs, turns, quiet, now)
+    if "flink" in options.ways and flink is None:
+        for measured in found.values():
+            measured["flink"] = Measured(reason="no Flink")
+    whole = Yardstick(inputs.shape.rows, turns, cores(), found, quiet, said)
+    _publish(console, tables.finding(whole), options.docs, lambda: tables.plots(whole))
+    tables.complain(console, whole)
+    return not whole.wrong
+
+
+def measure_growth(console: Console, folder: Path, options: Options) -> None:
+    """Measures how the cost of a tuple grows."""
+    rows, turns = options.rows or growth.ROWS, options.turns or 1
+    curves = growth.curves(rows, options.largest)
+    with (
+        workers_for(growth.WAYS, folder / "logs", None) as workers,
+        _progress("growth", growth.steps(curves, turns)) as now,
+    ):
+        growth.grow(curves, workers, folder, turns, now)
+    _publish(console, growth.finding(curves, rows), options.docs, lambda: growth.plots(curves))
+
+
+def _flink(options: Options) -> tuple[Flink | None, str]:
+    """Flink, with its version, or none, with the reason."""
+    try:
+        found = find_flink(options.flink)
+    except UserError as error:
+        return None, f"{error.message}. {error.hint or error.detail or ''}".strip()
+    return found, found.version
+
+
+def _publish(console: Console, finding: Finding, docs: Path | None, plots: Callable[[], dict[str, str]]) -> None:
+    finding.show(console)
+    if docs is not None:
+        finding.charts.update(plots())
+        finding.write(docs)
+
+
+@contextmanager
+def _progress(name: str, steps: int) -> Iterator[Callable[[str], None]]:
+    """A progress bar; what it yields is told what comes next."""
+    with progress_bar() as bar:
+        task = bar.add_task(name, total=steps)
+        begun = False
+
+        def now(what: str) -> None:
+            nonlocal begun
+            bar.update(task, advance=int(begun), description=f"{name}: {what}")
+            begun = True
+
+        yield now
