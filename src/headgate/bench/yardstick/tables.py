@@ -31,12 +31,12 @@ def plots(measured: Yardstick) -> dict[str, str]:
     from headgate.bench.charts import Axis, bar_chart
 
     ways = [way for way in SIDE_BY_SIDE if any(found[way].seconds for found in measured.found.values() if way in found)]
-    works = [workload.name.replace("p", "'") for workload in measured.found]
+    works = [_short(workload) for workload in measured.found]
 
     def bars(value: Callable[[Workload, Measured], float]) -> dict[str, list[float]]:
         return {
             TITLES[way]: [
-                value(workload, ways[way]) if way in ways else nan for workload, ways in measured.found.items()
+                value(workload, found[way]) if way in found else nan for workload, found in measured.found.items()
             ]
             for way in ways
         }
