@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from xml.etree import ElementTree
@@ -92,7 +93,7 @@ def test_only_structured_streaming_cannot_express_a_window_at_every_tuple(tmp_pa
 # comparing
 
 
-def columns(rows: list[tuple[float, ...]], names: str = "k t m") -> Columns:
+def columns(rows: Sequence[tuple[float, ...]], names: str = "k t m") -> Columns:
     """Columns of rows; all but `m` are whole numbers."""
     turned = zip(*rows, strict=True)
     return {
@@ -106,7 +107,7 @@ WINDOWS = Compared(("k", "t"), ("m",), netted=True)
 EVERY = Compared(("k", "t"), ("m",), netted=True, every_change=True)
 
 
-def against_batch(rows: list[tuple[float, ...]], how: Compared = WINDOWS, complete: float = inf) -> Agreement:
+def against_batch(rows: Sequence[tuple[float, ...]], how: Compared = WINDOWS, complete: float = inf) -> Agreement:
     return compare(columns(rows), columns(BATCH), how, complete)
 
 
