@@ -71,13 +71,21 @@ class Finding:
         return "\n\n".join([*(grid.markdown() for grid in self.grids), *self.remarks])
 
 
+def has_place(page: str, name: str) -> bool:
+    """True if the page has markers between which figures of that name can be written."""
+    return _place(name).search(page) is not None
+
+
 def with_section(page: str, name: str, text: str) -> str:
     """The page with a new text between the markers of that name."""
-    begin, end = f"<!-- figures: {name} -->", f"<!-- end of figures: {name} -->"
-    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not pattern.search(page):
+    if not has_place(page, name):
         raise ValueError(f'the page has no place for the figures "{name}"')
-    return pattern.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
+    return _place(name).sub(lambda found: f"{found[1]}\n\n{text}\n\n{found[2]}", page)
+
+
+def _place(name: str) -> re.Pattern[str]:
+    begin, end = (re.escape(f"<!-- {word}: {name} -->") for word in ("figures", "end of figures"))
+    return re.compile(f"({begin}).*?({end})", re.DOTALL)
 
 
 def _row(cells: Sequence[str]) -> str:

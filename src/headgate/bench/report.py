@@ -30,13 +30,8 @@ WRITTEN: tuple[Part, ...] = ("yardstick", "growth")
 STARTS = 3
 
 
-def report(
-    console: Console,
-    parts: Iterable[Part] = USUAL,
-    small_epochs: int = 40,
-    options: yardstick.Options = yardstick.Options(),  # noqa: B008
-) -> bool:
-    """Runs the chosen measurements and prints what each found; returns whether all results agreed."""
+def report(console: Console, parts: Iterable[Part], small_epochs: int, options: yardstick.Options) -> bool:
+    """Runs the chosen parts and prints what each found; returns whether all results agreed and nothing failed."""
     agreed = True
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as directory:
         folder = Path(directory)
@@ -47,7 +42,7 @@ def report(
                 case "yardstick":
                     agreed &= yardstick.measure_speed(console, folder / "yardstick", options)
                 case "growth":
-                    yardstick.measure_growth(console, folder / "growth", options)
+                    agreed &= yardstick.measure_growth(console, folder / "growth", options)
                 case _:
                     run_in_this_process(console, part, folder / part, small_epochs)
     return agreed

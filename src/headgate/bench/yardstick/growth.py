@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+from rich.console import Console
+
 from headgate.bench.finding import Finding, Grid
 from headgate.bench.yardstick.data import PER_MS, Shape
 from headgate.bench.yardstick.serve import Answer
 from headgate.bench.yardstick.ways import Inputs, Way, job_for
-from headgate.bench.yardstick.worker import Worker
+from headgate.bench.yardstick.worker import Worker, WorkerFailed
 from headgate.bench.yardstick.workloads import Workload, average, windows
 
 ROWS = 500_000
@@ -31,6 +33,7 @@ SLIDES = 5
 CHANGES = "at every change"
 SLIDING = f"every {SLIDES}th of the window"
 
+NAME = "growth"
 PLOTS = ("growth-window", "growth-keys", "growth-epochs", "growth-disorder")
 
 
@@ -69,6 +72,9 @@ class Curve:
 
     peak_bytes: dict[float, int] = field(default_factory=dict)
     """The most memory of headgate's process, by what grows."""
+
+    failures: list[str] = field(default_factory=list)
+    """Points that could not be measured, and why."""
 
 
 def questions(length_s: int) -> dict[str, Workload]:
@@ -161,7 +167,11 @@ def _measure(
     at = point.at
     for _ in range(turns):
         now(f"{curve.across} {point.at:,.0f} {way}")
-        answer = _seconds(point, way, worker, inputs)
+        try:
+            answer = _seconds(point, way, worker, inputs)
+        except WorkerFailed as error:
+            curve.failures.append(f"{curve.across} {point.at:,.0f}, {way}, {point.line}: {error}")
+            return
         seconds.append(answer["seconds"])
         if point.epochs is not None:
             at = answer["epochs"]
@@ -181,12 +191,22 @@ def _seconds(point: Point, way: Way, worker: Worker, inputs: Inputs) -> Answer:
 def finding(measured: list[Curve], rows: int) -> Finding:
     """The tables, without plots."""
     return Finding(
-        "growth",
+        NAME,
         [_grid(curve) for curve in measured],
         {},
-        [f"At least {rows:,} tuples, and twice as many as live in the longest window."],
+        [
+            f"At least {rows:,} tuples, and twice as many as live in the longest window.",
+            *(f"Not measured: {failure.splitlines()[0]}" for curve in measured for failure in curve.failures),
+        ],
         "performance",
     )
+
+
+def complain(console: Console, measured: list[Curve]) -> None:
+    """Prints every failure, so that nobody overlooks it."""
+    for curve in measured:
+        for failure in curve.failures:
+            console.print(f"FAILED: {failure}", style="bold red", markup=False)
 
 
 def _grid(curve: Curve) -> Grid:
@@ -216,6 +236,8 @@ def plots(measured: list[Curve]) -> dict[str, str]:
 
 def _ticks(values: list[float]) -> tuple[float, ...]:
     """Round numbers from below the smallest to above the largest value: 1, 2, 5, 10, ..."""
+    if not values:
+        return ()
     round_numbers = [step * 10.0**power for power in range(-4, 7) for step in (1, 2, 5)]
     below = max(number for number in round_numbers if number <= min(values))
     above = min(number for number in round_numbers if number >= max(values))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from headgate.bench.finding import Finding
+from headgate.bench.finding import Finding, has_place
 from headgate.bench.layout import progress_bar
 from headgate.bench.yardstick import growth, tables
 from headgate.bench.yardstick.data import Shape
@@ -18,6 +18,7 @@ from headgate.bench.yardstick.measure import Measured, Quiet, Yardstick, measure
 from headgate.bench.yardstick.ways import WAYS, Inputs, Way, cores
 from headgate.bench.yardstick.workloads import WORKLOADS, Workload
 from headgate.errors import UserError
+from headgate.spark.session import check_java
 
 ROWS = 2_000_000
 TURNS = 3
@@ -40,6 +41,7 @@ class Options:
 
 def measure_speed(console: Console, folder: Path, options: Options) -> bool:
     """Runs the yardstick; returns whether all results agreed and nothing failed."""
+    _check_before(options, tables.NAME)
     flink, said = _flink(options) if "flink" in options.ways else (None, "not asked")
     ways = tuple(way for way in options.ways if way != "flink" or flink is not None)
     inputs = Inputs(folder, Shape(options.rows or ROWS))
@@ -57,8 +59,9 @@ def measure_speed(console: Console, folder: Path, options: Options) -> bool:
     return not whole.wrong
 
 
-def measure_growth(console: Console, folder: Path, options: Options) -> None:
-    """Measures how the cost of a tuple grows."""
+def measure_growth(console: Console, folder: Path, options: Options) -> bool:
+    """Measures how the cost of a tuple grows; returns whether nothing failed."""
+    _check_before(options, growth.NAME)
     rows, turns = options.rows or growth.ROWS, options.turns or 1
     curves = growth.curves(rows, options.largest)
     with (
@@ -67,6 +70,21 @@ def measure_growth(console: Console, folder: Path, options: Options) -> None:
     ):
         growth.grow(curves, workers, folder, turns, now)
     _publish(console, growth.finding(curves, rows), options.docs, lambda: growth.plots(curves))
+    growth.complain(console, curves)
+    return not any(curve.failures for curve in curves)
+
+
+def _check_before(options: Options, name: str) -> None:
+    """Raises an error if something is missing without which all the measuring would be in vain."""
+    check_java()
+    if options.docs is not None:
+        page = options.docs / f"{tables.PAGE}.md"
+        if not page.is_file() or not has_place(page.read_text(encoding="utf-8"), name):
+            raise UserError(
+                "no-page",
+                f'"{page}" has no place for the figures "{name}"',
+                hint="--write takes the folder docs of the sources.",
+            )
 
 
 def _flink(options: Options) -> tuple[Flink | None, str]:
