@@ -218,6 +218,11 @@ def test_the_tables_say_medians_ratios_spread_and_reasons() -> None:
     assert "used 2.5% of its cores, and the waiting workers 0.5%" in text
 
 
+def test_a_question_is_told_as_soon_as_it_is_answered() -> None:
+    told = tables.line(made_up(), W4)
+    assert told.startswith("W4: batch 2,000 k/s, Structured Streaming failed: out of memory WRONG, Flink SQL no Flink")
+
+
 def test_a_disagreement_and_a_failure_are_loud() -> None:
     measured = made_up(Agreement(6, different=1, example="different: k 1"))
     assert measured.wrong
@@ -340,9 +345,9 @@ def test_real_workers_agree_on_a_tiny_stream(tmp_path: Path) -> None:
     inputs = Inputs(tmp_path, Shape(4_000, keys=20, files=2))
     inputs.write(ways)
     with workers_for(ways, tmp_path / "logs", None) as workers:
-        found = measure([W3], workers, inputs, 1, Quiet(), lambda _: None)
-    headgate = found[W3]["headgate"]
-    assert found[W3]["batch"].failure is headgate.failure is None
+        found = measure(W3, workers, inputs, 1, Quiet(), lambda _: None)
+    headgate = found["headgate"]
+    assert found["batch"].failure is headgate.failure is None
     assert headgate.agreement is not None
     assert headgate.agreement.whole
     assert headgate.agreement.alike > 3_500

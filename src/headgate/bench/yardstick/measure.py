@@ -89,25 +89,23 @@ def workers_for(ways: Sequence[Way], folder: Path, flink: Flink | None) -> Itera
 
 
 def measure(
-    workloads: Sequence[Workload],
+    workload: Workload,
     workers: Mapping[Way, Worker],
     inputs: Inputs,
     turns: int,
     quiet: Quiet,
     now: Callable[[str], None],
-) -> dict[Workload, dict[Way, Measured]]:
-    """Times each question in each way, one after another in each turn; `now` hears what comes next."""
-    found: dict[Workload, dict[Way, Measured]] = {}
-    for workload in workloads:
-        ways = found[workload] = {way: Measured(reason=reason_against(way, workload, inputs)) for way in workers}
-        for turn in range(1 + turns):
-            for way, one in ways.items():
-                now(f"{workload.name} {way}, {f'turn {turn} of {turns}' if turn else 'warm-up'}")
-                if one.reason is None:
-                    _take_turn(workload, way, one, workers, inputs, turn > 0, quiet)
-        now(f"{workload.name} results")
-        _compare_all(workload, ways, inputs)
-        shutil.rmtree(inputs.folder / "out", ignore_errors=True)
+) -> dict[Way, Measured]:
+    """Times a question in each way, one after another in each turn; `now` hears what comes next."""
+    found = {way: Measured(reason=reason_against(way, workload, inputs)) for way in workers}
+    for turn in range(1 + turns):
+        for way, one in found.items():
+            now(f"{workload.name} {way}, {f'turn {turn} of {turns}' if turn else 'warm-up'}")
+            if one.reason is None:
+                _take_turn(workload, way, one, workers, inputs, turn > 0, quiet)
+    now(f"{workload.name} results")
+    _compare_all(workload, found, inputs)
+    shutil.rmtree(inputs.folder / "out", ignore_errors=True)
     return found
 
 

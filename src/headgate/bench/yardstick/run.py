@@ -48,12 +48,14 @@ def measure_speed(console: Console, folder: Path, options: Options) -> bool:
     inputs.write(ways)
     turns, quiet = options.turns or TURNS, Quiet()
     steps = len(options.workloads) * ((1 + turns) * len(ways) + 1)
+    whole = Yardstick(inputs.shape.rows, turns, cores(), {}, quiet, said)
     with workers_for(ways, folder / "logs", flink) as workers, _progress("yardstick", steps) as now:
-        found = measure(options.workloads, workers, inputs, turns, quiet, now)
-    if "flink" in options.ways and flink is None:
-        for measured in found.values():
-            measured["flink"] = Measured(reason="no Flink")
-    whole = Yardstick(inputs.shape.rows, turns, cores(), found, quiet, said)
+        for workload in options.workloads:
+            found = whole.found[workload] = measure(workload, workers, inputs, turns, quiet, now)
+            if "flink" in options.ways and flink is None:
+                found["flink"] = Measured(reason="no Flink")
+            console.print(tables.line(whole, workload), markup=False)
+    console.print()
     _publish(console, tables.finding(whole), options.docs, lambda: tables.plots(whole))
     tables.complain(console, whole)
     return not whole.wrong

@@ -80,6 +80,15 @@ def _speed_text(measured: Yardstick, workload: Workload, way: Way) -> str:
     return one.reason or "" if one is not None else ""
 
 
+def line(measured: Yardstick, workload: Workload) -> str:
+    """What was found for one question, as soon as it is known."""
+    told = [
+        f"{TITLES[way]} {_speed_text(measured, workload, way)}{' WRONG' if one.wrong else ''}"
+        for way, one in measured.found[workload].items()
+    ]
+    return f"{_short(workload)}: {', '.join(told)}"
+
+
 def speeds(measured: Yardstick) -> Grid:
     """The speed of each question in each way."""
     ways = [way for way in SIDE_BY_SIDE if _asked(measured, way)]
