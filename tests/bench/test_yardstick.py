@@ -248,7 +248,11 @@ def test_growth_has_a_plot_and_a_table_for_each_thing_that_grows() -> None:
     assert [curve.name for curve in curves] == list(growth.PLOTS)
     assert [point.at for point in curves[0].points] == [10_000, 10_000, 100_000, 100_000]
     assert {point.shape.rows for point in curves[0].points} == {100_000, 200_000}
-    assert [point.settings for point in curves[2].points][-1] == "SET epoch_rows = 100;"
+    most_epochs = curves[2].points[-1]
+    catalog = Catalog()
+    define(script_of(most_epochs.workload, "parquet", {"a": "in"}, SHAPE, Path("out"), most_epochs.settings), catalog)
+    assert catalog.settings.epoch_rows == 100
+    assert curves[1].points[-1].shape.rows == 2_000_000  # as many keys as are wanted need as many tuples
     for curve in curves:
         curve.costs["headgate, a"] = [(10, 1.5), (100, 3.0)]
         curve.peak_bytes[10] = 2**30

@@ -16,6 +16,7 @@ from headgate.bench.yardstick.data import Shape
 from headgate.bench.yardstick.flink import Flink, find_flink
 from headgate.bench.yardstick.measure import Measured, Quiet, Yardstick, measure, workers_for
 from headgate.bench.yardstick.ways import WAYS, Inputs, Way, cores
+from headgate.bench.yardstick.worker import WorkerFailed
 from headgate.bench.yardstick.workloads import WORKLOADS, Workload
 from headgate.errors import UserError
 from headgate.spark.session import check_java
@@ -70,7 +71,10 @@ def measure_growth(console: Console, folder: Path, options: Options) -> bool:
         workers_for(growth.WAYS, folder / "logs", None) as workers,
         _progress("growth", growth.steps(curves, turns)) as now,
     ):
-        growth.grow(curves, workers, folder, turns, now)
+        try:
+            growth.grow(curves, workers, folder, turns, now)
+        except WorkerFailed as error:
+            raise UserError("worker-failed", "an engine could not be warmed up", detail=str(error)) from None
     _publish(console, growth.finding(curves, rows), options.docs, lambda: growth.plots(curves))
     growth.complain(console, curves)
     return not any(curve.failures for curve in curves)
