@@ -33,6 +33,7 @@ SLIDES = 5
 
 CHANGES = "at every change"
 SLIDING = f"every {SLIDES}th of the window"
+LINES = (CHANGES, SLIDING)
 
 NAME = "growth"
 PLOTS = ("growth-window", "growth-keys", "growth-epochs", "growth-disorder")
@@ -132,7 +133,7 @@ def curves(rows: int, largest: int) -> list[Curve]:
 
 def steps(chosen: list[Curve], turns: int) -> int:
     """How many replays there are, with those that warm up."""
-    warm_ups = WARM_UPS * len(WAYS) * len(questions(0))
+    warm_ups = WARM_UPS * len(WAYS) * len(LINES)
     return warm_ups + sum(turns * len(point.ways) for curve in chosen for point in curve.points)
 
 
@@ -140,9 +141,8 @@ def grow(
     chosen: list[Curve], workers: Mapping[Way, Worker], folder: Path, turns: int, now: Callable[[str], None]
 ) -> None:
     """Measures the points of all curves, one after another; `now` hears what comes next."""
-    warm = Inputs(
-        folder / "warm", Shape(min(ROWS, min(point.shape.rows for curve in chosen for point in curve.points)))
-    )
+    fewest = min(point.shape.rows for curve in chosen for point in curve.points)
+    warm = Inputs(folder / "warm", Shape(min(ROWS, fewest)))
     warm.write(WAYS, ["a"])
     for _ in range(WARM_UPS):
         for line, workload in questions(50).items():
