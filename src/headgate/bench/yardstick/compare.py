@@ -95,11 +95,10 @@ def compare(engine: Columns, batch: Columns, how: Compared, complete_to: float) 
 
 def _pairs(engine: Columns, batch: Columns, how: Compared) -> tuple[np.ndarray, np.ndarray]:
     """Positions of results with the same identity, one of the engine's for one of the batch query's."""
-    sides = (engine, batch)
-    orders = [_order(side, how) for side in sides]
-    counts = [_occurrence(side, order, how.identity) for side, order in zip(sides, orders, strict=True)]
+    counts = [_occurrence(side, how) for side in (engine, batch)]
     digests = [
-        _digest([*(side[name] for name in how.identity), counted]) for side, counted in zip(sides, counts, strict=True)
+        _digest([*(side[name] for name in how.identity), counted])
+        for side, counted in zip((engine, batch), counts, strict=True)
     ]
     _, ours, theirs = np.intersect1d(digests[0], digests[1], return_indices=True)
     equal = counts[0][ours] == counts[1][theirs]
@@ -108,19 +107,17 @@ def _pairs(engine: Columns, batch: Columns, how: Compared) -> tuple[np.ndarray, 
     return ours[equal], theirs[equal]
 
 
-def _order(side: Columns, how: Compared) -> np.ndarray:
-    """Positions in order of identity; several results of one identity in order of their values."""
-    return np.lexsort([side[name] for name in reversed((*how.identity, *how.values))])
-
-
-def _occurrence(side: Columns, order: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    """For each result how many come before it with the same identity."""
-    new = np.ones(len(order), bool)
-    if len(order):
-        new[1:] = np.any([side[name][order][1:] != side[name][order][:-1] for name in names], axis=0)
-    place = np.arange(len(order))
-    found = np.empty(len(order), np.int64)
-    found[order] = place - np.maximum.accumulate(np.where(new, place, 0))
+def _occurrence(side: Columns, how: Compared) -> np.ndarray:
+    """For each result how many come before it with the same identity, in order of their values."""
+    digest = _digest([side[name] for name in how.identity])
+    found = np.zeros(len(digest), np.int64)
+    in_order = np.sort(digest)
+    if (in_order[1:] == in_order[:-1]).any():
+        order = np.lexsort([*(side[name] for name in reversed(how.values)), digest])
+        new = np.ones(len(order), bool)
+        new[1:] = digest[order][1:] != digest[order][:-1]
+        place = np.arange(len(order))
+        found[order] = place - np.maximum.accumulate(np.where(new, place, 0))
     return found
 
 
@@ -162,12 +159,12 @@ def _repetitions(batch: Columns, how: Compared) -> np.ndarray:
 
 def _once(side: Columns, how: Compared) -> Columns:
     """The results without those that repeat another of the same identity."""
-    order = _order(side, how)
-    counts = _occurrence(side, order, how.identity)[order]
-    kept = order[counts == 0]
+    order = np.lexsort([side[name] for name in reversed((*how.identity, *how.values))])
     before, after = order[:-1], order[1:]
-    other = (counts[1:] > 0) & ~_close(side, after, side, before, how.values)
-    kept = np.concatenate([kept, after[other]])
+    again = _close(side, after, side, before, how.values)
+    for name in how.identity:
+        again &= side[name][after] == side[name][before]
+    kept = np.concatenate([order[:1], after[~again]])
     return {name: column[kept] for name, column in side.items()}
 
 
