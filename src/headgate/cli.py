@@ -450,7 +450,7 @@ def bench(
     context: typer.Context,
     part: Annotated[
         list[str] | None,
-        typer.Option(help="Only this part (start, epochs, yardstick, time, durability, growth); can be repeated."),
+        typer.Option(help="Only this part (start, yardstick, growth, epochs, time, durability); can be repeated."),
     ] = None,
     rows: Annotated[
         int | None, typer.Option(help="Tuples a stream; default: 2,000,000 (yardstick), 500,000 (growth).", min=1)
@@ -475,7 +475,7 @@ def bench(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Time the start, small epochs, the yardstick (replays beside batch, Structured Streaming and Flink), the time
+    """Time the start, the yardstick (replays beside batch, Structured Streaming and Flink), small epochs, the time
     manager and durability; with --part growth how the cost of a tuple grows; or the papers' experiments.
     """
     if context.invoked_subcommand is not None:
