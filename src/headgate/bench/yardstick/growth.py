@@ -25,6 +25,9 @@ ROWS = 500_000
 LARGEST = 1_000_000
 KEYS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 EPOCHS = (1, 10, 100, 1_000)
+EPOCH_ROWS = 500
+"""Tuples in the smallest epochs: of fewer, the number of epochs says nothing new."""
+
 DISORDERS_MS = (1, 10, 100, 1_000, 10_000, 100_000)
 WAYS: tuple[Way, ...] = ("headgate", "batch")
 WARM_UPS = 2
@@ -88,7 +91,7 @@ def questions(length_s: int) -> dict[str, Workload]:
 
 
 def curves(rows: int, largest: int) -> list[Curve]:
-    """All that is measured; `largest` is how many tuples live in the longest window."""
+    """All that is measured; `largest` is how many tuples live in the longest window, and how many keys there are."""
     minute = questions(50)
     lives = [live for live in (10**power for power in range(4, 10)) if live <= largest]
     return [
@@ -109,6 +112,7 @@ def curves(rows: int, largest: int) -> list[Curve]:
             [
                 Point(keys, Shape(max(rows, 2 * keys), keys), workload, line)
                 for keys in KEYS
+                if keys <= largest
                 for line, workload in minute.items()
             ],
         ),
@@ -116,7 +120,11 @@ def curves(rows: int, largest: int) -> list[Curve]:
             PLOTS[2],
             "Cost of a tuple by the number of epochs",
             "epochs",
-            [Point(epochs, Shape(rows), minute[CHANGES], CHANGES, ("headgate",), epochs) for epochs in EPOCHS],
+            [
+                Point(epochs, Shape(rows), minute[CHANGES], CHANGES, ("headgate",), epochs)
+                for epochs in EPOCHS
+                if rows // epochs >= EPOCH_ROWS
+            ],
         ),
         Curve(
             PLOTS[3],
