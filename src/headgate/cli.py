@@ -464,7 +464,10 @@ def bench(
         str | None, typer.Option(help="Only these ways, such as headgate,flink; batch is always there to compare with.")
     ] = None,
     largest: Annotated[
-        int, typer.Option(help="Tuples in the longest window of growth, and most keys; up to 10,000,000.", min=10_000)
+        int,
+        typer.Option(
+            help="Tuples in the longest window of growth, and most keys; up to 10,000,000.", min=10_000, max=10_000_000
+        ),
     ] = 1_000_000,
     epochs: Annotated[int, typer.Option(help="Small epochs that are timed.", min=1)] = 40,
     flink: Annotated[Path, typer.Option(help="The virtual environment with PyFlink; make flink makes it.")] = Path(
