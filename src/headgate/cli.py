@@ -504,7 +504,8 @@ def bench(
         flink,
         write,
     )
-    if not report(out, parts, epochs, options):
+    wide = Console(width=max(out.width, TABLE_WIDTH), highlight=False)
+    if not report(wide, parts, epochs, options):
         raise typer.Exit(1)
 
 

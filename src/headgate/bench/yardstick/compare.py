@@ -50,13 +50,13 @@ class Agreement:
         return not (self.different or self.missing or self.extra)
 
     def __str__(self) -> str:
-        said = [f"{self.alike:,} results as in batch"]
+        said = [f"{self.alike:,}"]
         if self.repeated:
             said.append(f"{self.repeated:,} not repeated")
         if self.between:
-            said.append(f"{self.between:,} more when tuples leave the window")
+            said.append(f"{self.between:,} more between arrivals")
         if self.open:
-            said.append(f"{self.open:,} of windows still open held back")
+            said.append(f"{self.open:,} still open")
         if not self.whole:
             said.append(f"{self.different:,} DIFFERENT, {self.missing:,} MISSING, {self.extra:,} EXTRA")
             said.append(f"first {self.example}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import nan
 
 from rich.console import Console
@@ -22,7 +22,13 @@ PLOTS = ("speed", "memory")
 
 def finding(measured: Yardstick) -> Finding:
     """The tables and remarks, without plots."""
-    grids = [speeds(measured), inputs_and_directories(measured), spreads(measured), agreements(measured)]
+    grids = [
+        speeds(measured),
+        inputs_and_directories(measured),
+        table(measured, "Seconds of a turn: the median (smallest to largest)", TITLES, seconds),
+        table(measured, "Peak memory, MB", TITLES, memory),
+        table(measured, "Results as in batch", [way for way in TITLES if way != "batch"], agreement),
+    ]
     return Finding(NAME, [grid for grid in grids if grid.rows], {}, remarks(measured), PAGE)
 
 
@@ -50,9 +56,9 @@ def plots(measured: Yardstick) -> dict[str, str]:
         ),
         bar_chart(
             "Peak memory of the process, with its JVM",
-            Axis("GB"),
+            Axis("MB"),
             works,
-            bars(lambda _, one: (one.peak_bytes or nan) / 2**30),
+            bars(lambda _, one: (one.peak_bytes or nan) / 2**20),
         ),
     )
     return dict(zip(PLOTS, drawn, strict=True))
@@ -130,29 +136,31 @@ def inputs_and_directories(measured: Yardstick) -> Grid:
     )
 
 
-def spreads(measured: Yardstick) -> Grid:
-    """Seconds and memory of each question in each way."""
-    rows = []
-    for workload, ways in measured.found.items():
-        for way, one in ways.items():
-            if one.median is not None:
-                peak = f"{one.peak_bytes / 2**20:,.0f} MB" if one.peak_bytes else "unknown"
-                least, most = min(one.seconds), max(one.seconds)
-                rows.append(
-                    (f"{_short(workload)} {TITLES[way]}", f"{one.median:.2f}", f"{least:.2f} to {most:.2f}", peak)
-                )
-    return Grid("Seconds of a turn, and peak memory", ("", "median", "all turns", "memory"), rows)
-
-
-def agreements(measured: Yardstick) -> Grid:
-    """How the results of each way agree with the batch query's."""
+def table(measured: Yardstick, title: str, ways: Iterable[Way], cell: Callable[[Measured], str]) -> Grid:
+    """A table with a row for each question and a column for each of the ways that were asked."""
+    asked = [way for way in ways if _asked(measured, way)]
     rows = [
-        (f"{_short(workload)} {TITLES[way]}", "yes" if one.agreement.whole else "NO", str(one.agreement))
-        for workload, ways in measured.found.items()
-        for way, one in ways.items()
-        if one.agreement is not None
+        (_short(workload), *(cell(found[way]) if way in found else "" for way in asked))
+        for workload, found in measured.found.items()
     ]
-    return Grid("Results beside those of batch", ("", "agree", "how many"), rows)
+    return Grid(title, ("", *(TITLES[way] for way in asked)), rows if asked else [])
+
+
+def seconds(one: Measured) -> str:
+    """The median of the turns, and all between which they were."""
+    return f"{one.median:.2f} ({min(one.seconds):.2f} to {max(one.seconds):.2f})" if one.median is not None else ""
+
+
+def memory(one: Measured) -> str:
+    """The most memory in a turn."""
+    if one.median is None:
+        return ""
+    return f"{one.peak_bytes / 2**20:,.0f}" if one.peak_bytes else "unknown"
+
+
+def agreement(one: Measured) -> str:
+    """How many results are those of the batch query, or what differs."""
+    return str(one.agreement) if one.agreement is not None else ""
 
 
 def remarks(measured: Yardstick) -> list[str]:
