@@ -256,6 +256,9 @@ def test_growth_has_a_plot_and_a_table_for_each_thing_that_grows() -> None:
     for curve in curves:
         curve.costs["headgate, a"] = [(10, 1.5), (100, 3.0)]
         curve.peak_bytes[10] = 2**30
+    assert (
+        growth.line(curves[0]) == "Cost of a tuple by the length of the window: headgate, a 1.50 to 3.00 microseconds"
+    )
     drawn = growth.plots(curves)
     assert tuple(drawn) == growth.PLOTS
     for svg in drawn.values():

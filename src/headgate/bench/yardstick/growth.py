@@ -145,26 +145,27 @@ def steps(chosen: list[Curve], turns: int) -> int:
     return warm_ups + sum(turns * len(point.ways) for curve in chosen for point in curve.points)
 
 
-def grow(
-    chosen: list[Curve], workers: Mapping[Way, Worker], folder: Path, turns: int, now: Callable[[str], None]
-) -> None:
-    """Measures the points of all curves, one after another; `now` hears what comes next."""
+def warm_up(chosen: list[Curve], workers: Mapping[Way, Worker], folder: Path, now: Callable[[str], None]) -> None:
+    """Runs both questions in both ways until the JVMs have compiled what they need."""
     fewest = min(point.shape.rows for curve in chosen for point in curve.points)
-    warm = Inputs(folder / "warm", Shape(min(ROWS, fewest)))
-    warm.write(WAYS, ["a"])
+    inputs = Inputs(folder, Shape(min(ROWS, fewest)))
+    inputs.write(WAYS, ["a"])
     for _ in range(WARM_UPS):
         for line, workload in questions(50).items():
             for way in WAYS:
                 now(f"warm-up {way}")
-                _take(Point(0, warm.shape, workload, line), way, workers[way], warm)
-    shutil.rmtree(warm.folder)
-    for curve in chosen:
-        for point in curve.points:
-            inputs = Inputs(folder / "point", point.shape)
-            inputs.write(point.ways, point.workload.streams)
-            for way in point.ways:
-                _measure(curve, point, way, workers[way], inputs, turns, now)
-            shutil.rmtree(inputs.folder)
+                _take(Point(0, inputs.shape, workload, line), way, workers[way], inputs)
+    shutil.rmtree(folder)
+
+
+def grow(curve: Curve, workers: Mapping[Way, Worker], folder: Path, turns: int, now: Callable[[str], None]) -> None:
+    """Measures the points of a curve, one after another; `now` hears what comes next."""
+    for point in curve.points:
+        inputs = Inputs(folder, point.shape)
+        inputs.write(point.ways, point.workload.streams)
+        for way in point.ways:
+            _measure(curve, point, way, workers[way], inputs, turns, now)
+        shutil.rmtree(folder)
 
 
 def _measure(
@@ -214,6 +215,15 @@ def finding(measured: list[Curve], rows: int) -> Finding:
         ],
         "performance",
     )
+
+
+def line(curve: Curve) -> str:
+    """What was found for one curve, as soon as it is known."""
+    told = (
+        f"{name} {min(costs):.2f} to {max(costs):.2f}"
+        for name, costs in ((name, [cost for _, cost in points]) for name, points in curve.costs.items())
+    )
+    return f"{curve.title}: {'; '.join(told)} microseconds"
 
 
 def complain(console: Console, measured: list[Curve]) -> None:

@@ -72,9 +72,13 @@ def measure_growth(console: Console, folder: Path, options: Options) -> bool:
         _progress("growth", growth.steps(curves, turns)) as now,
     ):
         try:
-            growth.grow(curves, workers, folder, turns, now)
+            growth.warm_up(curves, workers, folder / "warm", now)
         except WorkerFailed as error:
             raise UserError("worker-failed", "an engine could not be warmed up", detail=str(error)) from None
+        for curve in curves:
+            growth.grow(curve, workers, folder / "point", turns, now)
+            console.print(growth.line(curve), markup=False)
+    console.print()
     _publish(console, growth.finding(curves, rows), options.docs, lambda: growth.plots(curves))
     growth.complain(console, curves)
     return not any(curve.failures for curve in curves)
