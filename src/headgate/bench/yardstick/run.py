@@ -55,7 +55,7 @@ def measure_speed(console: Console, folder: Path, options: Options) -> bool:
             found = whole.found[workload] = measure(workload, workers, inputs, turns, quiet, now)
             if "flink" in options.ways and flink is None:
                 found["flink"] = Measured(reason="no Flink")
-            console.print(tables.line(whole, workload), markup=False)
+            console.print(tables.line(whole, workload), markup=False, soft_wrap=True)
     console.print()
     _publish(console, tables.finding(whole), options.docs, lambda: tables.plots(whole))
     tables.complain(console, whole)
@@ -77,7 +77,7 @@ def measure_growth(console: Console, folder: Path, options: Options) -> bool:
             raise UserError("worker-failed", "an engine could not be warmed up", detail=str(error)) from None
         for curve in curves:
             growth.grow(curve, workers, folder / "point", turns, now)
-            console.print(growth.line(curve), markup=False)
+            console.print(growth.line(curve), markup=False, soft_wrap=True)
     console.print()
     _publish(console, growth.finding(curves, rows), options.docs, lambda: growth.plots(curves))
     growth.complain(console, curves)
