@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+FLINK := .venv-flink
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-faults test-bank test-endurance test-backlog test-cluster check format bench bench-papers fuzz clean python java
+.PHONY: help demo test test-faults test-bank test-endurance test-backlog test-cluster check format bench bench-yardstick bench-growth flink bench-papers fuzz clean python java
 
 help: ## list what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY) java ## three feeds, three continuous queries, one feed goes silent: about a minute
 	@$(BIN)/headgate demo
@@ -40,8 +41,19 @@ format: $(READY) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) java ## small epochs and replay, side by side with native Spark
-	$(BIN)/headgate bench
+bench: $(READY) java ## start, small epochs, time, durability, and the yardstick in small: make bench ROWS=200000
+	$(BIN)/headgate bench --rows $(or $(ROWS),200000) --turns $(or $(TURNS),2) --flink $(FLINK)
+
+bench-yardstick: $(READY) java ## headgate beside batch, Structured Streaming and Flink; writes docs/performance.md: ROWS, TURNS, WORK, ONLY
+	$(BIN)/headgate bench --part yardstick --flink $(FLINK) --write docs $(if $(ROWS),--rows $(ROWS)) $(if $(TURNS),--turns $(TURNS)) $(if $(WORK),--work $(WORK)) $(if $(ONLY),--only $(ONLY))
+
+bench-growth: $(READY) java ## how the cost of a tuple grows; writes docs/performance.md: make bench-growth LARGEST=10000000
+	$(BIN)/headgate bench --part growth --write docs $(if $(ROWS),--rows $(ROWS)) $(if $(TURNS),--turns $(TURNS)) $(if $(LARGEST),--largest $(LARGEST))
+
+flink: $(READY) java ## PyFlink in a virtual environment of its own, for the yardstick
+	$(PYTHON) -m venv $(FLINK)
+	$(FLINK)/bin/pip install --quiet --disable-pip-version-check apache-flink
+	$(BIN)/python -m headgate.bench.yardstick.flink $(FLINK)
 
 bench-papers: $(READY) java ## the experiments of the papers on heartbeats; writes docs/papers.md: make bench-papers SECONDS=15
 	$(BIN)/headgate bench papers --write docs $(if $(SECONDS),--seconds $(SECONDS))
@@ -50,7 +62,7 @@ fuzz: $(READY) ## random queries against the reference, longer: make fuzz SECOND
 	PYTHONPATH=tests $(BIN)/python -m tools.fuzz --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED))
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FLINK) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml constraints.txt | python
 	$(PYTHON) -m venv $(VENV)

@@ -7,7 +7,9 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Iterable
 from enum import Enum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -446,22 +448,80 @@ app.add_typer(bench_app, name="bench")
 @bench_app.callback()
 def bench(
     context: typer.Context,
-    rows: Annotated[int, typer.Option(help="Tuples of the replay.")] = 1_000_000,
-    epochs: Annotated[int, typer.Option(help="Small epochs that are timed.")] = 40,
-    part: Annotated[list[str] | None, typer.Option(help="Only this part; can be given several times.")] = None,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this part (start, yardstick, growth, epochs, time, durability); can be repeated."),
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Tuples a stream; default: 2,000,000 (yardstick), 500,000 (growth).", min=1)
+    ] = None,
+    turns: Annotated[
+        int | None,
+        typer.Option(help="Turns that are timed, after a warm-up; default: 3 (yardstick), 1 (growth).", min=1),
+    ] = None,
+    work: Annotated[str | None, typer.Option(help="Only these questions of the yardstick, such as W1,W3.")] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Only these ways, such as headgate,flink; batch is always there to compare with.")
+    ] = None,
+    largest: Annotated[
+        int,
+        typer.Option(
+            help="Tuples in the longest window of growth, and most keys; up to 10,000,000.", min=10_000, max=10_000_000
+        ),
+    ] = 1_000_000,
+    epochs: Annotated[int, typer.Option(help="Small epochs that are timed.", min=1)] = 40,
+    flink: Annotated[Path, typer.Option(help="The virtual environment with PyFlink; make flink makes it.")] = Path(
+        ".venv-flink"
+    ),
+    write: Annotated[
+        Path | None, typer.Option(help="The folder of documentation to write tables and plots to (yardstick, growth).")
+    ] = None,
     debug: Debug = False,
 ) -> None:
-    """Time the start, a small epoch, a replay, the time manager and durability in one run; or the papers'
-    experiments.
+    """Time the start, the yardstick (replays beside batch, Structured Streaming and Flink), small epochs, the time
+    manager and durability; with --part growth how the cost of a tuple grows; or the papers' experiments.
     """
     if context.invoked_subcommand is not None:
         return
-    from headgate.bench.report import PARTS, report
+    from headgate.bench.report import PARTS, USUAL, WRITTEN, report
+    from headgate.bench.yardstick.run import Options
+    from headgate.bench.yardstick.ways import WAYS
+    from headgate.bench.yardstick.workloads import WORKLOADS
 
-    for name in part or ():
-        if name not in PARTS:
-            raise typer.BadParameter(f"{name!r} is not one of {', '.join(PARTS)}", param_hint="--part")
-    report(out, rows, epochs, [name for name in PARTS if not part or name in part])
+    parts = [name for name in PARTS if name in chosen(",".join(part or USUAL), PARTS, "--part")]
+    if write is not None:
+        if not set(parts) & set(WRITTEN):
+            raise typer.BadParameter(f"only {' and '.join(WRITTEN)} can be written", param_hint="--write")
+        need_charts()
+    names = chosen(work, [one.name for one in WORKLOADS], "--work")
+    ways = chosen(only, WAYS, "--only") | {"batch"}
+    options = Options(
+        rows,
+        turns,
+        tuple(one for one in WORKLOADS if one.name in names),
+        tuple(way for way in WAYS if way in ways),
+        largest,
+        flink,
+        write,
+    )
+    wide = Console(width=max(out.width, TABLE_WIDTH), highlight=False)
+    if not report(wide, parts, epochs, options):
+        raise typer.Exit(1)
+
+
+def chosen(text: str | None, names: Iterable[str], option: str) -> set[str]:
+    """The names in a list separated by commas, all if there is none; one that does not exist is an error."""
+    known = list(names)
+    wanted = {name.strip() for name in text.split(",")} if text is not None else set(known)
+    for name in sorted(wanted - set(known)):
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}", param_hint=option)
+    return wanted
+
+
+def need_charts() -> None:
+    """Say what is missing to draw plots before anything is measured."""
+    if find_spec("matplotlib") is None:
+        raise UserError("no-module", "this needs matplotlib", hint="pip install 'headgate[bench]'")
 
 
 @bench_app.command("papers")
@@ -476,10 +536,8 @@ def bench_papers(
     debug: Debug = False,
 ) -> None:
     """The experiments of the papers on heartbeats, and the same live beside Structured Streaming: about ten minutes."""
-    try:
-        from headgate.bench.papers.report import EXPERIMENTS, report
-    except ModuleNotFoundError as error:
-        raise UserError("no-module", f"this needs {error.name}", hint="pip install 'headgate[bench]'") from None
+    need_charts()
+    from headgate.bench.papers.report import EXPERIMENTS, report
 
     for name in only or ():
         if name not in EXPERIMENTS:

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from tools.places import DOCS
 
+from headgate.bench.charts import Axis, bar_chart, line_chart, short_number
+from headgate.bench.finding import Finding, Grid, with_section
 from headgate.bench.papers import drive
 from headgate.bench.papers.account import account
 from headgate.bench.papers.arrivals import SECOND_US, Arrival, in_order, poisson
-from headgate.bench.papers.charts import Axis, bar_chart, line_chart, short_number
 from headgate.bench.papers.drive import Answers, Simulated
-from headgate.bench.papers.finding import Finding, Grid, with_section
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
 from headgate.delta.lower import lower

@@ -21,7 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
+from rich.console import Console
 
+from headgate.bench.layout import empty_table
 from headgate.engine import Engine
 from headgate.log import journal
 
@@ -148,3 +150,28 @@ def cost(seconds: dict[str, list[float]]) -> float:
     """How much longer a turn takes with a directory: the median over pairs of turns that follow each other, minus 1."""
     pairs = zip(seconds["remembers"], seconds["forgets"], strict=True)
     return median(remembers / forgets for remembers, forgets in pairs) - 1
+
+
+def show_durability(console: Console, found: Durability) -> None:
+    """Prints the cost of durability, checkpoints and recovery."""
+    table = empty_table(
+        "Durability: an engine with a directory beside one that forgets", "", "remembers", "forgets", "costs"
+    )
+    turns = (
+        (f"{SMALL_ROWS} rows pushed, one epoch", found.small),
+        (f"{LARGE_ROWS:,} rows from a file, one epoch", found.large),
+    )
+    for name, seconds in turns:
+        medians = (f"{median(seconds[way]):.3f} s" for way in ("remembers", "forgets"))
+        table.add_row(name, *medians, f"{cost(seconds):+.1%}")
+    console.print(table)
+    held_up = sum(found.checkpoints)
+    share = held_up / sum(map(sum, (found.small["remembers"], found.large["remembers"])))
+    checkpoints = (
+        f"{len(found.checkpoints)} checkpoints of up to {found.checkpoint_bytes:,} bytes held it up for {held_up:.3f} s"
+    )
+    console.print(f"{checkpoints} in all, {share:.2%} of the time")
+    console.print(
+        f"recovery: {found.recovery:.2f} s for two queries, {found.rows:,} tuples taken before, {found.files} files; "
+        f"the first small epoch after it {found.again:.2f} s\n"
+    )

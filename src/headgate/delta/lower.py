@@ -95,8 +95,8 @@ class Way:
     """False if sums over windows that slide are running sums: what earlier versions of headgate kept."""
 
     by_distance: bool = True
-    """False if a side of a join is read from its log again, also where the join bounds how far apart rows begin: earlier
-    versions of headgate kept nothing of it.
+    """False if a side of a join is read from its log again, also where the join bounds how far apart rows begin.
+    Earlier versions of headgate kept nothing of it.
     """
 
     denied: frozenset[Assumption] | None = frozenset()

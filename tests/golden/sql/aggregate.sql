@@ -2,7 +2,8 @@
 -- SELECT k, COUNT(*) AS n, MAX(v) AS most, COUNT(DISTINCT name) AS names FROM s [RANGE 4] GROUP BY k
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
--- reads log_s_3: s in (since - 5, since]
+-- reads log_s_3: s in (until - 5, until]
+-- reads log_s_4: s in (since - 5, since]
 -- expires s in (since - 5, until - 5 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- keeps sums_2: totals_2, with the columns of shape_2
@@ -14,9 +15,12 @@
 -- moves_1: running
 -- totals_1: running
 -- shape_1: running
+-- window_3: window
+-- living_1: running
+-- living_totals_1: running
 -- swept_1: running
 -- timeline_1: running
--- window_3: window
+-- window_4: window
 -- all_1: lower
 -- elements_1: framed
 -- walked_1: framed
@@ -31,6 +35,10 @@
 -- moves_2: running
 -- totals_2: running
 -- shape_2: running
+-- filter_3: linear
+-- project_3: linear
+-- living_2: running
+-- living_totals_2: running
 -- swept_3: running
 -- timeline_3: running
 -- spans_1: sweep
@@ -51,7 +59,6 @@ timeline_5 AS (
 )
 -- timeline_6: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1

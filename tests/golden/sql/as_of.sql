@@ -116,66 +116,183 @@ as_of_1 AS (
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
 -- reads log_t_2: t in (since - 6, until - 6 or since]
+-- reads log_t_3: t in (until - 6, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- keeps kept_1: keep_1, with the columns of shape_2
--- keeps kept_2: keep_2, with the columns of shape_3
--- window_1: window
--- project_1: linear
--- window_2: window
--- window_3: window
--- touched_1: running
--- events_1: running
--- moves_1: running
--- totals_1: running
--- shape_1: running
--- swept_1: running
--- timeline_1: running
--- spans_1: sweep
--- sweep_1: sweep
--- filter_1: linear
--- project_2: linear
--- shape_2: netting
--- keep_1: netting
--- live_1: netting
--- project_3: linear
--- all_1: lower
-events_2 AS (
-  SELECT s_k, v, s_k AS _k1, _t, _x, _n, 2 AS _kind, NULL AS _row
+window_1 AS (
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 1 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_1
+  )
+  WHERE _t > :since AND _t <= :until
+)
+project_1 AS (
+  SELECT k AS s_k, v, _t, _x, _n
+  FROM window_1
+)
+looking_1 AS (
+  SELECT s_k AS _k1, _t, v AS _b1, _n AS _b0
   FROM project_1
+)
+window_2 AS (
+  SELECT k, w, _t, _x, _n
+  FROM (
+    SELECT k, w, _t AS _t, _t + 6 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_t_1
+  )
+  WHERE _t > :since AND _t <= :until
+)
+window_3 AS (
+  SELECT k, w, _t, _x, _n
+  FROM (
+    SELECT k, w, _t AS _t, _t + 6 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_t_2
+  )
+  WHERE _t <= :since AND _x > :since AND _x <= :until
+)
+touched_1 AS (
+  SELECT k AS _k1, _t, _x, _n AS _rows
+  FROM window_2
   UNION ALL
-  SELECT NULL AS s_k, NULL AS v, c_k AS _k1, _t AS _t, NULL AS _x, NULL AS _n, 1 AS _kind, STRUCT(c_k, n, TRUE AS _there) AS _row
-  FROM all_1
-  WHERE _n > 0 AND (_x IS NULL OR _x > _t)
+  SELECT k AS _k1, _t, _x, _n AS _rows
+  FROM window_3
+)
+events_1 AS (
+  SELECT _k1, _t, _rows
+  FROM (
+    SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows
+    FROM touched_1
+    LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
+  )
+  WHERE _t > :since AND _t <= :until
+)
+moves_1 AS (
+  SELECT _k1, CAST(:since AS BIGINT) AS _t, _rows
+  FROM sums_1
   UNION ALL
-  SELECT NULL AS s_k, NULL AS v, c_k AS _k1, _x AS _t, NULL AS _x, NULL AS _n, 0 AS _kind, STRUCT(c_k, n, FALSE AS _there) AS _row
-  FROM all_1
-  WHERE _n > 0 AND (_x IS NULL OR _x > _t) AND _x <= :until
+  SELECT _k1, _t, _rows
+  FROM events_1
+)
+totals_1 AS (
+  SELECT _k1, SUM(_rows) AS _rows
+  FROM moves_1
+  GROUP BY _k1
+  HAVING SUM(_rows) <> 0
+)
+shape_1 AS (
+  SELECT _k1, SUM(_rows) AS _rows
+  FROM events_1
+  GROUP BY _k1
+)
+window_4 AS (
+  SELECT k, w, _t, _x, _n
+  FROM (
+    SELECT k, w, _t AS _t, _t + 6 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_t_3
+  )
+  WHERE _t <= :until AND _x > :until
+)
+living_1 AS (
+  SELECT k AS _k1, _n AS _rows
+  FROM window_4
+)
+living_totals_1 AS (
+  SELECT _k1, SUM(_rows) AS _rows
+  FROM living_1
+  GROUP BY _k1
+  HAVING SUM(_rows) <> 0
+)
+walked_1 AS (
+  SELECT _k1, _t, _rows, FALSE AS _looks, NULL AS _b0, NULL AS _b1
+  FROM moves_1
   UNION ALL
-  SELECT NULL AS s_k, NULL AS v, c_k AS _k1, _t AS _t, NULL AS _x, NULL AS _n, 0 AS _kind, STRUCT(c_k, n, FALSE AS _there) AS _row
-  FROM all_1
-  WHERE _n < 0
+  SELECT _k1, _t, 0 AS _rows, TRUE AS _looks, _b0, _b1
+  FROM looking_1
+)
+seen_1 AS (
+  SELECT _k1 AS k, _rows AS count, _t, _b0, _b1
+  FROM (
+    SELECT *
+    FROM (
+      SELECT _k1, _t, _looks, _b0, _b1, SUM(_rows) OVER (PARTITION BY _k1 ORDER BY _t) AS _rows
+      FROM walked_1
+    )
+    WHERE _looks AND _rows > 0
+  )
+)
+filter_1 AS (
+  SELECT k, count, _t, _b0, _b1
+  FROM seen_1
+  WHERE count > 1
+)
+project_2 AS (
+  SELECT k AS c_k, count AS n, _t, _b0, _b1
+  FROM filter_1
+)
+met_1 AS (
+  SELECT c_k AS s_k, _b1 AS v, c_k AS c_k, n AS n, _t, _t + 1 AS _x, _b0 AS _n
+  FROM project_2
 )
 beside_1 AS (
-  SELECT s_k, v, _row.c_k AS c_k, _row.n AS n, _t, _x, _n
-  FROM (
-    SELECT s_k, v, _t, _x, _n, _kind, LAST_VALUE(_row) IGNORE NULLS OVER (PARTITION BY _k1 ORDER BY _t, _kind ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS _row
-    FROM events_2
-  )
-  WHERE _kind = 2 AND _row._there
-)
-as_of_1 AS (
-  SELECT s_k, v, c_k, n, _t, _x, _n
-  FROM beside_1
+  SELECT *
+  FROM met_1
   WHERE s_k = c_k
 )
--- project_4: linear
--- shape_3: netting
--- keep_2: netting
--- live_2: netting
--- ends_1: lower
--- netted_1: netting
--- repeated_1: netting
--- result_1: lower
+project_3 AS (
+  SELECT s_k AS k, v, n, _t, _x, _n
+  FROM beside_1
+)
+shape_2 AS (
+  SELECT k, v, n, _x, _n
+  FROM project_3
+)
+keep_1 AS (
+  SELECT k, v, n, _x, _n
+  FROM kept_1
+  WHERE (_x IS NULL OR _x > :until)
+  UNION ALL
+  SELECT k, v, n, _x, _n
+  FROM project_3
+  WHERE (_x IS NULL OR _x > :until)
+)
+live_1 AS (
+  SELECT k, v, n, CAST(:since AS BIGINT) AS _t, _x, _n
+  FROM kept_1
+)
+ends_1 AS (
+  SELECT *
+  FROM live_1
+  WHERE _x > :since AND _x <= :until
+)
+there_1 AS (
+  SELECT k, v, n, _t, SUM(_n) AS _n
+  FROM (
+    SELECT k, v, n, _t, _n
+    FROM project_3
+    UNION ALL
+    SELECT k, v, n, CAST(:since AS BIGINT) AS _t, _n
+    FROM ends_1
+  )
+  GROUP BY k, v, n, _t
+)
+more_1 AS (
+  SELECT k, v, n, _t, _n - CASE WHEN LAG(_t) OVER (PARTITION BY k, v, n ORDER BY _t) = _t - 1 THEN LAG(_n) OVER (PARTITION BY k, v, n ORDER BY _t) ELSE 0 END AS _n
+  FROM there_1
+)
+repeated_1 AS (
+  SELECT k, v, n, _t
+  FROM (
+    SELECT k, v, n, _t, _n
+    FROM more_1
+    WHERE _t > :since AND _n > 0
+  )
+  LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy
+)
+result_1 AS (
+  SELECT k, v, n, _t, CAST(1 AS BIGINT) AS _n
+  FROM repeated_1
+)
 -- result: result_1
 
 -- == an aggregate without a key

@@ -19,8 +19,8 @@ from time import perf_counter
 import numpy as np
 from pyspark.sql import SparkSession
 
-from headgate.bench.papers.charts import Axis, bar_chart
-from headgate.bench.papers.finding import Finding, Grid
+from headgate.bench.charts import Axis, bar_chart
+from headgate.bench.finding import Finding, Grid
 from headgate.bench.papers.held import Held, held
 from headgate.engine import Engine
 from headgate.heartbeat.clock import ManualClock

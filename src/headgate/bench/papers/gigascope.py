@@ -17,10 +17,10 @@ from time import perf_counter
 import numpy as np
 from pyspark.sql import SparkSession
 
+from headgate.bench.charts import Axis, line_chart
+from headgate.bench.finding import Finding, Grid
 from headgate.bench.papers.arrivals import SECOND_US, Arrival, in_order
-from headgate.bench.papers.charts import Axis, line_chart
 from headgate.bench.papers.drive import Simulated
-from headgate.bench.papers.finding import Finding, Grid
 from headgate.bench.papers.held import Held, Peak
 from headgate.engine import Engine
 from headgate.heartbeat.clock import ManualClock

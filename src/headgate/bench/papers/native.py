@@ -25,8 +25,8 @@ from time import sleep, time
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.bench.papers.charts import Axis, bar_chart
-from headgate.bench.papers.finding import Finding, Grid
+from headgate.bench.charts import Axis, bar_chart
+from headgate.bench.finding import Finding, Grid
 from headgate.deliver.sinks.sink import Result
 from headgate.engine import Engine
 from headgate.sources.inlet import ticks

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
+from headgate.bench.finding import Finding
 from headgate.bench.papers import flexible, gigascope, native, stream_mill
-from headgate.bench.papers.finding import Finding
 from headgate.spark.session import started
 
 Experiment: TypeAlias = Literal["stream-mill", "gigascope", "flexible-time", "native"]

@@ -16,11 +16,11 @@ from statistics import median, quantiles
 import numpy as np
 from pyspark.sql import SparkSession
 
+from headgate.bench.charts import Axis, bar_chart, line_chart
+from headgate.bench.finding import Finding, Grid
 from headgate.bench.papers.account import Account
 from headgate.bench.papers.arrivals import SECOND_US, Arrival, in_order, poisson
-from headgate.bench.papers.charts import Axis, bar_chart, line_chart
 from headgate.bench.papers.drive import Answers, Simulated, live
-from headgate.bench.papers.finding import Finding, Grid
 from headgate.engine import Engine
 from headgate.heartbeat.clock import ManualClock
 

@@ -27,6 +27,12 @@ STYLE = {
     "grid.color": "#e3e9f0",
 }
 
+CROWDED = 18
+"""More bars than this leave little room for the values above them."""
+
+LEGEND_CHARACTERS = 78
+"""What fits beside each other below a chart."""
+
 Point = tuple[float, float]
 
 
@@ -62,7 +68,10 @@ def line_chart(title: str, across: Axis, up: Axis, series: Mapping[str, Sequence
             )
         axes.set_xlabel(across.label)
         _set_up_axis(axes, "x", across)
-        return _whole(figure, axes, len(series))
+        if up.ticks:
+            bottom, top = axes.get_ylim()
+            axes.set_ylim(min(bottom, up.ticks[0]), max(top, up.ticks[-1]))
+        return _whole(figure, axes, list(series))
 
 
 def bar_chart(title: str, up: Axis, groups: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
@@ -78,10 +87,10 @@ def bar_chart(title: str, up: Axis, groups: Sequence[str], series: Mapping[str, 
             heights = [value if _drawable(value, up) else 0.0 for value in values]
             bars = axes.bar(places, heights, wide * 0.92, color=_colour(number), label=name)
             above = [short_number(float(f"{value:.3g}")) if _drawable(value, up) else "none" for value in values]
-            axes.bar_label(bars, above, padding=2)
+            axes.bar_label(bars, above, padding=2, fontsize=7 if len(series) * len(groups) > CROWDED else None)
         axes.set_xticks(range(len(groups)), groups)
         axes.grid(axis="x", visible=False)
-        return _whole(figure, axes, len(series))
+        return _whole(figure, axes, list(series))
 
 
 def _new_figure(title: str, up: Axis) -> tuple[Figure, Any]:
@@ -103,11 +112,12 @@ def _set_up_axis(axes: Any, which: str, axis: Axis) -> None:
     side.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
 
 
-def _whole(figure: Figure, axes: Any, names: int) -> str:
+def _whole(figure: Figure, axes: Any, names: list[str]) -> str:
     if axes.get_yscale() == "linear":
         axes.set_ylim(bottom=min(0.0, axes.dataLim.y0))
-    if names > 1:  # one alone is what the title says
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, frameon=False)
+    if len(names) > 1:  # one alone is what the title says
+        columns = LEGEND_CHARACTERS // (max(map(len, names)) + 4)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=max(1, min(3, columns)), frameon=False)
     text = StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return text.getvalue()

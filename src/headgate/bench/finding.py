@@ -1,4 +1,4 @@
-"""The findings of an experiment: tables, sentences and charts, printed and written into docs/papers.md."""
+"""The findings of an experiment: tables, sentences and charts, printed and written into a page of the documentation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from pathlib import Path
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-
-PAGE = "papers.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +40,15 @@ class Finding:
     """What an experiment found, as tables, charts and remarks."""
 
     name: str
-    """The name of its section in docs/papers.md."""
+    """The name of its section in the page."""
 
     grids: list[Grid] = field(default_factory=list)
     charts: dict[str, str] = field(default_factory=dict)
-    """SVG texts by file name, without `papers-` and `.svg`."""
+    """SVG texts by file name, without the name of the page and `.svg`."""
 
     remarks: list[str] = field(default_factory=list)
+    page: str = "papers"
+    """The name of the page: `docs/papers.md`, whose charts are `docs/images/papers-*.svg`."""
 
     def show(self, console: Console) -> None:
         """Prints the tables and remarks."""
@@ -59,11 +59,11 @@ class Finding:
         console.print()
 
     def write(self, docs: Path) -> None:
-        """Writes the charts to docs/images, and the tables and remarks between their markers in docs/papers.md."""
+        """Writes the charts to docs/images, and the tables and remarks between their markers in the page."""
         (docs / "images").mkdir(exist_ok=True)
         for name, svg in self.charts.items():
-            (docs / "images" / f"papers-{name}.svg").write_text(svg, encoding="utf-8")
-        page = docs / PAGE
+            (docs / "images" / f"{self.page}-{name}.svg").write_text(svg, encoding="utf-8")
+        page = docs / f"{self.page}.md"
         page.write_text(with_section(page.read_text(encoding="utf-8"), self.name, self.markdown()), encoding="utf-8")
 
     def markdown(self) -> str:
@@ -71,13 +71,21 @@ class Finding:
         return "\n\n".join([*(grid.markdown() for grid in self.grids), *self.remarks])
 
 
+def has_place(page: str, name: str) -> bool:
+    """True if the page has markers between which figures of that name can be written."""
+    return _place(name).search(page) is not None
+
+
 def with_section(page: str, name: str, text: str) -> str:
     """The page with a new text between the markers of that name."""
-    begin, end = f"<!-- figures: {name} -->", f"<!-- end of figures: {name} -->"
-    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not pattern.search(page):
+    if not has_place(page, name):
         raise ValueError(f'the page has no place for the figures "{name}"')
-    return pattern.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
+    return _place(name).sub(lambda found: f"{found[1]}\n\n{text}\n\n{found[2]}", page)
+
+
+def _place(name: str) -> re.Pattern[str]:
+    begin, end = (re.escape(f"<!-- {word}: {name} -->") for word in ("figures", "end of figures"))
+    return re.compile(f"({begin}).*?({end})", re.DOTALL)
 
 
 def _row(cells: Sequence[str]) -> str:
