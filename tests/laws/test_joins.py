@@ -27,7 +27,7 @@ from tools.random_queries import (
 )
 
 from headgate import Engine, ManualClock
-from headgate.delta.lower import lower
+from headgate.delta.lower import Way, lower
 from headgate.plan.rewrites.driver import rewritten
 from headgate.testing.cases import Case, Change, difference
 from headgate.testing.reference import evaluate
@@ -60,7 +60,7 @@ def test_joins_by_time_are_the_reference(case: Case, cutting: Cutting) -> None:
 @given(case=join_cases(), cutting=cuttings())
 def test_joins_from_the_logs_of_earlier_versions_are_the_reference(case: Case, cutting: Cutting) -> None:
     plan = rewritten(bound(case)).plan
-    programs = [lower(plan, tiny, by_distance=False) for tiny in (False, True)]
+    programs = [lower(plan, tiny, way=Way(by_distance=False)) for tiny in (False, True)]
     judged(case, Duck(case, programs).run(*cutting), cutting)
 
 

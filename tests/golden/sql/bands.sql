@@ -2,6 +2,7 @@
 -- SELECT k, SUM(x) AS total FROM m [RANGE 4] GROUP BY k
 -- reads log_m_1: m in (since, until]
 -- reads log_m_2: m in (since - 5, until - 5 or since]
+-- reads log_m_3: m in (until - 5, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- keeps wild_sums_1: wild_totals_1, with the columns of wild_shape_1
 -- keeps wild_kept_1: wild_keep_1, with the columns of wild_shape_2
@@ -62,7 +63,7 @@ events_1 AS (
   WHERE _t > :since AND _t <= :until
 )
 moves_1 AS (
-  SELECT _k1, CAST(:since AS BIGINT) AS _t, _rows, _a1, _a2, _a3, _a4, _a5
+  SELECT _k1, CAST(:since AS BIGINT) AS _t, _rows, COALESCE(_a1, _rows) AS _a1, COALESCE(_a2, 0) AS _a2, _a3, _a4, _a5
   FROM sums_1
   UNION ALL
   SELECT _k1, _t, _rows, _a1, _a2, _a3, _a4, _a5
@@ -78,6 +79,36 @@ shape_1 AS (
   SELECT _k1, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2, SUM(_a3) AS _a3, SUM(_a4) AS _a4, SUM(_a5) AS _a5
   FROM events_1
   GROUP BY _k1
+)
+window_3 AS (
+  SELECT k, x, y, _t, _x, _n
+  FROM (
+    SELECT k, x, y, _t AS _t, _t + 5 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_m_3
+  )
+  WHERE _t <= :until AND _x > :until
+)
+living_1 AS (
+  SELECT k AS _k1, _n AS _rows, CASE WHEN x IS NOT NULL THEN _n ELSE 0 END AS _a1, COALESCE(CAST(_d0x * 3.814697265625E-06D AS BIGINT), 0) * _n AS _a2, COALESCE(CAST(_d0xr1 * 65536.0D AS BIGINT), 0) * _n AS _a3, COALESCE(CAST(_d0xr2 * 1125899906842624.0D AS BIGINT), 0) * _n AS _a4, COALESCE(CAST(_d0xr3 * 1.9342813113834067E+25D AS BIGINT), 0) * _n AS _a5
+  FROM (
+    SELECT *, _d0xr2 - CAST(_d0xr2 * 1125899906842624.0D AS BIGINT) * 8.881784197001252E-16D AS _d0xr3
+    FROM (
+      SELECT *, _d0xr1 - CAST(_d0xr1 * 65536.0D AS BIGINT) * 1.52587890625E-05D AS _d0xr2
+      FROM (
+        SELECT *, _d0x - CAST(_d0x * 3.814697265625E-06D AS BIGINT) * 262144.0D AS _d0xr1
+        FROM (
+          SELECT *, CASE WHEN ABS(CAST(x AS DOUBLE)) < 4503599627370496.0D AND RINT(CAST(x AS DOUBLE) * 1.9342813113834067E+25D) = CAST(x AS DOUBLE) * 1.9342813113834067E+25D THEN CAST(x AS DOUBLE) END AS _d0x
+          FROM window_3
+        )
+      )
+    )
+  )
+)
+living_totals_1 AS (
+  SELECT _k1, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2, SUM(_a3) AS _a3, SUM(_a4) AS _a4, SUM(_a5) AS _a5
+  FROM living_1
+  GROUP BY _k1
+  HAVING SUM(_rows) <> 0
 )
 swept_1 AS (
   SELECT _k1, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _next,
@@ -165,7 +196,7 @@ wild_events_1 AS (
   WHERE _t > :since AND _t <= :until
 )
 wild_moves_1 AS (
-  SELECT _k1, _k2, CAST(:since AS BIGINT) AS _t, _rows, _a1, _a2, _a3, _a4, _a5
+  SELECT _k1, _k2, CAST(:since AS BIGINT) AS _t, _rows, COALESCE(_a1, _rows) AS _a1, COALESCE(_a2, 0) AS _a2, _a3, _a4, _a5
   FROM wild_sums_1
   UNION ALL
   SELECT _k1, _k2, _t, _rows, _a1, _a2, _a3, _a4, _a5
@@ -181,6 +212,48 @@ wild_shape_1 AS (
   SELECT _k1, _k2, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2, SUM(_a3) AS _a3, SUM(_a4) AS _a4, SUM(_a5) AS _a5
   FROM wild_events_1
   GROUP BY _k1, _k2
+)
+wild_filter_3 AS (
+  SELECT k, x, y, _t, _x, _n
+  FROM window_3
+  WHERE x IS NOT NULL AND NOT (ABS(CAST(x AS DOUBLE)) < 4503599627370496.0D AND RINT(CAST(x AS DOUBLE) * 1.9342813113834067E+25D) = CAST(x AS DOUBLE) * 1.9342813113834067E+25D)
+)
+wild_project_7 AS (
+  SELECT k AS k1, CAST(x AS DOUBLE) AS v1, _t, _x, _n
+  FROM wild_filter_3
+)
+wild_project_8 AS (
+  SELECT k1, v1, CASE WHEN ABS(v1) < 4503599627370496.0D AND RINT(v1 * 1.9342813113834067E+25D) = v1 * 1.9342813113834067E+25D THEN 0 WHEN ISNAN(v1) THEN 102 WHEN v1 = CAST('Infinity' AS DOUBLE) THEN 100 WHEN v1 = -CAST('Infinity' AS DOUBLE) THEN 101 ELSE CAST(FLOOR(LOG2(ABS(v1)) / 34) AS INT) END AS b1, _t, _x, _n
+  FROM wild_project_7
+)
+wild_project_9 AS (
+  SELECT k1, v1, b1, CASE WHEN b1 >= 100 THEN 0D ELSE v1 * POWER(2D, -17 * b1) * POWER(2D, -17 * b1) END AS z1, _t, _x, _n
+  FROM wild_project_8
+)
+wild_living_1 AS (
+  SELECT k1 AS _k1, b1 AS _k2, _n AS _rows, CASE WHEN z1 IS NOT NULL THEN _n ELSE 0 END AS _a1, COALESCE(CAST(_d0x * 3.814697265625E-06D AS BIGINT), 0) * _n AS _a2, COALESCE(CAST(_d0xr1 * 65536.0D AS BIGINT), 0) * _n AS _a3, COALESCE(CAST(_d0xr2 * 1125899906842624.0D AS BIGINT), 0) * _n AS _a4, COALESCE(CAST(_d0xr3 * 1.9342813113834067E+25D AS BIGINT), 0) * _n AS _a5
+  FROM (
+    SELECT *, _d0xr2 - CAST(_d0xr2 * 1125899906842624.0D AS BIGINT) * 8.881784197001252E-16D AS _d0xr3
+    FROM (
+      SELECT *, _d0xr1 - CAST(_d0xr1 * 65536.0D AS BIGINT) * 1.52587890625E-05D AS _d0xr2
+      FROM (
+        SELECT *, _d0x - CAST(_d0x * 3.814697265625E-06D AS BIGINT) * 262144.0D AS _d0xr1
+        FROM (
+          SELECT *, CASE WHEN _v0x IS NOT NULL THEN _v0x END AS _d0x
+          FROM (
+            SELECT *, CASE WHEN z1 IS NOT NULL THEN CAST(z1 AS DOUBLE) END AS _v0x
+            FROM wild_project_9
+          )
+        )
+      )
+    )
+  )
+)
+wild_living_totals_1 AS (
+  SELECT _k1, _k2, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2, SUM(_a3) AS _a3, SUM(_a4) AS _a4, SUM(_a5) AS _a5
+  FROM wild_living_1
+  GROUP BY _k1, _k2
+  HAVING SUM(_rows) <> 0
 )
 wild_swept_1 AS (
   SELECT _k1, _k2, _t, LEAD(_t) OVER (PARTITION BY _k1, _k2 ORDER BY _t) AS _next,
@@ -315,21 +388,14 @@ steps_1 AS (
     COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(k) OVER (PARTITION BY _k1 ORDER BY _t) AS _old1, LAG(total) OVER (PARTITION BY _k1 ORDER BY _t) AS _old2
   FROM timeline_2
 )
-inserts_1 AS (
-  SELECT k, total, _t
+changes_1 AS (
+  SELECT CASE WHEN _kind = -1 THEN _old1 ELSE k END AS k, CASE WHEN _kind = -1 THEN _old2 ELSE total END AS total, _t, CAST(CASE WHEN _kind = 1 THEN 1 ELSE -1 END AS BIGINT) AS _n
   FROM steps_1
-  WHERE _t > :since AND _live AND NOT (_was AND k <=> _old1 AND total <=> _old2)
-)
-deletes_1 AS (
-  SELECT _old1 AS k, _old2 AS total, _t
-  FROM steps_1
-  WHERE _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1 AND total <=> _old2)
+  LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _kind
+  WHERE CASE _kind WHEN 1 THEN _t > :since AND _live AND NOT (_was AND k <=> _old1 AND total <=> _old2) WHEN -1 THEN _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1 AND total <=> _old2) END
 )
 result_1 AS (
-  SELECT k, total, _t, CAST(1 AS BIGINT) AS _n
-  FROM inserts_1
-  UNION ALL
-  SELECT k, total, _t, CAST(-1 AS BIGINT) AS _n
-  FROM deletes_1
+  SELECT *
+  FROM changes_1
 )
 -- result: result_1

@@ -104,8 +104,39 @@ spread_5 AS (
 -- window_3: window
 -- project_3: linear
 -- all_1: lower
--- window_4: window
+placed_1 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
+  FROM project_1
+)
+spread_1 AS (
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM all_1
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
+)
+-- join_1: join
 -- project_4: linear
+-- lasting_1: join
+-- lasting_2: join
+placed_2 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
+  FROM lasting_1
+)
+spread_2 AS (
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM lasting_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
+)
+-- outliving_1: join
+-- project_5: linear
+-- shape_1: netting
+-- keep_1: netting
+-- live_1: netting
+-- ends_1: lower
+-- there_1: netting
+-- more_1: netting
+-- repeated_1: netting
+-- window_4: window
+-- project_6: linear
 -- all_2: lower
 -- twins_1: twins
 -- marked_1: twins
@@ -115,68 +146,38 @@ spread_5 AS (
 -- twinned_1: join
 -- alone_2: join
 -- twinned_2: join
-placed_1 AS (
-  SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
-  FROM alone_1
-)
-spread_1 AS (
-  SELECT t_k, w, _t, _x, _n, _b
-  FROM alone_2
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
-)
--- join_1: join
-placed_2 AS (
-  SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
-  FROM twinned_1
-)
-spread_2 AS (
-  SELECT t_k, w, _t, _x, _n, _b
-  FROM marked_2
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
-)
 placed_3 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
   FROM alone_1
 )
 spread_3 AS (
   SELECT t_k, w, _t, _x, _n, _b
-  FROM twinned_2
+  FROM alone_2
   LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
 )
 -- join_2: join
--- project_5: linear
--- project_6: linear
 placed_4 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
-  FROM project_1
+  FROM twinned_1
 )
 spread_4 AS (
   SELECT t_k, w, _t, _x, _n, _b
-  FROM all_1
+  FROM marked_2
+  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
+)
+placed_5 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
+  FROM alone_1
+)
+spread_5 AS (
+  SELECT t_k, w, _t, _x, _n, _b
+  FROM twinned_2
   LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
 )
 -- join_3: join
 -- project_7: linear
--- lasting_1: join
--- lasting_2: join
-placed_5 AS (
-  SELECT s_k, v, _t, _x, _n, (_t - :since + 4) DIV 5 AS _b
-  FROM lasting_1
-)
-spread_5 AS (
-  SELECT t_k, w, _t, _x, _n, _b
-  FROM lasting_2
-  LATERAL VIEW EXPLODE(SEQUENCE(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, GREATEST(CASE WHEN _t > :since THEN (_t - :since + 4) DIV 5 ELSE GREATEST((_t - :since + 4) DIV 5, 1) END, (_x - :since + 3) DIV 5))) e AS _b
-)
--- outliving_1: join
 -- project_8: linear
--- shape_1: netting
--- keep_1: netting
--- live_1: netting
--- ends_1: lower
 -- netted_1: netting
--- repeated_1: netting
--- come_1: netting
 -- repeated_2: netting
 -- go_1: netting
 -- result_1: netting
@@ -193,13 +194,42 @@ spread_5 AS (
 -- project_1: linear
 -- window_2: window
 -- project_2: linear
--- window_3: window
+placed_1 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
+  FROM project_1
+)
+placed_2 AS (
+  SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
+  FROM project_2
+)
+-- join_1: join
 -- project_3: linear
+-- lasting_1: join
+-- lasting_2: join
+placed_3 AS (
+  SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
+  FROM lasting_1
+)
+placed_4 AS (
+  SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
+  FROM lasting_2
+)
+-- outliving_1: join
+-- project_4: linear
+-- shape_1: netting
+-- keep_1: netting
+-- live_1: netting
+-- ends_1: lower
+-- there_1: netting
+-- more_1: netting
+-- repeated_1: netting
+-- window_3: window
+-- project_5: linear
 -- all_1: lower
 -- twins_1: twins
 -- marked_1: twins
 -- window_4: window
--- project_4: linear
+-- project_6: linear
 -- all_2: lower
 -- twins_2: twins
 -- marked_2: twins
@@ -207,63 +237,35 @@ spread_5 AS (
 -- twinned_1: join
 -- alone_2: join
 -- twinned_2: join
-placed_1 AS (
-  SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
-  FROM alone_1
-)
-placed_2 AS (
-  SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
-  FROM alone_2
-)
--- join_1: join
-placed_3 AS (
-  SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
-  FROM twinned_1
-)
-placed_4 AS (
-  SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
-  FROM marked_2
-)
 placed_5 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
   FROM alone_1
 )
 placed_6 AS (
   SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
-  FROM twinned_2
+  FROM alone_2
 )
 -- join_2: join
--- project_5: linear
--- project_6: linear
 placed_7 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
-  FROM project_1
+  FROM twinned_1
 )
 placed_8 AS (
   SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
-  FROM project_2
+  FROM marked_2
 )
--- join_3: join
--- project_7: linear
--- lasting_1: join
--- lasting_2: join
 placed_9 AS (
   SELECT s_k, v, _t, _x, _n, (_t - :since) AS _b
-  FROM lasting_1
+  FROM alone_1
 )
 placed_10 AS (
   SELECT t_k, w, _t, _x, _n, (_t - :since) AS _b
-  FROM lasting_2
+  FROM twinned_2
 )
--- outliving_1: join
+-- join_3: join
+-- project_7: linear
 -- project_8: linear
--- shape_1: netting
--- keep_1: netting
--- live_1: netting
--- ends_1: lower
 -- netted_1: netting
--- repeated_1: netting
--- come_1: netting
 -- repeated_2: netting
 -- go_1: netting
 -- result_1: netting

@@ -2,6 +2,7 @@
 -- SELECT DISTINCT k FROM s [RANGE 4]
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
+-- reads log_s_3: s in (until - 5, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
 window_1 AS (
   SELECT k, v, name, _t, _x, _n
@@ -61,6 +62,28 @@ shape_1 AS (
   FROM events_1
   GROUP BY _k1
 )
+window_3 AS (
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 5 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_3
+  )
+  WHERE _t <= :until AND _x > :until
+)
+project_3 AS (
+  SELECT k, _t, _x, _n
+  FROM window_3
+)
+living_1 AS (
+  SELECT `k` AS _k1, _n AS _rows
+  FROM project_3
+)
+living_totals_1 AS (
+  SELECT _k1, SUM(_rows) AS _rows
+  FROM living_1
+  GROUP BY _k1
+  HAVING SUM(_rows) <> 0
+)
 swept_1 AS (
   SELECT _k1, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _next,
     SUM(_rows) OVER (PARTITION BY _k1 ORDER BY _t) AS _rows
@@ -79,21 +102,14 @@ steps_1 AS (
     COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(k) OVER (PARTITION BY _k1 ORDER BY _t) AS _old1
   FROM timeline_1
 )
-inserts_1 AS (
-  SELECT k, _t
+changes_1 AS (
+  SELECT CASE WHEN _kind = -1 THEN _old1 ELSE k END AS k, _t, CAST(CASE WHEN _kind = 1 THEN 1 ELSE -1 END AS BIGINT) AS _n
   FROM steps_1
-  WHERE _t > :since AND _live AND NOT (_was AND k <=> _old1)
-)
-deletes_1 AS (
-  SELECT _old1 AS k, _t
-  FROM steps_1
-  WHERE _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1)
+  LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _kind
+  WHERE CASE _kind WHEN 1 THEN _t > :since AND _live AND NOT (_was AND k <=> _old1) WHEN -1 THEN _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1) END
 )
 result_1 AS (
-  SELECT k, _t, CAST(1 AS BIGINT) AS _n
-  FROM inserts_1
-  UNION ALL
-  SELECT k, _t, CAST(-1 AS BIGINT) AS _n
-  FROM deletes_1
+  SELECT *
+  FROM changes_1
 )
 -- result: result_1

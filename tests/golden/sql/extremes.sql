@@ -80,8 +80,7 @@ timeline_1 AS (
 )
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
@@ -169,7 +168,6 @@ timeline_1 AS (
 )
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1

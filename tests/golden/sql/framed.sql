@@ -40,8 +40,7 @@ timeline_1 AS (
 )
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
@@ -93,8 +92,7 @@ timeline_1 AS (
 )
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
@@ -140,7 +138,6 @@ timeline_1 AS (
 )
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1

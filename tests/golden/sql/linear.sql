@@ -80,6 +80,8 @@ union_2 AS (
 -- reads log_t_1: t in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- reads log_t_2: t in (since - 5, until - 5 or since]
+-- reads log_s_3: s in (until - 5, until]
+-- reads log_t_3: t in (until - 5, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- window_1: window
 project_1 AS (
@@ -120,6 +122,25 @@ union_2 AS (
 -- moves_1: running
 -- totals_1: running
 -- shape_1: running
+-- window_5: window
+project_5 AS (
+  SELECT k, 1 AS sides_l, 0 AS sides_r, _t, _x, _n
+  FROM window_5
+)
+-- window_6: window
+project_6 AS (
+  SELECT k, 0 AS sides_l, 1 AS sides_r, _t, _x, _n
+  FROM window_6
+)
+union_3 AS (
+  SELECT k, sides_l, sides_r, _t, _x, _n
+  FROM project_5
+  UNION ALL
+  SELECT k, sides_l, sides_r, _t, _x, _n
+  FROM project_6
+)
+-- living_1: running
+-- living_totals_1: running
 -- swept_1: running
 -- timeline_1: running
 -- spans_1: sweep
@@ -129,7 +150,7 @@ weight_1 AS (
   FROM sweep_1
   WHERE CAST(GREATEST(sides_l - sides_r, 0) AS BIGINT) <> 0
 )
-project_5 AS (
+project_7 AS (
   SELECT k, _t, _x, _n
   FROM weight_1
 )

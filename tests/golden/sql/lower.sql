@@ -40,8 +40,7 @@ all_2 AS (
 -- timeline_1: recomputed
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
@@ -88,8 +87,7 @@ ends_1 AS (
 -- timeline_1: running
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
@@ -101,7 +99,8 @@ ends_1 AS (
 -- project_1: linear
 -- window_2: window
 -- project_2: linear
--- netted_1: netting
+-- there_1: netting
+-- more_1: netting
 -- repeated_1: netting
 result_1 AS (
   SELECT k, _t, CAST(1 AS BIGINT) AS _n

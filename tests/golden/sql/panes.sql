@@ -1,65 +1,75 @@
 -- == tumbling: one pane at a time
 -- SELECT k, COUNT(*) AS n, SUM(v) AS total, MIN(v) AS low FROM s [RANGE 4 SLIDE 4] GROUP BY k
 -- reads log_s_1: s in (since - 3, until]
+-- reads log_s_2: s in (until - 8, until]
 -- expires s in (since - 8, until - 5 or since]
 -- keeps panes_1: shown_1, with the columns of new_panes_1
 -- window_1: window
 touched_1 AS (
-  SELECT k AS _k1, _t, _x, 1 AS _rows, CASE WHEN v IS NOT NULL THEN 1 ELSE 0 END AS _a1, CASE WHEN v IS NOT NULL THEN v ELSE 0 END AS _a2, v AS _a3
+  SELECT k AS _k1, _t, _x, 1 AS _rows, v AS _a2, v AS _a3
   FROM window_1
 )
 new_panes_1 AS (
-  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2, MIN(_a3) AS _a3
+  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a2) AS _a2, MIN(_a3) AS _a3
   FROM touched_1
   GROUP BY _k1, _t, _x
 )
 every_pane_1 AS (
-  SELECT _k1, _t, _x, _rows, _a1, _a2, _a3
+  SELECT _k1, _t, _x, _rows, _a2, _a3
   FROM panes_1
   UNION ALL
-  SELECT _k1, _t, _x, _rows, _a1, _a2, _a3
+  SELECT _k1, _t, _x, _rows, _a2, _a3
   FROM new_panes_1
 )
 shown_1 AS (
-  SELECT _k1, _t, _x, _rows, _a1, _a2, _a3
+  SELECT _k1, _t, _x, _rows, _a2, _a3
   FROM every_pane_1
   WHERE _x > :until
 )
+-- window_2: window
+touched_2 AS (
+  SELECT k AS _k1, _t, _x, 1 AS _rows, v AS _a2, v AS _a3
+  FROM window_2
+)
+living_panes_1 AS (
+  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a2) AS _a2, MIN(_a3) AS _a3
+  FROM touched_2
+  GROUP BY _k1, _t, _x
+)
 looked_1 AS (
-  SELECT _k1, CASE WHEN _t + _slide * 4 > :since THEN _t + _slide * 4 ELSE :since END AS _at, _x, _rows, _a1, _a2, _a3
+  SELECT _k1, _t + _slide * 4 AS _t, _rows, _a2, _a3
   FROM every_pane_1
-  LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 4) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 4 AS BIGINT))) e AS _slide
+  LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 4) AS BIGINT), CAST((LEAST(_x - 1, :until) - _t) DIV 4 AS BIGINT))) e AS _slide
 )
 at_slides_1 AS (
-  SELECT _k1, _at AS _t, SUM(CASE WHEN _at < _x THEN _rows ELSE 0 END) AS _rows, SUM(CASE WHEN _at < _x THEN _a1 ELSE 0 END) AS _a1, SUM(CASE WHEN _at < _x THEN _a2 ELSE 0 END) AS _a2, MIN(CASE WHEN _at < _x THEN _a3 ELSE NULL END) AS _a3
+  SELECT _k1, _t, SUM(_rows) AS _rows, SUM(_a2) AS _a2, MIN(_a3) AS _a3
   FROM looked_1
-  GROUP BY _k1, _at
+  GROUP BY _k1, _t
 )
 -- timeline_1: running
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
 -- == sliding: doubles and an extreme by another column
 -- SELECT k, AVG(x) AS mean, MAX_BY(x, y) AS top FROM m [RANGE 6 SLIDE 2] GROUP BY k HAVING COUNT(*) > 1
 -- reads log_m_1: m in (since - 1, until]
+-- reads log_m_2: m in (until - 8, until]
 -- expires m in (since - 8, until - 7 or since]
 -- keeps panes_1: shown_1, with the columns of new_panes_1
--- may raise an error at a double that does not fit
 -- window_1: window
 touched_1 AS (
-  SELECT k AS _k1, _t, _x, 1 AS _rows, CASE WHEN x IS NOT NULL THEN 1 ELSE 0 END AS _a1, COALESCE(CAST(_d0x * 3.814697265625E-06D AS BIGINT), 0) AS _a2, COALESCE(CAST(_d0xr1 * 65536.0D AS BIGINT), 0) AS _a3, COALESCE(CAST(_d0xr2 * 1125899906842624.0D AS BIGINT), 0) AS _a4, COALESCE(CAST(_d0xr3 * 1.9342813113834067E+25D AS BIGINT), 0) AS _a5, CASE WHEN (CASE WHEN NOT y IS NULL THEN STRUCT(y, NOT x IS NULL, x) END) IS NOT NULL THEN STRUCT(CASE WHEN NOT y IS NULL THEN STRUCT(y, NOT x IS NULL, x) END AS k, x AS v) END AS _a6
+  SELECT k AS _k1, _t, _x, 1 AS _rows, CAST(_d0xr1 * 65536.0D AS BIGINT) AS _a3, CAST(_d0xr2 * 1125899906842624.0D AS BIGINT) AS _a4, CAST(_d0xr3 * 1.9342813113834067E+25D AS BIGINT) AS _a5, CASE WHEN (CASE WHEN NOT y IS NULL THEN STRUCT(y, NOT x IS NULL, x) END) IS NOT NULL THEN STRUCT(CASE WHEN NOT y IS NULL THEN STRUCT(y, NOT x IS NULL, x) END AS k, x AS v) END AS _a6
   FROM (
     SELECT *, _d0xr2 - CAST(_d0xr2 * 1125899906842624.0D AS BIGINT) * 8.881784197001252E-16D AS _d0xr3
     FROM (
       SELECT *, _d0xr1 - CAST(_d0xr1 * 65536.0D AS BIGINT) * 1.52587890625E-05D AS _d0xr2
       FROM (
-        SELECT *, _d0x - CAST(_d0x * 3.814697265625E-06D AS BIGINT) * 262144.0D AS _d0xr1
+        SELECT *, _d0x AS _d0xr1
         FROM (
-          SELECT *, CASE WHEN ABS(CAST(x AS DOUBLE)) < 4503599627370496.0D AND RINT(CAST(x AS DOUBLE) * 1.9342813113834067E+25D) = CAST(x AS DOUBLE) * 1.9342813113834067E+25D THEN CAST(x AS DOUBLE) WHEN CAST(x AS DOUBLE) IS NOT NULL THEN RAISE_ERROR('headgate: beyond the doubles that are summed in one piece') END AS _d0x
+          SELECT *, CAST(x AS DOUBLE) AS _d0x
           FROM window_1
         )
       )
@@ -67,44 +77,66 @@ touched_1 AS (
   )
 )
 new_panes_1 AS (
-  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2, SUM(_a3) AS _a3, SUM(_a4) AS _a4, SUM(_a5) AS _a5, MAX(_a6) AS _a6
+  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a3) AS _a3, SUM(_a4) AS _a4, SUM(_a5) AS _a5, MAX(_a6) AS _a6
   FROM touched_1
   GROUP BY _k1, _t, _x
 )
 every_pane_1 AS (
-  SELECT _k1, _t, _x, _rows, _a1, _a2, _a3, _a4, _a5, _a6
+  SELECT _k1, _t, _x, _rows, _a3, _a4, _a5, _a6
   FROM panes_1
   UNION ALL
-  SELECT _k1, _t, _x, _rows, _a1, _a2, _a3, _a4, _a5, _a6
+  SELECT _k1, _t, _x, _rows, _a3, _a4, _a5, _a6
   FROM new_panes_1
 )
 shown_1 AS (
-  SELECT _k1, _t, _x, _rows, _a1, _a2, _a3, _a4, _a5, _a6
+  SELECT _k1, _t, _x, _rows, _a3, _a4, _a5, _a6
   FROM every_pane_1
   WHERE _x > :until
 )
+-- window_2: window
+touched_2 AS (
+  SELECT k AS _k1, _t, _x, 1 AS _rows, CAST(_d0xr1 * 65536.0D AS BIGINT) AS _a3, CAST(_d0xr2 * 1125899906842624.0D AS BIGINT) AS _a4, CAST(_d0xr3 * 1.9342813113834067E+25D AS BIGINT) AS _a5, CASE WHEN (CASE WHEN NOT y IS NULL THEN STRUCT(y, NOT x IS NULL, x) END) IS NOT NULL THEN STRUCT(CASE WHEN NOT y IS NULL THEN STRUCT(y, NOT x IS NULL, x) END AS k, x AS v) END AS _a6
+  FROM (
+    SELECT *, _d0xr2 - CAST(_d0xr2 * 1125899906842624.0D AS BIGINT) * 8.881784197001252E-16D AS _d0xr3
+    FROM (
+      SELECT *, _d0xr1 - CAST(_d0xr1 * 65536.0D AS BIGINT) * 1.52587890625E-05D AS _d0xr2
+      FROM (
+        SELECT *, _d0x AS _d0xr1
+        FROM (
+          SELECT *, CAST(x AS DOUBLE) AS _d0x
+          FROM window_2
+        )
+      )
+    )
+  )
+)
+living_panes_1 AS (
+  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a3) AS _a3, SUM(_a4) AS _a4, SUM(_a5) AS _a5, MAX(_a6) AS _a6
+  FROM touched_2
+  GROUP BY _k1, _t, _x
+)
 looked_1 AS (
-  SELECT _k1, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows, _a1, _a2, _a3, _a4, _a5, _a6
+  SELECT _k1, _t + _slide * 2 AS _t, _rows, _a3, _a4, _a5, _a6
   FROM every_pane_1
-  LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
+  LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x - 1, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
 at_slides_1 AS (
-  SELECT _k1, _at AS _t, SUM(CASE WHEN _at < _x THEN _rows ELSE 0 END) AS _rows, SUM(CASE WHEN _at < _x THEN _a1 ELSE 0 END) AS _a1, SUM(CASE WHEN _at < _x THEN _a2 ELSE 0 END) AS _a2, SUM(CASE WHEN _at < _x THEN _a3 ELSE 0 END) AS _a3, SUM(CASE WHEN _at < _x THEN _a4 ELSE 0 END) AS _a4, SUM(CASE WHEN _at < _x THEN _a5 ELSE 0 END) AS _a5, MAX(CASE WHEN _at < _x THEN _a6 ELSE NULL END) AS _a6
+  SELECT _k1, _t, SUM(_rows) AS _rows, SUM(_a3) AS _a3, SUM(_a4) AS _a4, SUM(_a5) AS _a5, MAX(_a6) AS _a6
   FROM looked_1
-  GROUP BY _k1, _at
+  GROUP BY _k1, _t
 )
 -- timeline_1: running
 -- timeline_2: sweep
 -- timeline_3: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
 -- == the slide does not divide the length
 -- SELECT k, SUM(v) FILTER (WHERE name = 'x') AS total FROM s [RANGE 5 SLIDE 2] WHERE v > 0 GROUP BY k
 -- reads log_s_1: s in (since - 1, until]
+-- reads log_s_2: s in (until - 7, until]
 -- expires s in (since - 7, until - 6 or since]
 -- keeps panes_1: shown_1, with the columns of new_panes_1
 -- window_1: window
@@ -130,27 +162,38 @@ shown_1 AS (
   FROM every_pane_1
   WHERE _x > :until
 )
+-- window_2: window
+-- filter_2: linear
+touched_2 AS (
+  SELECT k AS _k1, _t, _x, 1 AS _rows, CASE WHEN v IS NOT NULL AND (name = 'x') THEN 1 ELSE 0 END AS _a1, CASE WHEN v IS NOT NULL AND (name = 'x') THEN v ELSE 0 END AS _a2
+  FROM filter_2
+)
+living_panes_1 AS (
+  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2
+  FROM touched_2
+  GROUP BY _k1, _t, _x
+)
 looked_1 AS (
-  SELECT _k1, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows, _a1, _a2
+  SELECT _k1, _t + _slide * 2 AS _t, _rows, _a1, _a2
   FROM every_pane_1
-  LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
+  LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x - 1, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
 at_slides_1 AS (
-  SELECT _k1, _at AS _t, SUM(CASE WHEN _at < _x THEN _rows ELSE 0 END) AS _rows, SUM(CASE WHEN _at < _x THEN _a1 ELSE 0 END) AS _a1, SUM(CASE WHEN _at < _x THEN _a2 ELSE 0 END) AS _a2
+  SELECT _k1, _t, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2
   FROM looked_1
-  GROUP BY _k1, _at
+  GROUP BY _k1, _t
 )
 -- timeline_1: running
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
 -- == without keys there is always a row
 -- SELECT COUNT(*) AS n, MAX(v) AS high FROM s [RANGE 4 SLIDE 2]
 -- reads log_s_1: s in (since - 1, until]
+-- reads log_s_2: s in (until - 6, until]
 -- expires s in (since - 6, until - 5 or since]
 -- keeps panes_1: shown_1, with the columns of new_panes_1
 -- window_1: window
@@ -175,6 +218,16 @@ shown_1 AS (
   FROM every_pane_1
   WHERE _x > :until
 )
+-- window_2: window
+touched_2 AS (
+  SELECT _t, _x, 1 AS _rows, v AS _a1
+  FROM window_2
+)
+living_panes_1 AS (
+  SELECT _t, _x, SUM(_rows) AS _rows, MAX(_a1) AS _a1
+  FROM touched_2
+  GROUP BY _t, _x
+)
 looked_1 AS (
   SELECT CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows, _a1
   FROM every_pane_1
@@ -191,8 +244,7 @@ at_slides_1 AS (
 -- timeline_1: running
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
@@ -200,6 +252,8 @@ at_slides_1 AS (
 -- SELECT k, SUM(v) AS total FROM (SELECT k, v FROM s [RANGE 4 SLIDE 2] UNION ALL SELECT k, w FROM t [RANGE 2 SLIDE 2]) x GROUP BY k
 -- reads log_s_1: s in (since - 1, until]
 -- reads log_t_1: t in (since - 1, until]
+-- reads log_s_2: s in (until - 6, until]
+-- reads log_t_2: t in (until - 4, until]
 -- expires s in (since - 6, until - 5 or since]
 -- expires t in (since - 4, until - 3 or since]
 -- keeps panes_1: shown_1, with the columns of new_panes_1
@@ -208,47 +262,60 @@ at_slides_1 AS (
 -- window_2: window
 -- union_1: linear
 touched_1 AS (
-  SELECT k AS _k1, _t, _x, 1 AS _rows, CASE WHEN v IS NOT NULL THEN 1 ELSE 0 END AS _a1, CASE WHEN v IS NOT NULL THEN v ELSE 0 END AS _a2
+  SELECT k AS _k1, _t, _x, 1 AS _rows, v AS _a2
   FROM union_1
 )
 new_panes_1 AS (
-  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2
+  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a2) AS _a2
   FROM touched_1
   GROUP BY _k1, _t, _x
 )
 every_pane_1 AS (
-  SELECT _k1, _t, _x, _rows, _a1, _a2
+  SELECT _k1, _t, _x, _rows, _a2
   FROM panes_1
   UNION ALL
-  SELECT _k1, _t, _x, _rows, _a1, _a2
+  SELECT _k1, _t, _x, _rows, _a2
   FROM new_panes_1
 )
 shown_1 AS (
-  SELECT _k1, _t, _x, _rows, _a1, _a2
+  SELECT _k1, _t, _x, _rows, _a2
   FROM every_pane_1
   WHERE _x > :until
 )
+-- window_3: window
+-- project_2: linear
+-- window_4: window
+-- union_2: linear
+touched_2 AS (
+  SELECT k AS _k1, _t, _x, 1 AS _rows, v AS _a2
+  FROM union_2
+)
+living_panes_1 AS (
+  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a2) AS _a2
+  FROM touched_2
+  GROUP BY _k1, _t, _x
+)
 looked_1 AS (
-  SELECT _k1, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows, _a1, _a2
+  SELECT _k1, _t + _slide * 2 AS _t, _rows, _a2
   FROM every_pane_1
-  LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
+  LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x - 1, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
 at_slides_1 AS (
-  SELECT _k1, _at AS _t, SUM(CASE WHEN _at < _x THEN _rows ELSE 0 END) AS _rows, SUM(CASE WHEN _at < _x THEN _a1 ELSE 0 END) AS _a1, SUM(CASE WHEN _at < _x THEN _a2 ELSE 0 END) AS _a2
+  SELECT _k1, _t, SUM(_rows) AS _rows, SUM(_a2) AS _a2
   FROM looked_1
-  GROUP BY _k1, _at
+  GROUP BY _k1, _t
 )
 -- timeline_1: running
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
 -- == every double: bands of panes beside the panes
 -- SELECT k, SUM(x) AS total FROM m [RANGE 4 SLIDE 2] GROUP BY k
 -- reads log_m_1: m in (since - 1, until]
+-- reads log_m_2: m in (until - 6, until]
 -- expires m in (since - 6, until - 5 or since]
 -- keeps panes_1: shown_1, with the columns of new_panes_1
 -- keeps wild_panes_1: wild_shown_1, with the columns of wild_new_panes_1
@@ -276,7 +343,7 @@ new_panes_1 AS (
   GROUP BY _k1, _t, _x
 )
 every_pane_1 AS (
-  SELECT _k1, _t, _x, _rows, _a1, _a2, _a3, _a4, _a5
+  SELECT _k1, _t, _x, _rows, COALESCE(_a1, _rows) AS _a1, COALESCE(_a2, 0) AS _a2, _a3, _a4, _a5
   FROM panes_1
   UNION ALL
   SELECT _k1, _t, _x, _rows, _a1, _a2, _a3, _a4, _a5
@@ -286,6 +353,28 @@ shown_1 AS (
   SELECT _k1, _t, _x, _rows, _a1, _a2, _a3, _a4, _a5
   FROM every_pane_1
   WHERE _x > :until
+)
+-- window_2: window
+touched_2 AS (
+  SELECT k AS _k1, _t, _x, 1 AS _rows, CASE WHEN x IS NOT NULL THEN 1 ELSE 0 END AS _a1, COALESCE(CAST(_d0x * 3.814697265625E-06D AS BIGINT), 0) AS _a2, COALESCE(CAST(_d0xr1 * 65536.0D AS BIGINT), 0) AS _a3, COALESCE(CAST(_d0xr2 * 1125899906842624.0D AS BIGINT), 0) AS _a4, COALESCE(CAST(_d0xr3 * 1.9342813113834067E+25D AS BIGINT), 0) AS _a5
+  FROM (
+    SELECT *, _d0xr2 - CAST(_d0xr2 * 1125899906842624.0D AS BIGINT) * 8.881784197001252E-16D AS _d0xr3
+    FROM (
+      SELECT *, _d0xr1 - CAST(_d0xr1 * 65536.0D AS BIGINT) * 1.52587890625E-05D AS _d0xr2
+      FROM (
+        SELECT *, _d0x - CAST(_d0x * 3.814697265625E-06D AS BIGINT) * 262144.0D AS _d0xr1
+        FROM (
+          SELECT *, CASE WHEN ABS(CAST(x AS DOUBLE)) < 4503599627370496.0D AND RINT(CAST(x AS DOUBLE) * 1.9342813113834067E+25D) = CAST(x AS DOUBLE) * 1.9342813113834067E+25D THEN CAST(x AS DOUBLE) END AS _d0x
+          FROM window_2
+        )
+      )
+    )
+  )
+)
+living_panes_1 AS (
+  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2, SUM(_a3) AS _a3, SUM(_a4) AS _a4, SUM(_a5) AS _a5
+  FROM touched_2
+  GROUP BY _k1, _t, _x
 )
 looked_1 AS (
   SELECT _k1, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows, _a1, _a2, _a3, _a4, _a5
@@ -326,7 +415,7 @@ wild_new_panes_1 AS (
   GROUP BY _k1, _k2, _t, _x
 )
 wild_every_pane_1 AS (
-  SELECT _k1, _k2, _t, _x, _rows, _a1, _a2, _a3, _a4, _a5
+  SELECT _k1, _k2, _t, _x, _rows, COALESCE(_a1, _rows) AS _a1, COALESCE(_a2, 0) AS _a2, _a3, _a4, _a5
   FROM wild_panes_1
   UNION ALL
   SELECT _k1, _k2, _t, _x, _rows, _a1, _a2, _a3, _a4, _a5
@@ -336,6 +425,34 @@ wild_shown_1 AS (
   SELECT _k1, _k2, _t, _x, _rows, _a1, _a2, _a3, _a4, _a5
   FROM wild_every_pane_1
   WHERE _x > :until
+)
+-- wild_filter_2: linear
+-- wild_project_4: linear
+-- wild_project_5: linear
+-- wild_project_6: linear
+wild_touched_2 AS (
+  SELECT k1 AS _k1, b1 AS _k2, _t, _x, 1 AS _rows, CASE WHEN z1 IS NOT NULL THEN 1 ELSE 0 END AS _a1, COALESCE(CAST(_d0x * 3.814697265625E-06D AS BIGINT), 0) AS _a2, COALESCE(CAST(_d0xr1 * 65536.0D AS BIGINT), 0) AS _a3, COALESCE(CAST(_d0xr2 * 1125899906842624.0D AS BIGINT), 0) AS _a4, COALESCE(CAST(_d0xr3 * 1.9342813113834067E+25D AS BIGINT), 0) AS _a5
+  FROM (
+    SELECT *, _d0xr2 - CAST(_d0xr2 * 1125899906842624.0D AS BIGINT) * 8.881784197001252E-16D AS _d0xr3
+    FROM (
+      SELECT *, _d0xr1 - CAST(_d0xr1 * 65536.0D AS BIGINT) * 1.52587890625E-05D AS _d0xr2
+      FROM (
+        SELECT *, _d0x - CAST(_d0x * 3.814697265625E-06D AS BIGINT) * 262144.0D AS _d0xr1
+        FROM (
+          SELECT *, CASE WHEN _v0x IS NOT NULL THEN _v0x END AS _d0x
+          FROM (
+            SELECT *, CASE WHEN z1 IS NOT NULL THEN CAST(z1 AS DOUBLE) END AS _v0x
+            FROM wild_project_6
+          )
+        )
+      )
+    )
+  )
+)
+wild_living_panes_1 AS (
+  SELECT _k1, _k2, _t, _x, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2, SUM(_a3) AS _a3, SUM(_a4) AS _a4, SUM(_a5) AS _a5
+  FROM wild_touched_2
+  GROUP BY _k1, _k2, _t, _x
 )
 wild_looked_1 AS (
   SELECT _k1, _k2, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows, _a1, _a2, _a3, _a4, _a5
@@ -366,14 +483,14 @@ wild_at_slides_1 AS (
 -- timeline_1: running
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
 -- == distinct rows
 -- SELECT DISTINCT k FROM s [RANGE 4 SLIDE 2]
 -- reads log_s_1: s in (since - 1, until]
+-- reads log_s_2: s in (until - 6, until]
 -- expires s in (since - 6, until - 5 or since]
 -- keeps panes_1: shown_1, with the columns of new_panes_1
 -- window_1: window
@@ -399,6 +516,17 @@ shown_1 AS (
   FROM every_pane_1
   WHERE _x > :until
 )
+-- window_2: window
+-- project_2: linear
+touched_2 AS (
+  SELECT `k` AS _k1, _t, _x, 1 AS _rows
+  FROM project_2
+)
+living_panes_1 AS (
+  SELECT _k1, _t, _x, SUM(_rows) AS _rows
+  FROM touched_2
+  GROUP BY _k1, _t, _x
+)
 looked_1 AS (
   SELECT _k1, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows
   FROM every_pane_1
@@ -411,8 +539,7 @@ at_slides_1 AS (
 )
 -- timeline_1: running
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
@@ -457,20 +584,19 @@ shown_1 AS (
   WHERE _x > :until
 )
 looked_1 AS (
-  SELECT _k1, CASE WHEN _t + _slide * 2 > :since THEN _t + _slide * 2 ELSE :since END AS _at, _x, _rows
+  SELECT _k1, _t + _slide * 2 AS _t, _rows
   FROM every_pane_1
-  LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
+  LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x - 1, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
 at_slides_1 AS (
-  SELECT _k1, _at AS _t, SUM(CASE WHEN _at < _x THEN _rows ELSE 0 END) AS _rows
+  SELECT _k1, _t, SUM(_rows) AS _rows
   FROM looked_1
-  GROUP BY _k1, _at
+  GROUP BY _k1, _t
 )
 -- timeline_1: running
 -- timeline_2: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
@@ -478,6 +604,7 @@ at_slides_1 AS (
 -- SELECT k, SUM(v) AS total FROM s [RANGE 13 SLIDE 1] GROUP BY k
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 14, until - 14 or since]
+-- reads log_s_3: s in (until - 14, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
 window_1 AS (
   SELECT k, v, name, _t, _x, _n
@@ -496,53 +623,71 @@ window_2 AS (
   WHERE _t <= :since AND _x > :since AND _x <= :until AND _t < _x
 )
 touched_1 AS (
-  SELECT k AS _k1, _t, _x, _n AS _rows, CASE WHEN v IS NOT NULL THEN _n ELSE 0 END AS _a1, CASE WHEN v IS NOT NULL THEN v * _n ELSE 0 END AS _a2
+  SELECT k AS _k1, _t, _x, _n AS _rows, v * _n AS _a2
   FROM window_1
   UNION ALL
-  SELECT k AS _k1, _t, _x, _n AS _rows, CASE WHEN v IS NOT NULL THEN _n ELSE 0 END AS _a1, CASE WHEN v IS NOT NULL THEN v * _n ELSE 0 END AS _a2
+  SELECT k AS _k1, _t, _x, _n AS _rows, v * _n AS _a2
   FROM window_2
 )
 panes_1 AS (
-  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2
+  SELECT _k1, _t, _x, SUM(_rows) AS _rows, SUM(_a2) AS _a2
   FROM touched_1
   GROUP BY _k1, _t, _x
 )
 events_1 AS (
-  SELECT _k1, _t, _rows, _a1, _a2
+  SELECT _k1, _t, _rows, _a2
   FROM (
-    SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows, CASE WHEN _side = 1 THEN _a1 ELSE -_a1 END AS _a1, CASE WHEN _side = 1 THEN _a2 ELSE -_a2 END AS _a2
+    SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows, CASE WHEN _side = 1 THEN _a2 ELSE -_a2 END AS _a2
     FROM panes_1
     LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
   )
   WHERE _t > :since AND _t <= :until
 )
 moves_1 AS (
-  SELECT _k1, CAST(:since AS BIGINT) AS _t, _rows, _a1, _a2
+  SELECT _k1, CAST(:since AS BIGINT) AS _t, _rows, _a2
   FROM sums_1
   UNION ALL
-  SELECT _k1, _t, _rows, _a1, _a2
+  SELECT _k1, _t, _rows, _a2
   FROM events_1
 )
 totals_1 AS (
-  SELECT _k1, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2
+  SELECT _k1, SUM(_rows) AS _rows, SUM(_a2) AS _a2
   FROM moves_1
   GROUP BY _k1
   HAVING SUM(_rows) <> 0
 )
 shape_1 AS (
-  SELECT _k1, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2
+  SELECT _k1, SUM(_rows) AS _rows, SUM(_a2) AS _a2
   FROM events_1
   GROUP BY _k1
 )
+window_3 AS (
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, (_t + PMOD(-_t, 1)) AS _t, ((_t + 13) - PMOD((_t + 13), 1)) + 1 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_3
+  )
+  WHERE _t <= :until AND _x > :until AND _t < _x
+)
+living_1 AS (
+  SELECT k AS _k1, _n AS _rows, v * _n AS _a2
+  FROM window_3
+)
+living_totals_1 AS (
+  SELECT _k1, SUM(_rows) AS _rows, SUM(_a2) AS _a2
+  FROM living_1
+  GROUP BY _k1
+  HAVING SUM(_rows) <> 0
+)
 swept_1 AS (
   SELECT _k1, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _next,
-    SUM(_rows) OVER (PARTITION BY _k1 ORDER BY _t) AS _rows, SUM(_a1) OVER (PARTITION BY _k1 ORDER BY _t) AS _a1, SUM(_a2) OVER (PARTITION BY _k1 ORDER BY _t) AS _a2
+    SUM(_rows) OVER (PARTITION BY _k1 ORDER BY _t) AS _rows, SUM(_a2) OVER (PARTITION BY _k1 ORDER BY _t) AS _a2
   FROM moves_1
 )
 timeline_1 AS (
-  SELECT _k1 AS k, CASE WHEN _a1 > 0 THEN _a2 END AS sum_v, _k1, _t, _live
+  SELECT _k1 AS k, CASE WHEN _rows > 0 THEN _a2 END AS sum_v, _k1, _t, _live
   FROM (
-    SELECT _k1, _rows, _a1, _a2, _t, _rows > 0 AS _live
+    SELECT _k1, _rows, _a2, _t, _rows > 0 AS _live
     FROM swept_1
     WHERE _next IS NULL OR _next > _t
   )
@@ -556,21 +701,14 @@ steps_1 AS (
     COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(k) OVER (PARTITION BY _k1 ORDER BY _t) AS _old1, LAG(total) OVER (PARTITION BY _k1 ORDER BY _t) AS _old2
   FROM timeline_2
 )
-inserts_1 AS (
-  SELECT k, total, _t
+changes_1 AS (
+  SELECT CASE WHEN _kind = -1 THEN _old1 ELSE k END AS k, CASE WHEN _kind = -1 THEN _old2 ELSE total END AS total, _t, CAST(CASE WHEN _kind = 1 THEN 1 ELSE -1 END AS BIGINT) AS _n
   FROM steps_1
-  WHERE _t > :since AND _live AND NOT (_was AND k <=> _old1 AND total <=> _old2)
-)
-deletes_1 AS (
-  SELECT _old1 AS k, _old2 AS total, _t
-  FROM steps_1
-  WHERE _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1 AND total <=> _old2)
+  LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _kind
+  WHERE CASE _kind WHEN 1 THEN _t > :since AND _live AND NOT (_was AND k <=> _old1 AND total <=> _old2) WHEN -1 THEN _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1 AND total <=> _old2) END
 )
 result_1 AS (
-  SELECT k, total, _t, CAST(1 AS BIGINT) AS _n
-  FROM inserts_1
-  UNION ALL
-  SELECT k, total, _t, CAST(-1 AS BIGINT) AS _n
-  FROM deletes_1
+  SELECT *
+  FROM changes_1
 )
 -- result: result_1

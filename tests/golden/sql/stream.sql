@@ -36,28 +36,27 @@ project_2 AS (
   SELECT k + 1 AS k, _t, _x, _n
   FROM filter_2
 )
-netted_1 AS (
+there_1 AS (
   SELECT k, _t, SUM(_n) AS _n
   FROM (
     SELECT k, _t, _n
     FROM project_1
     UNION ALL
-    SELECT k, _x AS _t, -_n AS _n
-    FROM project_1
-    WHERE _x <= :until
-    UNION ALL
-    SELECT k, _x AS _t, -_n AS _n
+    SELECT k, CAST(:since AS BIGINT) AS _t, _n
     FROM project_2
   )
   GROUP BY k, _t
-  HAVING SUM(_n) <> 0
+)
+more_1 AS (
+  SELECT k, _t, _n - CASE WHEN LAG(_t) OVER (PARTITION BY k ORDER BY _t) = _t - 1 THEN LAG(_n) OVER (PARTITION BY k ORDER BY _t) ELSE 0 END AS _n
+  FROM there_1
 )
 repeated_1 AS (
   SELECT k, _t
   FROM (
     SELECT k, _t, _n
-    FROM netted_1
-    WHERE _n > 0
+    FROM more_1
+    WHERE _t > :since AND _n > 0
   )
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy
 )

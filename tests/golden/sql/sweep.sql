@@ -2,6 +2,7 @@
 -- SELECT x.k, n, w FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 4] GROUP BY k) x, t [RANGE 3] y WHERE x.k = y.k
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
+-- reads log_s_3: s in (until - 5, until]
 -- reads log_t_1: t in (since, until]
 -- reads log_t_2: t in (since - 4, since]
 -- expires t in (since - 4, until - 4 or since]
@@ -15,6 +16,9 @@
 -- moves_1: running
 -- totals_1: running
 -- shape_1: running
+-- window_3: window
+-- living_1: running
+-- living_totals_1: running
 -- swept_1: running
 -- timeline_1: running
 spans_1 AS (
@@ -31,9 +35,9 @@ sweep_1 AS (
   WHERE _live AND _t <= :since AND _x IS NOT NULL
 )
 -- project_1: linear
--- window_3: window
--- project_2: linear
 -- window_4: window
+-- project_2: linear
+-- window_5: window
 -- project_3: linear
 -- all_1: lower
 -- shape_2: netting
@@ -56,6 +60,7 @@ sweep_1 AS (
 -- SELECT k, n + 1 AS n FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 4] GROUP BY k) WHERE n > 1
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
+-- reads log_s_3: s in (until - 5, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- window_1: window
 -- window_2: window
@@ -64,6 +69,9 @@ sweep_1 AS (
 -- moves_1: running
 -- totals_1: running
 -- shape_1: running
+-- window_3: window
+-- living_1: running
+-- living_totals_1: running
 -- swept_1: running
 -- timeline_1: running
 timeline_2 AS (
@@ -79,15 +87,11 @@ steps_1 AS (
     COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(k) OVER (PARTITION BY _k1 ORDER BY _t) AS _old1, LAG(n) OVER (PARTITION BY _k1 ORDER BY _t) AS _old2
   FROM timeline_3
 )
-inserts_1 AS (
-  SELECT k, n, _t
+changes_1 AS (
+  SELECT CASE WHEN _kind = -1 THEN _old1 ELSE k END AS k, CASE WHEN _kind = -1 THEN _old2 ELSE n END AS n, _t, CAST(CASE WHEN _kind = 1 THEN 1 ELSE -1 END AS BIGINT) AS _n
   FROM steps_1
-  WHERE _t > :since AND _live AND NOT (_was AND k <=> _old1 AND n <=> _old2)
-)
-deletes_1 AS (
-  SELECT _old1 AS k, _old2 AS n, _t
-  FROM steps_1
-  WHERE _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1 AND n <=> _old2)
+  LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _kind
+  WHERE CASE _kind WHEN 1 THEN _t > :since AND _live AND NOT (_was AND k <=> _old1 AND n <=> _old2) WHEN -1 THEN _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1 AND n <=> _old2) END
 )
 -- result_1: netting
 -- result: result_1

@@ -101,6 +101,23 @@ marked_2 AS (
 -- window_3: window
 -- project_3: linear
 -- all_1: lower
+-- placed_1: buckets
+-- spread_1: buckets
+-- join_1: join
+-- project_4: linear
+-- lasting_1: join
+-- lasting_2: join
+-- placed_2: buckets
+-- spread_2: buckets
+-- outliving_1: join
+-- project_5: linear
+-- shape_1: netting
+-- keep_1: netting
+-- live_1: netting
+-- ends_1: lower
+-- there_1: netting
+-- more_1: netting
+-- repeated_1: netting
 twins_1 AS (
   SELECT DISTINCT _v1, _begun
   FROM (
@@ -121,7 +138,7 @@ marked_1 AS (
   LEFT JOIN twins_1 AS m ON e.name <=> m._v1 AND (e._t - :since + 3) DIV 24 = m._begun
 )
 -- window_4: window
--- project_4: linear
+-- project_6: linear
 -- all_2: lower
 twins_2 AS (
   SELECT DISTINCT _v1, _begun
@@ -146,33 +163,17 @@ marked_2 AS (
 -- twinned_1: join
 -- alone_2: join
 -- twinned_2: join
--- placed_1: buckets
--- spread_1: buckets
--- join_1: join
--- placed_2: buckets
--- spread_2: buckets
 -- placed_3: buckets
 -- spread_3: buckets
 -- join_2: join
--- project_5: linear
--- project_6: linear
 -- placed_4: buckets
 -- spread_4: buckets
--- join_3: join
--- project_7: linear
--- lasting_1: join
--- lasting_2: join
 -- placed_5: buckets
 -- spread_5: buckets
--- outliving_1: join
+-- join_3: join
+-- project_7: linear
 -- project_8: linear
--- shape_1: netting
--- keep_1: netting
--- live_1: netting
--- ends_1: lower
 -- netted_1: netting
--- repeated_1: netting
--- come_1: netting
 -- repeated_2: netting
 -- go_1: netting
 -- result_1: netting

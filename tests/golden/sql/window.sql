@@ -58,6 +58,7 @@ window_2 AS (
 -- SELECT DISTINCT k FROM s [RANGE UNBOUNDED] INTERSECT SELECT k FROM t [NOW]
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
+-- reads log_t_2: t in (until - 1, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- keeps kept_1: keep_1, with the columns of shape_2
 -- keeps sums_2: totals_2, with the columns of shape_3
@@ -99,13 +100,21 @@ window_2 AS (
 -- moves_2: running
 -- totals_2: running
 -- shape_3: running
+window_3 AS (
+  SELECT k, w, _t, _x, _n
+  FROM (
+    SELECT k, w, _t AS _t, _t + 1 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_t_2
+  )
+  WHERE _t <= :until AND _x > :until
+)
+-- project_4: linear
 -- swept_2: running
 -- timeline_2: running
 -- timeline_3: sweep
 -- timeline_4: sweep
 -- steps_1: sweep
--- inserts_1: sweep
--- deletes_1: sweep
+-- changes_1: sweep
 -- result_1: netting
 -- result: result_1
 
@@ -113,6 +122,7 @@ window_2 AS (
 -- SELECT k FROM (ISTREAM(SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k)) [RANGE 4]
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 4, until - 4 or since]
+-- reads log_s_3: s in (until - 4, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- keeps kept_1: keep_1, with the columns of shape_2
 window_1 AS (
@@ -136,12 +146,22 @@ window_2 AS (
 -- moves_1: running
 -- totals_1: running
 -- shape_1: running
+window_3 AS (
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 4 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_3
+  )
+  WHERE _t <= :until AND _x > :until
+)
+-- living_1: running
+-- living_totals_1: running
 -- swept_1: running
 -- timeline_1: running
 -- timeline_2: sweep
 -- steps_1: sweep
 -- inserts_1: sweep
-window_3 AS (
+window_4 AS (
   SELECT k, n, _t AS _t, _t + 5 AS _x, CAST(1 AS BIGINT) AS _n
   FROM inserts_1
 )
@@ -160,8 +180,9 @@ window_3 AS (
 -- SELECT k FROM (ISTREAM(SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k)) [RANGE 4 SLIDE 3]
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 4, until - 4 or since]
+-- reads log_s_3: s in (until - 4, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
--- keeps waiting_1: later_1, with the columns of window_3
+-- keeps waiting_1: later_1, with the columns of window_4
 -- keeps kept_1: keep_1, with the columns of shape_2
 window_1 AS (
   SELECT k, v, name, _t, _x, _n
@@ -184,12 +205,22 @@ window_2 AS (
 -- moves_1: running
 -- totals_1: running
 -- shape_1: running
+window_3 AS (
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 4 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_3
+  )
+  WHERE _t <= :until AND _x > :until
+)
+-- living_1: running
+-- living_totals_1: running
 -- swept_1: running
 -- timeline_1: running
 -- timeline_2: sweep
 -- steps_1: sweep
 -- inserts_1: sweep
-window_3 AS (
+window_4 AS (
   SELECT k, n, _t, _x, _n
   FROM (
     SELECT k, n, (_t + PMOD(-_t, 3)) AS _t, ((_t + 4) - PMOD((_t + 4), 3)) + 3 AS _x, CAST(1 AS BIGINT) AS _n
@@ -202,14 +233,14 @@ stamped_1 AS (
   FROM waiting_1
   UNION ALL
   SELECT k, n, _t, _x, _n
-  FROM window_3
+  FROM window_4
 )
 later_1 AS (
   SELECT k, n, _t, _x, _n
   FROM stamped_1
   WHERE _t > :until
 )
-window_4 AS (
+window_5 AS (
   SELECT k, n, _t, _x, _n
   FROM stamped_1
   WHERE _t <= :until
