@@ -206,9 +206,9 @@ class Duck:
                 since = since if self.program.synopses else until
                 continue
             first = False
-            self.respect(since, until)
-            self.turn(epoch)
             try:
+                self.respect(since, until)
+                self.turn(epoch)
                 found = self.epoch(since, after, until, move)
             except duckdb.Error as error:
                 if DOES_NOT_FIT not in str(error):

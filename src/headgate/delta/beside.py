@@ -5,18 +5,20 @@
 The join equates the whole key of an aggregate, so a row meets one row of it at the most. No pairs are made: the rows
 are put among the events of their groups, and one walk through each group in time finds what they meet. This is the
 rule for a tuple beside the statistics of its key. Where all calls of the aggregate are running sums, the rows lie among
-the events that are added up (`running`). Otherwise they lie among the rows of its timeline.
+the events that are added up (`running`); tuples that are summed themselves are such events already. Otherwise they lie
+among the rows of its timeline.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headgate.delta import aggregate, linear, running, sweep
 from headgate.delta.query import Select, Table, select, union
-from headgate.plan.nodes import Aggregate, Filter, Join, Project, Relation, names
+from headgate.plan.nodes import Aggregate, Filter, Join, Now, Project, Range, Relation, Scan, Window, names
 from headgate.plan.nodes.pairs import Lookup
-from headgate.sql import comma, listed, name
+from headgate.sql import ONE, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -27,21 +29,22 @@ def born(lowering: Lowering, node: Join, lookup: Lookup) -> Table:
     by_key = _equal_to_key(lookup)
     columns = [column for column in names(lookup.rows) if column not in by_key]
     carried = {column: f"_b{number}" for number, column in enumerate(columns, 1)}
-    rows = lowering.born(lookup.rows)
-    keys = ", ".join(
-        f"{key.sql} AS {hidden}" for key, hidden in zip(lookup.keys, sweep.group(lookup.groups), strict=True)
-    )
-    own = ", ".join(f"{name(column)} AS {hidden}" for column, hidden in carried.items())
-    looking = lowering.step("looking", select(comma(keys, "_t", own, "_n AS _b0"), rows))
-    hidden = ("_b0", *carried.values())
-    found = _among_events(lowering, lookup.groups, looking, hidden) or _among_rows(
-        lowering, lookup.groups, looking, hidden
-    )
+    found = _among_events(lowering, lookup, carried)
+    if found is None:
+        found = _among_rows(lowering, lookup.groups, _looking(lowering, lookup, carried), ("_b0", *carried.values()))
     again = ", ".join(
         f"{carried.get(column, by_key.get(column, name(column)))} AS {name(column)}" for column in names(node)
     )
     met = lowering.step("met", select(f"{again}, _t, _t + 1 AS _x, _b0 AS _n", found))
     return lowering.step("beside", select("*", met, where=_conditions(node)))
+
+
+def _looking(lowering: Lowering, lookup: Lookup, carried: Mapping[str, str]) -> Table:
+    """The rows that look up, with the key of the group, and their columns and count under hidden names."""
+    hidden = sweep.group(lookup.groups)
+    keys = ", ".join(f"{key.sql} AS {column}" for key, column in zip(lookup.keys, hidden, strict=True))
+    own = ", ".join(f"{name(column)} AS {alias}" for column, alias in carried.items())
+    return lowering.step("looking", select(comma(keys, "_t", own, "_n AS _b0"), lowering.born(lookup.rows)))
 
 
 def _equal_to_key(lookup: Lookup) -> dict[str, str]:
@@ -63,13 +66,35 @@ def _conditions(node: Join) -> list[str]:
     return [*on, *([f"({node.condition.sql})"] if node.condition is not None else [])]
 
 
-def _among_events(lowering: Lowering, groups: Relation, looking: Table, hidden: tuple[str, ...]) -> Table | None:
+def _among_events(lowering: Lowering, lookup: Lookup, carried: Mapping[str, str]) -> Table | None:
     """The rows with what they find in an aggregate of running sums; None if it is another aggregate."""
+    groups = lookup.groups
     below = _aggregate(groups)
     if below is None or not aggregate.all_running(lowering, below):
         return None
-    swept = running.swept_beside(lowering, below, looking, hidden)
+    hidden = ("_b0", *carried.values())
+    rows = _own_tuples(lookup, below, carried) or _looking(lowering, lookup, carried)
+    swept = running.swept_beside(lowering, below, rows, hidden)
     return _through(lowering, groups, below, swept, comma("_t", *hidden)) if swept else None
+
+
+def _own_tuples(lookup: Lookup, below: Aggregate, carried: Mapping[str, str]) -> running.Carried | None:
+    """The rows, where they are the tuples that are summed as well, selected and projected; None if they are others."""
+    rows, columns, looks = lookup.rows, {column: name(column) for column in names(lookup.rows)}, "TRUE"
+    if isinstance(rows, Project):
+        columns = {item.name: item.expression.sql for item in rows.items}
+        rows = rows.child
+    if isinstance(rows, Filter):
+        looks, rows = rows.condition.sql, rows.child
+    match rows, below.child:
+        case Window(Scan() as one, Now(), stamp=None, arrival=None), Window(Scan() as other, Range(slide=None)):
+            same = one == other
+        case _:
+            same = False
+    keys = [columns.get(key.column or "") for key in lookup.keys]
+    if not same or keys != [key.expression.sql for key in below.keys]:
+        return None
+    return running.Carried(looks, {"_b0": ONE, **{carried[column]: columns[column] for column in carried}})
 
 
 def _through(lowering: Lowering, node: Relation, below: Aggregate, table: Table, carried: str) -> Table:

@@ -11,6 +11,8 @@ empty.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -48,32 +50,62 @@ def timeline(lowering: Lowering, node: Aggregate, alone: bool = False) -> Table:
     return finished(lowering, node, accumulated, values, last)
 
 
-def swept_beside(lowering: Lowering, node: Aggregate, others: Table, columns: tuple[str, ...]) -> Table | None:
-    """The rows of another table, each beside the row that its group has at its instant, if there is one then.
+def swept_beside(lowering: Lowering, node: Aggregate, rows: Table | Carried, columns: tuple[str, ...]) -> Table | None:
+    """Rows that look up their group, each beside the row that the group has at its instant, if there is one then.
 
-    The table has the group, `_t` and some columns that are handed on. None if some doubles are summed by band: bands
-    are put together with the sums of a timeline.
+    The rows are those of a table with the group, `_t` and some columns that are handed on; or they are tuples that are
+    summed as well, and carry these columns along. None if some doubles are summed by band: bands are put together with
+    the sums of a timeline.
     """
     accumulated, values = accumulators(lowering, node)
     if any(map(accumulated.has_bands, accumulated.doubles.values())):
         return None
     hidden, own = sweep.group(node), accumulated.names()
-    nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in accumulated.terms.values())
-    absent = ", ".join(f"NULL AS {column}" for column in columns)
-    walk = union(
-        select(comma(listed((*hidden, "_t", *own)), "FALSE AS _looks", absent), _moves(lowering, node, accumulated)),
-        select(comma(listed((*hidden, "_t")), nothing, "TRUE AS _looks", listed(columns)), others),
-    )
-    moves = lowering.step("walked", walk)
+    absent = comma("FALSE AS _looks", *(f"NULL AS {column}" for column in columns))
+    moves = _moves(lowering, node, accumulated)
+    if isinstance(rows, Carried):
+        held = select(comma(_held(node, accumulated), absent), _state(lowering, node))
+        walk = union(held, _carrying(lowering, node, accumulated, rows))
+    else:
+        nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in accumulated.terms.values())
+        walk = union(
+            select(comma(listed((*hidden, "_t", *own)), absent), moves),
+            select(comma(listed((*hidden, "_t")), nothing, "TRUE AS _looks", listed(columns)), rows),
+        )
+    walked = lowering.step("walked", walk)
     added = comma(listed((*hidden, "_t")), "_looks", listed(columns), _added_up(node, accumulated))
-    swept = select("*", select(added, moves), where=("_looks", "_rows > 0"))
-    row = comma(
-        sweep.keys_again(node),
-        ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items()),
-        "_t",
-        listed(columns),
-    )
+    swept = select("*", select(added, walked), where=("_looks", "_rows > 0"))
+    shown = ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items())
+    row = comma(sweep.keys_again(node), shown, "_t", listed(columns))
     return lowering.step("seen", select(row, accumulated.finished(swept)))
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What tuples carry along that look up their own group."""
+
+    looks: str
+    """The condition that a tuple looks up its group."""
+
+    columns: Mapping[str, str]
+    """By name: columns of the tuple, as SQL."""
+
+
+def _carrying(lowering: Lowering, node: Aggregate, accumulated: Accumulators, carried: Carried) -> Select:
+    """The events of the epoch, of which the starts carry something along."""
+    hidden, own = sweep.group(node), accumulated.names()
+    terms = ", ".join(f"{sql} AS {accumulator.name}" for (_, sql), accumulator in accumulated.terms.items())
+    selected = comma(sweep.keys(node), "_t", "_x", terms)
+    along = comma(f"{carried.looks} AS _looks", *(f"{sql} AS {column}" for column, sql in carried.columns.items()))
+    nothing = comma("FALSE AS _looks", *(f"NULL AS {column}" for column in carried.columns))
+    parts = [select(comma(selected, along), accumulated.prepared(lowering.born(node.child)))]
+    if ends := lowering.ends(node.child):
+        parts.append(select(comma(selected, nothing), accumulated.prepared(ends)))
+    touched = lowering.step("carrying", union(*parts), accumulated.may_not_fit())
+    columns = comma("_side = 1 AND _looks AS _looks", listed(carried.columns))
+    sides = select(comma(_sides(hidden, own), columns), LateralView(touched, BOTH_SIDES))
+    every = listed((*hidden, "_t", *own, "_looks", *carried.columns))
+    return select(every, sides, where=IN_EPOCH)
 
 
 def accumulators(lowering: Lowering, node: Aggregate, once: bool = False) -> tuple[Accumulators, dict[str, str]]:
@@ -96,11 +128,10 @@ def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ta
 
     def make() -> Table:
         hidden, own = sweep.group(node), accumulated.names()
-        kept = ", ".join(accumulator.kept for accumulator in accumulated.terms.values())
         terms = ", ".join(f"{sql} AS {accumulator.name}" for (_, sql), accumulator in accumulated.terms.items())
         events = _events(lowering, node, accumulated, terms)
-        state = lowering.fresh("sums")
-        held = select(comma(listed(hidden), "CAST(:since AS BIGINT) AS _t", kept), state)
+        state = _state(lowering, node)
+        held = select(_held(node, accumulated), state)
         moves = lowering.step("moves", union(held, select(listed((*hidden, "_t", *own)), events)))
         totals = comma(listed(hidden), combined(accumulated))
         if hidden:
@@ -115,6 +146,17 @@ def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ta
         return moves
 
     return lowering.once("moves", node, make)
+
+
+def _state(lowering: Lowering, node: Aggregate) -> Table:
+    """The synopsis that holds the sums."""
+    return lowering.once("sums", node, lambda: lowering.fresh("sums"))
+
+
+def _held(node: Aggregate, accumulated: Accumulators) -> str:
+    """The columns of the synopsis, as those of an event at `since`."""
+    kept = ", ".join(accumulator.kept for accumulator in accumulated.terms.values())
+    return comma(listed(sweep.group(node)), "CAST(:since AS BIGINT) AS _t", kept)
 
 
 def _totals_from_logs(
@@ -208,12 +250,7 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators, term
     if node.child.endless:
         events = select(columns, moved)
     else:
-        signed = ", ".join(
-            f"CASE WHEN _side = 1 THEN {accumulator} ELSE -{accumulator} END AS {accumulator}" for accumulator in own
-        )
-        both = LateralView(moved, "EXPLODE(ARRAY(1, -1)) e AS _side")
-        sides = select(comma(listed(hidden), "CASE WHEN _side = 1 THEN _t ELSE _x END AS _t", signed), both)
-        events = select(columns, sides, where=("_t > :since", "_t <= :until"))
+        events = select(columns, select(_sides(hidden, own), LateralView(moved, BOTH_SIDES)), where=IN_EPOCH)
     if not node.row_when_empty:
         return lowering.step("events", events)
     nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in every)
@@ -221,3 +258,15 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators, term
     begun = (f"{origin} > :since", f"{origin} <= :until")
     first = select(f"CAST({origin} AS BIGINT) AS _t, {nothing}", where=begun)  # the row over nothing, from then on
     return lowering.step("events", union(events, first))
+
+
+BOTH_SIDES = "EXPLODE(ARRAY(1, -1)) e AS _side"
+"""The lateral view that gives a row once for its start and once for its end."""
+
+IN_EPOCH = ("_t > :since", "_t <= :until")
+
+
+def _sides(hidden: tuple[str, ...], own: list[str]) -> str:
+    """What is added at the start or, negated, at the end of a row, and when."""
+    signed = (f"CASE WHEN _side = 1 THEN {one} ELSE -{one} END AS {one}" for one in own)
+    return comma(listed(hidden), "CASE WHEN _side = 1 THEN _t ELSE _x END AS _t", *signed)
