@@ -214,7 +214,7 @@ def test_the_tables_say_medians_ratios_spread_and_reasons() -> None:
     assert "| W1 | 1.00 (0.90 to 1.20) | 10.00 (10.00 to 10.00) |  | 2.00 (1.90 to 2.10) |" in text
     assert "| W4 | 1,024 |  |  | unknown | unknown |" in text
     assert "| W1 |  |  | 7, 3 still open | 7 |" in text
-    assert "there is no Flink in nowhere" in text
+    assert "2,000,000 tuples a stream, 3 turns, 2 cores. Flink: there is no Flink in nowhere." in text
     assert "used 2.5% of its cores, and the waiting workers 0.5%" in text
 
 

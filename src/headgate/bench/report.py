@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from rich.console import Console
+from rich.table import Table
 
 from headgate.bench import durability, epochs, managing, start
 from headgate.bench.layout import progress_bar
@@ -40,7 +41,7 @@ def report(console: Console, parts: Iterable[Part], small_epochs: int, options: 
         for part in parts:
             match part:
                 case "start":
-                    start.show_starts(console, start.first_answers(folder / "start", STARTS))
+                    show_starts(console, start.first_answers(folder / "start", STARTS))
                 case "yardstick":
                     agreed &= yardstick.measure_speed(console, folder / "yardstick", options)
                 case "growth":
@@ -48,6 +49,15 @@ def report(console: Console, parts: Iterable[Part], small_epochs: int, options: 
                 case _:
                     run_in_this_process(console, part, folder / part, small_epochs)
     return agreed
+
+
+def show_starts(console: Console, starts: list[list[start.Step]]) -> None:
+    """Prints the steps of the fastest start."""
+    best = min(starts, key=lambda steps: next(step.clock_s for step in steps if step.name == start.FIRST))
+    table = Table("from the command to", "seconds", "of processor time", title=f"Start, the best of {len(starts)}")
+    for step in best:
+        table.add_row(step.name, f"{step.clock_s:.1f}", f"{step.processor_s:.1f}")
+    console.print(table)
 
 
 def run_in_this_process(

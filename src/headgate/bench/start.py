@@ -17,9 +17,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 ROWS = 2_000
 FIRST = "first answer"
 SCRIPT = """
@@ -69,15 +66,6 @@ def write(folder: Path) -> None:
     table = ["sensor,hpa,at", *(f"{sensor},{chance.gauss(1000, 5):.2f},{at}" for sensor, at in rows)]
     (folder / "pressure" / "1.csv").write_text("\n".join(table))
     (folder / "script.cql").write_text(SCRIPT.format(folder))
-
-
-def show_starts(console: Console, starts: list[list[Step]]) -> None:
-    """Prints the steps of the fastest start."""
-    best = min(starts, key=lambda steps: next(step.clock_s for step in steps if step.name == FIRST))
-    table = Table("from the command to", "seconds", "of processor time", title=f"Start, the best of {len(starts)}")
-    for step in best:
-        table.add_row(step.name, f"{step.clock_s:.1f}", f"{step.processor_s:.1f}")
-    console.print(table)
 
 
 def main(folder: Path, started_at: float) -> None:

@@ -100,7 +100,7 @@ def speeds(measured: Yardstick) -> Grid:
     ways = [way for way in SIDE_BY_SIDE if _asked(measured, way)]
     against: list[Way] = [way for way in ways if way != "headgate"] if "headgate" in ways else []
     return Grid(
-        f"Tuples a second, the median of {measured.turns} turns; speed of headgate against the others",
+        f"Tuples a second, the median of {_turns(measured)}; speed of headgate against the others",
         ("", *(TITLES[way] for way in ways), *(f"headgate / {TITLES[way]}" for way in against)),
         [
             (
@@ -166,7 +166,7 @@ def agreement(one: Measured) -> str:
 def remarks(measured: Yardstick) -> list[str]:
     """What was measured where, and how quiet it was there."""
     quiet = measured.quiet
-    said = [f"{measured.rows:,} tuples a stream, {measured.cores} cores. Flink: {measured.flink}."]
+    said = [f"{measured.rows:,} tuples a stream, {_turns(measured)}, {measured.cores} cores. Flink: {measured.flink}."]
     if quiet.clock_s:
         whole = quiet.clock_s * measured.cores
         others = "an unknown share" if quiet.others_s is None else f"{quiet.others_s / whole:.1%}"
@@ -186,6 +186,10 @@ def complain(console: Console, measured: Yardstick) -> None:
             if one.agreement is not None and not one.agreement.whole:
                 told = f"{workload.name} {TITLES[way]} DISAGREES with batch: {one.agreement}"
                 console.print(told, style="bold red", markup=False)
+
+
+def _turns(measured: Yardstick) -> str:
+    return f"{measured.turns} turn{'s' if measured.turns > 1 else ''}"
 
 
 def _short(workload: Workload) -> str:
