@@ -78,6 +78,9 @@ def _program(program: Program, whose: str) -> list[str]:
     parts = []
     if program.inputs:
         parts.append(_section(f"{whose}reads", "\n".join(map(str, program.inputs))))
+    targets = {"results": program.result, **{synopsis.name: synopsis.contents for synopsis in program.synopses}}
+    scans = [f"{what}: {_times(program.scans(step))}" for what, step in targets.items()]
+    parts.append(_section(f"{whose}scans", "\n".join(scans)))
     parts.append(_section(f"{whose}keeps", "\n".join(map(str, program.state())) or "nothing"))
     if program.assumed:
         said = "\n".join(map(str, sorted(program.assumed)))
@@ -91,6 +94,11 @@ def _program(program: Program, whose: str) -> list[str]:
             text = program.step_statement(synopsis.from_logs)
             parts.append(_section(f"{whose}{synopsis.name} as of until, where less of the log is read that way", text))
     return parts
+
+
+def _times(scans: Mapping[str, int]) -> str:
+    """What is scanned, and how often if more than once."""
+    return ", ".join(f"{name} {times} times" if times > 1 else name for name, times in scans.items()) or "nothing"
 
 
 def _section(title: str, body: str) -> str:

@@ -162,6 +162,10 @@ class Accumulators:
         """The columns that hold the accumulators."""
         return [accumulator.name for accumulator in self.terms.values()]
 
+    def terms_sql(self) -> str:
+        """The accumulators of a single row."""
+        return ", ".join(f"{sql} AS {accumulator.name}" for (_, sql), accumulator in self.terms.items())
+
     def value(self, call: Call) -> str:
         """The call's value from the accumulators; those that are missing are added."""
         if call.function in EXTREMES:

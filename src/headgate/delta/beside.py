@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headgate.delta import aggregate, linear, running, sweep
-from headgate.delta.query import Select, Table, select, union
+from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.nodes import Aggregate, Filter, Join, Now, Project, Range, Relation, Scan, Window, names
 from headgate.plan.nodes.pairs import Lookup
 from headgate.sql import ONE, comma, listed, name
@@ -37,6 +37,20 @@ def born(lowering: Lowering, node: Join, lookup: Lookup) -> Table:
     )
     met = lowering.step("met", select(f"{again}, _t, _t + 1 AS _x, _b0 AS _n", found))
     return lowering.step("beside", select("*", met, where=_conditions(node)))
+
+
+def alive(lowering: Lowering, node: Join, lookup: Lookup) -> Table | None:
+    """Alive: the rows that look up at `until`, with the groups as they are then; None if the logs do not tell."""
+    below = _aggregate(lookup.groups)
+    rows = lowering.alive(lookup.rows)
+    if rows is None or below is None or not aggregate.all_running(lowering, below):
+        return None
+    found = running.living(lowering, below)
+    if found is None:
+        return None
+    groups = _through(lowering, lookup.groups, below, found, "_t")
+    both = Joined(Alias(rows, "l"), Alias(groups, "r"), tuple(_conditions(node)))
+    return lowering.step("alive_beside", select(f"{listed(names(node))}, l._t AS _t, _x, _n", both))
 
 
 def _looking(lowering: Lowering, lookup: Lookup, carried: Mapping[str, str]) -> Table:

@@ -25,6 +25,7 @@ from typing import Any, TypeAlias, TypeVar, assert_never, cast
 
 from headgate.delta import (
     aggregate,
+    beside,
     distinct,
     join,
     linear,
@@ -424,6 +425,8 @@ class Lowering:
             case Union(left, right):
                 both = self.alive(left), self.alive(right)
                 return linear.both(self, node, both[0], both[1]) if both[0] and both[1] else None
+            case Join() if (lookup := node.lookup) is not None:
+                return beside.alive(self, node, lookup)
             case _:  # kept by a synopsis, or without an end
                 return None
 

@@ -162,7 +162,9 @@ def kept(lowering: Lowering, node: Relation, needed: tuple[Text, ...] = ()) -> T
         both = select(f"{row}, SUM(_n) AS _n", both, group_by=row, having="SUM(_n) <> 0")
     shape = lowering.step("shape", select(f"{row}, _n", born))
     contents = lowering.step("keep", both)
-    lowering.synopsis(held, contents, shape)
+    alive = lowering.alive(node) if not needed and not node.retracts else None
+    again = lowering.step("keep_alive", select(f"{row}, _n", alive)) if alive else None
+    lowering.synopsis(held, contents, shape, from_logs=again)
     return lowering.step("live", select(f"{columns}, CAST(:since AS BIGINT) AS _t, _x, _n", held))
 
 

@@ -121,8 +121,7 @@ def _every_pane(lowering: Lowering, node: Aggregate, accumulated: Accumulators) 
 
 def _panes(lowering: Lowering, node: Aggregate, accumulated: Accumulators, form: Table, hint: str) -> Table:
     """The panes of a form of the child: tuples of a group that begin and end to count together, as one row."""
-    terms = ", ".join(f"{sql} AS {accumulator.name}" for (_, sql), accumulator in accumulated.terms.items())
-    tuples = select(comma(sweep.keys(node), "_t", "_x", terms), accumulated.prepared(form))
+    tuples = select(comma(sweep.keys(node), "_t", "_x", accumulated.terms_sql()), accumulated.prepared(form))
     touched = lowering.step("touched", tuples, accumulated.may_not_fit())
     by = listed((*sweep.group(node), "_t", "_x"))
     return lowering.step(hint, select(f"{by}, {running.combined(accumulated)}", touched, group_by=by))

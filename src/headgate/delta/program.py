@@ -266,6 +266,20 @@ class Program:
                 break
         return sizes[target]
 
+    def scans(self, target: str) -> dict[str, int]:
+        """How often the statement of a step scans each input and synopsis.
+
+        Spark puts a copy of a step wherever it is read. Copies with the same exchange below them share it.
+        """
+        counted: dict[str, Counter[str]] = {}
+        for name, step in self.steps.items():
+            counted[name] = Counter()
+            for read in step.reads:
+                counted[name].update(counted.get(read, [read]))
+            if name == target:
+                break
+        return dict(counted[target])
+
     def inputs_of(self, *targets: str) -> tuple[Input, ...]:
         """The inputs that some steps need."""
         needed = {name for target in targets for name in self.needed(target)}

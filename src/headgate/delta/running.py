@@ -94,8 +94,7 @@ class Carried:
 def _carrying(lowering: Lowering, node: Aggregate, accumulated: Accumulators, carried: Carried) -> Select:
     """The events of the epoch, of which the starts carry something along."""
     hidden, own = sweep.group(node), accumulated.names()
-    terms = ", ".join(f"{sql} AS {accumulator.name}" for (_, sql), accumulator in accumulated.terms.items())
-    selected = comma(sweep.keys(node), "_t", "_x", terms)
+    selected = comma(sweep.keys(node), "_t", "_x", accumulated.terms_sql())
     along = comma(f"{carried.looks} AS _looks", *(f"{sql} AS {column}" for column, sql in carried.columns.items()))
     nothing = comma("FALSE AS _looks", *(f"NULL AS {column}" for column in carried.columns))
     parts = [select(comma(selected, along), accumulated.prepared(lowering.born(node.child)))]
@@ -128,20 +127,14 @@ def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ta
 
     def make() -> Table:
         hidden, own = sweep.group(node), accumulated.names()
-        terms = ", ".join(f"{sql} AS {accumulator.name}" for (_, sql), accumulator in accumulated.terms.items())
-        events = _events(lowering, node, accumulated, terms)
+        events = _events(lowering, node, accumulated)
         state = _state(lowering, node)
         held = select(_held(node, accumulated), state)
         moves = lowering.step("moves", union(held, select(listed((*hidden, "_t", *own)), events)))
         totals = comma(listed(hidden), combined(accumulated))
-        if hidden:
-            until = groups_until(node, hidden)
-            there = ("SUM(_rows) <> 0", f"COALESCE({until}, :until + 1) > :until" if until is not None else "")
-        else:
-            there = ("COUNT(*) > 0", "")
-        contents = lowering.step("totals", select(totals, moves, group_by=listed(hidden), having=there))
+        contents = lowering.step("totals", select(totals, moves, group_by=listed(hidden), having=_there(node)))
         shape = lowering.step("shape", select(totals, events, group_by=listed(hidden)))
-        again = _totals_from_logs(lowering, node, accumulated, terms, there)
+        again = _totals_from_logs(lowering, node, accumulated)
         lowering.synopsis(state, contents, shape, bounds.accumulators(node), again)
         return moves
 
@@ -159,20 +152,45 @@ def _held(node: Aggregate, accumulated: Accumulators) -> str:
     return comma(listed(sweep.group(node)), "CAST(:since AS BIGINT) AS _t", kept)
 
 
-def _totals_from_logs(
-    lowering: Lowering, node: Aggregate, accumulated: Accumulators, terms: str, there: tuple[str, ...]
-) -> Table | None:
+def _totals_from_logs(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Table | None:
     """The sums over what lives at `until`, where the logs hold it; None elsewhere.
 
     A sum without a group is kept even where no row lives, so it is not found this way.
     """
-    alive = lowering.alive(node.child) if node.keys else None
-    if alive is None:
+
+    def make() -> Table | None:
+        alive = lowering.alive(node.child) if node.keys else None
+        if alive is None:
+            return None
+        rows = select(comma(sweep.keys(node), accumulated.terms_sql()), accumulated.prepared(alive))
+        living = lowering.step("living", rows, accumulated.may_not_fit())
+        by = listed(sweep.group(node))
+        found = select(comma(by, combined(accumulated)), living, group_by=by, having=_there(node))
+        return lowering.step("living_totals", found)
+
+    return lowering.once("living", node, make)
+
+
+def _there(node: Aggregate) -> tuple[str, ...]:
+    """The condition for a group whose sums are kept."""
+    hidden = sweep.group(node)
+    if not hidden:
+        return ("COUNT(*) > 0",)
+    until = groups_until(node, hidden)
+    return ("SUM(_rows) <> 0", f"COALESCE({until}, :until + 1) > :until" if until is not None else "")
+
+
+def living(lowering: Lowering, node: Aggregate) -> Table | None:
+    """The rows that the groups have at `until`, from the logs alone; None where these do not tell."""
+    accumulated, values = accumulators(lowering, node)
+    if any(map(accumulated.has_bands, accumulated.doubles.values())):
         return None
-    rows = select(comma(sweep.keys(node), terms), accumulated.prepared(alive))
-    living = lowering.step("living", rows, accumulated.may_not_fit())
-    by = listed(sweep.group(node))
-    return lowering.step("living_totals", select(comma(by, combined(accumulated)), living, group_by=by, having=there))
+    totals = _totals_from_logs(lowering, node, accumulated)
+    if totals is None:
+        return None
+    shown = ", ".join(f"{sql} AS {name(call)}" for call, sql in values.items())
+    row = comma(sweep.keys_again(node), shown, "CAST(:until AS BIGINT) AS _t")
+    return lowering.step("living_groups", select(row, accumulated.finished(select("*", totals, where="_rows > 0"))))
 
 
 def finished(
@@ -235,11 +253,11 @@ def combined(accumulated: Accumulators) -> str:
     return ", ".join(f"{a.combine}({a.name}) AS {a.name}" for a in accumulated.terms.values())
 
 
-def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators, terms: str) -> Table:
+def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Table:
     """The group, the instant and what is added there: every start in the epoch, and every end, negated."""
     hidden, every = sweep.group(node), list(accumulated.terms.values())
     own = [accumulator.name for accumulator in every]
-    selected = comma(sweep.keys(node), "_t", "_x", terms)
+    selected = comma(sweep.keys(node), "_t", "_x", accumulated.terms_sql())
     born, ends = lowering.born(node.child), lowering.ends(node.child)
     touched = union(*(select(selected, accumulated.prepared(form)) for form in (born, ends) if form))
     moved = lowering.step("touched", touched, accumulated.may_not_fit())

@@ -117,6 +117,7 @@ as_of_1 AS (
 -- reads log_t_1: t in (since, until]
 -- reads log_t_2: t in (since - 6, until - 6 or since]
 -- reads log_t_3: t in (until - 6, until]
+-- reads log_s_2: s in (until - 1, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- keeps kept_1: keep_1, with the columns of shape_2
 window_1 AS (
@@ -255,6 +256,48 @@ keep_1 AS (
   SELECT k, v, n, _x, _n
   FROM project_3
   WHERE (_x IS NULL OR _x > :until)
+)
+window_5 AS (
+  SELECT k, v, name, _t, _x, _n
+  FROM (
+    SELECT k, v, name, _t AS _t, _t + 1 AS _x, CAST(1 AS BIGINT) AS _n
+    FROM log_s_2
+  )
+  WHERE _t <= :until AND _x > :until
+)
+project_4 AS (
+  SELECT k AS s_k, v, _t, _x, _n
+  FROM window_5
+)
+living_groups_1 AS (
+  SELECT _k1 AS k, _rows AS count, CAST(:until AS BIGINT) AS _t
+  FROM (
+    SELECT *
+    FROM living_totals_1
+    WHERE _rows > 0
+  )
+)
+filter_2 AS (
+  SELECT k, count, _t
+  FROM living_groups_1
+  WHERE count > 1
+)
+project_5 AS (
+  SELECT k AS c_k, count AS n, _t
+  FROM filter_2
+)
+alive_beside_1 AS (
+  SELECT s_k, v, c_k, n, l._t AS _t, _x, _n
+  FROM project_4 AS l
+  JOIN project_5 AS r ON s_k = c_k
+)
+project_6 AS (
+  SELECT s_k AS k, v, n, _t, _x, _n
+  FROM alive_beside_1
+)
+keep_alive_1 AS (
+  SELECT k, v, n, _x, _n
+  FROM project_6
 )
 live_1 AS (
   SELECT k, v, n, CAST(:since AS BIGINT) AS _t, _x, _n

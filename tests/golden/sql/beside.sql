@@ -3,39 +3,46 @@
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- reads log_s_3: s in (until - 5, until]
+-- reads log_s_4: s in (until - 1, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- keeps kept_1: keep_1, with the columns of shape_2
 -- window_1: window
--- project_1: linear
-looking_1 AS (
-  SELECT x_k AS _k1, _t, v AS _b1, _n AS _b0
-  FROM project_1
-)
 -- window_2: window
--- window_3: window
 -- touched_1: running
 -- events_1: running
 -- moves_1: running
 -- totals_1: running
 -- shape_1: running
--- window_4: window
+-- window_3: window
 -- living_1: running
 -- living_totals_1: running
+-- carrying_1: running
 -- walked_1: running
 -- seen_1: running
--- project_2: linear
+-- project_1: linear
 met_1 AS (
   SELECT r_k AS x_k, _b1 AS v, r_k AS r_k, m AS m, _t, _t + 1 AS _x, _b0 AS _n
-  FROM project_2
+  FROM project_1
 )
 beside_1 AS (
   SELECT *
   FROM met_1
   WHERE x_k = r_k
 )
--- project_3: linear
+-- project_2: linear
 -- shape_2: netting
 -- keep_1: netting
+-- window_4: window
+-- project_3: linear
+-- living_groups_1: running
+-- project_4: linear
+alive_beside_1 AS (
+  SELECT x_k, v, r_k, m, l._t AS _t, _x, _n
+  FROM project_3 AS l
+  JOIN project_4 AS r ON x_k = r_k
+)
+-- project_5: linear
+-- keep_alive_1: netting
 -- live_1: netting
 -- ends_1: lower
 -- there_1: netting
@@ -49,40 +56,48 @@ beside_1 AS (
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- reads log_s_3: s in (until - 5, until]
+-- reads log_s_4: s in (until - 1, until]
 -- keeps sums_1: totals_1, with the columns of shape_1
 -- keeps kept_1: keep_1, with the columns of shape_2
 -- window_1: window
--- project_1: linear
-looking_1 AS (
-  SELECT x_k AS _k1, _t, v AS _b1, _n AS _b0
-  FROM project_1
-)
 -- window_2: window
--- window_3: window
 -- touched_1: running
 -- events_1: running
 -- moves_1: running
 -- totals_1: running
 -- shape_1: running
--- window_4: window
+-- window_3: window
 -- living_1: running
 -- living_totals_1: running
+-- carrying_1: running
 -- walked_1: running
 -- seen_1: running
 -- filter_1: linear
--- project_2: linear
+-- project_1: linear
 met_1 AS (
   SELECT r_k AS x_k, _b1 AS v, r_k AS r_k, n AS n, t AS t, _t, _t + 1 AS _x, _b0 AS _n
-  FROM project_2
+  FROM project_1
 )
 beside_1 AS (
   SELECT *
   FROM met_1
   WHERE x_k = r_k AND (v < t)
 )
--- project_3: linear
+-- project_2: linear
 -- shape_2: netting
 -- keep_1: netting
+-- window_4: window
+-- project_3: linear
+-- living_groups_1: running
+-- filter_2: linear
+-- project_4: linear
+alive_beside_1 AS (
+  SELECT x_k, v, r_k, n, t, l._t AS _t, _x, _n
+  FROM project_3 AS l
+  JOIN project_4 AS r ON x_k = r_k AND (v < t)
+)
+-- project_5: linear
+-- keep_alive_1: netting
 -- live_1: netting
 -- ends_1: lower
 -- there_1: netting
@@ -97,6 +112,7 @@ beside_1 AS (
 -- SELECT x.k, r.m FROM s [NOW] x, (SELECT k, MAX(v) AS m FROM s [RANGE 4] GROUP BY k) r WHERE x.k = r.k
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, since]
+-- reads log_s_3: s in (until - 1, until]
 -- expires s in (since - 5, until - 5 or since]
 -- keeps kept_1: keep_1, with the columns of shape_1
 -- window_1: window
@@ -141,6 +157,8 @@ beside_1 AS (
 -- project_2: linear
 -- shape_1: netting
 -- keep_1: netting
+-- window_4: window
+-- project_3: linear
 -- live_1: netting
 -- ends_1: lower
 -- there_1: netting
