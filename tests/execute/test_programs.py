@@ -6,15 +6,17 @@ import pytest
 
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
-from headgate.delta.lower import lower
+from headgate.delta.lower import Way, lower
 from headgate.execute.programs import SINGLE_TASK_ROWS, TINY_ROWS, Programs
 
 
 def programs(query: str) -> Programs:
+    """The programs of a query that takes nothing for granted of the numbers it reads."""
     catalog = Catalog()
     define(f"CREATE STREAM s (k INT, v DOUBLE); CREATE QUERY q AS {query}", catalog)
     plan = catalog.query("q").plan
-    return Programs(lower(plan), lower(plan, tiny=True))
+    way = Way(denied=None)
+    return Programs(lower(plan, way=way), lower(plan, tiny=True, way=way))
 
 
 def few() -> int:

@@ -262,6 +262,8 @@ class Lowering:
     def _synopsis_bound(self) -> StateBound:
         """How much is kept by the node that is being made."""
         form, node = self._making[-1]
+        if form == "moves":  # for a timeline, also of DISTINCT; or for rows that look up a group
+            form, node = self._making[-2] if self._making[-2][0] == "timeline" else ("timeline", node)
         assert not is_stream(node)
         if form == "born" and isinstance(node, Window):
             return bounds.waiting(node)

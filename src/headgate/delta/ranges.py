@@ -16,10 +16,10 @@ order, and that is all that is asked of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from headgate.delta.query import Alias, Joined, LateralView, Select, Subquery, Table, select, union
-from headgate.plan.nodes import Istream, Rstream, Sample, Scan, Stream
+from headgate.plan.nodes import Dstream, Istream, Rstream, Sample, Scan, Stream
 from headgate.sql import comma, listed
 
 if TYPE_CHECKING:
@@ -49,10 +49,12 @@ def cheap(stream: Stream) -> bool:
             return True
         case Sample(child):
             return cheap(child)
-        case Istream() | Rstream() if stream.straight is not None:
-            return cheap(stream.straight)
-        case _:
+        case Istream() | Rstream():
+            return stream.straight is not None and cheap(stream.straight)
+        case Dstream():
             return False
+        case _:
+            assert_never(stream)
 
 
 def follower(

@@ -20,7 +20,6 @@ from headgate.delta import bands, ranges, recomputed, sweep
 from headgate.delta.accumulators import SPREADS, Accumulators, doubles_of
 from headgate.delta.query import LateralView, Select, Table, select, union
 from headgate.delta.ranges import Ranges
-from headgate.plan import bounds
 from headgate.plan.nodes import Aggregate, domain
 from headgate.plan.temporal import groups_until
 from headgate.sql import comma, listed, name
@@ -135,7 +134,7 @@ def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ta
         contents = lowering.step("totals", select(totals, moves, group_by=listed(hidden), having=_there(node)))
         shape = lowering.step("shape", select(totals, events, group_by=listed(hidden)))
         again = _totals_from_logs(lowering, node, accumulated)
-        lowering.synopsis(state, contents, shape, bounds.accumulators(node), again)
+        lowering.synopsis(state, contents, shape, from_logs=again)
         return moves
 
     return lowering.once("moves", node, make)

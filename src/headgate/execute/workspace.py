@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -52,11 +52,14 @@ class Workspace:
         self.partitions = partitions
         """How many tasks a statement has at the most, if the user says so."""
         self.session = own_session(origin, partitions)
-        self.memory = task_memory(origin)
-        """How many bytes Spark's tasks have together for the rows that they sort."""
         self._in_one_task = False
         self._empty: dict[str, StructType] = {}
         """Names under which nothing lies, with its columns."""
+
+    @cached_property
+    def memory(self) -> int:
+        """How many bytes Spark's tasks have together for the rows that they sort."""
+        return task_memory(self.origin)
 
     def renew(self) -> None:
         """Go on in a new session, without inputs."""

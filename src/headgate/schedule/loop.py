@@ -185,7 +185,7 @@ class Loop:
                 break
             epochs += self._epochs
             if all(self.queries[name].reached >= until for name, until in left.items()):
-                break  # whoever called tidies, if anything is to come
+                continue  # nothing is left to compute, so nobody needs the state now; the caller tidies
             try:
                 self.tidy()
             except UserError as error:
