@@ -100,11 +100,18 @@ def _own_tuples(lookup: Lookup, below: Aggregate, carried: Mapping[str, str]) ->
         rows = rows.child
     if isinstance(rows, Filter):
         looks, rows = rows.condition.sql, rows.child
-    match rows, below.child:
-        case Window(Scan() as one, Now(), stamp=None, arrival=None), Window(Scan() as other, Range(slide=None)):
-            same = one == other
-        case _:
-            same = False
+    summed = below.child
+    same = (
+        isinstance(rows, Window)
+        and isinstance(rows.frame, Now)
+        and rows.stamp is None
+        and rows.arrival is None
+        and isinstance(summed, Window)
+        and isinstance(summed.frame, Range)
+        and summed.frame.slide is None
+        and isinstance(rows.child, Scan)
+        and rows.child == summed.child
+    )
     keys = [columns.get(key.column or "") for key in lookup.keys]
     if not same or keys != [key.expression.sql for key in below.keys]:
         return None

@@ -31,7 +31,7 @@ from headgate.delta.program import Program
 from headgate.errors import UserError
 from headgate.execute import errors
 from headgate.execute.analysis import Analysis
-from headgate.execute.epoch_end import rows_for_memory
+from headgate.execute.epoch_end import LEAST_ROWS, rows_for_memory
 from headgate.execute.inputs import FragmentInputs
 from headgate.execute.programs import Programs, SizedProgram
 from headgate.execute.progress import Progress
@@ -187,6 +187,8 @@ class Fragment:
     def rows_at_once(self) -> int:
         """Return how many rows an epoch takes at most, unless the user says it: as many as Spark's memory holds."""
         logs = self.program.logs()
+        if sum(chunk.rows for log in logs for chunk in self.inputs.logs[log].chunks) <= LEAST_ROWS:
+            return LEAST_ROWS  # whatever memory there is
         columns = max((len(self.schemas[log].names) for log in logs), default=0)
         newest = [chunk for log in logs for chunk in self.inputs.logs[log].chunks[-1:]]
         return rows_for_memory(self.workspace.memory, columns, newest)
