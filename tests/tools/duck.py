@@ -244,11 +244,12 @@ class Duck:
         self.turn(0)
         self.lay_inputs(since, until)
         for synopsis in self.program.synopses:
-            if synopsis.name in self.laid:
-                self.compute(synopsis.shape, since, until)
-                kept = f"FROM {synopsis.shape} WHERE FALSE UNION ALL BY NAME FROM {synopsis.name}"
-                self.database.execute(f"CREATE OR REPLACE TEMP TABLE widened AS {kept}")
-                self.create(synopsis.name, "FROM widened")
+            self.compute(synopsis.shape, since, until)
+            empty = f"FROM {synopsis.shape} WHERE FALSE"
+            kept = f"{empty} UNION ALL BY NAME FROM {synopsis.name}" if synopsis.name in self.laid else empty
+            self.database.execute(f"CREATE OR REPLACE TEMP TABLE widened AS {kept}")
+            self.create(synopsis.name, "FROM widened")
+            self.laid.add(synopsis.name)
 
     def values(self, program: Program, stream: str, column: str, since: int, until: int) -> Values:
         """What is known of a column in the rows that an epoch reads."""

@@ -290,6 +290,8 @@ class Lowering:
         """True if something may be taken for granted of an argument over a node; then it is noted that it was."""
         if argument.column is None or argument.type not in (*INTEGRAL, "FLOAT", "DOUBLE") or self.denied is None:
             return False
+        if not node.in_logs or node.longest is None:
+            return False  # rows may come from a synopsis, of which chunks say nothing
         found = origins(node, argument.column)
         assumed = {Assumption(stream, column, kind) for stream, column in found or ()}
         if found is None or assumed & self.denied:

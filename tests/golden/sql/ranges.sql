@@ -127,13 +127,13 @@ extent_1 AS (
   )
 )
 spread_1 AS (
-  SELECT /*+ REPARTITION(_range) */ _range, _t, _rows, _a2
+  SELECT /*+ REPARTITION(_range) */ _range, _t, _rows, _a1, _a2
   FROM (
-    SELECT /*+ BROADCAST(x) */ COALESCE(CASE WHEN x._high > x._low THEN CAST(GREATEST(0D, LEAST(19D, (CAST(m._t AS DOUBLE) - x._low) * 20 / (x._high - x._low))) AS BIGINT) END, 0) AS _range, m._t, m._rows, m._a2
+    SELECT /*+ BROADCAST(x) */ COALESCE(CASE WHEN x._high > x._low THEN CAST(GREATEST(0D, LEAST(19D, (CAST(m._t AS DOUBLE) - x._low) * 20 / (x._high - x._low))) AS BIGINT) END, 0) AS _range, m._t, m._rows, m._a1, m._a2
     FROM moves_1 AS m
     JOIN extent_1 AS x ON TRUE
     UNION ALL
-    SELECT _range, CAST(:since - 1 AS BIGINT) AS _t, 0 AS _rows, 0 AS _a2
+    SELECT _range, CAST(:since - 1 AS BIGINT) AS _t, 0 AS _rows, 0 AS _a1, 0 AS _a2
     FROM (
       SELECT 1 AS _one
     ) AS o
@@ -141,19 +141,19 @@ spread_1 AS (
   )
 )
 before_1 AS (
-  SELECT _range, MAX(_last) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _last, SUM(_rows) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _rows, SUM(_a2) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _a2
+  SELECT _range, MAX(_last) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _last, SUM(_rows) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _rows, SUM(_a1) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _a1, SUM(_a2) OVER (ORDER BY _range ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS _a2
   FROM (
-    SELECT _range, MAX(CASE WHEN _t >= :since THEN _t END) AS _last, SUM(_rows) AS _rows, SUM(_a2) AS _a2
+    SELECT _range, MAX(CASE WHEN _t >= :since THEN _t END) AS _last, SUM(_rows) AS _rows, SUM(_a1) AS _a1, SUM(_a2) AS _a2
     FROM spread_1
     GROUP BY _range
   )
 )
 within_1 AS (
-  SELECT _range, _t, LEAD(_t) OVER (PARTITION BY _range ORDER BY _t) AS _next, SUM(_rows) OVER (PARTITION BY _range ORDER BY _t) AS _rows, SUM(_a2) OVER (PARTITION BY _range ORDER BY _t) AS _a2
+  SELECT _range, _t, LEAD(_t) OVER (PARTITION BY _range ORDER BY _t) AS _next, SUM(_rows) OVER (PARTITION BY _range ORDER BY _t) AS _rows, SUM(_a1) OVER (PARTITION BY _range ORDER BY _t) AS _a1, SUM(_a2) OVER (PARTITION BY _range ORDER BY _t) AS _a2
   FROM spread_1
 )
 swept_1 AS (
-  SELECT /*+ BROADCAST(b) */ w._range, w._t, w._next, w._rows + COALESCE(b._rows, 0) AS _rows, w._a2 + COALESCE(b._a2, 0) AS _a2
+  SELECT /*+ BROADCAST(b) */ w._range, w._t, w._next, w._rows + COALESCE(b._rows, 0) AS _rows, w._a1 + COALESCE(b._a1, 0) AS _a1, w._a2 + COALESCE(b._a2, 0) AS _a2
   FROM within_1 AS w
   JOIN before_1 AS b ON w._range = b._range
   WHERE (w._t >= :since OR b._last IS NOT NULL)
