@@ -97,7 +97,7 @@ def _program(program: Program, whose: str) -> list[str]:
 
 
 def _times(scans: Mapping[str, int]) -> str:
-    """What is scanned, and how often if more than once."""
+    """The inputs that are scanned, each with the number of scans if there are several."""
     return ", ".join(f"{name} {times} times" if times > 1 else name for name, times in scans.items()) or "nothing"
 
 

@@ -252,7 +252,7 @@ class Duck:
             self.laid.add(synopsis.name)
 
     def values(self, program: Program, stream: str, column: str, since: int, until: int) -> Values:
-        """What is known of a column in the rows that an epoch reads."""
+        """The null count and range of a column in the rows that an epoch reads."""
         schema = {**self.case.streams, **self.case.relations}[stream]
         ranges = [source.range(since, until) for source in program.inputs if source.stream == stream]
         rows = [

@@ -25,7 +25,7 @@ PARTS: tuple[Part, ...] = ("start", "yardstick", "growth", "epochs", "time", "du
 """In the order in which they run: first those that measure other processes, while this one has no JVM."""
 
 USUAL: tuple[Part, ...] = ("start", "yardstick", "epochs", "time", "durability")
-"""What is run if no part is chosen."""
+"""The parts that run if none is chosen."""
 
 WRITTEN: tuple[Part, ...] = ("yardstick", "growth")
 """The parts whose tables and plots can be written to the documentation."""

@@ -185,7 +185,7 @@ class Lowering:
         """True if a side of a join is kept because of how far apart rows begin."""
         self.denied = way.denied
         self.assumed: set[Assumption] = set()
-        """What is taken for granted of the numbers that are read."""
+        """The assumptions about the numbers that are read."""
         self.large = way.large and not tiny
         self.by_ranges = way.by_ranges
         self.can_be_cut = False

@@ -284,6 +284,6 @@ IN_EPOCH = ("_t > :since", "_t <= :until")
 
 
 def _sides(hidden: tuple[str, ...], own: list[str]) -> str:
-    """What is added at the start or, negated, at the end of a row, and when."""
+    """The columns of an event: a row adds its sums at its start, and takes them away at its end."""
     signed = (f"CASE WHEN _side = 1 THEN {one} ELSE -{one} END AS {one}" for one in own)
     return comma(listed(hidden), "CASE WHEN _side = 1 THEN _t ELSE _x END AS _t", *signed)

@@ -39,7 +39,7 @@ class Divided:
 
 
 def divided(lowering: Lowering, node: Relation) -> Divided | None:
-    """What is born in the epoch, divided; None where that is not known, or not worth it."""
+    """The elements born in the epoch, divided; None where the division is not known, or not worth it."""
     return lowering.once("divided", node, lambda: _divided(lowering, node))
 
 

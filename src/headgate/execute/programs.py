@@ -79,7 +79,7 @@ class Programs:
 
     @property
     def assumed(self) -> frozenset[Assumption]:
-        """What is taken for granted of the numbers that are read."""
+        """The assumptions about the numbers that are read."""
         return self.program.assumed | self._tiny.assumed
 
     def denying(self, denied: frozenset[Assumption] | None) -> Programs:

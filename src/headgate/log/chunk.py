@@ -65,7 +65,7 @@ class Chunk:
     """The column with its timestamps, if its file is one of a source, taken as it is; None if it has `_t` and `_s`."""
 
     statistics: Statistics | None = field(default=None, compare=False)
-    """What is known of its numbers; None if nothing is, as of chunks of earlier versions."""
+    """Null counts and ranges of its numbers; None if unknown, as of chunks of earlier versions."""
 
     @property
     def first(self) -> int:

@@ -70,14 +70,14 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What is known of the columns of numbers in a number of rows."""
+    """Null counts and ranges of the columns of numbers in some rows."""
 
     rows: int
     columns: Mapping[str, Values | None]
     """All columns of numbers that are there; None if nothing is known of one."""
 
     def values(self, column: str) -> Values | None:
-        """What is known of a column of numbers; None if nothing is."""
+        """The null count and range of a column of numbers; None if unknown."""
         return self.columns.get(column, Values(self.rows, self.rows))
 
     def written(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def merged(parts: Iterable[Statistics | None]) -> Statistics | None:
 
 
 def of_rows(rows: pa.Table | pa.RecordBatch) -> Statistics | None:
-    """What is known of rows in memory, by looking at all of them."""
+    """The statistics of rows in memory, by looking at all of them."""
     names = _numbers(rows.schema)
     return None if names is None else Statistics(rows.num_rows, {name: _seen(rows.column(name)) for name in names})
 
@@ -129,7 +129,7 @@ def hides_nan(footer: pq.FileMetaData, rows: pa.RecordBatch) -> bool:
 
 
 def of_file(footer: pq.FileMetaData) -> Statistics | None:
-    """What is known of a Parquet file that we wrote, from its footer."""
+    """The statistics of a Parquet file that headgate wrote, from its footer."""
     schema = footer.schema.to_arrow_schema()
     names = _numbers(schema)
     if names is None:
