@@ -96,6 +96,6 @@ def born(lowering: Lowering, node: Join, found: Sides) -> Table:
     shown = ", ".join(f"_row.{name(column)} AS {name(column)}" for column in names(found.asked))
     there = (f"_kind = {ASKS}", "_row._there")
     beside = lowering.step("beside", select(comma(listed(names(found.asking)), shown, "_t, _x, _n"), last, where=there))
-    on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in node.equalities]
+    on = [e.sql for e in node.equalities]
     on += [f"({node.condition.sql})"] if node.condition is not None else []
     return lowering.step("as_of", select(f"{listed(names(node))}, _t, _x, _n", beside, where=on))

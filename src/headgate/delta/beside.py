@@ -76,7 +76,7 @@ def _equal_to_key(lookup: Lookup) -> dict[str, str]:
 
 def _conditions(node: Join) -> list[str]:
     """The condition of the join, which also leaves out what grouping takes for equal and `=` does not: nulls."""
-    on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in node.equalities]
+    on = [e.sql for e in node.equalities]
     return [*on, *([f"({node.condition.sql})"] if node.condition is not None else [])]
 
 

@@ -79,7 +79,7 @@ def _paired(lowering: Lowering, node: Join, left: Table, right: Table) -> Select
 
 def _pairs(node: Join, left: Table, right: Table, met: tuple[str, ...] = ()) -> Select:
     """The pairs of two tables that meet the condition and live at a common instant."""
-    on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in node.equalities]
+    on = [e.sql for e in node.equalities]
     on += [*met, f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
     if node.condition is not None:
         on.append(f"({node.condition.sql})")

@@ -95,6 +95,11 @@ class Equality:
     right: Expression
     null_safe: bool = False
 
+    @property
+    def sql(self) -> str:
+        """The condition as SQL."""
+        return f"{self.left.sql} {'<=>' if self.null_safe else '='} {self.right.sql}"
+
 
 @frozen
 class Lookup:
@@ -123,7 +128,7 @@ class Join(_OfTwo):
 
     @property
     def label(self) -> str:
-        on = [f"{e.left.sql} {'<=>' if e.null_safe else '='} {e.right.sql}" for e in self.equalities]
+        on = [e.sql for e in self.equalities]
         on += [self.condition.sql] if self.condition else []
         return f"join on {' AND '.join(on)}" if on else "cross join"
 
