@@ -104,7 +104,7 @@ class Way:
     """What it must not take for granted; None: nothing may be."""
 
     large: bool = True
-    """True if epochs are so long that a job which looks at their rows first may save work."""
+    """True if epochs are so long that a job which looks at their rows first, or a shuffle, may save work."""
 
     by_ranges: Ranges | None = None
     """Into what windows over all rows are cut; None if they are not cut."""
@@ -147,7 +147,7 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, way: Way = 
         without_panes=again(by_panes=False) if lowering.has_panes else None,
         assumed=frozenset(lowering.assumed),
         denying=lambda denied: again(denied=denied)(),
-        in_one_job=again(large=False) if any(step.alone for step in lowering.steps.values()) else None,
+        for_small_epochs=again(large=False) if way.large else None,
         without_distances=again(by_distance=False) if lowering.has_distances else None,
         by_ranges=(lambda by_ranges: again(by_ranges=by_ranges)()) if lowering.can_be_cut else None,
     )

@@ -73,19 +73,22 @@ def inserts(lowering: Lowering, node: Relation) -> Table:
 def _more_than_before(lowering: Lowering, node: Relation) -> Select:
     """The rows of a relation whose rows live for one instant, by how much each is there more often than an instant ago.
 
-    This looks at each row once, where `netted` looks at its start and at its end.
+    Equal rows of one instant are numbered, and only those beyond the number of an instant ago are new. This looks at
+    each row once, where `netted` looks at its start and at its end; and Spark need not shuffle rows again that are
+    already grouped by some of their columns.
     """
     columns = listed(names(node))
     rows = [select(f"{columns}, _t, _n", lowering.born(node))]
     ends = lowering.ends(node)
     if ends is not None:
         rows.append(select(f"{columns}, CAST(:since AS BIGINT) AS _t, _n", ends))
-    by = f"{columns}, _t"
-    there = lowering.step("there", select(f"{by}, SUM(_n) AS _n", union(*rows), group_by=by))
-    over = f"OVER (PARTITION BY {columns} ORDER BY _t)"
-    before = f"CASE WHEN LAG(_t) {over} = _t - 1 THEN LAG(_n) {over} ELSE 0 END"
-    more = lowering.step("more", select(f"{by}, _n - {before} AS _n", there))
-    return select(f"{by}, _n", more, where=("_t > :since", "_n > 0"))
+    at_once = f"(PARTITION BY {columns}, _t ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    an_instant_ago = f"(PARTITION BY {columns} ORDER BY _t RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING)"
+    sums = f"SUM(_n) OVER {at_once} AS _there, COALESCE(SUM(_n) OVER {an_instant_ago}, 0) AS _before"
+    more = lowering.step("more", select(f"{columns}, _t, _n, {sums}", union(*rows)))
+    return select(
+        f"{columns}, _t, LEAST(_n, _there - _before) AS _n", more, where=("_t > :since", "_there > _before")
+    )
 
 
 def deletes(lowering: Lowering, node: Relation) -> Table | None:

@@ -175,8 +175,8 @@ class Program:
     keeps none of them because of a distance.
     """
 
-    in_one_job: Callable[[], Program] | None = None
-    """Makes the program that computes nothing on its own before; None if this one is that."""
+    for_small_epochs: Callable[[], Program] | None = None
+    """Makes the program that computes nothing on its own before and shuffles nothing; None if this one is that."""
 
     by_ranges: Callable[[Ranges], Program] | None = None
     """Makes the program that cuts windows over all rows into ranges of their order; None if it has none to cut.
@@ -208,7 +208,7 @@ class Program:
 
     def single_task(self) -> Program:
         """A copy for small epochs: every union comes back as one partition, so that Spark shuffles nothing."""
-        one = self.in_one_job() if self.in_one_job is not None else self
+        one = self.for_small_epochs() if self.for_small_epochs is not None else self
         steps = {name: replace(step, query=unions_in_one_partition(step.query)) for name, step in one.steps.items()}
         return replace(one, steps=steps)
 

@@ -20,7 +20,7 @@ from headgate.delta import bands, ranges, recomputed, sweep
 from headgate.delta.accumulators import SPREADS, Accumulators, doubles_of
 from headgate.delta.query import LateralView, Select, Table, select, union
 from headgate.delta.ranges import Ranges
-from headgate.plan.nodes import Aggregate, domain
+from headgate.plan.nodes import Aggregate, domain, names
 from headgate.plan.temporal import groups_until
 from headgate.sql import comma, listed, name
 
@@ -63,13 +63,14 @@ def swept_beside(lowering: Lowering, node: Aggregate, rows: Table | Carried, col
     absent = comma("FALSE AS _looks", *(f"NULL AS {column}" for column in columns))
     moves = _moves(lowering, node, accumulated)
     if isinstance(rows, Carried):
-        held = select(comma(_held(node, accumulated), absent), _state(lowering, node))
+        held = select(_dealing(lowering, node) + comma(_held(node, accumulated), absent), _state(lowering, node))
         walk = union(held, _carrying(lowering, node, accumulated, rows))
     else:
         nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in accumulated.terms.values())
+        asking = listed((*hidden, "_t"))
         walk = union(
             select(comma(listed((*hidden, "_t", *own)), absent), moves),
-            select(comma(listed((*hidden, "_t")), nothing, "TRUE AS _looks", listed(columns)), rows),
+            select(f"{_dealing(lowering, node)}{asking}, {nothing}, TRUE AS _looks, {listed(columns)}", rows),
         )
     walked = lowering.step("walked", walk)
     added = comma(listed((*hidden, "_t")), "_looks", listed(columns), _added_up(node, accumulated))
@@ -96,9 +97,14 @@ def _carrying(lowering: Lowering, node: Aggregate, accumulated: Accumulators, ca
     selected = comma(sweep.keys(node), "_t", "_x", accumulated.terms_sql())
     along = comma(f"{carried.looks} AS _looks", *(f"{sql} AS {column}" for column, sql in carried.columns.items()))
     nothing = comma("FALSE AS _looks", *(f"NULL AS {column}" for column in carried.columns))
-    parts = [select(comma(selected, along), accumulated.prepared(lowering.born(node.child)))]
-    if ends := lowering.ends(node.child):
-        parts.append(select(comma(selected, nothing), accumulated.prepared(ends)))
+    if dealt := _dealt(lowering, node):
+        new = {"_looks": f"_t > :since AND {carried.looks}", **carried.columns}
+        along = comma(*(f"{sql} AS {column}" for column, sql in new.items()))
+        parts = [select(comma(listed(hidden), "_t", "_x", accumulated.terms_sql(), along), accumulated.prepared(dealt))]
+    else:
+        parts = [select(comma(selected, along), accumulated.prepared(lowering.born(node.child)))]
+        if ends := lowering.ends(node.child):
+            parts.append(select(comma(selected, nothing), accumulated.prepared(ends)))
     touched = lowering.step("carrying", union(*parts), accumulated.may_not_fit())
     columns = comma("_side = 1 AND _looks AS _looks", listed(carried.columns))
     sides = select(comma(_sides(hidden, own), columns), LateralView(touched, BOTH_SIDES))
@@ -129,15 +135,50 @@ def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ta
         events = _events(lowering, node, accumulated)
         state = _state(lowering, node)
         held = select(_held(node, accumulated), state)
-        moves = lowering.step("moves", union(held, select(listed((*hidden, "_t", *own)), events)))
+        every = listed((*hidden, "_t", *own))
+        moves = lowering.step("moves", union(held, select(every, events)))
         totals = comma(listed(hidden), combined(accumulated))
         contents = lowering.step("totals", select(totals, moves, group_by=listed(hidden), having=_there(node)))
         shape = lowering.step("shape", select(totals, events, group_by=listed(hidden)))
         again = _totals_from_logs(lowering, node, accumulated)
         lowering.synopsis(state, contents, shape, from_logs=again)
+        if dealt := _dealt(lowering, node):
+            terms = comma(listed(hidden), "_t", "_x", accumulated.terms_sql())
+            touched = select(terms, accumulated.prepared(dealt))
+            rows = lowering.step("touched", touched, accumulated.may_not_fit())
+            held = select(_dealing(lowering, node) + _held(node, accumulated), state)
+            moves = lowering.step("moves", union(held, select(every, _both_sides(hidden, own, rows), where=IN_EPOCH)))
         return moves
 
     return lowering.once("moves", node, make)
+
+
+def _dealt(lowering: Lowering, node: Aggregate) -> Table | None:
+    """The rows that begin or end in the epoch, dealt to the tasks by their group; None where that does not pay.
+
+    A row is shuffled once and then becomes two events, instead of the other way round. Sums that are only totalled are
+    better shuffled as partial sums.
+    """
+    hint = _dealing(lowering, node)
+    if not hint:
+        return None
+
+    def make() -> Table:
+        columns = comma(sweep.keys(node), listed((*names(node.child), "_t", "_x", "_n")))
+        forms = (lowering.born(node.child), lowering.ends(node.child))
+        rows = union(*(select(columns, form) for form in forms if form))
+        return lowering.step("dealt", select(f"{hint}*", rows))
+
+    return lowering.once("dealt", node, make)
+
+
+def _dealing(lowering: Lowering, node: Aggregate) -> str:
+    """The hint that deals rows to the tasks by their group; empty where that does not pay.
+
+    All parts of a union have it, or none: then Spark knows that the whole is dealt like that, and shuffles no more.
+    """
+    pays = lowering.large and node.keys and not node.child.coarse and not node.child.endless
+    return f"/*+ REPARTITION({listed(sweep.group(node))}) */ " if pays else ""
 
 
 def _state(lowering: Lowering, node: Aggregate) -> Table:
@@ -267,7 +308,7 @@ def _events(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> T
     if node.child.endless:
         events = select(columns, moved)
     else:
-        events = select(columns, select(_sides(hidden, own), LateralView(moved, BOTH_SIDES)), where=IN_EPOCH)
+        events = select(columns, _both_sides(hidden, own, moved), where=IN_EPOCH)
     if not node.row_when_empty:
         return lowering.step("events", events)
     nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in every)
@@ -281,6 +322,11 @@ BOTH_SIDES = "EXPLODE(ARRAY(1, -1)) e AS _side"
 """The lateral view that gives a row once for its start and once for its end."""
 
 IN_EPOCH = ("_t > :since", "_t <= :until")
+
+
+def _both_sides(hidden: tuple[str, ...], own: list[str], rows: Table) -> Select:
+    """The events of rows, at whatever instants."""
+    return select(_sides(hidden, own), LateralView(rows, BOTH_SIDES))
 
 
 def _sides(hidden: tuple[str, ...], own: list[str]) -> str:

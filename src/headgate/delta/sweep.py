@@ -139,6 +139,9 @@ def deletes(lowering: Lowering, node: Relation, timeline: Table, slot: Tick | No
     return lowering.step("deletes", union(*gone))
 
 
+INEXACT = ("FLOAT", "DOUBLE", "UNKNOWN")
+"""Types, or parts of types, whose values can be equal and still differ."""
+
 COMES, GOES, ENDS = 1, -1, 0
 """What can happen at a row of a timeline: it comes, the row before it goes, or it ends without a row behind it."""
 
@@ -173,12 +176,23 @@ def _ends(slot: Tick) -> tuple[str, ...]:
 
 def same(node: Relation) -> str:
     """The condition that the group had an equal row before."""
-    return " AND ".join(["_was", *(f"{name(column)} <=> {before}" for column, before in _before(node).items())])
+    before = _before(node)
+    changing = (f"{name(column)} <=> {before[column]}" for column in _changing(node))
+    return " AND ".join(["_was", *changing])
 
 
 def _before(node: Relation) -> dict[str, str]:
     """The columns that hold what the group had before, in `steps`, by the columns of the node."""
-    return {column: f"_old{number}" for number, column in enumerate(names(node), 1)}
+    changing = _changing(node)
+    return {
+        column: f"_old{number}" if column in changing else name(column) for number, column in enumerate(names(node), 1)
+    }
+
+
+def _changing(node: Relation) -> list[str]:
+    """The columns that may differ within a group: all but its key. Doubles that are equal may still differ: 0 and -0."""
+    key = set(node.group_key or ())
+    return [one.name for one in node.columns if one.name not in key or any(kind in one.type for kind in INEXACT)]
 
 
 def steps(lowering: Lowering, node: Relation, timeline: Table, slot: Tick | None = None) -> Table:
@@ -190,7 +204,8 @@ def steps(lowering: Lowering, node: Relation, timeline: Table, slot: Tick | None
     def make() -> Table:
         window = over(walk(lowering, node))
         columns = listed(names(node))
-        old = [f"LAG({name(column)}) OVER {window} AS {before}" for column, before in _before(node).items()]
+        before = _before(node)
+        old = [f"LAG({name(column)}) OVER {window} AS {before[column]}" for column in _changing(node)]
         if slot is None:
             was = [f"COALESCE(LAG(_live) OVER {window}, FALSE) AS _was"]
         else:

@@ -204,11 +204,37 @@ living_totals_1 AS (
   GROUP BY _k1
   HAVING SUM(_rows) <> 0
 )
+dealt_1 AS (
+  SELECT /*+ REPARTITION(_k1) */ *
+  FROM (
+    SELECT k AS _k1, k, w, _t, _x, _n
+    FROM window_2
+    UNION ALL
+    SELECT k AS _k1, k, w, _t, _x, _n
+    FROM window_3
+  )
+)
+touched_2 AS (
+  SELECT _k1, _t, _x, _n AS _rows
+  FROM dealt_1
+)
+moves_2 AS (
+  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows
+  FROM sums_1
+  UNION ALL
+  SELECT _k1, _t, _rows
+  FROM (
+    SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows
+    FROM touched_2
+    LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
+  )
+  WHERE _t > :since AND _t <= :until
+)
 walked_1 AS (
   SELECT _k1, _t, _rows, FALSE AS _looks, NULL AS _b0, NULL AS _b1
-  FROM moves_1
+  FROM moves_2
   UNION ALL
-  SELECT _k1, _t, 0 AS _rows, TRUE AS _looks, _b0, _b1
+  SELECT /*+ REPARTITION(_k1) */ _k1, _t, 0 AS _rows, TRUE AS _looks, _b0, _b1
   FROM looking_1
 )
 seen_1 AS (
@@ -308,8 +334,8 @@ ends_1 AS (
   FROM live_1
   WHERE _x > :since AND _x <= :until
 )
-there_1 AS (
-  SELECT k, v, n, _t, SUM(_n) AS _n
+more_1 AS (
+  SELECT k, v, n, _t, _n, SUM(_n) OVER (PARTITION BY k, v, n, _t ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS _there, COALESCE(SUM(_n) OVER (PARTITION BY k, v, n ORDER BY _t RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING), 0) AS _before
   FROM (
     SELECT k, v, n, _t, _n
     FROM project_3
@@ -317,18 +343,13 @@ there_1 AS (
     SELECT k, v, n, CAST(:since AS BIGINT) AS _t, _n
     FROM ends_1
   )
-  GROUP BY k, v, n, _t
-)
-more_1 AS (
-  SELECT k, v, n, _t, _n - CASE WHEN LAG(_t) OVER (PARTITION BY k, v, n ORDER BY _t) = _t - 1 THEN LAG(_n) OVER (PARTITION BY k, v, n ORDER BY _t) ELSE 0 END AS _n
-  FROM there_1
 )
 repeated_1 AS (
   SELECT k, v, n, _t
   FROM (
-    SELECT k, v, n, _t, _n
+    SELECT k, v, n, _t, LEAST(_n, _there - _before) AS _n
     FROM more_1
-    WHERE _t > :since AND _n > 0
+    WHERE _t > :since AND _there > _before
   )
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy
 )
@@ -429,38 +450,7 @@ as_of_1 AS (
 -- held_1: tail
 -- project_3: linear
 -- all_1: lower
-events_1 AS (
-  SELECT /*+ COALESCE(1) */ *
-  FROM (
-    SELECT s_k, v, s_k AS _k1, _t, _x, _n, 2 AS _kind, NULL AS _row
-    FROM project_1
-    UNION ALL
-    SELECT NULL AS s_k, NULL AS v, t_k AS _k1, _t AS _t, NULL AS _x, NULL AS _n, 1 AS _kind, STRUCT(t_k, w, TRUE AS _there) AS _row
-    FROM all_1
-    WHERE _n > 0 AND (_x IS NULL OR _x > _t)
-    UNION ALL
-    SELECT NULL AS s_k, NULL AS v, t_k AS _k1, _x AS _t, NULL AS _x, NULL AS _n, 0 AS _kind, STRUCT(t_k, w, FALSE AS _there) AS _row
-    FROM all_1
-    WHERE _n > 0 AND (_x IS NULL OR _x > _t) AND _x <= :until
-    UNION ALL
-    SELECT NULL AS s_k, NULL AS v, t_k AS _k1, _t AS _t, NULL AS _x, NULL AS _n, 0 AS _kind, STRUCT(t_k, w, FALSE AS _there) AS _row
-    FROM all_1
-    WHERE _n < 0
-  )
-)
-beside_1 AS (
-  SELECT s_k, v, _row.t_k AS t_k, _row.w AS w, _t, _x, _n
-  FROM (
-    SELECT s_k, v, _t, _x, _n, _kind, LAST_VALUE(_row) IGNORE NULLS OVER (PARTITION BY _k1 ORDER BY _t, _kind ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS _row
-    FROM events_1
-  )
-  WHERE _kind = 2 AND _row._there
-)
-as_of_1 AS (
-  SELECT s_k, v, t_k, w, _t, _x, _n
-  FROM beside_1
-  WHERE s_k = t_k
-)
+-- join_1: join
 -- project_4: linear
 -- shape_1: netting
 -- keep_1: netting

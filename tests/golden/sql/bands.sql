@@ -110,10 +110,48 @@ living_totals_1 AS (
   GROUP BY _k1
   HAVING SUM(_rows) <> 0
 )
+dealt_1 AS (
+  SELECT /*+ REPARTITION(_k1) */ *
+  FROM (
+    SELECT k AS _k1, k, x, y, _t, _x, _n
+    FROM window_1
+    UNION ALL
+    SELECT k AS _k1, k, x, y, _t, _x, _n
+    FROM window_2
+  )
+)
+touched_2 AS (
+  SELECT _k1, _t, _x, _n AS _rows, CASE WHEN x IS NOT NULL THEN _n ELSE 0 END AS _a1, COALESCE(CAST(_d0x * 3.814697265625E-06D AS BIGINT), 0) * _n AS _a2, COALESCE(CAST(_d0xr1 * 65536.0D AS BIGINT), 0) * _n AS _a3, COALESCE(CAST(_d0xr2 * 1125899906842624.0D AS BIGINT), 0) * _n AS _a4, COALESCE(CAST(_d0xr3 * 1.9342813113834067E+25D AS BIGINT), 0) * _n AS _a5
+  FROM (
+    SELECT *, _d0xr2 - CAST(_d0xr2 * 1125899906842624.0D AS BIGINT) * 8.881784197001252E-16D AS _d0xr3
+    FROM (
+      SELECT *, _d0xr1 - CAST(_d0xr1 * 65536.0D AS BIGINT) * 1.52587890625E-05D AS _d0xr2
+      FROM (
+        SELECT *, _d0x - CAST(_d0x * 3.814697265625E-06D AS BIGINT) * 262144.0D AS _d0xr1
+        FROM (
+          SELECT *, CASE WHEN ABS(CAST(x AS DOUBLE)) < 4503599627370496.0D AND RINT(CAST(x AS DOUBLE) * 1.9342813113834067E+25D) = CAST(x AS DOUBLE) * 1.9342813113834067E+25D THEN CAST(x AS DOUBLE) END AS _d0x
+          FROM dealt_1
+        )
+      )
+    )
+  )
+)
+moves_2 AS (
+  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows, COALESCE(_a1, _rows) AS _a1, COALESCE(_a2, 0) AS _a2, _a3, _a4, _a5
+  FROM sums_1
+  UNION ALL
+  SELECT _k1, _t, _rows, _a1, _a2, _a3, _a4, _a5
+  FROM (
+    SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows, CASE WHEN _side = 1 THEN _a1 ELSE -_a1 END AS _a1, CASE WHEN _side = 1 THEN _a2 ELSE -_a2 END AS _a2, CASE WHEN _side = 1 THEN _a3 ELSE -_a3 END AS _a3, CASE WHEN _side = 1 THEN _a4 ELSE -_a4 END AS _a4, CASE WHEN _side = 1 THEN _a5 ELSE -_a5 END AS _a5
+    FROM touched_2
+    LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
+  )
+  WHERE _t > :since AND _t <= :until
+)
 swept_1 AS (
   SELECT _k1, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _next,
     SUM(_rows) OVER (PARTITION BY _k1 ORDER BY _t) AS _rows, SUM(_a1) OVER (PARTITION BY _k1 ORDER BY _t) AS _a1, SUM(_a2) OVER (PARTITION BY _k1 ORDER BY _t) AS _a2, SUM(_a3) OVER (PARTITION BY _k1 ORDER BY _t) AS _a3, SUM(_a4) OVER (PARTITION BY _k1 ORDER BY _t) AS _a4, SUM(_a5) OVER (PARTITION BY _k1 ORDER BY _t) AS _a5
-  FROM moves_1
+  FROM moves_2
 )
 wild_filter_1 AS (
   SELECT k, x, y, _t, _x, _n
@@ -255,10 +293,51 @@ wild_living_totals_1 AS (
   GROUP BY _k1, _k2
   HAVING SUM(_rows) <> 0
 )
+wild_dealt_1 AS (
+  SELECT /*+ REPARTITION(_k1, _k2) */ *
+  FROM (
+    SELECT k1 AS _k1, b1 AS _k2, k1, v1, b1, z1, _t, _x, _n
+    FROM wild_project_3
+    UNION ALL
+    SELECT k1 AS _k1, b1 AS _k2, k1, v1, b1, z1, _t, _x, _n
+    FROM wild_project_6
+  )
+)
+wild_touched_2 AS (
+  SELECT _k1, _k2, _t, _x, _n AS _rows, CASE WHEN z1 IS NOT NULL THEN _n ELSE 0 END AS _a1, COALESCE(CAST(_d0x * 3.814697265625E-06D AS BIGINT), 0) * _n AS _a2, COALESCE(CAST(_d0xr1 * 65536.0D AS BIGINT), 0) * _n AS _a3, COALESCE(CAST(_d0xr2 * 1125899906842624.0D AS BIGINT), 0) * _n AS _a4, COALESCE(CAST(_d0xr3 * 1.9342813113834067E+25D AS BIGINT), 0) * _n AS _a5
+  FROM (
+    SELECT *, _d0xr2 - CAST(_d0xr2 * 1125899906842624.0D AS BIGINT) * 8.881784197001252E-16D AS _d0xr3
+    FROM (
+      SELECT *, _d0xr1 - CAST(_d0xr1 * 65536.0D AS BIGINT) * 1.52587890625E-05D AS _d0xr2
+      FROM (
+        SELECT *, _d0x - CAST(_d0x * 3.814697265625E-06D AS BIGINT) * 262144.0D AS _d0xr1
+        FROM (
+          SELECT *, CASE WHEN _v0x IS NOT NULL THEN _v0x END AS _d0x
+          FROM (
+            SELECT *, CASE WHEN z1 IS NOT NULL THEN CAST(z1 AS DOUBLE) END AS _v0x
+            FROM wild_dealt_1
+          )
+        )
+      )
+    )
+  )
+)
+wild_moves_2 AS (
+  SELECT /*+ REPARTITION(_k1, _k2) */ _k1, _k2, CAST(:since AS BIGINT) AS _t, _rows, COALESCE(_a1, _rows) AS _a1, COALESCE(_a2, 0) AS _a2, _a3, _a4, _a5
+  FROM wild_sums_1
+  UNION ALL
+  SELECT _k1, _k2, _t, _rows, _a1, _a2, _a3, _a4, _a5
+  FROM (
+    SELECT _k1, _k2, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows, CASE WHEN _side = 1 THEN _a1 ELSE -_a1 END AS _a1, CASE WHEN _side = 1 THEN _a2 ELSE -_a2 END AS _a2, CASE WHEN _side = 1 THEN _a3 ELSE -_a3 END AS _a3, CASE WHEN _side = 1 THEN _a4 ELSE -_a4 END AS _a4, CASE WHEN _side = 1 THEN _a5 ELSE -_a5 END AS _a5
+    FROM wild_touched_2
+    LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
+  )
+  WHERE _t > :since AND _t <= :until
+)
 wild_swept_1 AS (
   SELECT _k1, _k2, _t, LEAD(_t) OVER (PARTITION BY _k1, _k2 ORDER BY _t) AS _next,
     SUM(_rows) OVER (PARTITION BY _k1, _k2 ORDER BY _t) AS _rows, SUM(_a1) OVER (PARTITION BY _k1, _k2 ORDER BY _t) AS _a1, SUM(_a2) OVER (PARTITION BY _k1, _k2 ORDER BY _t) AS _a2, SUM(_a3) OVER (PARTITION BY _k1, _k2 ORDER BY _t) AS _a3, SUM(_a4) OVER (PARTITION BY _k1, _k2 ORDER BY _t) AS _a4, SUM(_a5) OVER (PARTITION BY _k1, _k2 ORDER BY _t) AS _a5
-  FROM wild_moves_1
+  FROM wild_moves_2
 )
 wild_timeline_1 AS (
   SELECT _k1 AS k1, _k2 AS b1, _a1 AS n, CASE WHEN _a1 > 0 THEN ((_a2 * 262144.0D + _a3 * 1.52587890625E-05D) + (_a4 * 8.881784197001252E-16D + _a5 * 5.169878828456423E-26D)) END AS s, _k1, _k2, _t, _live
@@ -385,14 +464,14 @@ timeline_2 AS (
 )
 steps_1 AS (
   SELECT k, total, _t, _live,
-    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(k) OVER (PARTITION BY _k1 ORDER BY _t) AS _old1, LAG(total) OVER (PARTITION BY _k1 ORDER BY _t) AS _old2
+    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(total) OVER (PARTITION BY _k1 ORDER BY _t) AS _old2
   FROM timeline_2
 )
 changes_1 AS (
-  SELECT CASE WHEN _kind = -1 THEN _old1 ELSE k END AS k, CASE WHEN _kind = -1 THEN _old2 ELSE total END AS total, _t, CAST(CASE WHEN _kind = 1 THEN 1 ELSE -1 END AS BIGINT) AS _n
+  SELECT CASE WHEN _kind = -1 THEN k ELSE k END AS k, CASE WHEN _kind = -1 THEN _old2 ELSE total END AS total, _t, CAST(CASE WHEN _kind = 1 THEN 1 ELSE -1 END AS BIGINT) AS _n
   FROM steps_1
   LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _kind
-  WHERE CASE _kind WHEN 1 THEN _t > :since AND _live AND NOT (_was AND k <=> _old1 AND total <=> _old2) WHEN -1 THEN _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1 AND total <=> _old2) END
+  WHERE CASE _kind WHEN 1 THEN _t > :since AND _live AND NOT (_was AND total <=> _old2) WHEN -1 THEN _t > :since AND _was AND NOT (_live AND _was AND total <=> _old2) END
 )
 result_1 AS (
   SELECT *

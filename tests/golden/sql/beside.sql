@@ -16,6 +16,9 @@
 -- window_3: window
 -- living_1: running
 -- living_totals_1: running
+-- dealt_1: running
+-- touched_2: running
+-- moves_2: running
 -- carrying_1: running
 -- walked_1: running
 -- seen_1: running
@@ -45,7 +48,6 @@ alive_beside_1 AS (
 -- keep_alive_1: netting
 -- live_1: netting
 -- ends_1: lower
--- there_1: netting
 -- more_1: netting
 -- repeated_1: netting
 -- result_1: lower
@@ -69,6 +71,9 @@ alive_beside_1 AS (
 -- window_3: window
 -- living_1: running
 -- living_totals_1: running
+-- dealt_1: running
+-- touched_2: running
+-- moves_2: running
 -- carrying_1: running
 -- walked_1: running
 -- seen_1: running
@@ -100,7 +105,6 @@ alive_beside_1 AS (
 -- keep_alive_1: netting
 -- live_1: netting
 -- ends_1: lower
--- there_1: netting
 -- more_1: netting
 -- repeated_1: netting
 -- netted_1: netting
@@ -161,7 +165,6 @@ beside_1 AS (
 -- project_3: linear
 -- live_1: netting
 -- ends_1: lower
--- there_1: netting
 -- more_1: netting
 -- repeated_1: netting
 -- netted_1: netting

@@ -132,7 +132,6 @@ spread_2 AS (
 -- keep_1: netting
 -- live_1: netting
 -- ends_1: lower
--- there_1: netting
 -- more_1: netting
 -- repeated_1: netting
 -- window_4: window
@@ -220,7 +219,6 @@ placed_4 AS (
 -- keep_1: netting
 -- live_1: netting
 -- ends_1: lower
--- there_1: netting
 -- more_1: netting
 -- repeated_1: netting
 -- window_3: window

@@ -84,10 +84,36 @@ living_totals_1 AS (
   GROUP BY _k1
   HAVING SUM(_rows) <> 0
 )
+dealt_1 AS (
+  SELECT /*+ REPARTITION(_k1) */ *
+  FROM (
+    SELECT `k` AS _k1, k, _t, _x, _n
+    FROM project_1
+    UNION ALL
+    SELECT `k` AS _k1, k, _t, _x, _n
+    FROM project_2
+  )
+)
+touched_2 AS (
+  SELECT _k1, _t, _x, _n AS _rows
+  FROM dealt_1
+)
+moves_2 AS (
+  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows
+  FROM sums_1
+  UNION ALL
+  SELECT _k1, _t, _rows
+  FROM (
+    SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows
+    FROM touched_2
+    LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
+  )
+  WHERE _t > :since AND _t <= :until
+)
 swept_1 AS (
   SELECT _k1, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _next,
     SUM(_rows) OVER (PARTITION BY _k1 ORDER BY _t) AS _rows
-  FROM moves_1
+  FROM moves_2
 )
 timeline_1 AS (
   SELECT _k1 AS k, _k1, _t, _live
@@ -99,14 +125,14 @@ timeline_1 AS (
 )
 steps_1 AS (
   SELECT k, _t, _live,
-    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(k) OVER (PARTITION BY _k1 ORDER BY _t) AS _old1
+    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was
   FROM timeline_1
 )
 changes_1 AS (
-  SELECT CASE WHEN _kind = -1 THEN _old1 ELSE k END AS k, _t, CAST(CASE WHEN _kind = 1 THEN 1 ELSE -1 END AS BIGINT) AS _n
+  SELECT CASE WHEN _kind = -1 THEN k ELSE k END AS k, _t, CAST(CASE WHEN _kind = 1 THEN 1 ELSE -1 END AS BIGINT) AS _n
   FROM steps_1
   LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _kind
-  WHERE CASE _kind WHEN 1 THEN _t > :since AND _live AND NOT (_was AND k <=> _old1) WHEN -1 THEN _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1) END
+  WHERE CASE _kind WHEN 1 THEN _t > :since AND _live AND NOT (_was) WHEN -1 THEN _t > :since AND _was AND NOT (_live AND _was) END
 )
 result_1 AS (
   SELECT *

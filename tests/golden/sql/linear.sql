@@ -141,6 +141,9 @@ union_3 AS (
 )
 -- living_1: running
 -- living_totals_1: running
+-- dealt_1: running
+-- touched_2: running
+-- moves_2: running
 -- swept_1: running
 -- timeline_1: running
 -- spans_1: sweep

@@ -83,6 +83,9 @@ ends_1 AS (
 -- moves_1: running
 -- totals_1: running
 -- shape_3: running
+-- dealt_1: running
+-- touched_2: running
+-- moves_2: running
 -- swept_1: running
 -- timeline_1: running
 -- timeline_2: sweep
@@ -99,7 +102,6 @@ ends_1 AS (
 -- project_1: linear
 -- window_2: window
 -- project_2: linear
--- there_1: netting
 -- more_1: netting
 -- repeated_1: netting
 result_1 AS (

@@ -60,6 +60,9 @@ groups_1 AS (
 -- moves_1: running
 -- totals_1: running
 -- shape_2: running
+-- dealt_1: running
+-- touched_2: running
+-- moves_2: running
 -- swept_1: running
 -- timeline_1: running
 -- timeline_2: sweep

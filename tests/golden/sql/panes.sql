@@ -698,14 +698,14 @@ timeline_2 AS (
 )
 steps_1 AS (
   SELECT k, total, _t, _live,
-    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(k) OVER (PARTITION BY _k1 ORDER BY _t) AS _old1, LAG(total) OVER (PARTITION BY _k1 ORDER BY _t) AS _old2
+    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(total) OVER (PARTITION BY _k1 ORDER BY _t) AS _old2
   FROM timeline_2
 )
 changes_1 AS (
-  SELECT CASE WHEN _kind = -1 THEN _old1 ELSE k END AS k, CASE WHEN _kind = -1 THEN _old2 ELSE total END AS total, _t, CAST(CASE WHEN _kind = 1 THEN 1 ELSE -1 END AS BIGINT) AS _n
+  SELECT CASE WHEN _kind = -1 THEN k ELSE k END AS k, CASE WHEN _kind = -1 THEN _old2 ELSE total END AS total, _t, CAST(CASE WHEN _kind = 1 THEN 1 ELSE -1 END AS BIGINT) AS _n
   FROM steps_1
   LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _kind
-  WHERE CASE _kind WHEN 1 THEN _t > :since AND _live AND NOT (_was AND k <=> _old1 AND total <=> _old2) WHEN -1 THEN _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1 AND total <=> _old2) END
+  WHERE CASE _kind WHEN 1 THEN _t > :since AND _live AND NOT (_was AND total <=> _old2) WHEN -1 THEN _t > :since AND _was AND NOT (_live AND _was AND total <=> _old2) END
 )
 result_1 AS (
   SELECT *

@@ -36,8 +36,8 @@ project_2 AS (
   SELECT k + 1 AS k, _t, _x, _n
   FROM filter_2
 )
-there_1 AS (
-  SELECT k, _t, SUM(_n) AS _n
+more_1 AS (
+  SELECT k, _t, _n, SUM(_n) OVER (PARTITION BY k, _t ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS _there, COALESCE(SUM(_n) OVER (PARTITION BY k ORDER BY _t RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING), 0) AS _before
   FROM (
     SELECT k, _t, _n
     FROM project_1
@@ -45,18 +45,13 @@ there_1 AS (
     SELECT k, CAST(:since AS BIGINT) AS _t, _n
     FROM project_2
   )
-  GROUP BY k, _t
-)
-more_1 AS (
-  SELECT k, _t, _n - CASE WHEN LAG(_t) OVER (PARTITION BY k ORDER BY _t) = _t - 1 THEN LAG(_n) OVER (PARTITION BY k ORDER BY _t) ELSE 0 END AS _n
-  FROM there_1
 )
 repeated_1 AS (
   SELECT k, _t
   FROM (
-    SELECT k, _t, _n
+    SELECT k, _t, LEAST(_n, _there - _before) AS _n
     FROM more_1
-    WHERE _t > :since AND _n > 0
+    WHERE _t > :since AND _there > _before
   )
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), CAST(_n AS BIGINT))) e AS _copy
 )

@@ -19,6 +19,9 @@
 -- window_3: window
 -- living_1: running
 -- living_totals_1: running
+-- dealt_1: running
+-- touched_2: running
+-- moves_2: running
 -- swept_1: running
 -- timeline_1: running
 spans_1 AS (
@@ -72,6 +75,9 @@ sweep_1 AS (
 -- window_3: window
 -- living_1: running
 -- living_totals_1: running
+-- dealt_1: running
+-- touched_2: running
+-- moves_2: running
 -- swept_1: running
 -- timeline_1: running
 timeline_2 AS (
@@ -84,14 +90,14 @@ timeline_3 AS (
 )
 steps_1 AS (
   SELECT k, n, _t, _live,
-    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(k) OVER (PARTITION BY _k1 ORDER BY _t) AS _old1, LAG(n) OVER (PARTITION BY _k1 ORDER BY _t) AS _old2
+    COALESCE(LAG(_live) OVER (PARTITION BY _k1 ORDER BY _t), FALSE) AS _was, LAG(n) OVER (PARTITION BY _k1 ORDER BY _t) AS _old2
   FROM timeline_3
 )
 changes_1 AS (
-  SELECT CASE WHEN _kind = -1 THEN _old1 ELSE k END AS k, CASE WHEN _kind = -1 THEN _old2 ELSE n END AS n, _t, CAST(CASE WHEN _kind = 1 THEN 1 ELSE -1 END AS BIGINT) AS _n
+  SELECT CASE WHEN _kind = -1 THEN k ELSE k END AS k, CASE WHEN _kind = -1 THEN _old2 ELSE n END AS n, _t, CAST(CASE WHEN _kind = 1 THEN 1 ELSE -1 END AS BIGINT) AS _n
   FROM steps_1
   LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _kind
-  WHERE CASE _kind WHEN 1 THEN _t > :since AND _live AND NOT (_was AND k <=> _old1 AND n <=> _old2) WHEN -1 THEN _t > :since AND _was AND NOT (_live AND _was AND k <=> _old1 AND n <=> _old2) END
+  WHERE CASE _kind WHEN 1 THEN _t > :since AND _live AND NOT (_was AND n <=> _old2) WHEN -1 THEN _t > :since AND _was AND NOT (_live AND _was AND n <=> _old2) END
 )
 -- result_1: netting
 -- result: result_1

@@ -115,7 +115,6 @@ marked_2 AS (
 -- keep_1: netting
 -- live_1: netting
 -- ends_1: lower
--- there_1: netting
 -- more_1: netting
 -- repeated_1: netting
 twins_1 AS (

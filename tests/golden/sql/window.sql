@@ -109,6 +109,9 @@ window_3 AS (
   WHERE _t <= :until AND _x > :until
 )
 -- project_4: linear
+-- dealt_1: running
+-- touched_3: running
+-- moves_3: running
 -- swept_2: running
 -- timeline_2: running
 -- timeline_3: sweep
@@ -156,6 +159,9 @@ window_3 AS (
 )
 -- living_1: running
 -- living_totals_1: running
+-- dealt_1: running
+-- touched_2: running
+-- moves_2: running
 -- swept_1: running
 -- timeline_1: running
 -- timeline_2: sweep
@@ -215,6 +221,9 @@ window_3 AS (
 )
 -- living_1: running
 -- living_totals_1: running
+-- dealt_1: running
+-- touched_2: running
+-- moves_2: running
 -- swept_1: running
 -- timeline_1: running
 -- timeline_2: sweep
