@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Query
+from headgate.delta.stages import Shuffle, shuffles
 from headgate.plan.nodes import Node, children, is_stream, sources
 from headgate.scope import described
 
@@ -81,6 +82,8 @@ def _program(program: Program, whose: str) -> list[str]:
     targets = {"results": program.result, **{synopsis.name: synopsis.contents for synopsis in program.synopses}}
     scans = [f"{what}: {_times(program.scans(step))}" for what, step in targets.items()]
     parts.append(_section(f"{whose}scans", "\n".join(scans)))
+    stages = [f"{what}: {_stages(shuffles(program, step))}" for what, step in targets.items()]
+    parts.append(_section(f"{whose}stages of a large epoch", "\n".join(stages)))
     parts.append(_section(f"{whose}keeps", "\n".join(map(str, program.state())) or "nothing"))
     if program.assumed:
         said = "\n".join(map(str, sorted(program.assumed)))
@@ -99,6 +102,13 @@ def _program(program: Program, whose: str) -> list[str]:
 def _times(scans: Mapping[str, int]) -> str:
     """The inputs that are scanned, each with the number of scans if there are several."""
     return ", ".join(f"{name} {times} times" if times > 1 else name for name, times in scans.items()) or "nothing"
+
+
+def _stages(found: Sequence[Shuffle]) -> str:
+    """How many stages there are, and where rows are dealt to the tasks anew between two of them."""
+    if not found:
+        return "1"
+    return f"{len(found) + 1}, dealt anew at {'; '.join(map(str, found))}"
 
 
 def _section(title: str, body: str) -> str:

@@ -122,6 +122,8 @@ def _in_duckdb(node: exp.Expression) -> exp.Expression:
         ]:
             node.set("to", exp.DataType.build("HUGEINT", dialect="duckdb"))  # DuckDB divides decimals as doubles
             return node
+        case exp.Anonymous(this=str() as called) if called.upper() == "XXHASH64":
+            return exp.Anonymous(this="HASH", expressions=node.expressions)
         case exp.Filter(this=exp.ArrayAgg() | exp.ArrayUniqueAgg() as call):
             return _list(call, node.expression.this)
         case exp.ArrayAgg() | exp.ArrayUniqueAgg():

@@ -84,5 +84,5 @@ def _pairs(node: Join, left: Table, right: Table, met: tuple[str, ...] = ()) -> 
     if node.condition is not None:
         on.append(f"({node.condition.sql})")
     stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"
-    both = Joined(Alias(left, "l"), Alias(right, "r"), tuple(on))
+    both = Joined(Alias(left, "l"), Alias(right, "r"), tuple(on), by_time=bool(met))
     return select(f"{listed(names(node))},\n  {stamps}", both)

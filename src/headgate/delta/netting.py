@@ -82,13 +82,12 @@ def _more_than_before(lowering: Lowering, node: Relation) -> Select:
     ends = lowering.ends(node)
     if ends is not None:
         rows.append(select(f"{columns}, CAST(:since AS BIGINT) AS _t, _n", ends))
-    at_once = f"(PARTITION BY {columns}, _t ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    # The wider window comes first: rows that lie together by all columns also do so by these and the instant.
     an_instant_ago = f"(PARTITION BY {columns} ORDER BY _t RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING)"
-    sums = f"SUM(_n) OVER {at_once} AS _there, COALESCE(SUM(_n) OVER {an_instant_ago}, 0) AS _before"
-    more = lowering.step("more", select(f"{columns}, _t, _n, {sums}", union(*rows)))
-    return select(
-        f"{columns}, _t, LEAST(_n, _there - _before) AS _n", more, where=("_t > :since", "_there > _before")
-    )
+    before = select(f"{columns}, _t, _n, COALESCE(SUM(_n) OVER {an_instant_ago}, 0) AS _before", union(*rows))
+    at_once = f"(PARTITION BY {columns}, _t ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    more = lowering.step("more", select(f"*, SUM(_n) OVER {at_once} AS _there", lowering.step("before", before)))
+    return select(f"{columns}, _t, LEAST(_n, _there - _before) AS _n", more, where=("_t > :since", "_there > _before"))
 
 
 def deletes(lowering: Lowering, node: Relation) -> Table | None:

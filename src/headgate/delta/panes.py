@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from headgate.delta import running, sweep
 from headgate.delta.accumulators import Accumulators, additive, growing
-from headgate.delta.query import LateralView, Table, select, union
+from headgate.delta.query import LateralView, Table, dealt_by, select, union
 from headgate.plan import bounds
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, Relation, domain
@@ -82,6 +82,8 @@ def slots(lowering: Lowering, node: Aggregate, slide: Tick) -> Table:
     hidden, own = sweep.group(node), accumulated.names()
     shown = _every_pane(lowering, node, accumulated)
     if node.child.slides is not None and node.child.slides[1] > 1:  # otherwise each pane is a slot
+        if lowering.large and node.keys:  # then slots are put together and compared where their panes are
+            shown = lowering.step("dealt", select(f"{dealt_by(hidden)}*", shown))
         at = f"_t + _slide * {slide} AS _t"
         looks = select(comma(listed(hidden), at, listed(own)), LateralView(shown, _slides(slide, "_x - 1")))
         looked = lowering.step("looked", looks)

@@ -15,7 +15,18 @@ from functools import cached_property
 from typing import Literal
 
 from headgate.delta.assumptions import Assumption
-from headgate.delta.query import Query, printed, tables, unions_in_one_partition
+from headgate.delta.query import (
+    Alias,
+    Joined,
+    Query,
+    Source,
+    joins,
+    printed,
+    select,
+    tables,
+    unions_in_one_partition,
+    with_joins,
+)
 from headgate.delta.ranges import Ranges
 from headgate.plan.limits import Growing, StateBound
 from headgate.plan.nodes import is_part
@@ -27,6 +38,10 @@ LONGEST = 150
 
 SHORT = 8
 """Steps of at most this size, counted in the same way, are not worth computing on their own."""
+
+
+FEW_ROWS = 10_000
+"""A side of a join that has no more rows than this may be sent to every task whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +226,30 @@ class Program:
         one = self.for_small_epochs() if self.for_small_epochs is not None else self
         steps = {name: replace(step, query=unions_in_one_partition(step.query)) for name, step in one.steps.items()}
         return replace(one, steps=steps)
+
+    def joins_by_time(self) -> bool:
+        """True if some step joins rows by buckets of time."""
+        return any(joined.by_time for step in self.steps.values() for joined in joins(step.query))
+
+    def with_hash_joins(self, rows: Callable[[str], int], most: int) -> Program:
+        """A copy in which joins by time make hash tables of their smaller side, where that has at most so many rows.
+
+        `rows` says how many rows lie under the name of an input or a synopsis. Sorting both sides takes longer, but
+        needs no memory for a whole side. A side of a few rows is left to Spark, which sends it to every task.
+        """
+
+        def size(side: Source) -> int:
+            return sum(rows(name) for table in tables(select("*", side)) for name in self.needed(table.name))
+
+        def decided(joined: Joined) -> Joined:
+            if not joined.by_time:
+                return joined
+            both = {alias.name: size(alias) for alias in (joined.left, joined.right) if isinstance(alias, Alias)}
+            smaller = min(both, key=both.__getitem__)
+            return replace(joined, hashed=smaller if FEW_ROWS < both[smaller] <= most else "")
+
+        steps = {name: replace(step, query=with_joins(step.query, decided)) for name, step in self.steps.items()}
+        return replace(self, steps=steps)
 
     def happens(self, after: Tick, until: Tick, has_rows: Callable[[str, Tick | None, Tick], bool]) -> bool:
         """False if no tuple begins or ends to count in (after, until], so that results and synopses stay as they are.

@@ -13,11 +13,11 @@ of a query, or the query into a `Subquery`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never
+from typing import TypeAlias, assert_never, cast
 
-from headgate.sql import indented
+from headgate.sql import indented, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,11 @@ class Joined:
     """The conjuncts of the condition."""
 
     outer: bool = False
+    by_time: bool = False
+    """True if both sides are spread over many values of what is equated, because it includes a bucket of time."""
+
+    hashed: str = ""
+    """The alias of the side of which Spark makes hash tables; empty if Spark decides how to join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,34 @@ def _tables_within(text: Text) -> Iterator[Table]:
         yield from _tables(text.query)
 
 
+HINTS = frozenset({"repartition", "shuffle_hash"})
+"""Words in the texts of queries that look like calls of functions and are hints for Spark."""
+
+
+def dealt_by(columns: Iterable[str]) -> str:
+    """The hint, at the beginning of a list of columns, that deals the rows to the tasks by some columns of them."""
+    return f"/*+ REPARTITION({listed(columns)}) */ "
+
+
+def joins(query: Query) -> tuple[Joined, ...]:
+    """The joins that the SELECTs of a query read from, but for those in brackets."""
+    parts = query.parts if isinstance(query, UnionAll) else (query,)
+    return tuple(part.source for part in parts if isinstance(part.source, Joined))
+
+
+def with_joins(query: Query, decide: Callable[[Joined], Joined]) -> Query:
+    """A copy in which the joins that a SELECT reads from are replaced by those that a function gives for them."""
+    match query:
+        case Select(source=Joined() as joined):
+            return replace(query, source=decide(joined))
+        case Select():
+            return query
+        case UnionAll(parts):
+            return UnionAll(tuple(cast(Select, with_joins(part, decide)) for part in parts))
+        case _:
+            assert_never(query)
+
+
 def unions_in_one_partition(query: Query) -> Query:
     """A copy in which every union comes back as a single partition."""
     match query:
@@ -179,7 +212,8 @@ def printed(query: Query) -> str:
         case UnionAll(parts):
             return "\nUNION ALL\n".join(map(printed, parts))
         case Select():
-            clauses = [f"SELECT {_text(query.columns)}"]
+            hint = isinstance(query.source, Joined) and query.source.hashed
+            clauses = [f"SELECT {f'/*+ SHUFFLE_HASH({hint}) */ ' if hint else ''}{_text(query.columns)}"]
             if query.source is not None:
                 clauses.append(f"FROM {_source(query.source)}")
             if query.where:

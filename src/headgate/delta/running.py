@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from headgate.delta import bands, ranges, recomputed, sweep
 from headgate.delta.accumulators import SPREADS, Accumulators, doubles_of
-from headgate.delta.query import LateralView, Select, Table, select, union
+from headgate.delta.query import LateralView, Select, Table, dealt_by, select, union
 from headgate.delta.ranges import Ranges
 from headgate.plan.nodes import Aggregate, domain, names
 from headgate.plan.temporal import groups_until
@@ -178,7 +178,7 @@ def _dealing(lowering: Lowering, node: Aggregate) -> str:
     All parts of a union have it, or none: then Spark knows that the whole is dealt like that, and shuffles no more.
     """
     pays = lowering.large and node.keys and not node.child.coarse and not node.child.endless
-    return f"/*+ REPARTITION({listed(sweep.group(node))}) */ " if pays else ""
+    return dealt_by(sweep.group(node)) if pays else ""
 
 
 def _state(lowering: Lowering, node: Aggregate) -> Table:

@@ -190,7 +190,7 @@ def _before(node: Relation) -> dict[str, str]:
 
 
 def _changing(node: Relation) -> list[str]:
-    """The columns that may differ within a group: all but its key. Doubles that are equal may still differ: 0 and -0."""
+    """The columns that may differ within a group: all but its key. Of a key, equal doubles may differ: 0 and -0."""
     key = set(node.group_key or ())
     return [one.name for one in node.columns if one.name not in key or any(kind in one.type for kind in INEXACT)]
 

@@ -6,7 +6,8 @@ Two pairs of which one ends when the other begins differ in their left or in the
 all the same, these two agree in every column that is put out as it is, and live at a common instant or one after the
 other: they are twins. A pair of rows without twins needs no netting.
 
-Twins are searched in each side by itself, whose rows are far fewer than the pairs. Mostly there are none: they are
+Twins are searched in each side by itself, whose rows are far fewer than the pairs, and by a hash of each row, because a
+number is shuffled and sorted faster than a row. Mostly there are none: they are
 looked for by a job of their own, and what would net them is left out of the statement when it has found none.
 """
 
@@ -19,7 +20,7 @@ from headgate.delta import buckets, join, linear
 from headgate.delta.query import Alias, Joined, LateralView, Table, select
 from headgate.plan.nodes import Filter, Join, Needed, Project, Relation, names
 from headgate.plan.nodes.operator import RowByRow
-from headgate.sql import listed
+from headgate.sql import comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
@@ -80,21 +81,25 @@ def _marked(lowering: Lowering, side: Relation, rows: Table, shown: frozenset[st
     longest = side.longest
     assert longest is not None
     width = WIDTH * longest
-    first, last, begun = (buckets.bucket(instant, longest, width) for instant in ("_t", "_x", "e._t"))
-    own = [name for name in names(side) if name.lower() in shown]
-    hidden = [f"_v{number}" for number in range(1, len(own) + 1)]
-    values = ", ".join(f"{listed((name,))} AS {alias}" for name, alias in zip(own, hidden, strict=True))
+    first, last = (buckets.bucket(instant, longest, width) for instant in ("_t", "_x"))
+    own = [name(column) for column in names(side) if column.lower() in shown]
     # A row that begins while another one lives, or when it ends, begins in a bucket of that one.
     every = lowering.passing(side)  # also of pairs that were there before
-    spread = select(f"{values}, _b", LateralView(every, f"EXPLODE(SEQUENCE({first}, {last})) e AS _b"))
-    by = listed((*hidden, "_b"))
-    met = select(by, spread, group_by=by, having="COUNT(*) > 1")
-    either = LateralView(met, "EXPLODE(SEQUENCE(_b - 1, _b)) e AS _begun")  # in one of which each of them begins
-    twins = lowering.step("twins", select(f"DISTINCT {listed((*hidden, '_begun'))}", either), alone=True)
-    same = [f"{listed((name,), 'e')} <=> m.{alias}" for name, alias in zip(own, hidden, strict=True)]
-    both = Joined(Alias(rows, "e"), Alias(twins, "m"), (*same, f"{begun} = m._begun"), outer=True)
+    in_each = LateralView(every, f"EXPLODE(SEQUENCE({first}, {last})) e AS _b")
+    counted = select("_h, COUNT(*) OVER (PARTITION BY _h) AS _together", select(f"{_hash(own)} AS _h", in_each))
+    twins = lowering.step("twins", select("DISTINCT _h", counted, where="_together > 1"), alone=True)
+    begun = Joined(Alias(rows, "e"), Alias(twins, "m"), (f"{_hash(own, first)} = m._h",), outer=True)
+    both = Joined(begun, Alias(twins, "o"), (f"{_hash(own, last)} = o._h",), outer=True)
     columns = listed((*names(side), "_t", "_x", "_n"), "e")
-    return lowering.step("marked", select(f"{columns}, m._begun IS NOT NULL AS _twin", both))
+    return lowering.step("marked", select(f"{columns}, m._h IS NOT NULL OR o._h IS NOT NULL AS _twin", both))
+
+
+def _hash(values: list[str], bucket: str = "_b") -> str:
+    """A number for a row in a bucket. Equal rows have equal numbers.
+
+    Two other rows may have one number as well, which is rare. They are taken for twins and netted in vain.
+    """
+    return f"XXHASH64({comma(*values, bucket)})"
 
 
 def _shown(node: Join, above: list[Filter | Project]) -> frozenset[str]:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headgate.cql import calls
+from headgate.delta.query import HINTS
 from headgate.errors import Place, UserError
 from headgate.execute.programs import SizedProgram
 from headgate.execute.statement import result_columns
@@ -67,7 +68,7 @@ class Analysis:
     def _refuse_undetermined(self, results: DataFrame, text: str) -> None:
         """Refuse functions that the user registered with the session as not deterministic."""
         names = {name for step in self._program.steps.values() for name in calls.called_functions(step.sql)}
-        if names <= calls.KNOWN or over_connect(self._workspace.session):
+        if names <= calls.KNOWN | HINTS or over_connect(self._workspace.session):
             return
         function = undetermined_function(results)
         if function is not None:

@@ -35,6 +35,14 @@ def rows_for_memory(memory: int, columns: int, chunks: Sequence[Chunk] = ()) -> 
     return min(max(memory // (2 * width), LEAST_ROWS), MOST_ROWS)
 
 
+def hashed_rows_for_memory(memory: int, columns: int) -> int:
+    """Return how many rows of a side of a join can lie in hash tables, in half of the memory of Spark's tasks.
+
+    Each has its row, with the stamps, and its key, which may be as long as the row.
+    """
+    return memory // (2 * (ROW_BYTES + 16 * columns))
+
+
 def epoch_end(chunks: Sequence[Chunk], after: Tick, until: Tick, most: int) -> Tick:
     """Return the last instant up to `until` for which (after, instant] holds about `most` rows, or one instant."""
     if estimated_rows(chunks, after, until) <= most:

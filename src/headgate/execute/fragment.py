@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,7 +31,7 @@ from headgate.delta.program import Program
 from headgate.errors import UserError
 from headgate.execute import errors
 from headgate.execute.analysis import Analysis
-from headgate.execute.epoch_end import LEAST_ROWS, rows_for_memory
+from headgate.execute.epoch_end import LEAST_ROWS, hashed_rows_for_memory, rows_for_memory
 from headgate.execute.inputs import FragmentInputs
 from headgate.execute.programs import Programs, SizedProgram
 from headgate.execute.progress import Progress
@@ -42,7 +42,7 @@ from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.spark.back_off import BackOff
-from headgate.spark.failures import check_alive
+from headgate.spark.failures import check_alive, lacks_memory
 from headgate.ticks import UNLIMITED, Tick
 
 MOVE_COST_ROWS = 50_000
@@ -117,6 +117,8 @@ class Fragment:
         """An epoch failed. The fragment stands still and holds up no other, until it is restarted."""
         self.back_off = BackOff()
         """When it is restarted after it has failed."""
+        self.hash_joins = True
+        """Whether joins may make hash tables. False after one of them did not fit into memory."""
         self.rows_in = self.rows_out = 0
         """How many rows it has read and put out since the engine was started."""
         self.reread = 0
@@ -257,7 +259,9 @@ class Fragment:
         """Lay the inputs of some steps for (since, until], and return the statement over them."""
         self._respect(lambda: self.inputs.ranges(self.program, targets(self.program), until))
         sized = self._sized(self.inputs.ranges(self.program, targets(self.program), until))
-        self._lay(sized, self.inputs.ranges(sized.program, targets(sized.program), until))
+        slices = self.inputs.ranges(sized.program, targets(sized.program), until)
+        sized = self._with_hash_joins(sized, slices)
+        self._lay(sized, slices)
         return Statement(self.workspace, sized, self.since, until, self.after, self.in_order)
 
     def arrival_statement(self, slices: Mapping[str, Sequence[Slice]]) -> Statement:
@@ -292,6 +296,16 @@ class Fragment:
         rows = self.synopses.rows + sum(one.rows for several in slices.values() for one in several)
         return self.programs.for_rows(rows, self.workspace.tasks, tiny)
 
+    def _with_hash_joins(self, sized: SizedProgram, slices: Mapping[str, Sequence[Slice]]) -> SizedProgram:
+        """Return the program with hash tables for the joins by time whose smaller side fits into memory."""
+        if sized.in_one_task or not self.hash_joins or not sized.program.joins_by_time():
+            return sized
+        kept = {synopsis.name: self.synopses.rows for synopsis in sized.program.synopses}  # of all together
+        rows = kept | {name: sum(one.rows for one in several) for name, several in slices.items()}
+        columns = max(len(schema.names) for schema in self.schemas.values())
+        most = hashed_rows_for_memory(self.workspace.memory, columns)
+        return replace(sized, program=sized.program.with_hash_joins(lambda name: rows.get(name, 0), most))
+
     def _lay(self, sized: SizedProgram, slices: Mapping[str, Sequence[Slice]]) -> None:
         self.workspace.resize(sized.in_one_task)
         for source in sized.program.inputs:
@@ -310,15 +324,20 @@ class Fragment:
     def _attempt(self, work: Callable[[], T], after: Tick, until: Tick) -> T:
         """Do the work of an epoch, and once more if a double turns up that the program does not sum.
 
+        Likewise if the memory is too small for the hash tables of its joins: then these sort their sides from now on.
+
         Nothing of the first attempt counts: what it has written was not committed.
         """
         try:
             try:
                 return work()
             except PySparkException as error:
-                if self.programs.sums_every_double or DOES_NOT_FIT not in str(error):
+                if DOES_NOT_FIT in str(error) and not self.programs.sums_every_double:
+                    self._sum_every_double()
+                elif self.hash_joins and lacks_memory(error):
+                    self.hash_joins = False
+                else:
                     raise
-                self._sum_every_double()
                 return work()
         except Exception as error:
             raise self.failure(error, after, until) from error

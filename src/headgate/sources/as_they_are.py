@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -56,6 +57,9 @@ ENCODINGS = {
 }
 """What Spark can decompress and decode, whatever else it was built with."""
 
+READERS = 2
+"""How many files are read at once. Each is decoded by all cores that Arrow has, but not all work on it is Arrow's."""
+
 BUFFER_BYTES = 2**20
 """How much of a column is read at a time: a row group may be as large as the file."""
 
@@ -92,8 +96,10 @@ class AsTheyAre:
         left = small if len(small) >= MERGE_AT else []
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        chunks = {file: self._staged(file, folder, places[file]) for file in found if file not in left}
-        return {file: chunk for file, chunk in chunks.items() if chunk is not None}
+        wanted = [file for file in found if file not in left]
+        with ThreadPoolExecutor(READERS) as readers:  # decoding and checksums leave Python to other threads
+            chunks = readers.map(lambda file: self._staged(file, folder, places[file]), wanted)
+            return {file: chunk for file, chunk in zip(wanted, chunks, strict=True) if chunk is not None}
 
     def _alike(self, stream: Stream) -> bool:
         """True if the log of the stream says nothing of a row that a file could not say."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from headgate.heartbeat.arrivals import Arrivals, Ticks, of_one
 from headgate.heartbeat.clock import Clock
-from headgate.heartbeat.future import largest_of
+from headgate.heartbeat.future import TOPS, largest_of
 from headgate.log.chunk import Chunk, span
 from headgate.sources.as_they_are import instants
 from headgate.sources.inlet import Batch, Inlet
@@ -108,14 +107,16 @@ class JudgedBatch:
         """
         if self.files.get(FAR_FUTURE):
             return limits.ahead + np.minimum(self._largest(FAR_FUTURE, "_behind"), int(FOREVER) - max(limits.ahead, 0))
-        return self._largest(TUPLE, "_t", instants(self.whole))
-
-    def _largest(self, verdict: str, column: str, more: Iterable[pa.Array] = ()) -> Ticks:
-        files = (pq.ParquetFile(file).iter_batches(columns=[column]) for file in self.files.get(verdict, ()))
-        found = np.array([], np.int64)
-        for values in chain((part.column(0) for parts in files for part in parts), more):
-            found = largest_of(np.concatenate([found, values.drop_null().to_numpy(zero_copy_only=False)]))
+        found = self._largest(TUPLE, "_t")
+        for chunk in sorted(self.whole, key=lambda chunk: chunk.high, reverse=True):
+            if len(found) == TOPS and chunk.high <= found[-1]:
+                break  # nor has any chunk behind it a larger one
+            found = _larger(found, instants([chunk]))
         return found
+
+    def _largest(self, verdict: str, column: str) -> Ticks:
+        files = (pq.ParquetFile(file).iter_batches(columns=[column]) for file in self.files.get(verdict, ()))
+        return _larger(np.array([], np.int64), (part.column(0) for parts in files for part in parts))
 
     def letters(self) -> list[Path]:
         """The files of dead letters that the policy keeps."""
@@ -266,6 +267,13 @@ class JudgedBatch:
                     yield rows.column(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
         for stamps in instants(self.whole):
             yield stamps.to_numpy(zero_copy_only=False)
+
+
+def _larger(found: Ticks, more: Iterable[pa.Array]) -> Ticks:
+    """The largest of some values and of more of them, in falling order."""
+    for values in more:
+        found = largest_of(np.concatenate([found, values.drop_null().to_numpy(zero_copy_only=False)]))
+    return found
 
 
 def _stamp(file: Path, instant: Tick) -> None:

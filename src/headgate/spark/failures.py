@@ -41,6 +41,15 @@ NOTHING_SAID = ("Job aborted", "Writing job aborted", "Task failed while writing
 """How Spark begins the text of a failure whose cause says what it was."""
 
 
+NO_MEMORY = (
+    "UNABLE_TO_ACQUIRE_MEMORY",
+    "SparkOutOfMemoryError",
+    "memory to build hash map",
+    "memory to build hash relation",
+)
+"""What Spark says where a hash table or a buffer does not fit into the memory of its task."""
+
+
 def failure(error: BaseException, code: str, message: str, *, place: Place | None = None, hint: str = "") -> UserError:
     """Any error as one of ours. An error that is ours already stays as it is."""
     if isinstance(error, UserError):
@@ -108,6 +117,11 @@ def called(function: Callable[..., T], *arguments: Any, code: str, message: str,
         raise
     except BaseException as error:
         raise failure(error, code, message, hint=hint) from error
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Say whether a task failed because Spark had no memory left for what it holds at once."""
+    return any(word in text for text in (str(error), *_texts(error)) for word in NO_MEMORY)
 
 
 def condition(error: BaseException) -> str:

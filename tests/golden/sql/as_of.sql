@@ -334,8 +334,8 @@ ends_1 AS (
   FROM live_1
   WHERE _x > :since AND _x <= :until
 )
-more_1 AS (
-  SELECT k, v, n, _t, _n, SUM(_n) OVER (PARTITION BY k, v, n, _t ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS _there, COALESCE(SUM(_n) OVER (PARTITION BY k, v, n ORDER BY _t RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING), 0) AS _before
+before_1 AS (
+  SELECT k, v, n, _t, _n, COALESCE(SUM(_n) OVER (PARTITION BY k, v, n ORDER BY _t RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING), 0) AS _before
   FROM (
     SELECT k, v, n, _t, _n
     FROM project_3
@@ -343,6 +343,10 @@ more_1 AS (
     SELECT k, v, n, CAST(:since AS BIGINT) AS _t, _n
     FROM ends_1
   )
+)
+more_1 AS (
+  SELECT *, SUM(_n) OVER (PARTITION BY k, v, n, _t ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS _there
+  FROM before_1
 )
 repeated_1 AS (
   SELECT k, v, n, _t

@@ -48,6 +48,7 @@ alive_beside_1 AS (
 -- keep_alive_1: netting
 -- live_1: netting
 -- ends_1: lower
+-- before_1: netting
 -- more_1: netting
 -- repeated_1: netting
 -- result_1: lower
@@ -105,6 +106,7 @@ alive_beside_1 AS (
 -- keep_alive_1: netting
 -- live_1: netting
 -- ends_1: lower
+-- before_1: netting
 -- more_1: netting
 -- repeated_1: netting
 -- netted_1: netting
@@ -165,6 +167,7 @@ beside_1 AS (
 -- project_3: linear
 -- live_1: netting
 -- ends_1: lower
+-- before_1: netting
 -- more_1: netting
 -- repeated_1: netting
 -- netted_1: netting

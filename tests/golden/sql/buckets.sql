@@ -132,6 +132,7 @@ spread_2 AS (
 -- keep_1: netting
 -- live_1: netting
 -- ends_1: lower
+-- before_1: netting
 -- more_1: netting
 -- repeated_1: netting
 -- window_4: window
@@ -219,6 +220,7 @@ placed_4 AS (
 -- keep_1: netting
 -- live_1: netting
 -- ends_1: lower
+-- before_1: netting
 -- more_1: netting
 -- repeated_1: netting
 -- window_3: window

@@ -102,6 +102,7 @@ ends_1 AS (
 -- project_1: linear
 -- window_2: window
 -- project_2: linear
+-- before_1: netting
 -- more_1: netting
 -- repeated_1: netting
 result_1 AS (

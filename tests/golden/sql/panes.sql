@@ -36,9 +36,13 @@ living_panes_1 AS (
   FROM touched_2
   GROUP BY _k1, _t, _x
 )
+dealt_1 AS (
+  SELECT /*+ REPARTITION(_k1) */ *
+  FROM every_pane_1
+)
 looked_1 AS (
   SELECT _k1, _t + _slide * 4 AS _t, _rows, _a2, _a3
-  FROM every_pane_1
+  FROM dealt_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 4) AS BIGINT), CAST((LEAST(_x - 1, :until) - _t) DIV 4 AS BIGINT))) e AS _slide
 )
 at_slides_1 AS (
@@ -115,9 +119,13 @@ living_panes_1 AS (
   FROM touched_2
   GROUP BY _k1, _t, _x
 )
+dealt_1 AS (
+  SELECT /*+ REPARTITION(_k1) */ *
+  FROM every_pane_1
+)
 looked_1 AS (
   SELECT _k1, _t + _slide * 2 AS _t, _rows, _a3, _a4, _a5, _a6
-  FROM every_pane_1
+  FROM dealt_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x - 1, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
 at_slides_1 AS (
@@ -173,9 +181,13 @@ living_panes_1 AS (
   FROM touched_2
   GROUP BY _k1, _t, _x
 )
+dealt_1 AS (
+  SELECT /*+ REPARTITION(_k1) */ *
+  FROM every_pane_1
+)
 looked_1 AS (
   SELECT _k1, _t + _slide * 2 AS _t, _rows, _a1, _a2
-  FROM every_pane_1
+  FROM dealt_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x - 1, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
 at_slides_1 AS (
@@ -295,9 +307,13 @@ living_panes_1 AS (
   FROM touched_2
   GROUP BY _k1, _t, _x
 )
+dealt_1 AS (
+  SELECT /*+ REPARTITION(_k1) */ *
+  FROM every_pane_1
+)
 looked_1 AS (
   SELECT _k1, _t + _slide * 2 AS _t, _rows, _a2
-  FROM every_pane_1
+  FROM dealt_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x - 1, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
 at_slides_1 AS (
@@ -583,9 +599,13 @@ shown_1 AS (
   FROM every_pane_1
   WHERE _x > :until
 )
+dealt_1 AS (
+  SELECT /*+ REPARTITION(_k1) */ *
+  FROM every_pane_1
+)
 looked_1 AS (
   SELECT _k1, _t + _slide * 2 AS _t, _rows
-  FROM every_pane_1
+  FROM dealt_1
   LATERAL VIEW EXPLODE(SEQUENCE(CAST(GREATEST(0, (:since - _t) DIV 2) AS BIGINT), CAST((LEAST(_x - 1, :until) - _t) DIV 2 AS BIGINT))) e AS _slide
 )
 at_slides_1 AS (

@@ -171,6 +171,7 @@ timeline_1 AS (
 -- window_2: window
 -- touched_2: panes
 -- living_panes_1: panes
+-- dealt_1: panes
 -- looked_1: panes
 -- at_slides_1: panes
 timeline_1 AS (

@@ -36,8 +36,8 @@ project_2 AS (
   SELECT k + 1 AS k, _t, _x, _n
   FROM filter_2
 )
-more_1 AS (
-  SELECT k, _t, _n, SUM(_n) OVER (PARTITION BY k, _t ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS _there, COALESCE(SUM(_n) OVER (PARTITION BY k ORDER BY _t RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING), 0) AS _before
+before_1 AS (
+  SELECT k, _t, _n, COALESCE(SUM(_n) OVER (PARTITION BY k ORDER BY _t RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING), 0) AS _before
   FROM (
     SELECT k, _t, _n
     FROM project_1
@@ -45,6 +45,10 @@ more_1 AS (
     SELECT k, CAST(:since AS BIGINT) AS _t, _n
     FROM project_2
   )
+)
+more_1 AS (
+  SELECT *, SUM(_n) OVER (PARTITION BY k, _t ORDER BY _t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS _there
+  FROM before_1
 )
 repeated_1 AS (
   SELECT k, _t

@@ -16,42 +16,40 @@
 -- project_4: linear
 -- all_2: lower
 twins_1 AS (
-  SELECT DISTINCT _v1, _v2, _begun
+  SELECT DISTINCT _h
   FROM (
-    SELECT _v1, _v2, _b
+    SELECT _h, COUNT(*) OVER (PARTITION BY _h) AS _together
     FROM (
-      SELECT s_k AS _v1, v AS _v2, _b
+      SELECT XXHASH64(s_k, v, _b) AS _h
       FROM all_2
       LATERAL VIEW EXPLODE(SEQUENCE((_t - :since + 5) DIV 40, (_x - :since + 5) DIV 40)) e AS _b
     )
-    GROUP BY _v1, _v2, _b
-    HAVING COUNT(*) > 1
   )
-  LATERAL VIEW EXPLODE(SEQUENCE(_b - 1, _b)) e AS _begun
+  WHERE _together > 1
 )
 marked_1 AS (
-  SELECT e.s_k, e.v, e._t, e._x, e._n, m._begun IS NOT NULL AS _twin
+  SELECT e.s_k, e.v, e._t, e._x, e._n, m._h IS NOT NULL OR o._h IS NOT NULL AS _twin
   FROM all_2 AS e
-  LEFT JOIN twins_1 AS m ON e.s_k <=> m._v1 AND e.v <=> m._v2 AND (e._t - :since + 5) DIV 40 = m._begun
+  LEFT JOIN twins_1 AS m ON XXHASH64(s_k, v, (_t - :since + 5) DIV 40) = m._h
+  LEFT JOIN twins_1 AS o ON XXHASH64(s_k, v, (_x - :since + 5) DIV 40) = o._h
 )
 twins_2 AS (
-  SELECT DISTINCT _v1, _v2, _begun
+  SELECT DISTINCT _h
   FROM (
-    SELECT _v1, _v2, _b
+    SELECT _h, COUNT(*) OVER (PARTITION BY _h) AS _together
     FROM (
-      SELECT t_k AS _v1, w AS _v2, _b
+      SELECT XXHASH64(t_k, w, _b) AS _h
       FROM all_1
       LATERAL VIEW EXPLODE(SEQUENCE((_t - :since + 4) DIV 32, (_x - :since + 4) DIV 32)) e AS _b
     )
-    GROUP BY _v1, _v2, _b
-    HAVING COUNT(*) > 1
   )
-  LATERAL VIEW EXPLODE(SEQUENCE(_b - 1, _b)) e AS _begun
+  WHERE _together > 1
 )
 marked_2 AS (
-  SELECT e.t_k, e.w, e._t, e._x, e._n, m._begun IS NOT NULL AS _twin
+  SELECT e.t_k, e.w, e._t, e._x, e._n, m._h IS NOT NULL OR o._h IS NOT NULL AS _twin
   FROM all_1 AS e
-  LEFT JOIN twins_2 AS m ON e.t_k <=> m._v1 AND e.w <=> m._v2 AND (e._t - :since + 4) DIV 32 = m._begun
+  LEFT JOIN twins_2 AS m ON XXHASH64(t_k, w, (_t - :since + 4) DIV 32) = m._h
+  LEFT JOIN twins_2 AS o ON XXHASH64(t_k, w, (_x - :since + 4) DIV 32) = o._h
 )
 -- alone_1: join
 -- twinned_1: join
@@ -115,48 +113,47 @@ marked_2 AS (
 -- keep_1: netting
 -- live_1: netting
 -- ends_1: lower
+-- before_1: netting
 -- more_1: netting
 -- repeated_1: netting
 twins_1 AS (
-  SELECT DISTINCT _v1, _begun
+  SELECT DISTINCT _h
   FROM (
-    SELECT _v1, _b
+    SELECT _h, COUNT(*) OVER (PARTITION BY _h) AS _together
     FROM (
-      SELECT name AS _v1, _b
+      SELECT XXHASH64(name, _b) AS _h
       FROM all_1
       LATERAL VIEW EXPLODE(SEQUENCE((_t - :since + 3) DIV 24, (_x - :since + 3) DIV 24)) e AS _b
     )
-    GROUP BY _v1, _b
-    HAVING COUNT(*) > 1
   )
-  LATERAL VIEW EXPLODE(SEQUENCE(_b - 1, _b)) e AS _begun
+  WHERE _together > 1
 )
 marked_1 AS (
-  SELECT e.s_k, e.v, e.name, e._t, e._x, e._n, m._begun IS NOT NULL AS _twin
+  SELECT e.s_k, e.v, e.name, e._t, e._x, e._n, m._h IS NOT NULL OR o._h IS NOT NULL AS _twin
   FROM all_1 AS e
-  LEFT JOIN twins_1 AS m ON e.name <=> m._v1 AND (e._t - :since + 3) DIV 24 = m._begun
+  LEFT JOIN twins_1 AS m ON XXHASH64(name, (_t - :since + 3) DIV 24) = m._h
+  LEFT JOIN twins_1 AS o ON XXHASH64(name, (_x - :since + 3) DIV 24) = o._h
 )
 -- window_4: window
 -- project_6: linear
 -- all_2: lower
 twins_2 AS (
-  SELECT DISTINCT _v1, _begun
+  SELECT DISTINCT _h
   FROM (
-    SELECT _v1, _b
+    SELECT _h, COUNT(*) OVER (PARTITION BY _h) AS _together
     FROM (
-      SELECT w AS _v1, _b
+      SELECT XXHASH64(w, _b) AS _h
       FROM all_2
       LATERAL VIEW EXPLODE(SEQUENCE((_t - :since + 1) DIV 8, (_x - :since + 1) DIV 8)) e AS _b
     )
-    GROUP BY _v1, _b
-    HAVING COUNT(*) > 1
   )
-  LATERAL VIEW EXPLODE(SEQUENCE(_b - 1, _b)) e AS _begun
+  WHERE _together > 1
 )
 marked_2 AS (
-  SELECT e.t_k, e.w, e._t, e._x, e._n, m._begun IS NOT NULL AS _twin
+  SELECT e.t_k, e.w, e._t, e._x, e._n, m._h IS NOT NULL OR o._h IS NOT NULL AS _twin
   FROM project_2 AS e
-  LEFT JOIN twins_2 AS m ON e.w <=> m._v1 AND (e._t - :since + 1) DIV 8 = m._begun
+  LEFT JOIN twins_2 AS m ON XXHASH64(w, (_t - :since + 1) DIV 8) = m._h
+  LEFT JOIN twins_2 AS o ON XXHASH64(w, (_x - :since + 1) DIV 8) = o._h
 )
 -- alone_1: join
 -- twinned_1: join
