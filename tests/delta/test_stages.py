@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
@@ -58,24 +60,20 @@ def test_all_rows_of_a_walk_without_groups_go_to_one_task() -> None:
         "ISTREAM(SELECT x.k, w FROM s [RANGE 3] x, t [RANGE 3] y WHERE x.k = y.k AND w > v)",
     ],
 )
-def test_spark_shuffles_where_explain_says(spark: SparkSession, query: str) -> None:
+def test_spark_shuffles_where_explain_says(spark: SparkSession, tmp_path: Path, query: str) -> None:
     made, session = program(query), own_session(spark)
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+
+    def lay(name: str, schema: StructType) -> None:
+        session.createDataFrame([], schema).write.parquet(str(tmp_path / name))
+        session.read.schema(schema).parquet(str(tmp_path / name)).createOrReplaceTempView(name)
+
     for source in made.inputs:
-        columns = "k INT, v INT" if source.stream == "s" else "k INT, w INT"
-        rows = session.range(9).selectExpr(
-            *(f"CAST(NULLIF(id, 99) AS INT) AS {column.split()[0]}" for column in columns.split(", ")),
-            "id AS _t",
-            "id AS _s",
-        )
-        rows.createOrReplaceTempView(source.name)
+        own = "k INT, v INT" if source.stream == "s" else "k INT, w INT"
+        lay(source.name, StructType.fromDDL(f"{own}, _t BIGINT, _s BIGINT"))
     epoch = {"since": -1, "until": 5, "after": -1}
-    for synopsis in made.synopses:  # as in files, columns may be null: Spark goes by that
-        frame = session.sql(made.shape(synopsis), args=epoch)
-        one = "; ".join(
-            f"CAST(NULLIF(id, 99) AS {field.dataType.simpleString()}) AS {field.name}" for field in frame.schema
-        )
-        session.range(3).selectExpr(*one.split("; ")).createOrReplaceTempView(synopsis.name)
+    for synopsis in made.synopses:
+        lay(synopsis.name, session.sql(made.shape(synopsis), args=epoch).schema)
     plan = session.sql(made.output(), args=epoch)._jdf.queryExecution().executedPlan().toString()
     said = shuffles(made, made.result)
     assert len(re.findall(r"- Exchange ", plan)) == len(said), f"{plan}\n{list(map(str, said))}"

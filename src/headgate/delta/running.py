@@ -64,7 +64,7 @@ def swept_beside(lowering: Lowering, node: Aggregate, rows: Table | Carried, col
     moves = _moves(lowering, node, accumulated)
     if isinstance(rows, Carried):
         held = select(_dealing(lowering, node) + comma(_held(node, accumulated), absent), _state(lowering, node))
-        walk = union(held, _carrying(lowering, node, accumulated, rows))
+        walk = union(_carrying(lowering, node, accumulated, rows), held)
     else:
         nothing = ", ".join(f"{a.nothing} AS {a.name}" for a in accumulated.terms.values())
         asking = listed((*hidden, "_t"))
@@ -147,7 +147,7 @@ def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ta
             touched = select(terms, accumulated.prepared(dealt))
             rows = lowering.step("touched", touched, accumulated.may_not_fit())
             held = select(_dealing(lowering, node) + _held(node, accumulated), state)
-            moves = lowering.step("moves", union(held, select(every, _both_sides(hidden, own, rows), where=IN_EPOCH)))
+            moves = lowering.step("moves", union(select(every, _both_sides(hidden, own, rows), where=IN_EPOCH), held))
         return moves
 
     return lowering.once("moves", node, make)
@@ -175,7 +175,8 @@ def _dealt(lowering: Lowering, node: Aggregate) -> Table | None:
 def _dealing(lowering: Lowering, node: Aggregate) -> str:
     """The hint that deals rows to the tasks by their group; empty where that does not pay.
 
-    All parts of a union have it, or none: then Spark knows that the whole is dealt like that, and shuffles no more.
+    All parts of a union have it, or none, and a part whose columns may be null comes first: then Spark knows that the
+    whole is dealt like that, and shuffles no more.
     """
     pays = lowering.large and node.keys and not node.child.coarse and not node.child.endless
     return dealt_by(sweep.group(node)) if pays else ""

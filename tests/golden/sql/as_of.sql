@@ -219,9 +219,6 @@ touched_2 AS (
   FROM dealt_1
 )
 moves_2 AS (
-  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows
-  FROM sums_1
-  UNION ALL
   SELECT _k1, _t, _rows
   FROM (
     SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows
@@ -229,6 +226,9 @@ moves_2 AS (
     LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
   )
   WHERE _t > :since AND _t <= :until
+  UNION ALL
+  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows
+  FROM sums_1
 )
 walked_1 AS (
   SELECT _k1, _t, _rows, FALSE AS _looks, NULL AS _b0, NULL AS _b1

@@ -137,9 +137,6 @@ touched_2 AS (
   )
 )
 moves_2 AS (
-  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows, COALESCE(_a1, _rows) AS _a1, COALESCE(_a2, 0) AS _a2, _a3, _a4, _a5
-  FROM sums_1
-  UNION ALL
   SELECT _k1, _t, _rows, _a1, _a2, _a3, _a4, _a5
   FROM (
     SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows, CASE WHEN _side = 1 THEN _a1 ELSE -_a1 END AS _a1, CASE WHEN _side = 1 THEN _a2 ELSE -_a2 END AS _a2, CASE WHEN _side = 1 THEN _a3 ELSE -_a3 END AS _a3, CASE WHEN _side = 1 THEN _a4 ELSE -_a4 END AS _a4, CASE WHEN _side = 1 THEN _a5 ELSE -_a5 END AS _a5
@@ -147,6 +144,9 @@ moves_2 AS (
     LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
   )
   WHERE _t > :since AND _t <= :until
+  UNION ALL
+  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows, COALESCE(_a1, _rows) AS _a1, COALESCE(_a2, 0) AS _a2, _a3, _a4, _a5
+  FROM sums_1
 )
 swept_1 AS (
   SELECT _k1, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _next,
@@ -323,9 +323,6 @@ wild_touched_2 AS (
   )
 )
 wild_moves_2 AS (
-  SELECT /*+ REPARTITION(_k1, _k2) */ _k1, _k2, CAST(:since AS BIGINT) AS _t, _rows, COALESCE(_a1, _rows) AS _a1, COALESCE(_a2, 0) AS _a2, _a3, _a4, _a5
-  FROM wild_sums_1
-  UNION ALL
   SELECT _k1, _k2, _t, _rows, _a1, _a2, _a3, _a4, _a5
   FROM (
     SELECT _k1, _k2, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows, CASE WHEN _side = 1 THEN _a1 ELSE -_a1 END AS _a1, CASE WHEN _side = 1 THEN _a2 ELSE -_a2 END AS _a2, CASE WHEN _side = 1 THEN _a3 ELSE -_a3 END AS _a3, CASE WHEN _side = 1 THEN _a4 ELSE -_a4 END AS _a4, CASE WHEN _side = 1 THEN _a5 ELSE -_a5 END AS _a5
@@ -333,6 +330,9 @@ wild_moves_2 AS (
     LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
   )
   WHERE _t > :since AND _t <= :until
+  UNION ALL
+  SELECT /*+ REPARTITION(_k1, _k2) */ _k1, _k2, CAST(:since AS BIGINT) AS _t, _rows, COALESCE(_a1, _rows) AS _a1, COALESCE(_a2, 0) AS _a2, _a3, _a4, _a5
+  FROM wild_sums_1
 )
 wild_swept_1 AS (
   SELECT _k1, _k2, _t, LEAD(_t) OVER (PARTITION BY _k1, _k2 ORDER BY _t) AS _next,

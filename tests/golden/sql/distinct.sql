@@ -99,9 +99,6 @@ touched_2 AS (
   FROM dealt_1
 )
 moves_2 AS (
-  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows
-  FROM sums_1
-  UNION ALL
   SELECT _k1, _t, _rows
   FROM (
     SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows
@@ -109,6 +106,9 @@ moves_2 AS (
     LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
   )
   WHERE _t > :since AND _t <= :until
+  UNION ALL
+  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows
+  FROM sums_1
 )
 swept_1 AS (
   SELECT _k1, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _next,

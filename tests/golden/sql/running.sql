@@ -66,9 +66,6 @@ touched_2 AS (
   FROM dealt_1
 )
 moves_2 AS (
-  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows, _a2
-  FROM sums_1
-  UNION ALL
   SELECT _k1, _t, _rows, _a2
   FROM (
     SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows, CASE WHEN _side = 1 THEN _a2 ELSE -_a2 END AS _a2
@@ -76,6 +73,9 @@ moves_2 AS (
     LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
   )
   WHERE _t > :since AND _t <= :until
+  UNION ALL
+  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows, _a2
+  FROM sums_1
 )
 swept_1 AS (
   SELECT _k1, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _next,
@@ -353,9 +353,6 @@ touched_2 AS (
   )
 )
 moves_2 AS (
-  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows, _a3, _a4, _a5
-  FROM sums_1
-  UNION ALL
   SELECT _k1, _t, _rows, _a3, _a4, _a5
   FROM (
     SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows, CASE WHEN _side = 1 THEN _a3 ELSE -_a3 END AS _a3, CASE WHEN _side = 1 THEN _a4 ELSE -_a4 END AS _a4, CASE WHEN _side = 1 THEN _a5 ELSE -_a5 END AS _a5
@@ -363,6 +360,9 @@ moves_2 AS (
     LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
   )
   WHERE _t > :since AND _t <= :until
+  UNION ALL
+  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows, _a3, _a4, _a5
+  FROM sums_1
 )
 swept_1 AS (
   SELECT _k1, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _next,
@@ -499,9 +499,6 @@ touched_2 AS (
   )
 )
 moves_2 AS (
-  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows, _a3, _a4, _a5, _a6, _a7, _a8, _a9, _a10, _a11, _a12, _a13, _a14, _a15
-  FROM sums_1
-  UNION ALL
   SELECT _k1, _t, _rows, _a3, _a4, _a5, _a6, _a7, _a8, _a9, _a10, _a11, _a12, _a13, _a14, _a15
   FROM (
     SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows, CASE WHEN _side = 1 THEN _a3 ELSE -_a3 END AS _a3, CASE WHEN _side = 1 THEN _a4 ELSE -_a4 END AS _a4, CASE WHEN _side = 1 THEN _a5 ELSE -_a5 END AS _a5, CASE WHEN _side = 1 THEN _a6 ELSE -_a6 END AS _a6, CASE WHEN _side = 1 THEN _a7 ELSE -_a7 END AS _a7, CASE WHEN _side = 1 THEN _a8 ELSE -_a8 END AS _a8, CASE WHEN _side = 1 THEN _a9 ELSE -_a9 END AS _a9, CASE WHEN _side = 1 THEN _a10 ELSE -_a10 END AS _a10, CASE WHEN _side = 1 THEN _a11 ELSE -_a11 END AS _a11, CASE WHEN _side = 1 THEN _a12 ELSE -_a12 END AS _a12, CASE WHEN _side = 1 THEN _a13 ELSE -_a13 END AS _a13, CASE WHEN _side = 1 THEN _a14 ELSE -_a14 END AS _a14, CASE WHEN _side = 1 THEN _a15 ELSE -_a15 END AS _a15
@@ -509,6 +506,9 @@ moves_2 AS (
     LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
   )
   WHERE _t > :since AND _t <= :until
+  UNION ALL
+  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows, _a3, _a4, _a5, _a6, _a7, _a8, _a9, _a10, _a11, _a12, _a13, _a14, _a15
+  FROM sums_1
 )
 swept_1 AS (
   SELECT _k1, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _next,
@@ -673,9 +673,6 @@ touched_2 AS (
   )
 )
 moves_2 AS (
-  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows, COALESCE(_a1, _rows) AS _a1, COALESCE(_a2, 0) AS _a2, _a3, _a4, _a5
-  FROM sums_1
-  UNION ALL
   SELECT _k1, _t, _rows, _a1, _a2, _a3, _a4, _a5
   FROM (
     SELECT _k1, CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _rows ELSE -_rows END AS _rows, CASE WHEN _side = 1 THEN _a1 ELSE -_a1 END AS _a1, CASE WHEN _side = 1 THEN _a2 ELSE -_a2 END AS _a2, CASE WHEN _side = 1 THEN _a3 ELSE -_a3 END AS _a3, CASE WHEN _side = 1 THEN _a4 ELSE -_a4 END AS _a4, CASE WHEN _side = 1 THEN _a5 ELSE -_a5 END AS _a5
@@ -683,6 +680,9 @@ moves_2 AS (
     LATERAL VIEW EXPLODE(ARRAY(1, -1)) e AS _side
   )
   WHERE _t > :since AND _t <= :until
+  UNION ALL
+  SELECT /*+ REPARTITION(_k1) */ _k1, CAST(:since AS BIGINT) AS _t, _rows, COALESCE(_a1, _rows) AS _a1, COALESCE(_a2, 0) AS _a2, _a3, _a4, _a5
+  FROM sums_1
 )
 swept_1 AS (
   SELECT _k1, _t, LEAD(_t) OVER (PARTITION BY _k1 ORDER BY _t) AS _next,
