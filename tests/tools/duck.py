@@ -19,7 +19,7 @@ from headgate.cql.binder import bind
 from headgate.cql.script import parse
 from headgate.delta.assumptions import Assumption
 from headgate.delta.exact import DOES_NOT_FIT
-from headgate.delta.lower import lower
+from headgate.delta.lower import Way, lower
 from headgate.delta.program import Input, Program
 from headgate.delta.ranges import Ranges
 from headgate.log.statistics import Values
@@ -57,10 +57,12 @@ def _lowered(text: str, case: Case) -> tuple[Program, ...]:
 
 
 def variants(plan: Node, as_elements: bool = False) -> tuple[Program, ...]:
-    """The programs of a plan: in the common form, for tiny epochs, and by ranges if it has windows to cut."""
+    """The programs of a plan: for large, tiny and small epochs, and by ranges if it has windows to cut."""
     program = lower(plan, as_elements=as_elements)
     cut = (program.by_ranges(NARROW), program.by_ranges(WIDE)) if program.by_ranges else ()
-    return (program, lower(plan, tiny=True, as_elements=as_elements), *cut)
+    small = Way(large=False)
+    tiny = lower(plan, tiny=True, as_elements=as_elements, way=small)
+    return (program, tiny, lower(plan, as_elements=as_elements, way=small), *cut)
 
 
 def bound(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Node:
