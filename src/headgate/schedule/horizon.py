@@ -10,6 +10,7 @@ go when all sources had last been read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 from headgate.execute.fragment import Fragment
 from headgate.heartbeat.clock import Clock
@@ -19,6 +20,9 @@ from headgate.log.journal import Journal
 from headgate.schedule.asking import Asking
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import UNLIMITED, Tick
+
+Targets: TypeAlias = Mapping[str, Tick | None]
+"""By part: the instant up to which it may go; None if that is unknown."""
 
 
 class Horizon:
@@ -31,15 +35,17 @@ class Horizon:
         self.journal = journal
         self.wanted: Callable[[], None] = lambda: None
         """Called when another cut would let something go on."""
-        self._cut: Mapping[Fragment, Mapping[str, Tick | None]] | None = None
-        """How far the parts that lead to each answer could go at the last cut; None: heartbeats count at once."""
+        self._cut: Mapping[Fragment, Targets | Exception] | None = None
+        """How far the parts that lead to each answer could go at the last cut, or why that could not be found out;
+        None: heartbeats count at once.
+        """
 
     def cut(self, queries: Mapping[str, RunningQuery]) -> None:
         """Note how far queries over streams with sources can go, now that all sources have been read."""
         with self.journal.turn:
             self.look()
             self._cut = {
-                answer: self._of(query, answer)
+                answer: self._tried(query, answer)
                 for query in queries.values()
                 if self._is_read(query.streams())
                 for answer in query.answers
@@ -65,17 +71,26 @@ class Horizon:
             self.heartbeats.enabling.set_date(self.clock.date_us(), now_us)
             self.asking.beat(now_us)
 
-    def of(self, query: RunningQuery, answer: Fragment) -> Mapping[str, Tick | None]:
+    def of(self, query: RunningQuery, answer: Fragment) -> Targets:
         """Return, for each part that leads to an answer, how far it may go; None if that is unknown.
 
         It may go as far as the streams of its label are complete, and no less far than its readers.
         """
         if self._cut is None or not self._is_read(query.streams()):
             return self._of(query, answer)
-        parts = [fragment.part.name for fragment in query.leading_to(answer)]
-        return {**dict.fromkeys(parts), **self._cut.get(answer, {})}
+        found = self._cut.get(answer, {})
+        if isinstance(found, Exception):
+            raise found
+        return {**dict.fromkeys(fragment.part.name for fragment in query.leading_to(answer)), **found}
 
-    def _of(self, query: RunningQuery, answer: Fragment) -> Mapping[str, Tick | None]:
+    def _tried(self, query: RunningQuery, answer: Fragment) -> Targets | Exception:
+        """Return an error instead of raising it: it belongs to the query, and is met when that has its turn."""
+        try:
+            return self._of(query, answer)
+        except Exception as error:
+            return error
+
+    def _of(self, query: RunningQuery, answer: Fragment) -> Targets:
         parts = {fragment.part.name: fragment.part for fragment in query.leading_to(answer)}
         with self.journal.turn:
             now_us = self.clock.now_us()

@@ -329,9 +329,10 @@ def use_pool(session: SparkSession, pool: str) -> None:
 
     Spark has pools if its mode is FAIR. Over Spark Connect none can be chosen.
     """
-    if not over_connect(session):
+    context = getattr(session, "sparkContext", None)  # over Spark Connect there is none
+    if context is not None:
         with suppress(Py4JError):  # if Spark is gone, the first job says so
-            session.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+            context.setLocalProperty("spark.scheduler.pool", pool)
 
 
 def interrupt(session: SparkSession, tag: str) -> None:
