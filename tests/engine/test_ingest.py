@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_borders import Fed, make  # noqa: F401
+from engine import test_borders
+from engine.test_borders import Fed
 
 from headgate import Engine, UserError
 from headgate.heartbeat.clock import Clock
@@ -22,6 +23,8 @@ SECONDS = 60
 """After so long a test gives up."""
 
 Make = Callable[..., Engine]
+
+make = test_borders.make
 
 
 class Feed(Fed):
@@ -58,9 +61,10 @@ class Gate:
     def __init__(self) -> None:
         self.reached, self.opened = threading.Event(), threading.Event()
 
-    def __call__(self, *_: Any) -> None:
+    def __call__(self) -> bool:
         self.reached.set()
         assert self.opened.wait(SECONDS)
+        return True
 
 
 class Turns:
@@ -77,11 +81,12 @@ class Turns:
             self.changed.notify_all()
         return found
 
-    def more(self, turns: int = 2) -> None:
+    def more(self, turns: int = 2) -> bool:
         """Wait for so many turns: of two, at least one has begun after now."""
         with self.changed:
             last = self.count + turns
             assert self.changed.wait_for(lambda: self.count >= last, SECONDS)
+        return True
 
 
 @contextmanager
@@ -117,7 +122,6 @@ def delivered(engine: Engine, query: str, upto: int) -> threading.Event:
         if answer.after >= upto:
             there.set()
 
-    answer.apply = applied  # type: ignore[method-assign]
     engine._core.journal.subjects[answer.subject] = applied
     return there
 
@@ -126,7 +130,7 @@ def test_an_epoch_that_does_not_end_keeps_no_row_from_coming(make: Make, monkeyp
     engine, gate, arrived = make(), Gate(), threading.Event()
     fragment = engine.query("bad").answer
     answer = fragment.answer  # type: ignore[attr-defined]
-    monkeypatch.setattr(fragment, "answer", lambda until: [*map(gate, [None]), *answer(until)][1:])
+    monkeypatch.setattr(fragment, "answer", lambda until: answer(until) if gate() else [])
     feed = Feed(engine, "t")
     monkeypatch.setattr(feed.inlet, "wake", arrived.set)
     engine.push("s", [(1, (1,))])
@@ -182,19 +186,15 @@ def test_an_error_that_ends_the_reading_ends_the_run(make: Make) -> None:
     class Odd(BaseException):
         """Nothing that the engine knows."""
 
-    engine, gate = make(), Gate()
+    engine = make()
     feed = Feed(engine, "s")
 
     def raises() -> None:
-        gate()
         raise Odd("gone")
 
     feed.first = raises
-    thread = threading.Thread(target=lambda: gate.reached.wait(SECONDS) and gate.opened.set())
-    thread.start()
     with pytest.raises(Odd, match="gone"):
         engine.run(tell=lambda text: None)
-    thread.join()
     assert "ingest" not in {one.name for one in threading.enumerate()}
     feed.first = lambda: None
     done = delivered(engine, "bad", 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ from headgate import Engine
 from headgate.catalog.entries import Connector, Stream
 from headgate.errors import UserError
 from headgate.heartbeat.clock import ManualClock
-from headgate.sources import files, judged_batch
+from headgate.sources import files, judged_batch, judging
 from headgate.sources.files import FileSource
 from headgate.sources.rows import ticks
 from headgate.ticks import TimeDomain
@@ -27,9 +27,9 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], object]], None]]:
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
     """Lets something happen between the judging and the taking of each batch of files."""
-    original = files.judged
+    original = judging.judged
 
     def set_up(happens: Callable[[], object]) -> None:
         def judged(*given: Any) -> Any:
@@ -39,7 +39,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[]
 
         monkeypatch.setattr(files, "judged", judged)
 
-    yield set_up
+    return set_up
 
 
 INTEGERS = a_stream("k INT, at BIGINT", timestamp="at")
@@ -100,8 +100,8 @@ def test_a_promise_given_meanwhile_counts(
         meanwhile,
     )
     for one in (found, expected):
-        letter = next(iter(one[2]), {})
-        assert letter.pop("_behind", 0) in (0, 4, 8), "of what was late before, it is told by the promise of then"
+        for letter in one[2][:1]:
+            assert letter.pop("_behind") in (0, 4), "of what was late before, it is told by the promise of then"
     assert found == expected
     assert found[-1]["late"] >= 4
     assert found[0] + sum(found[-1].values()) == 10, "no row is lost, and none is there twice"

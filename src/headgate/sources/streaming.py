@@ -2,7 +2,7 @@
 
 Each stream has one streaming query, with its checkpoint in the engine's directory. The query's thread hands each
 micro-batch to the engine's next poll and waits until it is in the log. Only then does Spark commit its offsets and plan
-the next batch. So nothing is read faster than it is worked off, and no lock is ever waited for inside Spark. After a
+the next batch. So nothing is read faster than it is written, and no lock is ever waited for inside Spark. After a
 crash Spark gives the last batch again under its old number, and a batch whose number the inlet's position has reached
 is passed over.
 
