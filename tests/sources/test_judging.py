@@ -100,8 +100,9 @@ def test_a_promise_given_meanwhile_counts(
         meanwhile,
     )
     for one in (found, expected):
-        for letter in one[2][:1]:
-            assert letter.pop("_behind") in (0, 4), "of what was late before, it is told by the promise of then"
+        for letter in one[2]:
+            if letter["_timestamp"] is not None and letter["_s"] == 0:
+                assert letter.pop("_behind") in (0, 4), "of what was late before, it is told by the promise of then"
     assert found == expected
     assert found[-1]["late"] >= 4
     assert found[0] + sum(found[-1].values()) == 10, "no row is lost, and none is there twice"
@@ -156,7 +157,8 @@ def test_rows_that_the_engine_stamps_are_not_behind_an_epoch(
             clock.move_by(1_000_000)
             engine.push("s", [{"k": 100}])
             clock.move_by(1_000_000)
-            engine.step()
+            while engine.step():
+                pass
             assert engine.query("q").count == 2
 
         meanwhile(epoch)
@@ -182,7 +184,7 @@ def test_an_epoch_between_judging_and_taking_makes_late_what_it_has_answered_for
         assert engine.counts("s") == {"taken": 2, "late": 2, "no-timestamp": 1}
         engine.advance(9)
         assert [result.row["k"] for result in engine.query("q").results()] == [7, 9]
-        reasons = sorted(result.row["_reason"] for result in engine.query("dead").results())
+        reasons = sorted(reason for result in engine.query("dead").results() for reason in result.row.values())
         assert reasons == ["late", "late", "no-timestamp"], "dead letters are not behind the epoch either"
     with Engine(spark, tmp_path / "engine", clock=ManualClock()) as engine:
         assert engine.poll() == 0

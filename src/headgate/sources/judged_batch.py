@@ -395,6 +395,7 @@ def _stamp(file: Path, instant: Tick) -> None:
             stamps = pa.array(np.full(rows.num_rows, instant), pa.int64())
             writer.write_batch(rows.set_column(place, letters.schema_arrow.field(place), stamps))
     stamped.rename(file)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of what it was before
 
 
 def _of_runs(rows: int, ranges: list[tuple[int, int]], places: list[tuple[int, int]]) -> Arrivals:
