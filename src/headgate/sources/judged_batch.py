@@ -186,6 +186,7 @@ class JudgedBatch:
         now, before, stamp = self.inlet.limits(clock), self.judged.limits, self.judged.stamp
         if stamp is not None and stamp < now.first_open:
             self._stamp_all([TUPLE], int(self.inlet.stamps(1, clock)[0]))
+            self._batch = None
         if now.first_open > before.first_open:
             self._stamp_all(self.files.keys() - {TUPLE, HEARTBEAT}, now.first_open)
         if (now.closed, now.apart) != (before.closed, before.apart):
@@ -201,7 +202,6 @@ class JudgedBatch:
     def _written(self, verdict: str, files: list[Path]) -> None:
         """Note which files hold the rows of a verdict now."""
         self.files[verdict], self.footers[verdict] = files, [pq.read_metadata(file) for file in files]
-        self._batch = None
 
     def _find_late(self, limits: Limits) -> None:
         """Judge anew, by limits that have moved, the files in which tuples may be late now."""
@@ -218,6 +218,7 @@ class JudgedBatch:
         left = [file for file in tuples if file not in touched]
         self._written(TUPLE, left + [kept for kept, _ in again])
         self._written(LATE, self.files.get(LATE, []) + [late for _, late in again])
+        self._batch = None
 
     def _judged_again(self, chunk: Chunk, limits: Limits) -> tuple[Path, Path]:
         """Judge the tuples of a file anew; the files of those that still are, and of those that are late."""
