@@ -51,13 +51,28 @@ class Core:
         self.heartbeats.enabling.set_date(self.clock.date_us(), self.clock.now_us())
         self.wake = threading.Event()
         """Set when something has arrived or is to end: a loop that waits looks again at once."""
+        self.look = threading.Event()
+        """Set when the sources are to be looked at: whoever waits to read them does so at once."""
         self.inputs = Inputs(
-            self.spark, self.directory, self.catalog, self.heartbeats, self.journal, self.clock, self.wake.set
+            self.spark,
+            self.directory,
+            self.catalog,
+            self.heartbeats,
+            self.journal,
+            self.clock,
+            self.wake_all,
+            self.look.set,
         )
         self.asking = Asking(self.clock, self.heartbeats, self.inputs.sources)
         self.loop = Loop(
             self.clock, self.heartbeats, self.asking, self.inputs.logs, self.journal, lambda: self.catalog.settings
         )
+        self.loop.horizon.wanted = self.look.set
+
+    def wake_all(self) -> None:
+        """Let those who wait look again at once: for what has arrived, and for what the sources have."""
+        self.look.set()
+        self.wake.set()
 
     def query(self, name: str) -> RunningQuery:
         """The running query of that name; an error with the nearest name if there is none."""

@@ -94,13 +94,11 @@ class Engine:
         went to the log; the others are in `dead_letters(stream)`.
         """
         with self.turn:
-            taken = self._core.inputs.inlet(stream).push(rows, self.clock)
-        self.wake()
-        return taken
+            return self._core.inputs.inlet(stream).push(rows, self.clock)
 
     def wake(self) -> None:
         """Let `run` look at once for what has arrived."""
-        self._core.wake.set()
+        self._core.wake_all()
 
     @property
     def turn(self) -> AbstractContextManager[bool]:

@@ -1,6 +1,6 @@
 """How everything advances: one turn, a run until stopped, a run over all input, a replay.
 
-run        poll, step, and wait for something to arrive, until stopped; what passes is waited out
+run        poll and step, each in a thread, and wait for something to arrive, until stopped; what passes is waited out
 run_once   take all that the sources have, then answer up to the end of the input
 replay     take files in the order of arrival, with a step after each round, then as run_once
 step       take every query as far as its inputs are complete, then tidy
@@ -9,6 +9,7 @@ advance    take every query to an instant that the program declares complete
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -27,12 +28,15 @@ from headgate.schedule.query import RunningQuery
 from headgate.sources.inlet import ticks
 from headgate.sources.replay import ReplayClock, date_us, histories
 from headgate.spark.failures import concerns_all, raise_all, sentence
+from headgate.spark.session import use_pool
 from headgate.ticks import Tick, TimeDomain
 
 POLL_SECONDS = 0.5
 WAIT_SECONDS = 0.05
 PATIENCE_US = 30_000_000
 """How long the end of a run over all input waits for a sink that takes nothing."""
+POOL = "ingest"
+"""The pool of Spark's scheduler in which sources are read, if it has pools: long epochs then do not hold them up."""
 STATUS_US = 1_000_000
 """How often a running engine writes its status into its directory."""
 
@@ -44,7 +48,9 @@ class Running:
         self.registry = registry
         self.core = registry.core
         self.has_worked = resumed
-        """True if a turn has ever succeeded, also before a restart: what never did is a mistake, and not waited for."""
+        """True if the sources were ever looked at, also before a restart: what never worked is a mistake, and not
+        waited for.
+        """
         self.core.inputs.worked |= resumed
         self._source_trouble, self._query_trouble = Trouble(), Trouble()
         """The troubles of the moment. Each is told once when it begins, and once when it is over."""
@@ -164,15 +170,15 @@ class Running:
     # until stopped
 
     def run(self, until: Callable[[], bool] | None, tell: Callable[[str], None] | None) -> None:
-        """Poll and step, turn after turn, until `stop` is called or the condition holds."""
+        """Step, turn after turn, until `stop` is called or the condition holds, while a thread reads the sources."""
         loop = self.core.loop
         loop.tell = tell or loop.tell
         loop.patience_s = 0
         try:
-            with watching(loop.watch, self.core.clock):
-                while not self._stopping and not (until is not None and until()):
+            with watching(loop.watch, self.core.clock), self._ingesting() as failed:
+                while not self._stopping and not failed and not (until is not None and until()):
                     busy = self._turn()
-                    if not busy and not self._stopping:
+                    if not busy and not self._stopping and not failed:
                         self.core.wake.wait(self._patience_s())
                         self.core.wake.clear()
         finally:
@@ -180,23 +186,58 @@ class Running:
         self._stopping = loop.stopping = False
 
     def _turn(self) -> bool:
-        """Poll and step once, tell what went wrong; True if there may be more to do at once."""
-        loop, arrived, epochs = self.core.loop, 0, list[Epoch]()
-        with self._source_trouble.waited_out(loop.tell, self._goes_on_reading):
-            arrived = self.poll()
-            self.has_worked = True
-        for note in self.core.inputs.fresh_notes():
-            loop.tell(note.render())
+        """Step once, tell what went wrong; True if there may be more to do at once."""
+        loop, epochs = self.core.loop, list[Epoch]()
         with self._query_trouble.waited_out(loop.tell, self._goes_on):
             epochs = self.step()
-            self.has_worked = True
         self._write_status()
-        return bool(epochs or arrived or loop.flushing())
+        return bool(epochs or loop.flushing())
+
+    @contextmanager
+    def _ingesting(self) -> Iterator[list[BaseException]]:
+        """In here, a thread reads the sources. An error that ends it is in the list, and is raised in the end."""
+        core, over, failed = self.core, threading.Event(), list[BaseException]()
+
+        def ingest() -> None:
+            try:
+                use_pool(core.spark, POOL)
+                while not over.is_set() and not self._stopping:
+                    if not self._look() and not over.is_set() and not self._stopping:
+                        core.look.wait(self._patience_s())
+                    core.look.clear()
+            except BaseException as error:
+                failed.append(error)
+                core.wake.set()
+
+        core.loop.horizon.begin_cuts()
+        thread = threading.Thread(target=ingest, name="ingest", daemon=True)
+        thread.start()
+        try:
+            yield failed
+        finally:
+            over.set()
+            core.look.set()
+            thread.join()
+            core.loop.horizon.end_cuts()
+        if failed:
+            raise failed[0]
+
+    def _look(self) -> int:
+        """Read what is new from all sources, tell what went wrong, and let queries go on; how many tuples came."""
+        loop, arrived = self.core.loop, 0
+        with self._source_trouble.waited_out(loop.tell, self._goes_on_reading):
+            arrived = self.poll()
+        self.has_worked = True
+        for note in self.core.inputs.fresh_notes():
+            loop.tell(note.render())
+        loop.horizon.cut(loop.queries)
+        self.core.wake.set()
+        return arrived
 
     def stop(self) -> None:
         """Let a run end after the epoch it is in."""
         self._stopping = self.core.loop.stopping = True
-        self.core.wake.set()
+        self.core.wake_all()
 
     def _patience_s(self) -> float:
         """How long to wait for something to arrive: no longer than until the clock alone lets something go on."""
@@ -208,7 +249,7 @@ class Running:
     def _goes_on(self, error: UserError) -> str:
         """How things go on when a query, or something that all need, has failed; empty if they do not."""
         if concerns_all(error):
-            return "It is tried again." if error.code == "disk-failed" and self.has_worked else ""
+            return "It is tried again." if error.code == "disk-failed" else ""
         queries = self.core.queries()
         failed = [query for query in queries if query.failed]
         if any(not query.given_up for query in failed):
@@ -220,7 +261,7 @@ class Running:
     def _goes_on_reading(self, error: UserError) -> str:
         """How things go on when a source cannot be read; empty if they do not."""
         if concerns_all(error):
-            return self._goes_on(error)
+            return self._goes_on(error) if self.has_worked else ""
         return "It is tried again, and the others go on." if self.core.inputs.worked else ""
 
     def _write_status(self) -> None:

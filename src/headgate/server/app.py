@@ -149,7 +149,6 @@ class Desk:
                 others = [item for item in known.items() if item[0] != numbered.producer]
                 last = (numbered.producer, [numbered.sequence, taken, dead])
                 inlet.position["producers"] = dict([*others[1 - PRODUCERS :], last])
-        self.engine.wake()
         return {"taken": taken, "dead": dead, **self._heartbeat(inlet)}
 
     def _heartbeat(self, inlet: Inlet) -> dict[str, Any]:

@@ -175,9 +175,12 @@ class FileSource:
 
     def ingest(self, files: list[str], clock: Clock) -> int:
         """Read files in one job, or in several if one of them cannot be read; how many of their rows are tuples."""
+        shape = self.inlet.rows
         try:
             return self.take(files, clock)
         except Exception as error:
+            if self.inlet.rows is not shape:  # the stream got another column while they were read
+                return self.ingest(files, clock)
             if not of_a_file(error):
                 raise self.refused(error) from error
             if len(files) > 1:
@@ -204,11 +207,13 @@ class FileSource:
             plain.difference_update(unquote(file) for file, rank in ranks.items() if rank & LAST_RANK in again)
             return bool(again)
 
-        with arriving_folder(self.inlet) as folder, self.inlet.together():
+        with arriving_folder(self.inlet) as folder:
             places = {file: (rank & LAST_RANK) << RANK_SHIFT for file, rank in ranks.items()}
             staged = self.as_they_are.staged(places, folder / "whole")
-            taken = judged(self.session, self.inlet, others, folder, clock, staged, look_closer).take(clock)
-            self.inlet.journal.record(self.subject, {"read": files, "before": self.read_before + len(files)})
+            batch = judged(self.session, self.inlet, others, folder, clock, staged, look_closer)
+            with self.inlet.together():
+                taken = batch.take(clock)
+                self.inlet.journal.record(self.subject, {"read": files, "before": self.read_before + len(files)})
         if before:
             self.hurried_in_vain = 0 if len(plain) == before else self.hurried_in_vain + 1
         return taken

@@ -138,10 +138,13 @@ class Inlet:
         journal: Journal | None = None,
         folder: str | None = None,
         recorded: Callable[[int], None] = lambda now_us: None,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
         self.heartbeats = heartbeats
         self.recorded = recorded
         """Called with the instant at which a batch came, when the journal is read after a restart."""
+        self.wake = wake
+        """Called when a batch has come: whoever waits for rows looks again."""
         self.journal = journal or Journal()
         self.folder = folder = folder or stream.name.lower()
         self.shape(stream, schema)
@@ -153,6 +156,8 @@ class Inlet:
         self.arrivals = 0
         self.entered: Tick = NEVER
         """The last timestamp that was given on entry."""
+        self.dropped = False
+        """True if the stream was dropped: what is still under way must not be taken."""
         self.position: dict[str, Any] = {}
         """Where the source of the stream goes on after a restart: numbers and words that the source chooses."""
         self.journal.introduce(self.subject, self.apply)
@@ -260,7 +265,12 @@ class Inlet:
             "now": now_us,  # the position as it is in the end
         }
         said = {"heard": batch.written()} if self.journal.durable and self.stream.domain is not None else {}
-        self.journal.record(self.subject, {**what, **said}, then=lambda: self._apply(what, batch))
+
+        def then() -> None:
+            self._apply(what, batch)
+            self.wake()
+
+        self.journal.record(self.subject, {**what, **said}, then=then)
 
     def apply(self, what: dict[str, Any]) -> None:
         """Apply a fact of the journal after a restart: what was recorded of a batch."""
@@ -316,7 +326,7 @@ class Inlet:
             own = ticks_of(table.column("_t").combine_chunks())[found == TUPLE]
             if self.nothing_arrived and own.size:
                 limits = replace(limits, first_open=int(own.min()))
-            letters = self._letters(table, found, limits)
+            letters = self.letters(table, found, limits)
             self.refuse(letters)
             self.keep_letters(pa.concat_tables([letters, self._malformed(unread, limits)]))
             self.log.append(
@@ -336,7 +346,7 @@ class Inlet:
             nothing = self.rows.schema.empty_table()
             self.record({"malformed": 1}, self._batch(nothing, np.array([], str)), 1, clock)
 
-    def _letters(self, table: pa.Table, found: Verdicts, limits: Limits) -> pa.Table:
+    def letters(self, table: pa.Table, found: Verdicts, limits: Limits) -> pa.Table:
         """The rows that are neither tuples nor heartbeats, as dead letters."""
         dead = ~np.isin(found, (TUPLE, HEARTBEAT))
         rows, reasons = table.filter(pa.array(dead)), found[dead]

@@ -4,6 +4,7 @@ one.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -83,6 +84,7 @@ class Inputs:
         journal: Journal,
         clock: EngineClock,
         wake: Callable[[], None],
+        look: Callable[[], None],
     ) -> None:
         self.spark = spark
         self.directory = directory
@@ -91,6 +93,11 @@ class Inputs:
         self.journal = journal
         self.clock = clock
         self.wake = wake
+        """Called when rows are in a log."""
+        self.look = look
+        """Called when a source has something to read."""
+        self.reading = threading.Lock()
+        """Held while the sources are read: by one thread at a time. Never wait for it in the journal's turn."""
         self.inlets: dict[str, Inlet] = {}
         self.sources: list[Source] = []
         self.schemas: dict[str, StructType] = {}
@@ -125,6 +132,7 @@ class Inputs:
             self.journal,
             folder,
             self.clock.stand_at,
+            self.wake,
         )
         self.inlets[stream.name] = inlet
         self.logs[stream.name] = inlet.log
@@ -138,6 +146,7 @@ class Inputs:
             if isinstance(source, FileSource):
                 source.check()
             self.sources.append(source)
+            self.look()
 
     def reconnect(self, stream: Stream | Relation) -> None:
         """Open a source after a restart. One that is out of reach does not keep the others from going on."""
@@ -158,7 +167,7 @@ class Inputs:
             case "push":
                 return None
             case "stream":
-                return StreamingSource(self.spark, inlet, connector, self.directory / "sources", self.wake)
+                return StreamingSource(self.spark, inlet, connector, self.directory / "sources", self.look)
             case "files":
                 return FileSource(self.spark, inlet, connector)
             case "whole":
@@ -178,6 +187,8 @@ class Inputs:
     def drop(self, name: str) -> None:
         """Forget a stream or relation and stop its source."""
         inlet = self.inlets.pop(name, None)
+        if inlet is not None:
+            inlet.dropped = True
         for source in [source for source in self.sources if source.inlet is inlet]:
             self.sources.remove(source)
             self.troubles.pop(name, None)
@@ -204,6 +215,10 @@ class Inputs:
         A source that fails holds up no other: the errors are raised in the end. It is tried again after a pause, or at
         once unless `patient`.
         """
+        with self.reading:
+            return self._take(some, patient)
+
+    def _take(self, some: Callable[[Source], int], patient: bool) -> int:
         taken = 0
         for source in list(self.sources):
             name = source.inlet.stream.name
@@ -221,7 +236,8 @@ class Inputs:
                     self._failed(name, error)
                 continue
             self.troubles.pop(name, None)
-            self.notes += source.notes
+            with self.journal.turn:
+                self.notes += source.notes
             source.notes.clear()
             if not starting:
                 back_off.succeeded()
@@ -243,7 +259,8 @@ class Inputs:
 
     def fresh_notes(self) -> list[UserError]:
         """The problems since the last call that hold up nothing."""
-        notes, self.notes = self.notes, []
+        with self.journal.turn:
+            notes, self.notes = self.notes, []
         return notes
 
     def close(self) -> None:

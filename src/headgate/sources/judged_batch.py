@@ -7,13 +7,18 @@ are taken as they are.
 
 The footers of the files say how many rows there are of each verdict, and in which range of time. Where a stream holds
 many sources, sums over their names and the timestamps say it of each of them.
+
+Rows are judged beside epochs, so heartbeats may be given before the batch is taken. Then the files that hold tuples
+which are late by now are judged anew, in memory:
+
+    .arriving/judged/sealed/_verdict=late/again-part-00000.parquet
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +30,13 @@ from pyspark.sql import SparkSession
 from headgate.heartbeat.arrivals import Arrivals, Ticks, of_one
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.future import TOPS, largest_of
-from headgate.log.chunk import Chunk, span
+from headgate.log import statistics
+from headgate.log.checksum import writing
+from headgate.log.chunk import Chunk, described, span
 from headgate.sources.as_they_are import instants
 from headgate.sources.inlet import Batch, Inlet
 from headgate.sources.plain_json import UNCLEAR
+from headgate.sources.rows import Rows
 from headgate.sources.verdict import (
     FAR_FUTURE,
     HEARTBEAT,
@@ -38,6 +46,7 @@ from headgate.sources.verdict import (
     UNTIMELY,
     Limits,
     sends_heartbeats,
+    verdicts,
 )
 from headgate.spark.staging import address
 from headgate.sql import FOREVER, Column, ddl, name
@@ -62,20 +71,46 @@ SOURCE_ROWS = 2**20
 """How many rows are summed up by source at a time."""
 
 
+class Outdated(Exception):
+    """The stream was dropped, or got another column, while a batch of it was judged: the batch cannot be taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the rows of a batch were judged by."""
+
+    shape: Rows
+    """What the rows of the stream looked like."""
+
+    limits: Limits
+    stamp: Tick | None = None
+    """The instant of rows that are stamped on entry."""
+
+
 class JudgedBatch:
     """Rows that a Spark job has judged and written, and files that are taken as they are; `take` moves them to the
     log.
     """
 
     def __init__(
-        self, session: SparkSession, inlet: Inlet, directory: Path | None, whole: Sequence[Chunk] = ()
+        self,
+        session: SparkSession,
+        inlet: Inlet,
+        directory: Path | None,
+        whole: Sequence[Chunk],
+        judged: Judged,
+        folder: Path,
     ) -> None:
         self.session = session
         self.inlet = inlet
         self.directory = directory
         """What the job wrote; None if there was none."""
-        self.whole = whole
+        self.whole = list(whole)
         """Files of the source, which hold nothing but tuples."""
+        self.judged = judged
+        self.folder = folder
+        """Where files that are judged anew are written."""
+        self._batch: Batch | None = None
         folders = [] if directory is None else sorted(directory.glob("_verdict=*"))
         self.files = {folder.name.removeprefix("_verdict="): sorted(folder.glob("*.parquet")) for folder in folders}
         self.footers = {verdict: [pq.read_metadata(file) for file in files] for verdict, files in self.files.items()}
@@ -124,7 +159,15 @@ class JudgedBatch:
         return [file for verdict, files in self.files.items() if verdict not in dropped for file in files]
 
     def take(self, clock: Clock, name: str | None = None) -> int:
-        """Move the rows to the log and the dead letters; how many are tuples. `name` is that of their chunks."""
+        """Move the rows to the log and the dead letters; how many are tuples. `name` is that of their chunks.
+
+        The journal's turn is held: no heartbeat is given until the rows are in the log.
+        """
+        if self.inlet.dropped or self.inlet.rows is not self.judged.shape:
+            raise Outdated(f'stream "{self.inlet.stream.name}" has changed')
+        self._catch_up(clock)
+        if self.inlet.policy == "fail":
+            self.inlet.refuse(self.untimely())
         batch, counts = self.batch(), self.counts()
         if self.inlet.nothing_arrived and batch.arrivals.total:
             for file in self.letters():
@@ -135,6 +178,76 @@ class JudgedBatch:
         self.inlet.record(counts, batch, counts.total(), clock)
         return sum(chunk.rows for chunk in chunks)
 
+    def _catch_up(self, clock: Clock) -> None:
+        """Heed the heartbeats that were given since the rows were judged.
+
+        What was promised to be complete must stay as it is: tuples that lie there now are late, and tuples and dead
+        letters that the engine itself stamps get a later instant.
+        """
+        now, before, stamp = self.inlet.limits(clock), self.judged.limits, self.judged.stamp
+        if stamp is not None and stamp < now.first_open:
+            self._stamp_all([TUPLE], int(self.inlet.stamps(1, clock)[0]))
+            self._batch = None
+        if now.first_open > before.first_open:
+            self._stamp_all(self.files.keys() - {TUPLE, HEARTBEAT}, now.first_open)
+        if (now.closed, now.apart) != (before.closed, before.apart):
+            self._find_late(replace(now, ahead=Limits().ahead))
+
+    def _stamp_all(self, verdicts: Iterable[str], instant: Tick) -> None:
+        """Give all rows of some verdicts the same instant."""
+        for verdict in verdicts:
+            for file in self.files.get(verdict, ()):
+                _stamp(file, instant)
+            self._written(verdict, self.files.get(verdict, []))
+
+    def _written(self, verdict: str, files: list[Path]) -> None:
+        """Note which files hold the rows of a verdict now."""
+        self.files[verdict], self.footers[verdict] = files, [pq.read_metadata(file) for file in files]
+
+    def _find_late(self, limits: Limits) -> None:
+        """Judge anew, by limits that have moved, the files in which tuples may be late now."""
+        latest = max([limits.closed, *limits.apart.values()])
+        tuples = self.files.get(TUPLE, [])
+        ranges = {file: span(footer, "_t") for file, footer in zip(tuples, self.footers.get(TUPLE, []), strict=True)}
+        touched = [file for file, found in ranges.items() if found is not None and found[0] <= latest]
+        chunks = [chunk for file in touched if (chunk := described(file)) is not None]
+        chunks += [chunk for chunk in self.whole if chunk.low <= latest]
+        if not chunks:
+            return
+        again = [self._judged_again(chunk, limits) for chunk in chunks]
+        self.whole = [chunk for chunk in self.whole if chunk not in chunks]
+        left = [file for file in tuples if file not in touched]
+        self._written(TUPLE, left + [kept for kept, _ in again])
+        self._written(LATE, self.files.get(LATE, []) + [late for _, late in again])
+        self._batch = None
+
+    def _judged_again(self, chunk: Chunk, limits: Limits) -> tuple[Path, Path]:
+        """Judge the tuples of a file anew; the files of those that still are, and of those that are late."""
+        inlet = self.inlet
+        folders = [(self.directory or self.folder / "again") / f"_verdict={verdict}" for verdict in (TUPLE, LATE)]
+        kept, late = (folder / f"again-{chunk.path.name}" for folder in folders)
+        with writing(self.folder):
+            for folder in folders:
+                folder.mkdir(parents=True, exist_ok=True)
+            own = chunk.schema()
+            carried = [own.field("_upto")] if "_upto" in own.names else []
+            letters = pa.schema([*inlet.dead_schema, *carried])
+            with (
+                pq.ParquetWriter(kept, own, write_statistics=statistics.told(own)) as of_tuples,
+                pq.ParquetWriter(late, letters) as of_letters,
+            ):
+                for rows in chunk.parts():
+                    in_log = rows.select(inlet.rows.schema.names).cast(inlet.rows.schema)
+                    found = verdicts(inlet.stream, in_log, limits)
+                    dead = pa.array(found == LATE)
+                    of_tuples.write_table(rows.filter(pc.invert(dead)).cast(own))
+                    behind = inlet.letters(in_log, found, limits)
+                    for field in carried:
+                        behind = behind.append_column(field, rows.filter(dead)[field.name])
+                    of_letters.write_table(behind)
+            chunk.path.unlink()
+        return kept, late
+
     def last(self) -> int | None:
         """The largest place of a row in the order of arrival; None if there are no rows."""
         places = [span(footer, "_s") for footers in self.footers.values() for footer in footers]
@@ -142,12 +255,18 @@ class JudgedBatch:
 
     def batch(self) -> Batch:
         """What the heartbeats learn of it: from the footers alone, or by source."""
+        if self._batch is None:
+            self._batch = self._summed_up()
+        return self._batch
+
+    def _summed_up(self) -> Batch:
         heard = any(self.files.get(verdict) for verdict in (TUPLE, LATE, HEARTBEAT))
         batch = self._by_source() if self.inlet.source is not None and heard else self._from_footers()
         stream = self.inlet.stream
         if stream.domain is None or not batch.arrivals.total:
             return batch
-        admission = self.inlet.heartbeats.admission(stream.name)
+        with self.inlet.journal.turn:
+            admission = self.inlet.heartbeats.admission(stream.name)
         if not admission.wants_sample:
             return batch
         reference = admission.largest
@@ -285,6 +404,7 @@ def _stamp(file: Path, instant: Tick) -> None:
             stamps = pa.array(np.full(rows.num_rows, instant), pa.int64())
             writer.write_batch(rows.set_column(place, letters.schema_arrow.field(place), stamps))
     stamped.rename(file)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of what it was before
 
 
 def _of_runs(rows: int, ranges: list[tuple[int, int]], places: list[tuple[int, int]]) -> Arrivals:

@@ -22,7 +22,7 @@ from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import Chunk
 from headgate.sources.as_they_are import fitting
 from headgate.sources.inlet import Inlet
-from headgate.sources.judged_batch import JudgedBatch
+from headgate.sources.judged_batch import Judged, JudgedBatch
 from headgate.sources.rows import SIGNS
 from headgate.sources.verdict import TUPLE, Limits, behind_sql, instant_sql, promise_sql, sends_heartbeats, verdict_sql
 from headgate.spark.staging import write_parquet
@@ -61,28 +61,32 @@ def judged(
     the files that are; None if there are no others. `look_closer` is told the places of unclear rows (see
     `plain_json`); if it says so, `rows_of` is asked again.
 
-    No heartbeat may be given until the batch is taken, because the limits would not hold any more.
+    The journal's turn is not held meanwhile, so epochs go on beside the job. If heartbeats are given until the batch is
+    taken, `JudgedBatch.take` judges anew the tuples that are late by then.
     """
     session.conf.set("spark.sql.maxConcurrentOutputFileWriters", VERDICTS)  # or all rows are sorted by their verdict
-    limits = inlet.limits(clock)
-    stamp = int(inlet.stamps(1, clock)[0]) if inlet.stamped != "external" else None
+    with inlet.journal.turn:
+        shape, limits = inlet.rows, inlet.limits(clock)
+        stamp = int(inlet.stamps(1, clock)[0]) if inlet.stamped != "external" else None
 
     def by_verdict(limits: Limits) -> JudgedBatch:
         whole = fitting(staged, limits)
         rows, written = rows_of(whole), None
         if rows is not None:
             written = write_parquet(sorted_out(rows, inlet, limits, stamp), folder / "judged", "_verdict")
-        batch = JudgedBatch(session, inlet, written, list(whole.values()))
+        batch = JudgedBatch(session, inlet, written, list(whole.values()), Judged(shape, limits, stamp), folder)
         return by_verdict(limits) if look_closer(batch.unclear()) else batch
 
     batch = by_verdict(limits)
-    if inlet.needs_second_look(batch.counts()):
+    with inlet.journal.turn:
+        doubtful = inlet.needs_second_look(batch.counts())
+    if doubtful:
         tops = batch.tops(limits)
-        better = inlet.limits_for(limits, tops, clock)
+        with inlet.journal.turn:
+            better = inlet.limits_for(limits, tops, clock)
         if ((tops > limits.ahead) != (tops > better.ahead)).any():
             batch = by_verdict(better)
-    if inlet.policy == "fail":
-        inlet.refuse(batch.untimely())
+    batch.batch()  # it may read all of the files, so not in the turn
     return batch
 
 

@@ -2,7 +2,7 @@
 
 Each stream has one streaming query, with its checkpoint in the engine's directory. The query's thread hands each
 micro-batch to the engine's next poll and waits until it is in the log. Only then does Spark commit its offsets and plan
-the next batch. So nothing is read faster than it is worked off, and no lock is ever waited for inside Spark. After a
+the next batch. So nothing is read faster than it is written, and no lock is ever waited for inside Spark. After a
 crash Spark gives the last batch again under its old number, and a batch whose number the inlet's position has reached
 is passed over.
 
@@ -194,11 +194,13 @@ class StreamingSource:
     @property
     def starting(self) -> bool:
         """True while Spark has not looked for rows yet."""
-        return self._query is None or not (self._handover.batch >= 0 or self._query.lastProgress)
+        query = self._query
+        return query is None or not (self._handover.batch >= 0 or query.lastProgress)
 
     def progress(self, clock: Clock) -> int | None:
         """When Spark last began to look for rows, if it found none or the log has all it found."""
-        said = self._query.lastProgress if self._query is not None and not self._handover.there.is_set() else None
+        query = self._query
+        said = query.lastProgress if query is not None and not self._handover.there.is_set() else None
         if said is None or not caught_up(json.loads(said.json), self.inlet.position.get("batch", -1)):
             return None
         ago_us = SystemClock().date_us() - int(datetime.fromisoformat(said.timestamp).timestamp() * 1_000_000)
@@ -221,11 +223,13 @@ class StreamingSource:
         self._handover = Handover(wake=self.wake)
         try:
             writer = self.rows.writeStream.foreachBatch(self._handover.offer).trigger(**trigger)
-            self._query = writer.option("checkpointLocation", address(self.checkpoint)).start()
+            self._query = query = writer.option("checkpointLocation", address(self.checkpoint)).start()
         except Exception as error:
             self._query = None
             raise self._failed(error) from error
-        return self._query
+        if self.inlet.dropped:  # meanwhile, when there was no query to be stopped
+            self.stop()
+        return query
 
     def _check_checkpoint(self) -> None:
         """Raise an error if what Spark has committed does not agree with the log: rows would be lost.
@@ -256,7 +260,7 @@ class StreamingSource:
             if inlet.journal.durable:
                 self._make_durable(batch)
             try:
-                with arriving_folder(inlet) as folder, inlet.together():
+                with arriving_folder(inlet) as folder:
                     order = inlet.position.get("order", 0)
                     place = (
                         f"{order}L + SPARK_PARTITION_ID() * {PIECE}L + (MONOTONICALLY_INCREASING_ID() & {2**33 - 1}L)"
@@ -266,11 +270,14 @@ class StreamingSource:
                     placed = rows.selectExpr("*", f"{place} AS _s")
                     batch_judged = judged(self.session, inlet, lambda _: placed, folder, clock)
                     last = batch_judged.last()
-                    inlet.position |= {"batch": batch, "order": order if last is None else last + 1}
-                    taken = batch_judged.take(clock, f"batch-{batch:012d}")
+                    with inlet.together():
+                        inlet.position |= {"batch": batch, "order": order if last is None else last + 1}
+                        taken = batch_judged.take(clock, f"batch-{batch:012d}")
             except UserError:  # ours: the disk is full, or the policy refuses the batch
                 raise
             except Exception as error:
+                if handover.ended:  # the stream was dropped, or got another column: Spark gives the batch again
+                    return 0
                 self.stop()
                 raise self._failed(error) from error
         handover.release()

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import cast
@@ -127,6 +127,7 @@ def started(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **REMEMBERED,
+        "spark.scheduler.mode": "FAIR",  # sources are read beside epochs, in a pool of their own
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": os.environ.get("HEADGATE_DRIVER_MEMORY", "2g"),
         "spark.sql.catalogImplementation": "in-memory",
@@ -321,6 +322,17 @@ def tagged(session: SparkSession, tag: str) -> Iterator[None]:
     finally:
         context.removeJobTag(tag)
         context.setLocalProperty(INTERRUPT, before)  # type: ignore[arg-type]
+
+
+def use_pool(session: SparkSession, pool: str) -> None:
+    """Put the jobs that this thread starts from now on into a pool of Spark's scheduler.
+
+    Spark has pools if its mode is FAIR. Over Spark Connect none can be chosen.
+    """
+    context = getattr(session, "sparkContext", None)  # over Spark Connect there is none
+    if context is not None:
+        with suppress(Py4JError):  # if Spark is gone, the first job says so
+            context.setLocalProperty("spark.scheduler.pool", pool)
 
 
 def interrupt(session: SparkSession, tag: str) -> None:
