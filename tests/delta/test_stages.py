@@ -64,13 +64,13 @@ def test_spark_shuffles_where_explain_says(spark: SparkSession, tmp_path: Path, 
     made, session = program(query), own_session(spark)
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
 
-    def lay(name: str, schema: StructType) -> None:
+    def lay(name: str, schema: StructType | str) -> None:
         session.createDataFrame([], schema).write.parquet(str(tmp_path / name))
         session.read.schema(schema).parquet(str(tmp_path / name)).createOrReplaceTempView(name)
 
     for source in made.inputs:
         own = "k INT, v INT" if source.stream == "s" else "k INT, w INT"
-        lay(source.name, StructType.fromDDL(f"{own}, _t BIGINT, _s BIGINT"))
+        lay(source.name, f"{own}, _t BIGINT, _s BIGINT")
     epoch = {"since": -1, "until": 5, "after": -1}
     for synopsis in made.synopses:
         lay(synopsis.name, session.sql(made.shape(synopsis), args=epoch).schema)
