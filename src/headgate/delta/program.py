@@ -9,13 +9,13 @@ next `since`. A program does not run anything itself and knows nothing of Spark.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 from headgate.delta.assumptions import Assumption
-from headgate.delta.query import Query, printed, tables, unions_in_one_partition
+from headgate.delta.query import Query, in_place, printed, tables, unions_in_one_partition
 from headgate.delta.ranges import Ranges
 from headgate.plan.limits import Growing, StateBound
 from headgate.plan.nodes import is_part
@@ -184,6 +184,11 @@ class Program:
     That program has the synopses of this one.
     """
 
+    nested: bool = False
+    """True if a statement has each step that is read once where it is read. Spark analyses that in fewer rounds; steps
+    one after the other are easier to read.
+    """
+
     computed: frozenset[str] = frozenset()
     """Steps that have been computed on their own and lie under their names like inputs."""
 
@@ -201,16 +206,15 @@ class Program:
     def steps_for(self, target: str) -> str:
         """The steps that `target` needs, in order, as the WITH clause of a statement."""
         needed = self.needed(target)
-        steps = ",\n".join(
-            f"{step.name} AS (\n{indented(step.sql)}\n)" for step in self.steps.values() if step.name in needed
-        )
-        return f"WITH {steps}"
+        steps = [step for step in self.steps.values() if step.name in needed]
+        steps = _merged(steps) if self.nested else steps
+        return "WITH " + ",\n".join(f"{step.name} AS (\n{indented(step.sql)}\n)" for step in steps)
 
     def single_task(self) -> Program:
-        """A copy for small epochs: every union comes back as one partition, so that Spark shuffles nothing."""
+        """A copy for small epochs, nested: every union comes back as one partition, so that Spark shuffles nothing."""
         one = self.in_one_job() if self.in_one_job is not None else self
         steps = {name: replace(step, query=unions_in_one_partition(step.query)) for name, step in one.steps.items()}
-        return replace(one, steps=steps)
+        return replace(one, steps=steps, nested=True)
 
     def happens(self, after: Tick, until: Tick, has_rows: Callable[[str, Tick | None, Tick], bool]) -> bool:
         """False if no tuple begins or ends to count in (after, until], so that results and synopses stay as they are.
@@ -303,3 +307,12 @@ class Program:
     def streams(self) -> tuple[str, ...]:
         """The base streams and relations that it reads."""
         return tuple(name for name in self.logs() if not is_part(name))
+
+
+def _merged(steps: Sequence[Step]) -> list[Step]:
+    """The steps of a statement, in order, with each that is read once put where it is read."""
+    read, merged = Counter(name for step in steps for name in step.reads), dict[str, Step]()
+    for step in steps:
+        inner = {name: merged.pop(name).query for name in step.reads if name in merged and read[name] == 1}
+        merged[step.name] = replace(step, query=in_place(step.query, inner)) if inner else step
+    return list(merged.values())
