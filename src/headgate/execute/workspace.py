@@ -37,6 +37,27 @@ PLACE = f"{FIRST} + _metadata.row_index"
 """The order of arrival of a row in a file of a source that was taken as it is (see `Chunk.first`)."""
 
 
+LEFT_OUT = ",".join(
+    f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+    for rule in """
+    CollapseGroupedSumOfCount CombineConcats CombineTypedFilters ConstantPropagation CostBasedJoinReorder
+    DecimalAggregates EliminateAggregateFilter EliminateDistinct EliminateLimits EliminateMapObjects EliminateOffsets
+    EliminateSerialization EliminateSorts EliminateWindowPartitions FoldablePropagation GenerateOptimization
+    InferFiltersFromConstraints InferFiltersFromGenerate InferWindowGroupLimit InjectRuntimeFilter LikeSimplification
+    LimitPushDown LimitPushDownThroughWindow NullDownPropagation ObjectSerializerPruning OptimizeCsvJsonExprs
+    OptimizeExpand OptimizeIn OptimizeOneRowPlan OptimizeOneRowRelationSubquery OptimizeRand OptimizeRepartition
+    OptimizeUpdateFields OptimizeWindowFunctions PullUpProjectAliasThroughWindow PushDownLeftSemiAntiJoin
+    PushFoldableIntoBranches PushLeftSemiLeftAntiThroughJoin PushProjectionThroughLimitAndOffset
+    ReassignLambdaVariableID RemoveLiteralFromGroupExpressions RemoveRedundantAggregates RemoveRedundantSorts
+    RemoveRepetitionFromGroupExpressions ReorderAssociativeOperator SimplifyCaseConversionExpressions
+    SimplifyDateTimeConversions SimplifyExtractValueOps TransposeWindow UnwrapCastInBinaryComparison
+    UpdateAttributeNullability
+    """.split()
+)
+"""Rules of Spark's optimizer that save time for each row and cost time for each plan. Those that prune, that choose and
+order joins and that drop empty inputs stay. Spark ignores names that it does not know.
+"""
+
 LOCAL_BYTES = 16 * 2**20
 """Inputs of a small statement whose files are larger than this together are read by Spark: the rows must be wide."""
 
@@ -123,6 +144,10 @@ class Workspace:
         settings.set("spark.sql.files.minPartitionNum", width)
         settings.set("spark.sql.codegen.wholeStage", str(not in_one_task).lower())
         settings.set("spark.sql.autoBroadcastJoinThreshold", "-1" if in_one_task else BROADCAST_BYTES)
+        excluded = self.origin.conf.get("spark.sql.optimizer.excludedRules", "") or ""
+        settings.set("spark.sql.optimizer.excludedRules", f"{excluded},{LEFT_OUT}" if in_one_task else excluded)
+        explained = self.origin.conf.get("spark.sql.ui.explainMode", "formatted") or "formatted"
+        settings.set("spark.sql.ui.explainMode", "simple" if in_one_task else explained)
         self._in_one_task = in_one_task
 
     # inputs
