@@ -55,7 +55,7 @@ def test_nothing_grows_over_40_epochs(spark: SparkSession, tmp_path: Path, monke
             views = sum(len(fragment.workspace.session.catalog.listTables()) for fragment in fragments(engine))
             counted[instant] = (plan_nodes(engine, instant), files, views)
     early, late = counted[20], counted[40]
-    assert late[0] == early[0], "the plan of epoch 40 has as many nodes as that of epoch 20"
+    assert late[0] <= early[0], "the plan of epoch 40 has no more nodes than that of epoch 20"
     assert late[2] == early[2], "no views are left behind"
     assert late[1] <= max(count for instant, (_, count, _) in counted.items() if instant < 40) + 16, counted
     assert late[1] < 120

@@ -9,7 +9,7 @@ next `since`. A program does not run anything itself and knows nothing of Spark.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -20,6 +20,7 @@ from headgate.delta.query import (
     Joined,
     Query,
     Source,
+    in_place,
     joins,
     printed,
     select,
@@ -199,6 +200,11 @@ class Program:
     That program has the synopses of this one.
     """
 
+    nested: bool = False
+    """True if a statement has each step that is read once where it is read. Spark analyses that in fewer rounds; steps
+    one after the other are easier to read.
+    """
+
     computed: frozenset[str] = frozenset()
     """Steps that have been computed on their own and lie under their names like inputs."""
 
@@ -216,16 +222,15 @@ class Program:
     def steps_for(self, target: str) -> str:
         """The steps that `target` needs, in order, as the WITH clause of a statement."""
         needed = self.needed(target)
-        steps = ",\n".join(
-            f"{step.name} AS (\n{indented(step.sql)}\n)" for step in self.steps.values() if step.name in needed
-        )
-        return f"WITH {steps}"
+        steps = [step for step in self.steps.values() if step.name in needed]
+        steps = _merged(steps) if self.nested else steps
+        return "WITH " + ",\n".join(f"{step.name} AS (\n{indented(step.sql)}\n)" for step in steps)
 
     def single_task(self) -> Program:
-        """A copy for small epochs: every union comes back as one partition, so that Spark shuffles nothing."""
+        """A copy for small epochs, nested: every union comes back as one partition, so that Spark shuffles nothing."""
         one = self.for_small_epochs() if self.for_small_epochs is not None else self
         steps = {name: replace(step, query=unions_in_one_partition(step.query)) for name, step in one.steps.items()}
-        return replace(one, steps=steps)
+        return replace(one, steps=steps, nested=True)
 
     def joins_by_time(self) -> bool:
         """True if some step joins rows by buckets of time."""
@@ -342,3 +347,12 @@ class Program:
     def streams(self) -> tuple[str, ...]:
         """The base streams and relations that it reads."""
         return tuple(name for name in self.logs() if not is_part(name))
+
+
+def _merged(steps: Sequence[Step]) -> list[Step]:
+    """The steps of a statement, in order, with each that is read once put where it is read."""
+    read, merged = Counter(name for step in steps for name in step.reads), dict[str, Step]()
+    for step in steps:
+        inner = {name: merged.pop(name).query for name in step.reads if name in merged and read[name] == 1}
+        merged[step.name] = replace(step, query=in_place(step.query, inner)) if inner else step
+    return list(merged.values())

@@ -13,7 +13,7 @@ of a query, or the query into a `Subquery`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never, cast
 
@@ -204,6 +204,41 @@ def _in_one_partition(source: Source) -> Source:
             return replace(source, left=_in_one_partition(left), right=_in_one_partition(right))
         case _:
             assert_never(source)
+
+
+def in_place(query: Query, queries: Mapping[str, Query]) -> Query:
+    """A copy in which some tables are replaced by the queries that make them."""
+    match query:
+        case Select(columns, read, where):
+            source = None if read is None else _source_in_place(read, queries)
+            conditions = tuple(_text_in_place(condition, queries) for condition in where)
+            return replace(query, columns=_text_in_place(columns, queries), source=source, where=conditions)
+        case UnionAll(parts):
+            return UnionAll(tuple(cast(Select, in_place(part, queries)) for part in parts))
+        case _:
+            assert_never(query)
+
+
+def _source_in_place(source: Source, queries: Mapping[str, Query]) -> Source:
+    match source:
+        case Table(name):
+            return Alias(queries[name], name) if name in queries else source
+        case Select() | UnionAll():
+            return in_place(source, queries)
+        case Alias(Table(name)):
+            return replace(source, source=queries.get(name, source.source))
+        case Alias(read):
+            return replace(source, source=in_place(cast(Query, read), queries))
+        case LateralView(read):
+            return replace(source, source=_source_in_place(read, queries))
+        case Joined(left, right):
+            return replace(source, left=_source_in_place(left, queries), right=_source_in_place(right, queries))
+        case _:
+            assert_never(source)
+
+
+def _text_in_place(text: Text, queries: Mapping[str, Query]) -> Text:
+    return replace(text, query=in_place(text.query, queries)) if isinstance(text, Subquery) else text
 
 
 def printed(query: Query) -> str:

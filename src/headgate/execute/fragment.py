@@ -233,7 +233,7 @@ class Fragment:
     def move_state(self) -> None:
         """Bring the synopses up to what has been put out, by one Spark job for all of them."""
         since, after = self.since, self.after
-        fact = self._attempt(lambda: self.synopses.write(self._state(after)), since, after)
+        fact = self._attempt(lambda: self.synopses.write(self._state(after), self.workspace), since, after)
         self.journal.record(self.subject, {"since": after, **fact, **self._denial()}, undo=self.synopses.discard_next)
         self.synopses.delete_others()
 

@@ -158,9 +158,8 @@ class FragmentInputs:
         (low, high), start = source.range(self.progress.since, until), self.progress.start
         if start is not None and source.stream not in self.whole and not is_part(source.stream):
             low = start if low is None else max(low, start)
-        bounds = f"_t <= {high}" if low is None else f"_t > {low} AND _t <= {high}"
         chunks = self.logs[source.stream].overlapping(low, high) if low is None or low < high else []
-        return Slice(chunks, f"{bounds}{self._seen(source.stream)}")
+        return Slice(chunks, low, high, self._seen(source.stream))
 
     def arrived(self, upto: Tick, most: int) -> Arrived:
         """Return what has arrived and is stamped up to `upto`: all of it, or about `most` rows if any order will do."""
@@ -179,16 +178,16 @@ class FragmentInputs:
 
     def _arrived(self, stream: str, unread: Unread, new: list[Chunk], upto: Tick) -> list[Slice]:
         """Return what is to be read of a stream: tuples that were skipped so far, and some new chunks."""
-        start, reached = self.progress.start, unread.position.upto
-        seen = self._seen(stream) if start is None else f" AND _t > {start}{self._seen(stream)}"
+        start, reached, seen = self.progress.start, unread.position.upto, self._seen(stream)
         # What came before the first reading by arrival was put out by time, as far as the fragment had come then.
-        behind = "" if stream in self.progress.positions else f"_t > {reached} AND "
-        skipped = Slice(unread.skipped(upto), f"_t > {reached} AND _t <= {upto}{seen}")
-        return [skipped, Slice(new, f"{behind}_t <= {max(upto, reached)}{seen}")]
+        behind = None if stream in self.progress.positions else reached
+        lows = [low if start is None or (low is not None and low > start) else start for low in (reached, behind)]
+        skipped = Slice(unread.skipped(upto), lows[0], upto, seen)
+        return [skipped, Slice(new, lows[1], max(upto, reached), seen)]
 
     def _seen(self, stream: str) -> str:
-        """Return the condition for the sources that the fragment sees, to be added to another."""
-        return f" AND {self.sees[stream]}" if stream in self.sees else ""
+        """Return the condition for the sources that the fragment sees; empty if it sees all of them."""
+        return self.sees.get(stream, "")
 
 
 def has_visible_rows(part: Part, name: str, log: Log, low: Tick | None, high: Tick) -> bool:

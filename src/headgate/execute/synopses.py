@@ -14,13 +14,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headgate.execute.workspace import Slice, Workspace
 from headgate.log.checksum import synced, torn, writing
 from headgate.log.chunk import Chunk, count, sized
-from headgate.spark.staging import write_parquet
+from headgate.log.tail import TAIL
+from headgate.spark.staging import write_arrow, write_parquet
 from headgate.sql import Column, cast
 
 Listed: TypeAlias = dict[str, dict[str, list[int | None]]]
@@ -52,6 +54,7 @@ class SynopsisStore:
 
     def apply(self, fact: Mapping[str, Any]) -> None:
         """Take a version that the journal says counts."""
+        TAIL.drop(chain.from_iterable(self.files.values()))
         self.version, self.rows = fact["version"], fact["synopsis_rows"]
         self.files = read_synopses(self.folder(self.version), fact["synopses"])
 
@@ -70,12 +73,18 @@ class SynopsisStore:
         for name, chunks in self.files.items():
             workspace.lay(name, [Slice(chunks)], self.schemas[name], within=name)
 
-    def write(self, contents: Mapping[str, DataFrame]) -> dict[str, Any]:
+    def write(self, contents: Mapping[str, DataFrame], workspace: Workspace) -> dict[str, Any]:
         """Write the next version by one Spark job and return the fact that makes it count."""
         version = self.version + 1
         folder = self.folder(version)
         self.discard_next()  # an earlier attempt may have left something
-        sealed = write_parquet(self._together(contents), self.directory / ".synopses", "_synopsis")
+        together, staging = self._together(contents), self.directory / ".synopses"
+        rows = workspace.collected(together)
+        if rows is None:
+            sealed = write_parquet(together, staging, "_synopsis")
+        else:
+            by_name = {name: rows.filter(pc.field("_synopsis") == name).select([name]) for name in contents}
+            sealed = write_arrow({f"_synopsis={name}": some for name, some in by_name.items()}, staging)
         with writing(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
             sealed.rename(folder)

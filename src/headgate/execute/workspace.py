@@ -1,22 +1,31 @@
 """The Spark session of a fragment: its inputs lie there under names, and its statements run there.
 
-Every input is a leaf of Spark's plan, Parquet read with an explicit schema, so the plan of the thousandth epoch is no
-larger than that of the tenth. Views are replaced under the same names, and nothing is cached.
+Every input is a leaf of Spark's plan, so the plan of the thousandth epoch is no larger than that of the tenth. Views
+are replaced under the same names, and Spark caches nothing.
+
+A large statement reads Parquet files with an explicit schema and writes its rows to files. A small one, which runs in
+one task, gets its rows from memory (`log.tail`) and gives them back as Arrow: files and their jobs would cost more than
+the work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType, TimestampType
 
 from headgate.log.chunk import PLACE_DIGITS, STAMPS, Chunk, count
+from headgate.log.tail import TAIL
+from headgate.spark.in_memory import arrow_schema, fitted, nullable
 from headgate.spark.session import let_go, own_session, parallelism, task_memory
-from headgate.spark.staging import address, write_parquet
+from headgate.spark.staging import address, write_arrow, write_parquet
 from headgate.sql import Column, cast
 from headgate.sql import name as sql_name
 from headgate.ticks import Tick
@@ -28,18 +37,64 @@ PLACE = f"{FIRST} + _metadata.row_index"
 """The order of arrival of a row in a file of a source that was taken as it is (see `Chunk.first`)."""
 
 
+LEFT_OUT = ",".join(
+    f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+    for rule in """
+    CollapseGroupedSumOfCount CombineConcats CombineTypedFilters ConstantPropagation CostBasedJoinReorder
+    DecimalAggregates EliminateAggregateFilter EliminateDistinct EliminateLimits EliminateMapObjects EliminateOffsets
+    EliminateSerialization EliminateSorts EliminateWindowPartitions FoldablePropagation GenerateOptimization
+    InferFiltersFromConstraints InferFiltersFromGenerate InferWindowGroupLimit InjectRuntimeFilter LikeSimplification
+    LimitPushDown LimitPushDownThroughWindow NullDownPropagation ObjectSerializerPruning OptimizeCsvJsonExprs
+    OptimizeExpand OptimizeIn OptimizeOneRowPlan OptimizeOneRowRelationSubquery OptimizeRand OptimizeRepartition
+    OptimizeUpdateFields OptimizeWindowFunctions PullUpProjectAliasThroughWindow PushDownLeftSemiAntiJoin
+    PushFoldableIntoBranches PushLeftSemiLeftAntiThroughJoin PushProjectionThroughLimitAndOffset
+    ReassignLambdaVariableID RemoveLiteralFromGroupExpressions RemoveRedundantAggregates RemoveRedundantSorts
+    RemoveRepetitionFromGroupExpressions ReorderAssociativeOperator SimplifyCaseConversionExpressions
+    SimplifyDateTimeConversions SimplifyExtractValueOps TransposeWindow UnwrapCastInBinaryComparison
+    UpdateAttributeNullability
+    """.split()
+)
+"""Rules of Spark's optimizer that save time for each row and cost time for each plan. Those that prune, that choose and
+order joins and that drop empty inputs stay. Spark ignores names that it does not know.
+"""
+
+LOCAL_BYTES = 16 * 2**20
+"""Inputs of a small statement whose files are larger than this together are read by Spark: the rows must be wide."""
+
+TAKEN_ROWS = 100_000
+"""A small statement that gives more rows than this writes them to files: a join can give far more than it reads."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Rows to be read: those in some chunks for which a condition holds."""
+    """Rows to be read: those in some chunks with timestamps in (low, high], of the sources that are seen."""
 
     chunks: Sequence[Chunk]
-    condition: str = ""
-    """In SQL; empty if all rows are wanted."""
+    low: Tick | None = None
+    high: Tick | None = None
+    seen: str = ""
+    """The condition for the sources in SQL; empty if all are seen."""
 
     @property
     def rows(self) -> int:
         """How many rows its chunks have."""
         return sum(chunk.rows for chunk in self.chunks)
+
+    @property
+    def condition(self) -> str:
+        """Which rows of its chunks are wanted, in SQL; empty if all are."""
+        low = "" if self.low is None else f"_t > {self.low}"
+        high = "" if self.high is None else f"_t <= {self.high}"
+        return " AND ".join(filter(None, (low, high, self.seen)))
+
+    def in_time(self, rows: pa.Table) -> pa.Table:
+        """Those rows of its chunks whose timestamps are wanted."""
+        wanted = pc.scalar(True)
+        if self.low is not None:
+            wanted &= pc.field("_t") > self.low
+        if self.high is not None:
+            wanted &= pc.field("_t") <= self.high
+        return rows if self.low is None and self.high is None else rows.filter(wanted)
 
 
 class Workspace:
@@ -65,6 +120,7 @@ class Workspace:
         """Go on in a new session, without inputs."""
         let_go(self.session)
         self.session = own_session(self.origin, self.partitions)
+        self._in_one_task = False
         self._empty.clear()
 
     def close(self) -> None:
@@ -80,12 +136,18 @@ class Workspace:
 
         In a small epoch, shuffling and compiling would cost more than they save.
         """
+        if in_one_task and self._in_one_task:
+            return  # it is so already, and each setting costs a call
         settings = self.session.conf
         width = "1" if in_one_task else str(self.tasks())
         settings.set("spark.sql.shuffle.partitions", width)
         settings.set("spark.sql.files.minPartitionNum", width)
         settings.set("spark.sql.codegen.wholeStage", str(not in_one_task).lower())
         settings.set("spark.sql.autoBroadcastJoinThreshold", "-1" if in_one_task else BROADCAST_BYTES)
+        excluded = self.origin.conf.get("spark.sql.optimizer.excludedRules", "") or ""
+        settings.set("spark.sql.optimizer.excludedRules", f"{excluded},{LEFT_OUT}" if in_one_task else excluded)
+        explained = self.origin.conf.get("spark.sql.ui.explainMode", "formatted") or "formatted"
+        settings.set("spark.sql.ui.explainMode", "simple" if in_one_task else explained)
         self._in_one_task = in_one_task
 
     # inputs
@@ -103,12 +165,15 @@ class Workspace:
         Unless someone looks at their order of arrival, it is null in files that do not have it. To compute it costs
         more than the rest of a scan: Spark makes a record of the file and of the place in it for every row.
 
-        Spark reads the files in this epoch, so they are compared with their checksums now.
+        If Spark reads the files in this epoch, they are compared with their checksums now.
         """
-        for one in slices:
-            for chunk in one.chunks:
-                chunk.check()
-        self._lay(name, [frame for one in slices for frame in self._frames(one, schema, within, by_arrival)], schema)
+        frames = self._frames_in_memory(slices, schema, within) if self._in_one_task else None
+        if frames is None:
+            for one in slices:
+                for chunk in one.chunks:
+                    chunk.check()
+            frames = [frame for one in slices for frame in self._frames(one, schema, within, by_arrival)]
+        self._lay(name, frames, schema)
 
     def lay_files(self, name: str, files: Sequence[Path], schema: StructType) -> None:
         """Put the rows of files that this epoch has written under a name.
@@ -121,6 +186,25 @@ class Workspace:
     def lay_nothing(self, name: str, schema: StructType) -> None:
         """Put an empty input under a name."""
         self._lay(name, [], schema)
+
+    def _frames_in_memory(
+        self, slices: Sequence[Slice], schema: StructType, within: str | None
+    ) -> list[DataFrame] | None:
+        """The rows of slices, handed to Spark as they are in memory; None if they have to be read by Spark."""
+        columns = arrow_schema(schema)
+        if columns is None or sum(chunk.size for one in slices for chunk in one.chunks) > LOCAL_BYTES:
+            return None
+        alike: dict[str, list[pa.Table]] = {}
+        for one in slices:
+            for chunk in one.chunks:
+                rows = TAIL.table(chunk)
+                try:
+                    alike.setdefault(one.seen, []).append(one.in_time(fitted(rows, columns, within)))
+                except pa.ArrowException:
+                    return None  # a source's file with types that Spark converts and Arrow does not
+        tables = {seen: table for seen, parts in alike.items() if (table := pa.concat_tables(parts)).num_rows}
+        frames = {seen: self.session.createDataFrame(table, schema) for seen, table in tables.items()}
+        return [frame.where(seen) if seen else frame for seen, frame in frames.items()]
 
     def _frames(self, one: Slice, schema: StructType, within: str | None, by_arrival: bool) -> Iterator[DataFrame]:
         """The rows of a slice: of the chunks that headgate wrote, and of files of a source, taken as they are."""
@@ -164,8 +248,42 @@ class Workspace:
 
     def sql(self, text: str, since: Tick, until: Tick, after: Tick) -> DataFrame:
         """Return what a statement gives over the inputs in (since, until]; results up to `after` are old."""
-        return self.session.sql(text, args={"since": since, "until": until, "after": after})
+        values = {"since": since, "until": until, "after": after}
+        return self.session.sql("".join(values_in(text, values)))
+
+    def collected(self, frame: DataFrame) -> pa.Table | None:
+        """Compute a frame of a small statement and return its rows; None if they have to be written by Spark."""
+        if not self._in_one_task or arrow_schema(frame.schema) is None:
+            return None
+        rows = frame.limit(TAKEN_ROWS + 1).toArrow()
+        return nullable(rows) if rows.num_rows <= TAKEN_ROWS else None
 
     def write(self, frame: DataFrame, name: str) -> list[Path]:
         """Compute a frame and return the Parquet files that hold it. They count when they are committed."""
-        return sorted(write_parquet(frame, self.directory / f".{name}").glob("*.parquet"))
+        rows, staging = self.collected(frame), self.directory / f".{name}"
+        written = write_parquet(frame, staging) if rows is None else write_arrow({".": rows}, staging)
+        return sorted(written.glob("*.parquet"))
+
+
+PARAMETER = re.compile(
+    r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)|(?<![\w)\]`:]):(since|until|after)\b""", re.DOTALL
+)
+"""A text or a quoted name, in which nothing is replaced; or a parameter."""
+
+
+@lru_cache(maxsize=1_000)
+def _pieces(text: str) -> tuple[tuple[str, str], ...]:
+    """A statement cut at its parameters: each piece of it with the parameter behind it, the last one with none."""
+    pieces, start = list[tuple[str, str]](), 0
+    for found in PARAMETER.finditer(text):
+        if found[2]:
+            pieces.append((text[start : found.start()], found[2]))
+            start = found.end()
+    return (*pieces, (text[start:], ""))
+
+
+def values_in(text: str, values: Mapping[str, Tick]) -> Iterator[str]:
+    """The pieces of a statement with values for its parameters. Spark would parse it once more to do the same."""
+    for piece, parameter in _pieces(text):
+        yield piece
+        yield f"({values[parameter]}L)" if parameter else ""

@@ -25,6 +25,7 @@ from headgate.log.checksum import synced, torn, writing
 from headgate.log.chunk import PLACE_DIGITS, Chunk, count, described, merge, sized, write
 from headgate.log.journal import Fact, Journal
 from headgate.log.statistics import Statistics
+from headgate.log.tail import TAIL
 from headgate.ticks import Tick
 
 SMALL_ROWS = 100_000
@@ -259,5 +260,6 @@ def _number(file: Path) -> int:
 
 
 def _delete(chunks: list[Chunk]) -> None:
+    TAIL.drop(chunks)
     for chunk in chunks:
         chunk.path.unlink(missing_ok=True)

@@ -26,13 +26,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import count, lit
 
 from headgate.errors import UserError
-from headgate.log import chunk
+from headgate.log import chunk, statistics
 from headgate.log.checksum import full_or_broken, writing
 from headgate.spark.session import elsewhere
 
@@ -63,6 +65,27 @@ def write_parquet(frame: DataFrame, staging: Path, *by: str, most_rows: int = 0)
     except UserError:
         shutil.rmtree(staging, ignore_errors=True)
         raise
+
+
+def write_arrow(rows: Mapping[str, pa.Table], staging: Path) -> Path:
+    """Write rows that are in memory as Parquet below `staging`, one file for each folder; the folder that holds these.
+
+    A folder without rows is not made. What `staging` held before is deleted, and on a full disk what was written now.
+    """
+    sealed = staging / "sealed"
+    shutil.rmtree(staging, ignore_errors=True)
+    try:
+        with writing(staging.parent):
+            sealed.mkdir(parents=True)
+            for folder, table in rows.items():
+                if table.num_rows:
+                    (sealed / folder).mkdir(exist_ok=True)
+                    file = sealed / folder / "part-00000.parquet"
+                    pq.write_table(table, file, write_statistics=statistics.told(table.schema))
+    except UserError:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    return sealed
 
 
 def write_files(
