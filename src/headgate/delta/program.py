@@ -227,10 +227,10 @@ class Program:
         return "WITH " + ",\n".join(f"{step.name} AS (\n{indented(step.sql)}\n)" for step in steps)
 
     def single_task(self) -> Program:
-        """A copy for small epochs, nested: every union comes back as one partition, so that Spark shuffles nothing."""
+        """A copy for small epochs: every union comes back as one partition, so that Spark shuffles nothing."""
         one = self.for_small_epochs() if self.for_small_epochs is not None else self
         steps = {name: replace(step, query=unions_in_one_partition(step.query)) for name, step in one.steps.items()}
-        return replace(one, steps=steps, nested=True)
+        return replace(one, steps=steps)
 
     def joins_by_time(self) -> bool:
         """True if some step joins rows by buckets of time."""

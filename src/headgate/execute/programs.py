@@ -11,7 +11,7 @@ All of them keep the same synopses and give the same answers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headgate.delta.assumptions import Assumption
 from headgate.delta.program import Program
@@ -38,23 +38,19 @@ class SizedProgram:
     in_one_task: bool
 
 
+def _sized(program: Program, in_one_task: bool = False) -> SizedProgram:
+    return SizedProgram(replace(program, nested=True), program.shared(), in_one_task)
+
+
 class Programs:
-    """The program of a fragment for tiny, small and large epochs."""
+    """The program of a fragment as it was compiled, and for tiny, small and large epochs."""
 
     def __init__(self, program: Program, tiny: Program) -> None:
-        self._tiny = tiny
-        self.parallel = SizedProgram(program, program.shared(), in_one_task=False)
-        cut = program.by_ranges(Ranges()) if program.by_ranges else None
-        self.by_ranges = SizedProgram(cut, cut.shared(), in_one_task=False) if cut else None
-        single_task = program.single_task()
-        self.single_task = SizedProgram(single_task, single_task.shared(), in_one_task=True)
-        in_one_task = tiny.single_task()
-        self.tiny = SizedProgram(in_one_task, in_one_task.shared(), in_one_task=True)
-
-    @property
-    def program(self) -> Program:
-        """The program as it was compiled."""
-        return self.parallel.program
+        self.program, self._tiny = program, tiny
+        self.parallel = _sized(program)
+        self.by_ranges = _sized(program.by_ranges(Ranges())) if program.by_ranges else None
+        self.single_task = _sized(program.single_task(), in_one_task=True)
+        self.tiny = _sized(tiny.single_task(), in_one_task=True)
 
     def large(self, tasks: Callable[[], int]) -> SizedProgram:
         """Return the program for an epoch of many rows. How many tasks share it is asked only where it matters."""
