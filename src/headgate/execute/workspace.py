@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType, TimestampType
 
 from headgate.log.chunk import PLACE_DIGITS, STAMPS, Chunk, count
 from headgate.log.tail import TAIL
-from headgate.spark.in_memory import arrow_schema, fitted, nullable
+from headgate.spark.in_memory import arrow_schema, fitted
 from headgate.spark.session import let_go, own_session, parallelism, task_memory
 from headgate.spark.staging import address, write_arrow, write_parquet
 from headgate.sql import Column, cast
@@ -256,7 +256,7 @@ class Workspace:
         if not self._in_one_task or arrow_schema(frame.schema) is None:
             return None
         rows = frame.limit(TAKEN_ROWS + 1).toArrow()
-        return nullable(rows) if rows.num_rows <= TAKEN_ROWS else None
+        return rows if rows.num_rows <= TAKEN_ROWS else None
 
     def write(self, frame: DataFrame, name: str) -> list[Path]:
         """Compute a frame and return the Parquet files that hold it. They count when they are committed."""

@@ -77,19 +77,3 @@ def fitted(rows: pa.Table, schema: pa.Schema, within: str | None = None) -> pa.T
         column = pa.nulls(rows.num_rows, field.type) if place is None else rows.column(place)
         columns.append(column if column.type == field.type else column.cast(field.type))
     return pa.table(columns, schema=schema)
-
-
-def nullable(rows: pa.Table) -> pa.Table:
-    """Rows as Spark writes them to a file: any column there may be null, and any part of one."""
-    fields = [pa.field(field.name, _nullable(field.type)) for field in rows.schema]
-    return rows.cast(pa.schema(fields))
-
-
-def _nullable(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(part.name, _nullable(part.type)) for part in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_nullable(kind.value_type))
-    if pa.types.is_map(kind):
-        return pa.map_(_nullable(kind.key_type), _nullable(kind.item_type))
-    return kind
