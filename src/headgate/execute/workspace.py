@@ -165,13 +165,14 @@ class Workspace:
         Unless someone looks at their order of arrival, it is null in files that do not have it. To compute it costs
         more than the rest of a scan: Spark makes a record of the file and of the place in it for every row.
 
-        If Spark reads the files in this epoch, they are compared with their checksums now.
+        The files are compared with their checksums now, also those whose rows are in memory: what is damaged is found
+        in the next epoch that needs it, and not when memory lets go of it.
         """
+        for one in slices:
+            for chunk in one.chunks:
+                chunk.check()
         frames = self._frames_in_memory(slices, schema, within) if self._in_one_task else None
         if frames is None:
-            for one in slices:
-                for chunk in one.chunks:
-                    chunk.check()
             frames = [frame for one in slices for frame in self._frames(one, schema, within, by_arrival)]
         self._lay(name, frames, schema)
 

@@ -1,7 +1,7 @@
 """The tail of the logs in memory: the rows of chunks that small epochs have read lately, as Arrow.
 
-A small epoch reads the same few chunks again and again. They are read from their files once, compared with their
-checksums then, and kept here. The files stay the truth: a chunk that is not here is read from its file.
+A small epoch needs the same few chunks again and again. They are decoded once and kept here. The files stay the truth:
+a chunk that is not here is read from its file, and who reads one that is here compares the file all the same.
 
 What is kept is bounded by bytes, over all logs of the process; what was not read for longest goes first. A chunk is
 known by its path and its checksum, so another file under the same name is never taken for it.
