@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Query
-from headgate.delta.stages import Shuffle, shuffles
+from headgate.cql.stages import Shuffle, shuffles
 from headgate.plan.nodes import Node, children, is_stream, sources
 from headgate.scope import described
 
@@ -82,7 +82,7 @@ def _program(program: Program, whose: str) -> list[str]:
     targets = {"results": program.result, **{synopsis.name: synopsis.contents for synopsis in program.synopses}}
     scans = [f"{what}: {_times(program.scans(step))}" for what, step in targets.items()]
     parts.append(_section(f"{whose}scans", "\n".join(scans)))
-    stages = [f"{what}: {_stages(shuffles(program, step))}" for what, step in targets.items()]
+    stages = [f"{what}: {_stages(shuffles(program.texts(step)))}" for what, step in targets.items()]
     parts.append(_section(f"{whose}stages of a large epoch", "\n".join(stages)))
     parts.append(_section(f"{whose}keeps", "\n".join(map(str, program.state())) or "nothing"))
     if program.assumed:

@@ -57,7 +57,7 @@ STREAMS = {
 RELATIONS = {"r": {"k": "int", "e": "int"}, "keyed": {"k": "int", "e": "int"}}
 HORIZON = 14
 
-NO_RULE = {"__init__", "accumulators", "assumptions", "exact", "instants", "program", "query", "stages"}
+NO_RULE = {"__init__", "accumulators", "assumptions", "exact", "instants", "program", "query"}
 """Modules of `delta` that write no steps of their own."""
 
 

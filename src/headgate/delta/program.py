@@ -226,6 +226,11 @@ class Program:
         steps = _merged(steps) if self.nested else steps
         return "WITH " + ",\n".join(f"{step.name} AS (\n{indented(step.sql)}\n)" for step in steps)
 
+    def texts(self, target: str) -> dict[str, str]:
+        """The steps that `target` needs, in order, each as SQL."""
+        needed = self.needed(target)
+        return {name: step.sql for name, step in self.steps.items() if name in needed}
+
     def single_task(self) -> Program:
         """A copy for small epochs: every union comes back as one partition, so that Spark shuffles nothing."""
         one = self.for_small_epochs() if self.for_small_epochs is not None else self

@@ -8,14 +8,14 @@ epochs run as one task and have one stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import sqlglot
 from sqlglot import exp
 
-from headgate.delta.program import Program
+from headgate.cql.script import deep_texts
 from headgate.sql import comma
 
 Columns: TypeAlias = tuple[frozenset[str], ...]
@@ -33,13 +33,13 @@ class Shuffle:
         return f"{self.step} by {comma(*self.by)}" if self.by else f"{self.step} to one task"
 
 
-def shuffles(program: Program, target: str) -> list[Shuffle]:
-    """Return the shuffles of the statement for one step, in order. The statement has one stage more."""
-    needed, found = program.needed(target), _Search()
-    for name, step in program.steps.items():
-        if name in needed:
+def shuffles(steps: Mapping[str, str]) -> list[Shuffle]:
+    """Return the shuffles of a statement with these steps as SQL, in order. The statement has one stage more."""
+    found = _Search()
+    with deep_texts():
+        for name, sql in steps.items():
             found.step = name
-            found.known[name] = found.together(sqlglot.parse_one(step.sql, read="spark"))
+            found.known[name] = found.together(sqlglot.parse_one(sql, read="spark"))
     return found.shuffles
 
 

@@ -11,9 +11,9 @@ from pyspark.sql.types import StructType
 
 from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import define
+from headgate.cql.stages import shuffles
 from headgate.delta.lower import lower
 from headgate.delta.program import Program
-from headgate.delta.stages import shuffles
 from headgate.spark.session import own_session
 
 STREAMS = "CREATE STREAM s (k INT, v INT); CREATE STREAM t (k INT, w INT);"
@@ -40,12 +40,12 @@ CASES = {
 @pytest.mark.parametrize("query", CASES)
 def test_rows_are_dealt_anew_only_where_they_do_not_lie_together(query: str) -> None:
     made = program(query)
-    assert [str(one) for one in shuffles(made, made.result)] == CASES[query]
+    assert [str(one) for one in shuffles(made.texts(made.result))] == CASES[query]
 
 
 def test_all_rows_of_a_walk_without_groups_go_to_one_task() -> None:
     made = program("SELECT SUM(v) AS n FROM s [RANGE 9]")
-    assert "to one task" in str(shuffles(made, made.result)[0])
+    assert "to one task" in str(shuffles(made.texts(made.result))[0])
 
 
 @pytest.mark.spark
@@ -75,5 +75,5 @@ def test_spark_shuffles_where_explain_says(spark: SparkSession, tmp_path: Path, 
     for synopsis in made.synopses:
         lay(synopsis.name, session.sql(made.shape(synopsis), args=epoch).schema)
     plan = session.sql(made.output(), args=epoch)._jdf.queryExecution().executedPlan().toString()
-    said = shuffles(made, made.result)
+    said = shuffles(made.texts(made.result))
     assert len(re.findall(r"- Exchange ", plan)) == len(said), f"{plan}\n{list(map(str, said))}"
