@@ -86,12 +86,13 @@ def _marked(lowering: Lowering, side: Relation, rows: Table, shown: frozenset[st
     # A row that begins while another one lives, or when it ends, begins in a bucket of that one.
     every = lowering.passing(side)  # also of pairs that were there before
     in_each = LateralView(every, f"EXPLODE(SEQUENCE({first}, {last})) e AS _b")
-    counted = select("_h, COUNT(*) OVER (PARTITION BY _h) AS _together", select(f"{_hash(own)} AS _h", in_each))
-    twins = lowering.step("twins", select("DISTINCT _h", counted, where="_together > 1"), alone=True)
-    begun = Joined(Alias(rows, "e"), Alias(twins, "m"), (f"{_hash(own, first)} = m._h",), outer=True)
-    both = Joined(begun, Alias(twins, "o"), (f"{_hash(own, last)} = o._h",), outer=True)
+    hashed = select(f"{_hash(own)} AS _h, {_hash(own, first)} AS _begun", in_each)
+    counted = select("_begun, COUNT(*) OVER (PARTITION BY _h) AS _together", hashed)
+    twins = lowering.step("twins", select("DISTINCT _begun", counted, where="_together > 1"), alone=True)
+    # One join, so that Spark sees that nothing is marked if there are no twins.
+    both = Joined(Alias(rows, "e"), Alias(twins, "m"), (f"{_hash(own, first)} = m._begun",), outer=True)
     columns = listed((*names(side), "_t", "_x", "_n"), "e")
-    return lowering.step("marked", select(f"{columns}, m._h IS NOT NULL OR o._h IS NOT NULL AS _twin", both))
+    return lowering.step("marked", select(f"{columns}, m._begun IS NOT NULL AS _twin", both))
 
 
 def _hash(values: list[str], bucket: str = "_b") -> str:

@@ -16,11 +16,11 @@
 -- project_4: linear
 -- all_2: lower
 twins_1 AS (
-  SELECT DISTINCT _h
+  SELECT DISTINCT _begun
   FROM (
-    SELECT _h, COUNT(*) OVER (PARTITION BY _h) AS _together
+    SELECT _begun, COUNT(*) OVER (PARTITION BY _h) AS _together
     FROM (
-      SELECT XXHASH64(s_k, v, _b) AS _h
+      SELECT XXHASH64(s_k, v, _b) AS _h, XXHASH64(s_k, v, (_t - :since + 5) DIV 40) AS _begun
       FROM all_2
       LATERAL VIEW EXPLODE(SEQUENCE((_t - :since + 5) DIV 40, (_x - :since + 5) DIV 40)) e AS _b
     )
@@ -28,17 +28,16 @@ twins_1 AS (
   WHERE _together > 1
 )
 marked_1 AS (
-  SELECT e.s_k, e.v, e._t, e._x, e._n, m._h IS NOT NULL OR o._h IS NOT NULL AS _twin
+  SELECT e.s_k, e.v, e._t, e._x, e._n, m._begun IS NOT NULL AS _twin
   FROM all_2 AS e
-  LEFT JOIN twins_1 AS m ON XXHASH64(s_k, v, (_t - :since + 5) DIV 40) = m._h
-  LEFT JOIN twins_1 AS o ON XXHASH64(s_k, v, (_x - :since + 5) DIV 40) = o._h
+  LEFT JOIN twins_1 AS m ON XXHASH64(s_k, v, (_t - :since + 5) DIV 40) = m._begun
 )
 twins_2 AS (
-  SELECT DISTINCT _h
+  SELECT DISTINCT _begun
   FROM (
-    SELECT _h, COUNT(*) OVER (PARTITION BY _h) AS _together
+    SELECT _begun, COUNT(*) OVER (PARTITION BY _h) AS _together
     FROM (
-      SELECT XXHASH64(t_k, w, _b) AS _h
+      SELECT XXHASH64(t_k, w, _b) AS _h, XXHASH64(t_k, w, (_t - :since + 4) DIV 32) AS _begun
       FROM all_1
       LATERAL VIEW EXPLODE(SEQUENCE((_t - :since + 4) DIV 32, (_x - :since + 4) DIV 32)) e AS _b
     )
@@ -46,10 +45,9 @@ twins_2 AS (
   WHERE _together > 1
 )
 marked_2 AS (
-  SELECT e.t_k, e.w, e._t, e._x, e._n, m._h IS NOT NULL OR o._h IS NOT NULL AS _twin
+  SELECT e.t_k, e.w, e._t, e._x, e._n, m._begun IS NOT NULL AS _twin
   FROM all_1 AS e
-  LEFT JOIN twins_2 AS m ON XXHASH64(t_k, w, (_t - :since + 4) DIV 32) = m._h
-  LEFT JOIN twins_2 AS o ON XXHASH64(t_k, w, (_x - :since + 4) DIV 32) = o._h
+  LEFT JOIN twins_2 AS m ON XXHASH64(t_k, w, (_t - :since + 4) DIV 32) = m._begun
 )
 -- alone_1: join
 -- twinned_1: join
@@ -117,11 +115,11 @@ marked_2 AS (
 -- more_1: netting
 -- repeated_1: netting
 twins_1 AS (
-  SELECT DISTINCT _h
+  SELECT DISTINCT _begun
   FROM (
-    SELECT _h, COUNT(*) OVER (PARTITION BY _h) AS _together
+    SELECT _begun, COUNT(*) OVER (PARTITION BY _h) AS _together
     FROM (
-      SELECT XXHASH64(name, _b) AS _h
+      SELECT XXHASH64(name, _b) AS _h, XXHASH64(name, (_t - :since + 3) DIV 24) AS _begun
       FROM all_1
       LATERAL VIEW EXPLODE(SEQUENCE((_t - :since + 3) DIV 24, (_x - :since + 3) DIV 24)) e AS _b
     )
@@ -129,20 +127,19 @@ twins_1 AS (
   WHERE _together > 1
 )
 marked_1 AS (
-  SELECT e.s_k, e.v, e.name, e._t, e._x, e._n, m._h IS NOT NULL OR o._h IS NOT NULL AS _twin
+  SELECT e.s_k, e.v, e.name, e._t, e._x, e._n, m._begun IS NOT NULL AS _twin
   FROM all_1 AS e
-  LEFT JOIN twins_1 AS m ON XXHASH64(name, (_t - :since + 3) DIV 24) = m._h
-  LEFT JOIN twins_1 AS o ON XXHASH64(name, (_x - :since + 3) DIV 24) = o._h
+  LEFT JOIN twins_1 AS m ON XXHASH64(name, (_t - :since + 3) DIV 24) = m._begun
 )
 -- window_4: window
 -- project_6: linear
 -- all_2: lower
 twins_2 AS (
-  SELECT DISTINCT _h
+  SELECT DISTINCT _begun
   FROM (
-    SELECT _h, COUNT(*) OVER (PARTITION BY _h) AS _together
+    SELECT _begun, COUNT(*) OVER (PARTITION BY _h) AS _together
     FROM (
-      SELECT XXHASH64(w, _b) AS _h
+      SELECT XXHASH64(w, _b) AS _h, XXHASH64(w, (_t - :since + 1) DIV 8) AS _begun
       FROM all_2
       LATERAL VIEW EXPLODE(SEQUENCE((_t - :since + 1) DIV 8, (_x - :since + 1) DIV 8)) e AS _b
     )
@@ -150,10 +147,9 @@ twins_2 AS (
   WHERE _together > 1
 )
 marked_2 AS (
-  SELECT e.t_k, e.w, e._t, e._x, e._n, m._h IS NOT NULL OR o._h IS NOT NULL AS _twin
+  SELECT e.t_k, e.w, e._t, e._x, e._n, m._begun IS NOT NULL AS _twin
   FROM project_2 AS e
-  LEFT JOIN twins_2 AS m ON XXHASH64(w, (_t - :since + 1) DIV 8) = m._h
-  LEFT JOIN twins_2 AS o ON XXHASH64(w, (_x - :since + 1) DIV 8) = o._h
+  LEFT JOIN twins_2 AS m ON XXHASH64(w, (_t - :since + 1) DIV 8) = m._begun
 )
 -- alone_1: join
 -- twinned_1: join
