@@ -98,8 +98,6 @@ def _carrying(lowering: Lowering, node: Aggregate, accumulated: Accumulators, ca
     along = comma(f"{carried.looks} AS _looks", *(f"{sql} AS {column}" for column, sql in carried.columns.items()))
     nothing = comma("FALSE AS _looks", *(f"NULL AS {column}" for column in carried.columns))
     if dealt := _dealt(lowering, node):
-        new = {"_looks": f"_t > :since AND {carried.looks}", **carried.columns}
-        along = comma(*(f"{sql} AS {column}" for column, sql in new.items()))
         parts = [select(comma(listed(hidden), "_t", "_x", accumulated.terms_sql(), along), accumulated.prepared(dealt))]
     else:
         parts = [select(comma(selected, along), accumulated.prepared(lowering.born(node.child)))]
