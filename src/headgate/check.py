@@ -11,6 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -27,6 +28,7 @@ from headgate.cql import script
 from headgate.cql.definitions import Altered, Definition, Explanation
 from headgate.errors import Place, UserError, nearest, quoted
 from headgate.execute.build import build_fragments
+from headgate.execute.workspace import Workspaces
 from headgate.log.journal import Journal
 from headgate.permissions import READING, permissions
 from headgate.spark.connectors import is_missing
@@ -124,8 +126,8 @@ def _analyse(query: Query, catalog: Catalog, session: SparkSession, schemas: dic
     known = {*schemas, *(fragment.part.log for fragment in fragments)}
     if not all(log in known for fragment in fragments for log in fragment.program.logs()):
         return  # it reads a stream that was refused already
-    with tempfile.TemporaryDirectory(prefix="headgate-check-") as folder:
-        build_fragments(query, fragments, session, {}, schemas, Path(folder), Journal(), partitions=1)
+    with tempfile.TemporaryDirectory(prefix="headgate-check-") as folder, closing(Workspaces(session, 1)) as workspaces:
+        build_fragments(query, fragments, workspaces, {}, schemas, Path(folder), Journal())
 
 
 def _source(stream: Stream | Relation, session: SparkSession | None, whole: Place) -> Iterator[UserError]:

@@ -180,7 +180,7 @@ class OneRow(Fragment):
     def run(self, until: int) -> Written:
         try:
             progress = {"after": until, "since": until, "epochs": self.epochs + 1}
-            return Written(self, self.after, until, self.answer(until), progress)
+            return Written(self, self.after, until, self.answer(until), progress, 1)
         except Exception as error:
             raise self.failure(error, self.after, until) from error
 

@@ -95,12 +95,12 @@ def test_what_was_not_interrupted_fails_by_its_own_error(monkeypatch: pytest.Mon
     monkeypatch.setattr(watch_module, "tagged", lambda session, tag: nullcontext())
 
     def fail() -> None:
-        with case.watch.over("q", none, clock):
+        with case.watch.over("q", [none], clock):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    with case.watch.over("q", none, clock):
+    with case.watch.over("q", [none], clock):
         pass
     assert not case.watch.check(clock.now_us() + 2 * MINUTE), "nothing runs any more"
 
@@ -144,10 +144,10 @@ def test_a_job_that_hangs_is_interrupted_and_no_other(spark: SparkSession, tmp_p
         with (
             watching(case.watch, clock),
             pytest.raises(UserError, match="epoch-hung"),
-            case.watch.over("q", hanging, clock),
+            case.watch.over("q", [hanging], clock),
         ):
             hanging.range(60, 61, 1, 1).select(column).write.parquet(str(tmp_path / str(number)))
-    with case.watch.over("q", hanging, clock):
+    with case.watch.over("q", [hanging], clock):
         assert hanging.range(0, 4, 1, 2).select(slept("id")).count() == 4, "the next runs as if nothing had been"
     assert time.monotonic() - began < 40
     beside.join(60)

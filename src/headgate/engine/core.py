@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.courier import CLOSE_SECONDS
 from headgate.engine.facts import SUBJECT, EngineFact
+from headgate.execute.workspace import Workspaces
 from headgate.heartbeat.clock import Clock, EngineClock
 from headgate.heartbeat.manager import Heartbeats
 from headgate.log.folders import local_directory
@@ -34,11 +35,17 @@ class Core:
     """Catalog, clock, journal, time manager, inputs and loop of one engine."""
 
     def __init__(
-        self, spark: SparkSession, directory: str | Path | None, clock: Clock, permissions: Permissions | None
+        self,
+        spark: SparkSession,
+        directory: str | Path | None,
+        clock: Clock,
+        permissions: Permissions | None,
+        partitions: int | None = None,
     ) -> None:
         """Lock the directory, or make a temporary one that goes with the engine."""
         check_zone(str(spark.conf.get("spark.sql.session.timeZone")))
         self.spark = spark
+        self.workspaces = Workspaces(spark, partitions)
         self.permissions = permissions
         self.catalog = Catalog()
         self.catalog.permissions = None  # they count when the journal has been read
@@ -93,6 +100,7 @@ class Core:
         self.loop.finish(CLOSE_SECONDS)
         for query in self.queries():
             query.close(max(0.0, end_s - time.monotonic()))
+        self.workspaces.close()
 
     def let_go(self) -> None:
         """Write nothing more, and give the directory back; a temporary one is deleted."""

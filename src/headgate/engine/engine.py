@@ -50,9 +50,10 @@ class Engine:
         allow: Iterable[str] | str | Permissions | None = None,
     ) -> None:
         """`allow` says which connectors and places texts may use, such as "parquet=/data/in,kafka"; without it, all."""
-        self._core = core = Core(spark or started(), directory, clock or SystemClock(), permissions(allow))
+        made = permissions(allow)
+        self._core = core = Core(spark or started(), directory, clock or SystemClock(), made, partitions)
         self.spark, self.catalog, self.clock = core.spark, core.catalog, core.clock
-        self._registry = Registry(core, partitions, default_sink)
+        self._registry = Registry(core, default_sink)
         self._listeners: list[Listener] = []
         self.resumed = recovery.resume(self._registry)
         self._running = Running(self._registry, self.resumed)

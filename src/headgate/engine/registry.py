@@ -55,9 +55,8 @@ AGGREGATING = (PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF, PythonEvalType.SQL_GRO
 class Registry:
     """Carries out definitions on what runs, and remembers the statements that made them."""
 
-    def __init__(self, core: Core, partitions: int | None, default_sink: Literal["memory", "console"]) -> None:
+    def __init__(self, core: Core, default_sink: Literal["memory", "console"]) -> None:
         self.core = core
-        self.partitions = partitions
         self.default_sink = default_sink
         self.statements = Statements()
         self.folders_left = False
@@ -220,14 +219,13 @@ class Registry:
             fragments = build_fragments(
                 query,
                 compile_query(query, core.catalog),
-                core.spark,
+                core.workspaces,
                 core.inputs.logs,
                 core.inputs.schemas,
                 directory,
                 core.journal,
                 start=start,
                 whole=whole,
-                partitions=self.partitions,
             )
             outbox = self._outbox(query, directory)
         except Exception:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headgate.cql import calls
+from headgate.delta.program import Program
 from headgate.delta.query import HINTS
 from headgate.errors import Place, UserError
 from headgate.execute.programs import SizedProgram
@@ -67,8 +68,7 @@ class Analysis:
 
     def _refuse_undetermined(self, results: DataFrame, text: str) -> None:
         """Refuse functions that the user registered with the session as not deterministic."""
-        names = {name for step in self._program.steps.values() for name in calls.called_functions(step.sql)}
-        if names <= calls.KNOWN | HINTS or over_connect(self._workspace.session):
+        if not calls_unknown_functions(self._program) or over_connect(self._workspace.session):
             return
         function = undetermined_function(results)
         if function is not None:
@@ -82,7 +82,13 @@ class Analysis:
 
     def _frame(self, text: str) -> DataFrame:
         origin = self._program.domain.origin
-        return self._workspace.sql(text, origin, origin, origin)
+        return self._workspace.sql(text, dict.fromkeys(("since", "until", "after"), origin))
+
+
+def calls_unknown_functions(program: Program) -> bool:
+    """Say whether a program calls functions that Spark does not have by itself: the user's."""
+    names = {name for step in program.steps.values() for name in calls.called_functions(step.sql)}
+    return not names <= calls.KNOWN | HINTS
 
 
 def undetermined_function(frame: DataFrame) -> str | None:

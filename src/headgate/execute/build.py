@@ -10,12 +10,12 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.catalog.entries import Query
 from headgate.compile import CompiledFragment
 from headgate.execute.fragment import Fragment
+from headgate.execute.workspace import Workspaces
 from headgate.log.checksum import writing
 from headgate.log.journal import Journal
 from headgate.log.log import Log
@@ -25,7 +25,7 @@ from headgate.ticks import Tick
 def build_fragments(
     query: Query,
     fragments: Iterable[CompiledFragment],
-    session: SparkSession,
+    workspaces: Workspaces,
     logs: Mapping[str, Log],
     schemas: Mapping[str, StructType],
     directory: Path,
@@ -33,7 +33,6 @@ def build_fragments(
     *,
     start: Tick | None = None,
     whole: frozenset[str] = frozenset(),
-    partitions: int | None = None,
 ) -> list[Fragment]:
     """Make the fragments of a query, in their order; Spark analyses each program over empty inputs.
 
@@ -54,13 +53,12 @@ def build_fragments(
         fragment = Fragment(
             query,
             compiled,
-            session,
+            workspaces,
             ChainMap(piped_logs, logs),  # type: ignore[arg-type]
             ChainMap(piped_schemas, schemas),  # type: ignore[arg-type]
             folder,
             start=start,
             whole=whole,
-            partitions=partitions,
             journal=journal,
             output=output,
         )

@@ -1,6 +1,6 @@
 """A fragment of a query while it runs: what it computes, how far it has come, and one epoch of it.
 
-    statement     lay the inputs and the synopses under their names
+    prepare       find out what an epoch reads and by which program; nothing has run
     run           one Spark statement writes the results of an epoch; nothing of it counts yet
     Written       those results, with the fact that makes them count in one line of the journal
     move_state    bring the synopses up to what has been put out, when reading behind them has become dear
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.catalog import sinks
@@ -30,14 +29,14 @@ from headgate.delta.panes import keeps_panes
 from headgate.delta.program import Program
 from headgate.errors import UserError
 from headgate.execute import errors
-from headgate.execute.analysis import Analysis
+from headgate.execute.analysis import Analysis, calls_unknown_functions
 from headgate.execute.epoch_end import LEAST_ROWS, hashed_rows_for_memory, rows_for_memory
 from headgate.execute.inputs import FragmentInputs
 from headgate.execute.programs import Programs, SizedProgram
 from headgate.execute.progress import Progress
-from headgate.execute.statement import Statement, state_steps
+from headgate.execute.statement import Span, Statement, state_steps
 from headgate.execute.synopses import SynopsisStore
-from headgate.execute.workspace import Slice, Workspace
+from headgate.execute.workspace import Slice, Workspace, Workspaces
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
@@ -70,22 +69,62 @@ class Written:
     progress: dict[str, Any]
     """What the journal is to say of the fragment."""
 
+    rows_in: int
+    """How many rows it has read, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedEpoch:
+    """An epoch of a fragment that is ready to run: by which program, over what, and what comes of it."""
+
+    fragment: Fragment
+    sized: SizedProgram
+    slices: Mapping[str, Sequence[Slice]]
+    """By the name of the input: what is read of it."""
+
+    span: Span
+    after: Tick
+    until: Tick
+    """The results are complete up to here."""
+
+    progress: dict[str, Any]
+    """What the journal is to say of the fragment."""
+
+    rows_in: int
+
+    @property
+    def fits_together(self) -> bool:
+        """Whether it can run in one statement with epochs of other fragments: it is small, and one statement."""
+        program = self.sized.program
+        first = program.needed(program.result).intersection(self.sized.computed_first)
+        return self.sized.in_one_task and not self.fragment.workspaces.frozen and not first
+
+    def run(self) -> Written:
+        """Run it by a statement of its own."""
+        workspace = self.fragment.workspaces.of(self.sized.in_one_task)
+        with workspace.turn:
+            self.fragment.lay(workspace, self.sized, self.slices)
+            return self.written(self.fragment.statement(self.sized, self.span).write_results())
+
+    def written(self, files: list[Path]) -> Written:
+        """Return what it has written, once it has run."""
+        return Written(self.fragment, self.after, self.until, files, self.progress, self.rows_in)
+
 
 class Fragment:
-    """A part of a query that runs by itself, in a Spark session of its own."""
+    """A part of a query that runs by itself."""
 
     def __init__(
         self,
         query: Query,
         compiled: CompiledFragment,
-        session: SparkSession,
+        workspaces: Workspaces,
         logs: Mapping[str, Log],
         schemas: Mapping[str, StructType],
         directory: Path,
         *,
         start: Tick | None = None,
         whole: frozenset[str] = frozenset(),
-        partitions: int | None = None,
         journal: Journal | None = None,
         output: Log | None = None,
     ) -> None:
@@ -112,7 +151,8 @@ class Fragment:
         self.progress = Progress(start, since=before, after=before)
         self.inputs = FragmentInputs(compiled, self.progress, logs, whole)
         self.synopses = SynopsisStore(directory, self.journal.durable)
-        self.workspace = Workspace(session, directory, partitions)
+        own = calls_unknown_functions(self.program)
+        self.workspaces = workspaces.of_their_own() if own else workspaces
         self.failed = False
         """An epoch failed. The fragment stands still and holds up no other, until it is restarted."""
         self.back_off = BackOff()
@@ -150,11 +190,13 @@ class Fragment:
     def analyse(self) -> None:
         """Let Spark analyse the program, before anything runs. What it refuses is raised as an error of ours."""
         try:
-            found = Analysis(self.workspace, self.programs.parallel, self.schemas, self.text)
+            workspace = self.workspaces.analysis
+            with workspace.turn:
+                found = Analysis(workspace, self.programs.parallel, self.schemas, self.text)
         except UserError:
             raise
         except Exception as error:
-            check_alive(self.workspace.origin, error)
+            check_alive(self.workspaces.origin, error)
             raise errors.rejected(error, self.query, self.text) from error
         self.result_schema, self.synopses.schemas = found.results, found.synopses
 
@@ -193,30 +235,41 @@ class Fragment:
             return LEAST_ROWS  # whatever memory there is
         columns = max((len(self.schemas[log].names) for log in logs), default=0)
         newest = [chunk for log in logs for chunk in self.inputs.logs[log].chunks[-1:]]
-        return rows_for_memory(self.workspace.memory, columns, newest)
+        return rows_for_memory(self.workspaces.large.memory, columns, newest)
 
     def run(self, until: Tick) -> Written:
         """Run one epoch by time, from where the fragment is up to `until`."""
-        after = self.after
-        self.rows_in += self.inputs.rows_taken(until)
-        files = self._attempt(lambda: self.statement(until).write_results(), after, until)
-        fact = {"after": until, "epochs": self.epochs + 1}
-        return Written(self, after, until, files, fact if self.program.synopses else {**fact, "since": until})
+        return self._attempt(lambda: self.prepare(until).run(), self.after, until)
 
     def run_arrived(self, upto: Tick, until: Tick, most: int) -> Written:
         """Run one epoch over what has arrived and is stamped up to `upto`: all of it, or about `most` rows.
 
         If it is all, the results are complete up to `until`.
         """
-        after, arrived = self.after, self.inputs.arrived(upto, most)
-        self.rows_in += arrived.rows
-        files = self._attempt(lambda: self.arrival_statement(arrived.slices).write_results(), after, upto)
+        return self._attempt(lambda: self.prepare_arrived(upto, until, most).run(), self.after, upto)
+
+    def prepare(self, until: Tick) -> PreparedEpoch:
+        """Prepare an epoch by time, from where the fragment is up to `until`."""
+        sized, slices = self._sized_for(until, lambda program: [program.result])
+        fact = {"after": until, "epochs": self.epochs + 1}
+        fact = fact if self.program.synopses else {**fact, "since": until}
+        span = Span(self.since, until, self.after)
+        return PreparedEpoch(self, sized, slices, span, self.after, until, fact, self.inputs.rows_taken(until))
+
+    def prepare_arrived(self, upto: Tick, until: Tick, most: int) -> PreparedEpoch:
+        """Prepare an epoch over what has arrived and is stamped up to `upto`: all of it, or about `most` rows.
+
+        Its statement takes every tuple, whenever it is stamped.
+        """
+        after, arrived, before = self.after, self.inputs.arrived(upto, most), self.program.domain.origin - 1
         until = min(until, upto) if arrived.all_of_it else after
         fact = {"after": until, "since": until, "epochs": self.epochs + 1, "taken": dict(arrived.positions)}
-        return Written(self, after, until, files, fact)
+        sized, span = self._sized(arrived.slices, tiny=False), Span(before, UNLIMITED, before)
+        return PreparedEpoch(self, sized, arrived.slices, span, after, until, fact, arrived.rows)
 
     def committed(self, written: Written, rows: int) -> None:
         """Count what an epoch has put out, now that it is committed."""
+        self.rows_in += written.rows_in
         self.rows_out += rows
         self.reread += self.inputs.rows_reread(written.until)
 
@@ -233,43 +286,49 @@ class Fragment:
     def move_state(self) -> None:
         """Bring the synopses up to what has been put out, by one Spark job for all of them."""
         since, after = self.since, self.after
-        fact = self._attempt(lambda: self.synopses.write(self._state(after), self.workspace), since, after)
+        fact = self._attempt(lambda: self._write_state(after), since, after)
         self.journal.record(self.subject, {"since": after, **fact, **self._denial()}, undo=self.synopses.discard_next)
         self.synopses.delete_others()
 
-    # the statement of an epoch
-
-    def statement(self, until: Tick) -> Statement:
-        """Lay the inputs of the results in (since, until], and return the statement over them."""
-        return self._statement(until, lambda program: [program.result])
-
-    def _state(self, until: Tick) -> dict[str, DataFrame]:
-        """Return the contents of the synopses as of `until`: from the logs, where less is read that way."""
+    def _write_state(self, until: Tick) -> dict[str, Any]:
+        """Write the synopses as of `until`, from the logs where less is read that way; the fact that makes it count."""
         from_logs = frozenset(
             synopsis.name
             for synopsis in self.program.synopses
             if synopsis.from_logs and self._reads_less(synopsis.from_logs, synopsis.contents, until)
         )
-        return self._statement(until, lambda program: state_steps(program, from_logs).values()).synopses(from_logs)
+        sized, slices = self._sized_for(until, lambda program: state_steps(program, from_logs).values())
+        workspace = self.workspaces.of(sized.in_one_task)
+        with workspace.turn:
+            self.lay(workspace, sized, slices)
+            contents = self.statement(sized, Span(self.since, until, self.after)).synopses(from_logs)
+            return self.synopses.write(contents, workspace)
 
     def _reads_less(self, step: str, other: str, until: Tick) -> bool:
         return self.inputs.rows_read([step], until) < self.inputs.rows_read([other], until) + self.synopses.rows
 
-    def _statement(self, until: Tick, targets: Callable[[Program], Iterable[str]]) -> Statement:
-        """Lay the inputs of some steps for (since, until], and return the statement over them."""
+    # the statement of an epoch
+
+    def statement(self, sized: SizedProgram, span: Span) -> Statement:
+        """Return the statement of a program over the inputs that lie in its workspace."""
+        return Statement(self.workspaces.of(sized.in_one_task), self.directory, sized, span, self.in_order)
+
+    def lay(self, workspace: Workspace, sized: SizedProgram, slices: Mapping[str, Sequence[Slice]]) -> None:
+        """Put the inputs and the synopses of a program under their names."""
+        for source in sized.program.inputs:
+            if source.name in slices:
+                schema, by_arrival = self.schemas[source.stream], sized.program.by_arrival
+                workspace.lay(source.name, slices[source.name], schema, by_arrival=by_arrival)
+        self.synopses.lay(workspace)
+
+    def _sized_for(
+        self, until: Tick, targets: Callable[[Program], Iterable[str]]
+    ) -> tuple[SizedProgram, dict[str, list[Slice]]]:
+        """Return the program for some steps over (since, until], and what it reads."""
         self._respect(lambda: self.inputs.ranges(self.program, targets(self.program), until))
         sized = self._sized(self.inputs.ranges(self.program, targets(self.program), until))
         slices = self.inputs.ranges(sized.program, targets(sized.program), until)
-        sized = self._with_hash_joins(sized, slices)
-        self._lay(sized, slices)
-        return Statement(self.workspace, sized, self.since, until, self.after, self.in_order)
-
-    def arrival_statement(self, slices: Mapping[str, Sequence[Slice]]) -> Statement:
-        """Lay what has arrived, and return the statement over it, which takes every tuple whenever it is stamped."""
-        sized = self._sized(slices, tiny=False)
-        self._lay(sized, slices)
-        before = self.program.domain.origin - 1
-        return Statement(self.workspace, sized, before, UNLIMITED, before, self.in_order)
+        return self._with_hash_joins(sized, slices), slices
 
     def _respect(self, ranges: Callable[[], Mapping[str, Sequence[Slice]]]) -> None:
         """Change to programs that take nothing for granted which the chunks in some ranges do not keep to."""
@@ -291,10 +350,10 @@ class Fragment:
 
     def _sized(self, slices: Mapping[str, Sequence[Slice]], tiny: bool = True) -> SizedProgram:
         """Return the program for the number of rows that are to be read."""
-        if self.workspace.partitions is not None:
-            return self.programs.large(self.workspace.tasks)
+        if self.workspaces.partitions is not None:
+            return self.programs.large(self.workspaces.large.tasks)
         rows = self.synopses.rows + sum(one.rows for several in slices.values() for one in several)
-        return self.programs.for_rows(rows, self.workspace.tasks, tiny)
+        return self.programs.for_rows(rows, self.workspaces.large.tasks, tiny)
 
     def _with_hash_joins(self, sized: SizedProgram, slices: Mapping[str, Sequence[Slice]]) -> SizedProgram:
         """Return the program with hash tables for the joins by time whose smaller side fits into memory."""
@@ -303,21 +362,13 @@ class Fragment:
         kept = {synopsis.name: self.synopses.rows for synopsis in sized.program.synopses}  # of all together
         rows = kept | {name: sum(one.rows for one in several) for name, several in slices.items()}
         columns = max(len(schema.names) for schema in self.schemas.values())
-        most = hashed_rows_for_memory(self.workspace.memory, columns)
+        most = hashed_rows_for_memory(self.workspaces.large.memory, columns)
         return replace(sized, program=sized.program.with_hash_joins(lambda name: rows.get(name, 0), most))
-
-    def _lay(self, sized: SizedProgram, slices: Mapping[str, Sequence[Slice]]) -> None:
-        self.workspace.resize(sized.in_one_task)
-        for source in sized.program.inputs:
-            if source.name in slices:
-                schema, by_arrival = self.schemas[source.stream], sized.program.by_arrival
-                self.workspace.lay(source.name, slices[source.name], schema, by_arrival=by_arrival)
-        self.synopses.lay(self.workspace)
 
     def instant_of(self, sql: str, tick: Tick) -> Tick | None:
         """Return the instant that an expression in SQL gives for a tuple of that timestamp."""
         text = f"SELECT CAST({sql} AS BIGINT) FROM VALUES ({tick}L) AS one(_t)"
-        return self.workspace.session.sql(text).collect()[0][0]
+        return self.workspaces.analysis.session.sql(text).collect()[0][0]
 
     # failures
 
@@ -353,15 +404,20 @@ class Fragment:
 
     def failure(self, error: Exception, after: Tick, until: Tick) -> UserError:
         """Return what went wrong in an epoch as an error of ours: a damaged input, or what Spark says."""
-        check_alive(self.workspace.origin, error)
+        check_alive(self.workspaces.origin, error)
         return self.inputs.damaged() or errors.failed(error, self.query, self.text, after, until)
 
     def restart(self) -> None:
         """Begin again from what was last committed, in a new session."""
         self.synopses.check()
-        self.workspace.renew()
+        self.workspaces.renew()
         self.analyse()
         self.failed = False
+
+    def close(self) -> None:
+        """Give back the sessions that only this fragment has."""
+        if self.workspaces.frozen:
+            self.workspaces.close()
 
     # what the journal knows of it
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from headgate.delta.assumptions import Assumption
 from headgate.delta.program import Program
@@ -27,7 +28,7 @@ TASKS_FOR_RANGES = 4
 """From so many tasks on, cutting windows into ranges saves more than it costs: two would be just as slow as one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SizedProgram:
     """A program for epochs of one size."""
 
@@ -36,6 +37,16 @@ class SizedProgram:
     """Steps that a long statement reads more than once; a job of its own computes each of them first."""
 
     in_one_task: bool
+
+    def output(self, columns: str) -> str:
+        """Return the statement for the results of an epoch. It is the same in every epoch."""
+        if columns not in self._outputs:
+            self._outputs[columns] = self.program.output(columns)
+        return self._outputs[columns]
+
+    @cached_property
+    def _outputs(self) -> dict[str, str]:
+        return {}
 
 
 def _sized(program: Program, in_one_task: bool = False) -> SizedProgram:

@@ -6,7 +6,7 @@ up to there were put out by earlier epochs. The contents of its synopses are tho
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
@@ -19,23 +19,35 @@ from headgate.sql import listed
 from headgate.ticks import Tick, TimeDomain
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The instants that a statement is about: it computes from `since` up to `until`; results up to `after` are old."""
+
+    since: Tick
+    until: Tick
+    after: Tick
+
+    def values(self) -> dict[str, Tick]:
+        """Return the values of a statement's parameters."""
+        return {"since": self.since, "until": self.until, "after": self.after}
+
+
 class Statement:
     """A program for (since, until], ready to be run in the workspace that holds its inputs."""
 
     def __init__(
         self,
         workspace: Workspace,
+        directory: Path,
         sized: SizedProgram,
-        since: Tick,
-        until: Tick,
-        after: Tick,
+        span: Span,
         in_order: bool = False,
     ) -> None:
         self.workspace = workspace
+        self.directory = directory
+        """Where files are written that do not count yet."""
         self.program = sized.program
-        self.since = since
-        self.until = until
-        self.after = after
+        self.span = span
         self.in_order = in_order and not sized.in_one_task
         """Whether each file of results is to be in order of time. Few results are sorted when they are delivered."""
         self._computed_first = sized.computed_first
@@ -43,7 +55,7 @@ class Statement:
     def write_results(self) -> list[Path]:
         """Compute the results and return the files that hold them."""
         self._compute_first(self.program.needed(self.program.result))
-        return self.workspace.write(self.results(), "results")
+        return self.workspace.write(self.results(), self.directory / ".results")
 
     def synopses(self, from_logs: frozenset[str] = frozenset()) -> dict[str, DataFrame]:
         """Return the contents of each synopsis as of `until`; of some from the logs, by their names."""
@@ -61,11 +73,12 @@ class Statement:
         for name in self._computed_first:
             if name in needed:
                 frame = self._frame(self.program.step_statement(name))
-                self.workspace.lay_files(name, self.workspace.write(frame, name), frame.schema)
+                files = self.workspace.write(frame, self.directory / f".{name}")
+                self.workspace.lay_files(name, files, frame.schema)
                 self.program = replace(self.program, computed=self.program.computed | {name})
 
     def _frame(self, text: str) -> DataFrame:
-        return self.workspace.sql(text, self.since, self.until, self.after)
+        return self.workspace.sql(text, self.span.values())
 
 
 def state_steps(program: Program, from_logs: frozenset[str]) -> dict[str, str]:

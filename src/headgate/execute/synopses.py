@@ -70,8 +70,12 @@ class SynopsisStore:
 
     def lay(self, workspace: Workspace) -> None:
         """Put each synopsis under its name."""
-        for name, chunks in self.files.items():
-            workspace.lay(name, [Slice(chunks)], self.schemas[name], within=name)
+        for name, schema in self.schemas.items():
+            workspace.lay(name, self.slices(name), schema, within=name)
+
+    def slices(self, name: str) -> list[Slice]:
+        """Return the rows of a synopsis; none before the first version."""
+        return [Slice(self.files[name])] if self.files.get(name) else []
 
     def write(self, contents: Mapping[str, DataFrame], workspace: Workspace) -> dict[str, Any]:
         """Write the next version by one Spark job and return the fact that makes it count."""

@@ -1,4 +1,7 @@
-"""The Spark session of a fragment: its inputs lie there under names, and its statements run there.
+"""Spark sessions in which statements run, over inputs that lie there under names.
+
+An engine has three: one in which programs are analysed, one for small statements and one for large ones. A fragment
+that calls functions of the user has sessions of its own, with those functions as they were when it was registered.
 
 Every input is a leaf of Spark's plan, so the plan of the thousandth epoch is no larger than that of the tenth. Views
 are replaced under the same names, and Spark caches nothing.
@@ -11,6 +14,7 @@ the work.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
@@ -24,7 +28,7 @@ from pyspark.sql.types import StructType, TimestampType
 from headgate.log.chunk import PLACE_DIGITS, STAMPS, Chunk, count
 from headgate.log.tail import TAIL
 from headgate.spark.in_memory import arrow_schema, fitted
-from headgate.spark.session import let_go, own_session, parallelism, task_memory
+from headgate.spark.session import let_go, over_connect, own_session, parallelism, task_memory
 from headgate.spark.staging import address, write_arrow, write_parquet
 from headgate.sql import Column, cast
 from headgate.sql import name as sql_name
@@ -98,57 +102,59 @@ class Slice:
 
 
 class Workspace:
-    """A Spark session of a fragment's own_session, with inputs under names."""
+    """A Spark session of ours, with inputs under names: for statements of one task, or for those of many."""
 
-    def __init__(self, origin: SparkSession, directory: Path, partitions: int | None = None) -> None:
+    def __init__(self, origin: SparkSession, in_one_task: bool, partitions: int | None = None) -> None:
         self.origin = origin
         """The session of the user, which stays as it is."""
-        self.directory = directory
+        self.in_one_task = in_one_task
+        """Whether statements run as one task, interpreted. In a small epoch, shuffling and compiling would cost more
+        than they save.
+        """
         self.partitions = partitions
         """How many tasks a statement has at the most, if the user says so."""
-        self.session = own_session(origin, partitions)
-        self._in_one_task = False
+        self.turn = threading.RLock()
+        """Held while inputs are laid and statements over them run."""
+        self._session: SparkSession | None = None
         self._empty: dict[str, StructType] = {}
         """Names under which nothing lies, with its columns."""
+
+    @property
+    def session(self) -> SparkSession:
+        """The session, which is made when it is first needed."""
+        if self._session is None:
+            self._session = own_session(self.origin, 1 if self.in_one_task else self.partitions)
+            if self.in_one_task:
+                self._prepare_for_one_task(self._session)
+        return self._session
+
+    def _prepare_for_one_task(self, session: SparkSession) -> None:
+        excluded = self.origin.conf.get("spark.sql.optimizer.excludedRules", "") or ""
+        for key, value in {
+            "spark.sql.files.minPartitionNum": "1",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # instants differ in each epoch, so each would be compiled
+            "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.optimizer.excludedRules": f"{excluded},{LEFT_OUT}",
+            "spark.sql.ui.explainMode": "simple",
+        }.items():
+            session.conf.set(key, value)
 
     @cached_property
     def memory(self) -> int:
         """How many bytes Spark's tasks have together for the rows that they sort."""
         return task_memory(self.origin)
 
-    def renew(self) -> None:
-        """Go on in a new session, without inputs."""
-        let_go(self.session)
-        self.session = own_session(self.origin, self.partitions)
-        self._in_one_task = False
-        self._empty.clear()
-
     def close(self) -> None:
         """Give the session back."""
-        let_go(self.session)
+        if self._session is not None:
+            let_go(self._session)
+        self._session = None
+        self._empty.clear()
 
     def tasks(self) -> int:
         """Return how many tasks share the work of a large statement."""
-        return self.partitions or parallelism(self.session)
-
-    def resize(self, in_one_task: bool) -> None:
-        """Make statements run as one task, interpreted, or as many tasks, compiled.
-
-        In a small epoch, shuffling and compiling would cost more than they save.
-        """
-        if in_one_task and self._in_one_task:
-            return  # it is so already, and each setting costs a call
-        settings = self.session.conf
-        width = "1" if in_one_task else str(self.tasks())
-        settings.set("spark.sql.shuffle.partitions", width)
-        settings.set("spark.sql.files.minPartitionNum", width)
-        settings.set("spark.sql.codegen.wholeStage", str(not in_one_task).lower())
-        settings.set("spark.sql.autoBroadcastJoinThreshold", "-1" if in_one_task else BROADCAST_BYTES)
-        excluded = self.origin.conf.get("spark.sql.optimizer.excludedRules", "") or ""
-        settings.set("spark.sql.optimizer.excludedRules", f"{excluded},{LEFT_OUT}" if in_one_task else excluded)
-        explained = self.origin.conf.get("spark.sql.ui.explainMode", "formatted") or "formatted"
-        settings.set("spark.sql.ui.explainMode", "simple" if in_one_task else explained)
-        self._in_one_task = in_one_task
+        return self.partitions or parallelism(self.origin)
 
     # inputs
 
@@ -171,7 +177,7 @@ class Workspace:
         for one in slices:
             for chunk in one.chunks:
                 chunk.check()
-        frames = self._frames_in_memory(slices, schema, within) if self._in_one_task else None
+        frames = self._frames_in_memory(slices, schema, within) if self.in_one_task else None
         if frames is None:
             frames = [frame for one in slices for frame in self._frames(one, schema, within, by_arrival)]
         self._lay(name, frames, schema)
@@ -242,28 +248,70 @@ class Workspace:
             return
         self._empty.pop(name, None)
         frame = reduce(lambda one, other: one.unionAll(other), frames)
-        frame = frame.coalesce(1) if self._in_one_task else frame
+        frame = frame.coalesce(1) if self.in_one_task else frame
         frame.createOrReplaceTempView(name)
 
     # statements
 
-    def sql(self, text: str, since: Tick, until: Tick, after: Tick) -> DataFrame:
-        """Return what a statement gives over the inputs in (since, until]; results up to `after` are old."""
-        values = {"since": since, "until": until, "after": after}
+    def sql(self, text: str, values: Mapping[str, Tick]) -> DataFrame:
+        """Return what a statement gives over the inputs, with values for its parameters."""
         return self.session.sql("".join(values_in(text, values)))
 
     def collected(self, frame: DataFrame) -> pa.Table | None:
         """Compute a frame of a small statement and return its rows; None if they have to be written by Spark."""
-        if not self._in_one_task or arrow_schema(frame.schema) is None:
+        if not self.in_one_task or arrow_schema(frame.schema) is None:
             return None
         rows = frame.limit(TAKEN_ROWS + 1).toArrow()
         return rows if rows.num_rows <= TAKEN_ROWS else None
 
-    def write(self, frame: DataFrame, name: str) -> list[Path]:
+    def write(self, frame: DataFrame, staging: Path) -> list[Path]:
         """Compute a frame and return the Parquet files that hold it. They count when they are committed."""
-        rows, staging = self.collected(frame), self.directory / f".{name}"
+        rows = self.collected(frame)
         written = write_parquet(frame, staging) if rows is None else write_arrow({".": rows}, staging)
         return sorted(written.glob("*.parquet"))
+
+
+class Workspaces:
+    """The sessions of an engine, or of a fragment that calls functions of the user."""
+
+    def __init__(self, origin: SparkSession, partitions: int | None = None, frozen: bool = False) -> None:
+        self.origin = origin
+        self.partitions = partitions
+        self.frozen = frozen
+        """Whether functions that the user registers from now on do not count."""
+        self._open()
+
+    def _open(self) -> None:
+        base = own_session(self.origin) if self.frozen else self.origin
+        self._base = base if self.frozen else None
+        self.analysis = Workspace(base, in_one_task=False, partitions=self.partitions)
+        self.small = Workspace(base, in_one_task=True)
+        self.large = Workspace(base, in_one_task=False, partitions=self.partitions)
+
+    def of_their_own(self) -> Workspaces:
+        """Return other sessions, with the functions that the user has registered by now."""
+        return Workspaces(self.origin, self.partitions, frozen=True)
+
+    def of(self, in_one_task: bool) -> Workspace:
+        """Return the one for small statements, or the one for large ones."""
+        return self.small if in_one_task else self.large
+
+    def sessions(self) -> list[SparkSession]:
+        """Return sessions that know the jobs of epochs by their tags. Over Spark Connect each knows its own only."""
+        return [self.small.session, self.large.session] if over_connect(self.origin) else [self.origin]
+
+    def renew(self) -> None:
+        """Go on in new sessions, without inputs."""
+        with self.analysis.turn, self.small.turn, self.large.turn:
+            self.close()
+            self._open()
+
+    def close(self) -> None:
+        """Give the sessions back."""
+        for one in (self.analysis, self.small, self.large):
+            one.close()
+        if self._base is not None:
+            let_go(self._base)
 
 
 PARAMETER = re.compile(

@@ -11,8 +11,8 @@ of other queries and of the user are not touched. The jobs then fail, and the ep
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import uuid4
@@ -156,8 +156,8 @@ class Watch:
     # on Spark
 
     @contextmanager
-    def over(self, fragment: str, session: SparkSession, clock: Clock) -> Iterator[None]:
-        """In here, an epoch of a fragment is watched. All its jobs start from this thread and session."""
+    def over(self, fragment: str, sessions: Sequence[SparkSession], clock: Clock) -> Iterator[None]:
+        """In here, an epoch of a fragment is watched. All its jobs start from this thread, in one of these sessions."""
         if self.failed_after_us() is None:
             yield
             return
@@ -165,8 +165,10 @@ class Watch:
         began_us = clock.now_us()
         interrupted = False
         try:
-            with tagged(session, tag):
-                self.began(fragment, began_us, lambda: _interrupt(session, tag))
+            with ExitStack() as tags:
+                for session in sessions:
+                    tags.enter_context(tagged(session, tag))
+                self.began(fragment, began_us, lambda: _interrupt(sessions, tag))
                 try:
                     yield
                 finally:
@@ -209,9 +211,10 @@ def _pause(most_us: int | None) -> float:
     return LOOK_SECONDS if most_us is None else min(LOOK_SECONDS, most_us / 1_000_000 / LOOKS)
 
 
-def _interrupt(session: SparkSession, tag: str) -> None:
+def _interrupt(sessions: Sequence[SparkSession], tag: str) -> None:
     with suppress(Exception):  # if Spark does not answer, the epoch finds out by itself, and the next look tries again
-        interrupt(session, tag)
+        for session in sessions:
+            interrupt(session, tag)
 
 
 def _seconds(length_us: int) -> str:

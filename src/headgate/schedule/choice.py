@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from headgate.execute.fragment import Fragment, Written
+from headgate.execute.fragment import Fragment, PreparedEpoch, Written
 from headgate.schedule.horizon import Horizon
 from headgate.schedule.query import RunningQuery
 from headgate.schedule.selection import depth_first
@@ -26,6 +26,13 @@ class NextEpoch:
 
     arrived: tuple[Tick, int] | None = None
     """For a fragment that reads in order of arrival: up to which timestamp it takes tuples, and about how many."""
+
+    def prepare(self) -> PreparedEpoch:
+        """Prepare it: find out what it reads, and by which program."""
+        if self.arrived is None:
+            return self.fragment.prepare(self.until)
+        upto, most = self.arrived
+        return self.fragment.prepare_arrived(upto, self.until, most)
 
     def run(self) -> Written:
         """Run it: one statement of Spark, whose results are written and do not count yet."""

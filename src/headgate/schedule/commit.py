@@ -1,41 +1,54 @@
-"""The commit of an epoch: its results and how far its fragment has come, in one line of the journal."""
+"""The commit of epochs: their results and how far their fragments have come, in one line of the journal."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from headgate.execute.fragment import Written
 from headgate.log.chunk import Chunk
+from headgate.log.log import Log
 from headgate.schedule.query import RunningQuery
 
 
-def commit(query: RunningQuery, written: Written) -> int:
-    """Make what an epoch has written count; return how many rows that are.
+def commit(epochs: Sequence[tuple[RunningQuery, Written]]) -> list[int]:
+    """Make what epochs of different fragments have written count, all or nothing; return how many rows each has.
 
     The results of a fragment that gives the answer go to the query's outbox, those of another to the log that its
     readers read. They are there exactly when the fragment has got so far.
     """
-    fragment, outbox = written.fragment, query.outbox
-    log = outbox.log if fragment.output is None else fragment.output
-    before, kept = log.rows, list[Chunk]()
-    pieces = _pieces(query, written) if fragment.output is None else []
-    others = [one.after for one in query.answers if one is not fragment]
-    with outbox.journal.together():
-        if fragment.output is None:
-            kept = outbox.put(pieces, min([written.after, *others]), min([written.until, *others]))
-        else:
-            fragment.output.adopt(written.files)
-        fragment.journal.record(fragment.subject, written.progress)
-    rows = log.rows - before
-    fragment.committed(written, rows)
-    query.notify(kept)
+    before = [_log(query, written).rows for query, written in epochs]
+    pieces = [_pieces(query, written) if written.fragment.output is None else [] for query, written in epochs]
+    kept: list[list[Chunk]] = []
+    with epochs[0][0].outbox.journal.together():
+        for (query, written), some in zip(epochs, pieces, strict=True):
+            kept.append(_put(query, written, some))
+            written.fragment.journal.record(written.fragment.subject, written.progress)
+    rows = [_log(query, written).rows - count for (query, written), count in zip(epochs, before, strict=True)]
+    for (query, written), count, chunks in zip(epochs, rows, kept, strict=True):
+        written.fragment.committed(written, count)
+        query.notify(chunks)
     return rows
+
+
+def _log(query: RunningQuery, written: Written) -> Log:
+    return query.outbox.log if written.fragment.output is None else written.fragment.output
+
+
+def _put(query: RunningQuery, written: Written, pieces: list[list[Path]]) -> list[Chunk]:
+    """Give the files to the outbox or to the fragment's log; return the chunks that the outbox has of them."""
+    fragment = written.fragment
+    if fragment.output is not None:
+        fragment.output.adopt(written.files)
+        return []
+    others = [one.after for one in query.answers if one is not fragment]
+    return query.outbox.put(pieces, min([written.after, *others]), min([written.until, *others]))
 
 
 def _pieces(query: RunningQuery, written: Written) -> list[list[Path]]:
     """Return the files as they are to go out. Splitting a large epoch is a Spark job, and may fail."""
     fragment = written.fragment
     try:
-        return query.outbox.split(written.files, fragment.workspace.session)
+        return query.outbox.split(written.files, fragment.workspaces.large.session)
     except Exception as error:
         raise fragment.failure(error, written.after, written.until) from error

@@ -1,9 +1,9 @@
-"""The loop: for each query choose an epoch, run it, commit it, and deliver the results.
+"""The loop: choose an epoch for each query, run them, commit them, and deliver the results.
 
     choose     `choice.Choice`: which fragment is next, and up to which instant (the heartbeat, a watermark)
     promise    `horizon.Horizon`: tuples up to that instant that come from now on are late
-    run        `execute.fragment.Fragment`: one Spark statement writes the results to files
-    commit     `commit.commit`: the files and the fragment's progress count by one line of the journal
+    run        `execute.together`: one Spark statement for the small epochs of all queries; a large one has its own
+    commit     `commit.commit`: the results and the fragments' progress count by one line of the journal
     deliver    `deliver.courier.Courier`: the results go to the sink, in a thread of its own
 
 One thread at a time runs epochs. It takes the turn of the journal only to promise and to commit, so rows go on arriving
@@ -13,13 +13,14 @@ while Spark computes: they lie behind the heartbeats that were promised, and so 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 
 from headgate.errors import UserError
-from headgate.execute.fragment import Fragment, Written
+from headgate.execute.fragment import Fragment, PreparedEpoch, Written
+from headgate.execute.together import MOST_BRANCHES, fits_together, run_together
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.clocks import LATE
 from headgate.heartbeat.manager import Heartbeats
@@ -29,7 +30,7 @@ from headgate.log.log import Log
 from headgate.observe.trace import SINK
 from headgate.observe.watch import Watch
 from headgate.schedule.asking import Asking
-from headgate.schedule.choice import Choice
+from headgate.schedule.choice import Choice, NextEpoch
 from headgate.schedule.commit import commit
 from headgate.schedule.horizon import Horizon
 from headgate.schedule.query import RunningQuery
@@ -51,6 +52,23 @@ class Epoch:
     part: str = "answer"
     rows: int = 0
     """How many it has put out."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """One query's turn: its epochs, one after another, until it has got as far as it can."""
+
+    query: RunningQuery
+    standing: set[Fragment]
+    """Fragments that stood still when the turn began."""
+
+    choices: Iterator[NextEpoch]
+    going: bool = True
+    chosen: NextEpoch | None = None
+    """The epoch that is to run next."""
+
+    prepared: PreparedEpoch | None = None
+    """That epoch, ready to run."""
 
 
 class Loop:
@@ -94,18 +112,26 @@ class Loop:
         return epochs
 
     def take(self, heartbeats: Mapping[str, Tick | None]) -> list[Epoch]:
-        """Give each query a turn, up to its heartbeat if one is given, and deliver its results before the next turn.
+        """Give each query a turn, up to its heartbeat if one is given, and deliver its results at the end of it.
 
-        A query that fails holds up no other, whatever it has met with: the errors come last.
+        Small epochs of all queries run in one Spark statement, then those of the fragments that read them, and so on;
+        large ones come last, one by one. A query that fails holds up no other, whatever it has met with: the errors
+        come last.
         """
         self._epochs, failures, delivered = [], list[UserError](), set[str]()
+        known = ((self.queries.get(name), fixed) for name, fixed in heartbeats.items())
+        turns = [self._begin(query, fixed, failures) for query, fixed in known if query is not None]
         try:
-            for name, fixed in heartbeats.items():
-                query = self.queries.get(name)
-                if query is None:  # dropped by another thread
-                    continue
-                if self._take_one(query, fixed, failures):
-                    delivered.add(name)
+            while any(turn.going for turn in turns):
+                for turn in turns:
+                    if turn.going and turn.chosen is None and self._choose(turn, failures):
+                        delivered.add(turn.query.name)
+                small = [turn for turn in turns if turn.prepared is not None and fits_together(turn.prepared)]
+                large = [turn for turn in turns if turn.chosen is not None]
+                if small:
+                    self._run_small(small, failures)
+                elif large:
+                    self._run_alone(large[0], failures)
         finally:
             try:
                 self.deliver(pieces=1, but=delivered)  # whatever one query has met with
@@ -114,56 +140,117 @@ class Loop:
         raise_all(failures)
         return self._epochs
 
-    def _take_one(self, query: RunningQuery, fixed: Tick | None, failures: list[UserError]) -> bool:
-        """Give one query a turn: run what can be run, and deliver what came of it. Say whether it was delivered."""
-        standing = {fragment for fragment in query.fragments if fragment.failed}
-        well = False
+    def _begin(self, query: RunningQuery, fixed: Tick | None, failures: list[UserError]) -> Turn:
+        """Begin a query's turn: restart what has failed before, if it is time."""
+        turn = Turn(query, {fragment for fragment in query.fragments if fragment.failed}, self._choices(query, fixed))
         try:
-            self._restart(query, standing)
-            for answer in query.answers:
-                self._advance(query, answer, fixed)
-            well = True
+            self._restart(query, turn.standing)
         except Exception as error:
-            if self.queries.get(query.name) is query:  # otherwise it was dropped meanwhile
-                failures.append(self._failed(query, error, standing))
-        if well:
-            query.trouble = query.trouble if query.failed else None
-            try:
-                self._deliver_one(query, pieces=1)
-            except UserError as error:
-                failures.append(error)
+            self._stop(turn, error, failures)
+        return turn
+
+    def _choices(self, query: RunningQuery, fixed: Tick | None) -> Iterator[NextEpoch]:
+        """Give the epochs of a turn, one after another: until each answer's fragment has run, or nothing can."""
+        for answer in query.answers:
+            choice = Choice(query, answer, self.horizon, self.settings().epoch_rows, fixed)
+            for chosen in choice:
+                self.horizon.promise(chosen.fragment, chosen.until)
+                if choice.heartbeat is not None:
+                    self.horizon.trace(query, choice.heartbeat)
+                yield chosen
+
+    def _choose(self, turn: Turn, failures: list[UserError]) -> bool:
+        """Choose and prepare the next epoch of a turn, or end the turn and deliver; say whether it was delivered."""
+        query = turn.query
+        try:
+            turn.chosen = next(turn.choices, None)
+            if turn.chosen is not None:
+                with self._standing_still_if_it_fails(turn.chosen.fragment):
+                    turn.prepared = turn.chosen.prepare()
+                return False
+        except Exception as error:
+            self._stop(turn, error, failures)
+            return False
+        turn.going = False
+        query.trouble = query.trouble if query.failed else None
+        try:
+            self._deliver_one(query, pieces=1)
+        except UserError as error:
+            failures.append(error)
+        self._complain(query, failures)
+        return True
+
+    def _stop(self, turn: Turn, error: Exception, failures: list[UserError]) -> None:
+        """End a turn that an error has met with."""
+        turn.going, turn.chosen, turn.prepared = False, None, None
+        if self.queries.get(turn.query.name) is turn.query:  # otherwise it was dropped meanwhile
+            failures.append(self._failed(turn.query, error, turn.standing))
+        self._complain(turn.query, failures)
+
+    def _complain(self, query: RunningQuery, failures: list[UserError]) -> None:
         failures += query.complaints
         query.complaints = []
-        return well
 
-    def _advance(self, query: RunningQuery, answer: Fragment, fixed: Tick | None) -> None:
-        """Choose, run, commit: until the fragment that gives the answer has run, or nothing can."""
-        choice = Choice(query, answer, self.horizon, self.settings().epoch_rows, fixed)
-        for chosen in choice:
-            self.horizon.promise(chosen.fragment, chosen.until)
-            if choice.heartbeat is not None:
-                self.horizon.trace(query, choice.heartbeat)
+    def _run_small(self, turns: Sequence[Turn], failures: list[UserError]) -> None:
+        """Run small epochs in one statement; each by its own if there is only one, or if the statement fails."""
+        for first in range(0, len(turns), MOST_BRANCHES):
+            some = turns[first : first + MOST_BRANCHES]
+            if len(some) == 1 or not self._run_together(some):
+                for turn in some:
+                    self._run_alone(turn, failures)
+
+    def _run_together(self, turns: Sequence[Turn]) -> bool:
+        """Run epochs of several queries in one statement and commit them; say whether that went well."""
+        epochs = [turn.prepared for turn in turns if turn.prepared is not None]
+        name = ", ".join(epoch.fragment.full_name for epoch in epochs)
+        with self.running:
+            began_us = self.clock.now_us()
+            try:
+                with self.watch.over(name, epochs[0].fragment.workspaces.sessions(), self.clock):
+                    written = run_together(epochs)
+            except Exception as error:
+                check_alive(epochs[0].fragment.workspaces.origin, error)
+                return False
+            if written is None:
+                return False
+            self._commit(turns, written, began_us)
+        return True
+
+    def _run_alone(self, turn: Turn, failures: list[UserError]) -> None:
+        """Run an epoch by a statement of its own, and commit it."""
+        chosen, turn.prepared = turn.chosen, None
+        assert chosen is not None
+        try:
             with self.running:
                 began_us = self.clock.now_us()
                 with self._watched(chosen.fragment):
-                    written = chosen.run()
-                    rows = commit(query, written)
-                self._note(query, written, rows, began_us)
+                    self._commit([turn], [chosen.run()], began_us)
+        except Exception as error:
+            self._stop(turn, error, failures)
 
-    def _note(self, query: RunningQuery, written: Written, rows: int, began_us: int) -> None:
-        """Note what an epoch did, for the caller and for the traces."""
-        fragment = written.fragment
-        query.traces.seen(fragment.stop, query.reached_by(fragment), began_us, self.clock.now_us(), rows)
-        self._epochs.append(Epoch(query.name, written.after, written.until, fragment.part.name, rows))
-        if not fragment.should_move_state():  # otherwise its state has yet to be moved
-            fragment.back_off.succeeded()
+    def _commit(self, turns: Sequence[Turn], written: Sequence[Written], began_us: int) -> None:
+        """Commit epochs in one line of the journal, and note what they did for the caller and for the traces."""
+        queries = [turn.query for turn in turns]
+        for query, one, rows in zip(queries, written, commit(list(zip(queries, written, strict=True))), strict=True):
+            fragment = one.fragment
+            query.traces.seen(fragment.stop, query.reached_by(fragment), began_us, self.clock.now_us(), rows)
+            self._epochs.append(Epoch(query.name, one.after, one.until, fragment.part.name, rows))
+            if not fragment.should_move_state():  # otherwise its state has yet to be moved
+                fragment.back_off.succeeded()
+        for turn in turns:
+            turn.chosen = turn.prepared = None
 
     @contextmanager
     def _watched(self, fragment: Fragment) -> Iterator[None]:
         """In here a fragment works: if it hangs it is interrupted, and if it fails it stands still."""
+        watched = self.watch.over(fragment.full_name, fragment.workspaces.sessions(), self.clock)
+        with self._standing_still_if_it_fails(fragment), watched:
+            yield
+
+    @contextmanager
+    def _standing_still_if_it_fails(self, fragment: Fragment) -> Iterator[None]:
         try:
-            with self.watch.over(fragment.full_name, fragment.workspace.session, self.clock):
-                yield
+            yield
         except Exception as error:
             fragment.failed |= not concerns_all(error)
             raise
@@ -199,7 +286,7 @@ class Loop:
 
     def _failed(self, query: RunningQuery, error: Exception, before: Collection[Fragment]) -> UserError:
         """Leave alone for a while what has failed of a query now, and not before. What concerns all is raised."""
-        check_alive(query.answer.workspace.origin, error)
+        check_alive(query.answer.workspaces.origin, error)
         failed = failure(error, "query-failed", f'query "{query.name}" failed')
         if concerns_all(failed):
             raise failed from error

@@ -253,7 +253,7 @@ class RunningQuery:
         """Let go of its sink and of its sessions."""
         self.courier.close(wait_s)
         for fragment in self.fragments:
-            fragment.workspace.close()
+            fragment.close()
 
     def parts(self) -> list[Log | Outbox | Fragment]:
         """Return its pieces that the journal knows of."""
