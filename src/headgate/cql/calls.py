@@ -103,6 +103,11 @@ def place_of(name: str, place: Place, literal: bool = False) -> Place:
     return place
 
 
+def calls_unknown(plan: Node) -> bool:
+    """Whether a plan calls functions that Spark does not have by itself: the user's."""
+    return not {name for text in sql_texts(plan) for name in called_functions(text)} <= KNOWN
+
+
 def called_functions(sql: str) -> Iterator[str]:
     """The functions that a text of Spark SQL calls, in lower case.
 

@@ -89,7 +89,8 @@ class Running:
         if self.core.journal.checkpoint_due():
             self.checkpoint()
         with self.core.journal.turn:
-            if self.registry.folders_left:
+            beside = self.core.loop.beside
+            if self.registry.folders_left and (beside is None or beside.idle):
                 self.registry.folders_left = False
                 recovery.sweep(self.core)
 
@@ -175,7 +176,8 @@ class Running:
         loop.tell = tell or loop.tell
         loop.patience_s = 0
         try:
-            with watching(loop.watch, self.core.clock), self._ingesting() as failed:
+            beside = loop.running_beside(self.core.wake.set)
+            with watching(loop.watch, self.core.clock), self._ingesting() as failed, beside:
                 while not self._stopping and not failed and not (until is not None and until()):
                     busy = self._turn()
                     if not busy and not self._stopping and not failed:

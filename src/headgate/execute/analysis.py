@@ -5,20 +5,19 @@ Types and functions are checked before anything runs, and the columns of results
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headgate.cql import calls
-from headgate.delta.program import Program
-from headgate.delta.query import HINTS
 from headgate.errors import Place, UserError
 from headgate.execute.programs import SizedProgram
 from headgate.execute.statement import result_columns
-from headgate.execute.workspace import Workspace
+from headgate.execute.workspace import Workspace, Workspaces
 from headgate.spark.session import over_connect
 
 USER_FUNCTIONS = (
@@ -33,10 +32,57 @@ USER_FUNCTIONS = (
 """What Spark calls the functions that users register, in its plans."""
 
 
-class Analysis:
-    """What Spark says of a program: the columns of its results and of its synopses. What it refuses is raised."""
+KNOWN_PROGRAMS = 1_000
+"""Of so many programs the columns are remembered."""
 
-    def __init__(self, workspace: Workspace, sized: SizedProgram, schemas: Mapping[str, StructType], text: str) -> None:
+COMPARED = re.compile(r"([<>=] )(?:('(?:[^'\\]|\\.)*')|\d{1,9}(?![\w.]))|'(?:[^'\\]|\\.)*'|`[^`]*`")
+"""A text or a whole number behind a comparison; or a text or a name in quotes anywhere else."""
+
+
+def shape(sql: str) -> str:
+    """Return a statement without the values that are compared with: whatever they are, columns keep their types."""
+    return COMPARED.sub(lambda found: f"{found[1]}?{'text' if found[2] else 'number'}" if found[1] else found[0], sql)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What Spark says of a program: the columns of its results and of its synopses."""
+
+    results: StructType
+    synopses: dict[str, StructType]
+
+
+def analysed(
+    workspaces: Workspaces, sized: SizedProgram, schemas: Mapping[str, StructType], text: str, own_functions: bool
+) -> Columns:
+    """Let Spark analyse a program over empty inputs; what it refuses is raised.
+
+    Programs that differ only in the values with which columns are compared have the same columns, so Spark is asked
+    about one of them.
+    """
+    program = sized.program
+    read = sorted({(source.name, schemas[source.stream].simpleString()) for source in program.inputs})
+    steps = program.output(result_columns(program)), *(program.shape(synopsis) for synopsis in program.synopses)
+    key = repr(read), sized.computed_first, *map(shape, steps)
+    if key not in workspaces.known or own_functions:
+        with workspaces.analysis.turn:
+            workspaces.known[key] = _Analysis(workspaces.analysis, sized, schemas, text, own_functions).columns()
+        while len(workspaces.known) > KNOWN_PROGRAMS:
+            workspaces.known.pop(next(iter(workspaces.known)))
+    return workspaces.known[key]
+
+
+class _Analysis:
+    """Spark's analysis of one program."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        sized: SizedProgram,
+        schemas: Mapping[str, StructType],
+        text: str,
+        own_functions: bool,
+    ) -> None:
         self.synopses: dict[str, StructType] = {}
         self._workspace = workspace
         self._program = sized.program
@@ -47,7 +93,12 @@ class Analysis:
         self._find_columns(self._program.result)
         results = self._frame(self._program.output(result_columns(self._program)))
         self.results = _nullable(results.schema)
-        self._refuse_undetermined(results, text)
+        if own_functions and not over_connect(workspace.session):
+            _refuse_undetermined(results, text)
+
+    def columns(self) -> Columns:
+        """Return what was found out."""
+        return Columns(self.results, self.synopses)
 
     def _find_columns(self, name: str) -> None:
         """Put synopses and steps that are computed first under their names, empty, so that their columns are known."""
@@ -66,29 +117,22 @@ class Analysis:
                 self._workspace.lay_nothing(name, self._frame(self._program.step_statement(name)).schema)
                 self._program = replace(self._program, computed=self._program.computed | {name})
 
-    def _refuse_undetermined(self, results: DataFrame, text: str) -> None:
-        """Refuse functions that the user registered with the session as not deterministic."""
-        if not calls_unknown_functions(self._program) or over_connect(self._workspace.session):
-            return
-        function = undetermined_function(results)
-        if function is not None:
-            raise UserError(
-                "not-deterministic",
-                f'function "{function}" gives another value each time it is called',
-                place=calls.place_of(function.lower(), Place(text, 0, len(text))),
-                hint="Compute its value from its arguments.",
-                detail="An answer must follow from the tuples, and from nothing else.",
-            )
-
     def _frame(self, text: str) -> DataFrame:
         origin = self._program.domain.origin
         return self._workspace.sql(text, dict.fromkeys(("since", "until", "after"), origin))
 
 
-def calls_unknown_functions(program: Program) -> bool:
-    """Say whether a program calls functions that Spark does not have by itself: the user's."""
-    names = {name for step in program.steps.values() for name in calls.called_functions(step.sql)}
-    return not names <= calls.KNOWN | HINTS
+def _refuse_undetermined(results: DataFrame, text: str) -> None:
+    """Refuse functions that the user registered with the session as not deterministic."""
+    function = undetermined_function(results)
+    if function is not None:
+        raise UserError(
+            "not-deterministic",
+            f'function "{function}" gives another value each time it is called',
+            place=calls.place_of(function.lower(), Place(text, 0, len(text))),
+            hint="Compute its value from its arguments.",
+            detail="An answer must follow from the tuples, and from nothing else.",
+        )
 
 
 def undetermined_function(frame: DataFrame) -> str | None:

@@ -23,13 +23,14 @@ from pyspark.sql.types import StructType
 from headgate.catalog import sinks
 from headgate.catalog.entries import Query
 from headgate.compile import CompiledFragment
+from headgate.cql import calls
 from headgate.delta.assumptions import Assumption, broken
 from headgate.delta.exact import DOES_NOT_FIT
 from headgate.delta.panes import keeps_panes
 from headgate.delta.program import Program
 from headgate.errors import UserError
 from headgate.execute import errors
-from headgate.execute.analysis import Analysis, calls_unknown_functions
+from headgate.execute.analysis import analysed
 from headgate.execute.epoch_end import LEAST_ROWS, hashed_rows_for_memory, rows_for_memory
 from headgate.execute.inputs import FragmentInputs
 from headgate.execute.programs import Programs, SizedProgram
@@ -151,8 +152,7 @@ class Fragment:
         self.progress = Progress(start, since=before, after=before)
         self.inputs = FragmentInputs(compiled, self.progress, logs, whole)
         self.synopses = SynopsisStore(directory, self.journal.durable)
-        own = calls_unknown_functions(self.program)
-        self.workspaces = workspaces.of_their_own() if own else workspaces
+        self.workspaces = workspaces.of_their_own() if calls.calls_unknown(compiled.part.plan) else workspaces
         self.failed = False
         """An epoch failed. The fragment stands still and holds up no other, until it is restarted."""
         self.back_off = BackOff()
@@ -190,9 +190,7 @@ class Fragment:
     def analyse(self) -> None:
         """Let Spark analyse the program, before anything runs. What it refuses is raised as an error of ours."""
         try:
-            workspace = self.workspaces.analysis
-            with workspace.turn:
-                found = Analysis(workspace, self.programs.parallel, self.schemas, self.text)
+            found = analysed(self.workspaces, self.programs.parallel, self.schemas, self.text, self.workspaces.frozen)
         except UserError:
             raise
         except Exception as error:

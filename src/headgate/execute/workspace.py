@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -279,6 +280,8 @@ class Workspaces:
         self.partitions = partitions
         self.frozen = frozen
         """Whether functions that the user registers from now on do not count."""
+        self.known: dict[tuple[object, ...], Any] = {}
+        """What Spark has said of programs (`analysis`)."""
         self._open()
 
     def _open(self) -> None:

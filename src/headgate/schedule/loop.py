@@ -30,13 +30,18 @@ from headgate.log.log import Log
 from headgate.observe.trace import SINK
 from headgate.observe.watch import Watch
 from headgate.schedule.asking import Asking
+from headgate.schedule.beside import Beside
 from headgate.schedule.choice import Choice, NextEpoch
 from headgate.schedule.commit import commit
 from headgate.schedule.horizon import Horizon
 from headgate.schedule.query import RunningQuery
 from headgate.settings import Settings
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
+from headgate.spark.session import use_pool
 from headgate.ticks import Tick
+
+POOL = "backlog"
+"""The pool of Spark's scheduler in which large epochs run, if it has pools: small ones get their share of the cores."""
 
 HAND_SECONDS = 30.0
 """How long `step` and `advance`, called by hand, wait for a sink that does not come back. `run` waits for none."""
@@ -70,6 +75,9 @@ class Turn:
     prepared: PreparedEpoch | None = None
     """That epoch, ready to run."""
 
+    began_us: int = 0
+    """When it began, if it runs beside other turns."""
+
 
 class Loop:
     """Runs the queries of an engine, epoch by epoch."""
@@ -97,6 +105,9 @@ class Loop:
         self.watch = Watch(lambda: self.settings().failed_after_us, lambda finding: self.tell(str(finding)))
         self.patience_s = HAND_SECONDS
         """How long a sink is waited for."""
+        self.beside: Beside[Turn, Written] | None = None
+        """Runs large epochs while small ones go on; None if all wait for each other, as in a run over all input."""
+        self._last_beside: RunningQuery | None = None
         self._epochs: list[Epoch] = []
         """What the turn under way has done."""
 
@@ -115,12 +126,14 @@ class Loop:
         """Give each query a turn, up to its heartbeat if one is given, and deliver its results at the end of it.
 
         Small epochs of all queries run in one Spark statement, then those of the fragments that read them, and so on;
-        large ones come last, one by one. A query that fails holds up no other, whatever it has met with: the errors
-        come last.
+        large ones come last, one by one, or run `beside`. A query that fails holds up no other, whatever it has met
+        with: the errors come last.
         """
         self._epochs, failures, delivered = [], list[UserError](), set[str]()
+        self._take_from_beside(failures)
         known = ((self.queries.get(name), fixed) for name, fixed in heartbeats.items())
-        turns = [self._begin(query, fixed, failures) for query, fixed in known if query is not None]
+        here = ((query, fixed) for query, fixed in known if query is not None and query is not self._away())
+        turns = [self._begin(query, fixed, failures) for query, fixed in here]
         try:
             while any(turn.going for turn in turns):
                 for turn in turns:
@@ -130,6 +143,8 @@ class Loop:
                 large = [turn for turn in turns if turn.chosen is not None]
                 if small:
                     self._run_small(small, failures)
+                elif large and self.beside is not None:
+                    self._run_beside(large)
                 elif large:
                     self._run_alone(large[0], failures)
         finally:
@@ -227,6 +242,58 @@ class Loop:
                     self._commit([turn], [chosen.run()], began_us)
         except Exception as error:
             self._stop(turn, error, failures)
+
+    def _run_beside(self, turns: Sequence[Turn]) -> None:
+        """Let a large epoch run beside the turns to come, if none does. The other turns end, and are tried again."""
+        assert self.beside is not None
+        for turn in turns:
+            turn.going = False
+        if not self.beside.idle:
+            return
+        turn = next((turn for turn in turns if turn.query is not self._last_beside), turns[0])
+        chosen, self._last_beside = turn.chosen, turn.query
+        assert chosen is not None
+        turn.began_us = self.clock.now_us()
+
+        def run() -> Written:
+            use_pool(chosen.fragment.workspaces.origin, POOL)
+            with self._watched(chosen.fragment):
+                return chosen.run()
+
+        self.beside.begin(turn, run)
+
+    def _take_from_beside(self, failures: list[UserError], wait: bool = False) -> None:
+        """Commit the large epoch that has run beside earlier turns, if it is done."""
+        done = self.beside.taken(wait) if self.beside is not None else None
+        if done is None:
+            return
+        turn, result = done
+        if self.queries.get(turn.query.name) is not turn.query:
+            return  # it was dropped meanwhile
+        try:
+            if isinstance(result, BaseException):
+                raise result
+            with self._standing_still_if_it_fails(result.fragment):
+                self._commit([turn], [result], turn.began_us)
+        except Exception as error:
+            self._stop(turn, error, failures)
+
+    def _away(self) -> RunningQuery | None:
+        """Return the query of which a large epoch runs beside this turn."""
+        return self.beside.of.query if self.beside is not None and self.beside.of is not None else None
+
+    @contextmanager
+    def running_beside(self, wake: Callable[[], None]) -> Iterator[None]:
+        """In here, large epochs run in a thread of their own, and small ones do not wait for them."""
+        self.beside = Beside(wake)
+        failures: list[UserError] = []
+        try:
+            yield
+        finally:
+            self._take_from_beside(failures, wait=True)
+            self.beside = None
+            for error in failures:
+                self.tell(error.render())
 
     def _commit(self, turns: Sequence[Turn], written: Sequence[Written], began_us: int) -> None:
         """Commit epochs in one line of the journal, and note what they did for the caller and for the traces."""
@@ -351,7 +418,10 @@ class Loop:
         """Move synopses that lag far behind, drop what no query will read again, and merge small files."""
         failures: list[UserError] = []
         with self.running:
+            away = self._away()
             for query in list(self.queries.values()):
+                if query is away:
+                    continue
                 before = {fragment for fragment in query.fragments if fragment.failed}
                 try:
                     self._move_state(query)
@@ -359,6 +429,8 @@ class Loop:
                 except Exception as error:
                     failures.append(self._failed(query, error, before))
             for name, log in list(self.logs.items()):
+                if away is not None and away.reading(name):
+                    continue  # its files must stay as they are
                 try:
                     self._tidy_log(name, log)
                 except Exception as error:
