@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from time import monotonic
 
 from headgate.catalog.entries import Relation, Stream
 from headgate.engine import inspection, recovery
@@ -32,6 +33,9 @@ from headgate.spark.session import use_pool
 from headgate.ticks import Tick, TimeDomain
 
 POLL_SECONDS = 0.5
+"""How often sources that do not ring are looked at."""
+GLANCE_SECONDS = 0.02
+"""How often it is looked whether a folder on this machine has changed. That takes a few microseconds."""
 WAIT_SECONDS = 0.05
 PATIENCE_US = 30_000_000
 """How long the end of a run over all input waits for a sink that takes nothing."""
@@ -203,7 +207,7 @@ class Running:
                 use_pool(core.spark, POOL)
                 while not over.is_set() and not self._stopping:
                     if not self._look() and not over.is_set() and not self._stopping:
-                        core.look.wait(self._patience_s())
+                        self._wait_to_look()
                     core.look.clear()
             except BaseException as error:
                 failed.append(error)
@@ -221,6 +225,14 @@ class Running:
             core.loop.horizon.end_cuts()
         if failed:
             raise failed[0]
+
+    def _wait_to_look(self) -> None:
+        """Wait until a source may have something: one rings, a folder has changed, or it is time to look anyway."""
+        inputs, end_s = self.core.inputs, monotonic() + self._patience_s()
+        while (left_s := end_s - monotonic()) > 0:
+            glance_s = GLANCE_SECONDS if inputs.watched() else POLL_SECONDS
+            if self.core.look.wait(min(left_s, glance_s)) or inputs.stirred():
+                return
 
     def _look(self) -> int:
         """Read what is new from all sources, tell what went wrong, and let queries go on; how many tuples came."""

@@ -81,6 +81,8 @@ class Journal:
         self.waiting: dict[str, list[dict[str, Any]]] = {}
         """Facts that were read of subjects that have not been introduced yet."""
         self._together: list[tuple[Fact, Act, Act | None]] | None = None
+        self._recorder = 0
+        """The thread that records them."""
         self._number = 0
         self._lines: Any = None
         self._size = 0
@@ -93,6 +95,11 @@ class Journal:
     def durable(self) -> bool:
         """True if facts are written to disk."""
         return self.directory is not None
+
+    @property
+    def under_way(self) -> bool:
+        """True if the calling thread records facts that will be one line."""
+        return self._together is not None and self._recorder == threading.get_ident()
 
     def introduce(self, subject: str, apply: Apply) -> None:
         """Say by which function facts of a subject are applied; those that were read already are applied now."""
@@ -120,6 +127,7 @@ class Journal:
                 yield
                 return
             entries = self._together = []
+            self._recorder = threading.get_ident()
             try:
                 yield
                 self._commit([fact for fact, *_ in entries])

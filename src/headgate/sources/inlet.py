@@ -18,7 +18,7 @@ the stream has one source, None.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -308,12 +308,42 @@ class Inlet:
         with self.together():
             return self.take_table(*self.rows.table(rows, self.arrivals), clock)
 
+    def take_reads(self, reads: Sequence[Read], clock: Clock) -> list[Counter[str]]:
+        """Take the rows of several pushes as one batch; of each, how many rows there are of each verdict."""
+        tables, unread, place = list[pa.Table](), list[tuple[int, str]](), self.arrivals
+        for read in reads:
+            table, bad = read.numbered(place)
+            tables.append(self._with_new_columns(table))
+            unread += bad
+            place += read.count
+        with self.together():
+            found = self._take(pa.concat_tables(tables).combine_chunks(), unread, clock)
+        ends = np.cumsum([table.num_rows for table in tables])[:-1]
+        return [
+            _counted(own, len(read.unread)) for own, read in zip(np.split(found, ends), reads, strict=True)
+        ]
+
+    def _with_new_columns(self, table: pa.Table) -> pa.Table:
+        """Rows that were read before the stream got another column, with nulls there."""
+        if table.schema.equals(self.rows.schema):
+            return table
+        known = set(table.column_names)
+        for one in self.rows.schema:
+            if one.name not in known:
+                table = table.append_column(one, pa.nulls(table.num_rows, one.type))
+        return table.select(self.rows.schema.names)
+
     def take_table(self, table: pa.Table, unread: Unread, clock: Clock) -> Counter[str]:
         """Take a table with the log's columns, and rows that could not be read; how many rows there are of each
         verdict.
 
         A column `_row`, if there is one, is the text of each row.
         """
+        with self.together():
+            return _counted(self._take(table, unread, clock), len(unread))
+
+    def _take(self, table: pa.Table, unread: Unread, clock: Clock) -> Verdicts:
+        """Sort a table into log and dead letters; the verdict on each of its rows."""
         with self.together():
             limits = self.limits(clock)
             if self.stamped != "external":
@@ -326,18 +356,15 @@ class Inlet:
             own = ticks_of(table.column("_t").combine_chunks())[found == TUPLE]
             if self.nothing_arrived and own.size:
                 limits = replace(limits, first_open=int(own.min()))
-            letters = self.letters(table, found, limits)
-            self.refuse(letters)
-            self.keep_letters(pa.concat_tables([letters, self._malformed(unread, limits)]))
-            self.log.append(
-                table.filter(pa.array(found == TUPLE)).select(self.rows.schema.names).cast(self.rows.schema)
-            )
-            counts = Counter(
-                {str(kind): int(rows) for kind, rows in zip(*np.unique(found, return_counts=True), strict=True)}
-            )
-            counts += Counter(malformed=len(unread))
+            if unread or len(own) < len(found):
+                letters = self.letters(table, found, limits)
+                self.refuse(letters)
+                self.keep_letters(pa.concat_tables([letters, self._malformed(unread, limits)]))
+            tuples = table if len(own) == len(found) else table.filter(pa.array(found == TUPLE))
+            self.log.append(tuples.select(self.rows.schema.names).cast(self.rows.schema))
+            counts = _counted(found, len(unread))
             self.record(counts, self._batch(table, found), table.num_rows + len(unread), clock)
-        return counts
+        return found
 
     def unreadable(self, text: str, clock: Clock) -> None:
         """Keep one dead letter with this text: something that holds rows cannot be read at all."""
@@ -433,6 +460,13 @@ class Inlet:
         """Tell the time manager of a batch whose rows are in the log. A fixed relation has no time."""
         if self.stream.domain is not None:
             self.heartbeats.arrived(self.stream.name, batch.arrivals, now_us, batch.late, batch.promises)
+
+
+def _counted(found: Verdicts, unread: int) -> Counter[str]:
+    """How many rows there are of each verdict."""
+    kinds, rows = np.unique(found, return_counts=True)
+    counts = Counter({str(kind): int(count) for kind, count in zip(kinds, rows, strict=True)})
+    return counts + Counter(malformed=unread)
 
 
 def _texts(rows: pa.ChunkedArray, reasons: Verdicts) -> pa.Array:

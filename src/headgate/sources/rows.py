@@ -45,6 +45,11 @@ class Read:
     table: pa.Table
     unread: Unread
 
+    @property
+    def count(self) -> int:
+        """How many rows there are, with those that are none."""
+        return self.table.num_rows + len(self.unread)
+
     def numbered(self, first: int) -> tuple[pa.Table, Unread]:
         """The rows with places in the order of arrival from `first` on."""
         place = self.table.schema.get_field_index("_s")
