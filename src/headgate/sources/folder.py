@@ -30,7 +30,8 @@ class Folder:
         self.path = os.path.normpath(path.removeprefix("file:")) if plain else None
         self.trusted = False
         """True if a listing was once the same as Spark's."""
-        self._dated_ns: int | None = None
+        self._dated_ns = 0
+        """When files had last come or gone when it was listed; 0 if that was only just then."""
 
     def files(self) -> list[str] | None:
         """The files that are there, as Spark names them; None if Spark has to say."""
@@ -38,7 +39,8 @@ class Folder:
             return None
         found = list[str]()
         try:
-            self._dated_ns = self._date_ns()
+            dated_ns = os.stat(self.path).st_mtime_ns
+            self._dated_ns = dated_ns if time.time_ns() - dated_ns > TICK_NS else 0
             with os.scandir(self.path) as entries:
                 for entry in entries:
                     if entry.name.startswith((".", "_")):
@@ -57,12 +59,6 @@ class Folder:
         if self.path is None:
             return False
         try:
-            return self._date_ns() != self._dated_ns
+            return os.stat(self.path).st_mtime_ns != self._dated_ns
         except OSError:
             return False
-
-    def _date_ns(self) -> int | None:
-        """When files last came or went; None while that was only just now."""
-        assert self.path is not None
-        dated_ns = os.stat(self.path).st_mtime_ns
-        return dated_ns if time.time_ns() - dated_ns > TICK_NS else None

@@ -135,7 +135,8 @@ class SmallFiles:
     # CSV with a header
 
     def _csv(self, content: bytes) -> pa.Table:
-        header, *lines = _text(content).removesuffix("\n").split("\n")
+        content = content.removesuffix(b"\n")
+        header, *lines = _text(content).split("\n")
         names, types = header.split(","), self._types()
         spelled = {name.lower(): name for name in names}
         commas = len(names) - 1
