@@ -47,7 +47,9 @@ def make(spark: SparkSession, tmp_path: Path) -> Make:
 
 
 def whole_numbers(chance: Random) -> str:
-    return chance.choice(["0", "7", "-7", "32767", "-32768", "2147483647", "9223372036854775807", str(chance.randrange(99))])
+    return chance.choice(
+        ["0", "7", "-7", "32767", "-32768", "2147483647", "9223372036854775807", str(chance.randrange(99))]
+    )
 
 
 def odd_numbers(chance: Random) -> str:
@@ -70,13 +72,31 @@ def texts(chance: Random) -> str:
 
 def odd_texts(chance: Random) -> str:
     return chance.choice(
-        ['"a\\n"', '"\\u00e9"', '"\\ud83d"', '"tab\there"', "'a'", "7", "1.50", "true", "null", '{"x": 1}', '["a"]', '"a']
+        [
+            '"a\\n"',
+            '"\\u00e9"',
+            '"\\ud83d"',
+            '"tab\there"',
+            "'a'",
+            "7",
+            "1.50",
+            "true",
+            "null",
+            '{"x": 1}',
+            '["a"]',
+            '"a',
+        ]
     )
 
 
 def instants(chance: Random) -> str:
     return chance.choice(
-        ['"2026-01-01T00:00:01Z"', '"2026-01-01 00:00:01.5"', '"2026-02-28T23:59:59.123456+00:00"', '"0001-01-01T00:00:00Z"']
+        [
+            '"2026-01-01T00:00:01Z"',
+            '"2026-01-01 00:00:01.5"',
+            '"2026-02-28T23:59:59.123456+00:00"',
+            '"0001-01-01T00:00:00Z"',
+        ]
         + ['"9999-12-31T23:59:59Z"', '"1969-12-31T23:59:59.999999Z"']
     )
 
@@ -84,7 +104,14 @@ def instants(chance: Random) -> str:
 def odd_instants(chance: Random) -> str:
     return chance.choice(
         ['"2026-01-01"', '"2026-02-30T00:00:00Z"', '"2026-01-01T24:00:00Z"', '"2026-01-01T00:00:01+01:00"', "0", "null"]
-        + ['"2026-01-01T00:00:01.1234567Z"', '"2026-1-1 0:0:1"', '"now"', '""', '"+12026-01-01T00:00:00Z"', '" 2026-01-01T00:00:01Z"']
+        + [
+            '"2026-01-01T00:00:01.1234567Z"',
+            '"2026-1-1 0:0:1"',
+            '"now"',
+            '""',
+            '"+12026-01-01T00:00:00Z"',
+            '" 2026-01-01T00:00:01Z"',
+        ]
         + ['"1500-02-29T00:00:00Z"', '"2026-12-31T23:59:60Z"', '"2026-01-01T00:00:01z"', '"12:00:00"']
     )
 
@@ -122,8 +149,27 @@ def a_line(chance: Random, odd: float) -> str:
     line = "{" + comma.join(f"{name}{colon}{value}" for name, value in spelled) + "}"
     if chance.random() < odd:
         line = chance.choice(
-            [f"[{line}]", f"{line}{line}", f"{line} x", line[:-1], f" {line} ", f"{line}\r", f"\t{line}", f"{line},", "", "  "]
-            + ["null", "7", f"{line}\n{line}", line.replace(",", ",\n", 1), f"/* */{line}", line.replace('"', "'"), f"\ufeff{line}"]
+            [
+                f"[{line}]",
+                f"{line}{line}",
+                f"{line} x",
+                line[:-1],
+                f" {line} ",
+                f"{line}\r",
+                f"\t{line}",
+                f"{line},",
+                "",
+                "  ",
+            ]
+            + [
+                "null",
+                "7",
+                f"{line}\n{line}",
+                line.replace(",", ",\n", 1),
+                f"/* */{line}",
+                line.replace('"', "'"),
+                f"\ufeff{line}",
+            ]
         )
     return line
 
@@ -131,7 +177,9 @@ def a_line(chance: Random, odd: float) -> str:
 def a_csv_line(chance: Random, odd: float) -> str:
     values = [(ODD if chance.random() < odd else PLAIN)[name](chance).strip('"') for name in NAMES]
     if chance.random() < odd:
-        values = chance.choice([values[:-1], [*values, "more"], [f'"{values[0]}"', *values[1:]], ["", *values[1:]], [" "] * 8])
+        values = chance.choice(
+            [values[:-1], [*values, "more"], [f'"{values[0]}"', *values[1:]], ["", *values[1:]], [" "] * 8]
+        )
     return ",".join(values)
 
 
@@ -140,7 +188,11 @@ def a_file(chance: Random, format: str) -> bytes:
     lines = [(a_line if format == "json" else a_csv_line)(chance, odd) for _ in range(chance.randrange(1, 5))]
     header = ",".join(name.upper() if chance.random() < odd else name for name in NAMES)
     text = "\n".join(lines if format == "json" else [header, *lines]) + chance.choice(["", "\n"])
-    return text.encode() if chance.random() >= odd else text.encode().replace(b"a", chance.choice([b"\xff", b"a", b"\xed\xa0\x80"]))
+    return (
+        text.encode()
+        if chance.random() >= odd
+        else text.encode().replace(b"a", chance.choice([b"\xff", b"a", b"\xed\xa0\x80"]))
+    )
 
 
 @pytest.mark.parametrize("format", ["json", "csv"])
@@ -262,7 +314,9 @@ def test_late_and_early_tuples_are_judged_alike(make: Make, tmp_path: Path, late
     stream = a_stream("k STRING, v DOUBLE, at BIGINT", TimeDomain.INTEGER, timestamp="at", late=late)
     found = []
     for source in both(make, "json", stream, closed=5):
-        (tmp_path / "in" / "1.json").write_text('{"k":"a","v":1,"at":3}\n{"k":"b","v":2,"at":9}\n{"k":"c","v":3,"at":-4}\n')
+        (tmp_path / "in" / "1.json").write_text(
+            '{"k":"a","v":1,"at":3}\n{"k":"b","v":2,"at":9}\n{"k":"c","v":3,"at":-4}\n'
+        )
         try:
             source.poll(ManualClock())
             found.append(seen(source, ["k", "v", "at", "_t"])[:4])
@@ -300,7 +354,16 @@ def test_small_parquet_files_with_sources(make: Make, tmp_path: Path) -> None:
 def test_no_job_runs_for_small_files(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = make("json")
     for number in range(3):
-        row = {"k": "a", "n": 1, "b": 2, "s": 3, "v": 1.5, "ok": True, "d": "2026-01-01", "at": f"2026-01-01T00:00:0{number}Z"}
+        row = {
+            "k": "a",
+            "n": 1,
+            "b": 2,
+            "s": 3,
+            "v": 1.5,
+            "ok": True,
+            "d": "2026-01-01",
+            "at": f"2026-01-01T00:00:0{number}Z",
+        }
         (tmp_path / "in" / f"{number}.json").write_text(json.dumps(row))
     monkeypatch.setattr(source.reader, "rows", lambda *_: pytest.fail("Spark is asked"))
     assert source.poll(ManualClock()) == 3
@@ -314,7 +377,9 @@ def test_no_job_runs_for_small_files(make: Make, tmp_path: Path, monkeypatch: py
 # folders
 
 
-def test_a_plain_folder_is_listed_without_spark_once_it_agreed(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_folder_is_listed_without_spark_once_it_agreed(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = make("json", stream=SHORT)
     (tmp_path / "in" / "1.json").write_text(USUAL)
     (tmp_path / "in" / "_hidden").write_text("nothing")

@@ -75,6 +75,7 @@ class Core:
             self.clock, self.heartbeats, self.asking, self.inputs.logs, self.journal, lambda: self.catalog.settings
         )
         self.loop.horizon.wanted = self.look.set
+        self.loop.horizon.batches = self.inputs.batches
 
     def arrived(self) -> None:
         """Let the loop look again at once, because rows are in a log. Sources are looked at too, if there are any:

@@ -27,7 +27,7 @@ from headgate.heartbeat.manager import Heartbeats
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
-from headgate.observe.trace import SINK
+from headgate.observe.trace import SINK, Work
 from headgate.observe.watch import Watch
 from headgate.schedule.asking import Asking
 from headgate.schedule.choice import Choice, NextEpoch
@@ -35,6 +35,7 @@ from headgate.schedule.commit import commit
 from headgate.schedule.horizon import Horizon
 from headgate.schedule.query import RunningQuery
 from headgate.settings import Settings
+from headgate.spark.jobs import JOBS
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
 from headgate.ticks import Tick
 
@@ -205,6 +206,7 @@ class Loop:
         name = ", ".join(epoch.fragment.full_name for epoch in epochs)
         with self.running:
             began_us = self.clock.now_us()
+            JOBS.taken_us()
             try:
                 with self.watch.over(name, epochs[0].fragment.workspaces.sessions(), self.clock):
                     written = run_together(epochs)
@@ -213,7 +215,7 @@ class Loop:
                 return False
             if written is None:
                 return False
-            self._commit(turns, written, began_us)
+            self._commit(turns, written, Work(JOBS.taken_us(), began_us, self.clock.now_us()))
         return True
 
     def _run_alone(self, turn: Turn, failures: list[UserError]) -> None:
@@ -223,17 +225,20 @@ class Loop:
         try:
             with self.running:
                 began_us = self.clock.now_us()
+                JOBS.taken_us()
                 with self._watched(chosen.fragment):
-                    self._commit([turn], [chosen.run()], began_us)
+                    written = [chosen.run()]
+                    self._commit([turn], written, Work(JOBS.taken_us(), began_us, self.clock.now_us()))
         except Exception as error:
             self._stop(turn, error, failures)
 
-    def _commit(self, turns: Sequence[Turn], written: Sequence[Written], began_us: int) -> None:
+    def _commit(self, turns: Sequence[Turn], written: Sequence[Written], work: Work) -> None:
         """Commit epochs in one line of the journal, and note what they did for the caller and for the traces."""
         queries = [turn.query for turn in turns]
         for query, one, rows in zip(queries, written, commit(list(zip(queries, written, strict=True))), strict=True):
             fragment = one.fragment
-            query.traces.seen(fragment.stop, query.reached_by(fragment), began_us, self.clock.now_us(), rows)
+            now_us = self.clock.now_us()
+            query.traces.seen(fragment.stop, query.reached_by(fragment), work.began_us, now_us, rows, work)
             self._epochs.append(Epoch(query.name, one.after, one.until, fragment.part.name, rows))
             if not fragment.should_move_state():  # otherwise its state has yet to be moved
                 fragment.back_off.succeeded()
@@ -333,7 +338,8 @@ class Loop:
         try:
             query.courier.deliver(self.clock, self.tell, pieces, self.patience_s)
         finally:
-            query.traces.seen(SINK, query.outbox.delivered(query.reached), began_us, self.clock.now_us())
+            ended_us = query.outbox.taken_us or self.clock.now_us()  # it may have ended while the loop was busy
+            query.traces.seen(SINK, query.outbox.delivered(query.reached), min(began_us, ended_us), ended_us)
 
     def flushing(self) -> bool:
         """Say whether some sink may take more of what waits in the next turn."""

@@ -133,7 +133,7 @@ class Desk:
             return self._take(name, inlet, kind, body, numbered)
 
     def _take(self, name: str, inlet: Inlet, kind: str, body: bytearray, numbered: Numbered | None) -> dict[str, Any]:
-        shape = inlet.rows
+        shape, began_us = inlet.rows, self.engine.clock.now_us()
         found = shape.read(rows(body, kind, inlet.stream, shape.schema))
         answer: dict[str, Any] = {}
 
@@ -157,7 +157,7 @@ class Desk:
                 inlet.position["producers"] = dict([*others[1 - PRODUCERS :], last])
 
         producer = None if numbered is None else numbered.producer
-        self.inputs.pushes.take(Push(inlet, found, admit, noted, producer))
+        self.inputs.pushes.take(Push(inlet, found, began_us, admit, noted, producer))
         return {**answer, **self._heartbeat(inlet)}
 
     def _heartbeat(self, inlet: Inlet) -> dict[str, Any]:
@@ -249,9 +249,7 @@ def _written(moment: Any) -> Any:
 # requests and answers
 
 
-def application(
-    engine: Served, inputs: Inputs, token: str | None = None, room: Room | None = None
-) -> FastAPI:
+def application(engine: Served, inputs: Inputs, token: str | None = None, room: Room | None = None) -> FastAPI:
     """Make the endpoint as an ASGI application. `Listener` stops its `state.desk` and `state.pool`."""
     room = room or Room()
     desk = Desk(engine, inputs)

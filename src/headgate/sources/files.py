@@ -208,6 +208,7 @@ class FileSource:
 
     def take(self, files: list[str], clock: Clock) -> int:
         """Read files in one job and put their rows into the log; how many are tuples."""
+        began_us = clock.now_us()
         ranks = {file: self.read_before + position for position, file in enumerate(files)}
         plain = self.reader.plain(map(unquote, files)) if self.hurried_in_vain < HURRIES else set()
         before = len(plain)
@@ -230,6 +231,7 @@ class FileSource:
             staged = self.as_they_are.staged(places, folder / "whole")
             batch = judged(self.session, self.inlet, others, folder, clock, staged, look_closer, at_hand)
             with self.inlet.together():
+                self.inlet.began_us = began_us
                 taken = batch.take(clock)
                 self.inlet.journal.record(self.subject, {"read": files, "before": self.read_before + len(files)})
         if before:

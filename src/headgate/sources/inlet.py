@@ -17,13 +17,13 @@ the stream has one source, None.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +60,9 @@ from headgate.ticks import Tick, TimeDomain
 
 ROWS_WRITTEN = 1_000
 
+BATCHES_KEPT = 1_000
+"""Of how many batches it is remembered when they came."""
+
 
 class Heartbeats(Protocol):
     """What an inlet asks of the time manager, and what it tells it."""
@@ -87,6 +90,19 @@ class Heartbeats(Protocol):
         """Take a batch: tuples, late ones included but none from the far future; how many of each source were late;
         and heartbeats that sources sent.
         """
+
+
+class Arrived(NamedTuple):
+    """When a batch came, in microseconds on the engine's clock."""
+
+    upto: Tick
+    """The largest of its timestamps."""
+
+    began_us: int
+    """When it began to be read."""
+
+    taken_us: int
+    """When it was in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +170,10 @@ class Inlet:
         self.counts: Counter[str] = Counter()
         """How many rows were no tuples, by verdict; heartbeats that sources sent are counted as "heartbeats"."""
         self.arrivals = 0
+        self.began_us: int | None = None
+        """When whoever takes the next batch began to read it; None: when it is taken."""
+        self.lately: deque[Arrived] = deque(maxlen=BATCHES_KEPT)
+        """The batches with tuples that have come last, for traces."""
         self.entered: Tick = NEVER
         """The last timestamp that was given on entry."""
         self.dropped = False
@@ -266,8 +286,14 @@ class Inlet:
         }
         said = {"heard": batch.written()} if self.journal.durable and self.stream.domain is not None else {}
 
+        began_us, self.began_us = self.began_us, None
+
         def then() -> None:
             self._apply(what, batch)
+            if batch.arrivals.total:
+                taken_us = clock.now_us()
+                upto = int(batch.arrivals.largest.max())
+                self.lately.append(Arrived(upto, taken_us if began_us is None else min(began_us, taken_us), taken_us))
             self.wake()
 
         self.journal.record(self.subject, {**what, **said}, then=then)
@@ -319,9 +345,7 @@ class Inlet:
         with self.together():
             found = self._take(pa.concat_tables(tables).combine_chunks(), unread, clock)
         ends = np.cumsum([table.num_rows for table in tables])[:-1]
-        return [
-            _counted(own, len(read.unread)) for own, read in zip(np.split(found, ends), reads, strict=True)
-        ]
+        return [_counted(own, len(read.unread)) for own, read in zip(np.split(found, ends), reads, strict=True)]
 
     def _with_new_columns(self, table: pa.Table) -> pa.Table:
         """Rows that were read before the stream got another column, with nulls there."""

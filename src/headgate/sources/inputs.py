@@ -24,7 +24,7 @@ from headgate.log.folders import fresh_folder
 from headgate.log.journal import Fact, Journal
 from headgate.log.log import Log
 from headgate.sources.files import FileSource
-from headgate.sources.inlet import Inlet
+from headgate.sources.inlet import Arrived, Inlet
 from headgate.sources.pushes import Push, Pushes
 from headgate.sources.source import Source
 from headgate.sources.streaming import StreamingSource
@@ -123,8 +123,13 @@ class Inputs:
 
     def push(self, name: str, rows: Iterable[Any]) -> int:
         """Take rows from memory; how many went to the log. They are durable when this returns."""
-        inlet = self.inlet(name)
-        return self.pushes.take(Push(inlet, inlet.rows.read(rows)))[TUPLE]
+        inlet, began_us = self.inlet(name), self.clock.now_us()
+        return self.pushes.take(Push(inlet, inlet.rows.read(rows), began_us))[TUPLE]
+
+    def batches(self, name: str) -> Iterable[Arrived]:
+        """The batches that have come on a stream or relation lately; none on one that is made of another."""
+        inlet = self.inlets.get(name)
+        return () if inlet is None else inlet.lately
 
     # coming and going
 

@@ -31,6 +31,9 @@ class Push:
 
     inlet: Inlet
     rows: Read
+    began_us: int
+    """When whoever pushes began to."""
+
     admit: Callable[[], bool] = lambda: True
     """Called in the journal's turn before the rows are taken; if it says no, they are not taken."""
 
@@ -109,7 +112,10 @@ class Pushes:
                     if inlet.dropped:
                         raise dropped(inlet)
                     admitted = [push for push in group if push.inlet is inlet and push.admit()]
-                    counts = inlet.take_reads([push.rows for push in admitted], self.clock) if admitted else []
+                    if not admitted:
+                        continue
+                    inlet.began_us = min(push.began_us for push in admitted)
+                    counts = inlet.take_reads([push.rows for push in admitted], self.clock)
                     for push, found in zip(admitted, counts, strict=True):
                         counted[push] = found
                         push.noted(found)

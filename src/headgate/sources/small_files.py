@@ -214,7 +214,9 @@ def _from_text(values: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
         return values
     if pa.types.is_timestamp(type):
         _check(values, INSTANT)
-        return pc.replace_substring_regex(values, r"(Z|\+00:00)$", "").cast(pa.timestamp("us")).cast(pa.int64()).cast(type)
+        return (
+            pc.replace_substring_regex(values, r"(Z|\+00:00)$", "").cast(pa.timestamp("us")).cast(pa.int64()).cast(type)
+        )
     if pa.types.is_date(type):
         return _check(values, DAY).cast(type)
     if pa.types.is_boolean(type):
