@@ -41,6 +41,8 @@ PATIENCE_US = 30_000_000
 """How long the end of a run over all input waits for a sink that takes nothing."""
 POOL = "ingest"
 """The pool of Spark's scheduler in which sources are read, if it has pools: long epochs then do not hold them up."""
+TIDY_US = 1_000_000
+"""How often a run tidies that has epochs in every turn."""
 STATUS_US = 1_000_000
 """How often a running engine writes its status into its directory."""
 
@@ -59,6 +61,9 @@ class Running:
         self._source_trouble, self._query_trouble = Trouble(), Trouble()
         """The troubles of the moment. Each is told once when it begins, and once when it is over."""
         self._stopping = False
+        self._tidied_us = -TIDY_US
+        self._tidy_pause_us = 0
+        """When was last tidied, and how long a busy run goes on before it tidies again."""
         self._status_us = -STATUS_US
         """When the status was last written."""
 
@@ -69,14 +74,18 @@ class Running:
         return self.core.inputs.take(lambda source: source.poll(self.core.clock))
 
     def step(self) -> list[Epoch]:
-        """Take every query as far as its inputs are complete, then tidy; a full disk is tidied too, to make room."""
+        """Take every query as far as its inputs are complete, then tidy; a full disk is tidied too, to make room.
+
+        While a run has epochs in every turn, it tidies once in a while only: the next answer comes first.
+        """
         try:
             epochs = self.core.loop.step()
         except UserError as error:
             if error.code == "disk-failed":
                 self.tidy()
             raise
-        self.tidy()
+        if not epochs or self.core.clock.now_us() - self._tidied_us >= self._tidy_pause_us:
+            self.tidy()
         return epochs
 
     def advance(self, to: Tick | datetime | str) -> list[Epoch]:
@@ -89,6 +98,7 @@ class Running:
 
     def tidy(self) -> None:
         """Drop and merge files, write a checkpoint if one is due, delete the folders of what was dropped."""
+        self._tidied_us = self.core.clock.now_us()
         self.core.loop.tidy()
         if self.core.journal.checkpoint_due():
             self.checkpoint()
@@ -178,6 +188,7 @@ class Running:
         loop = self.core.loop
         loop.tell = tell or loop.tell
         loop.patience_s = 0
+        self._tidy_pause_us = TIDY_US
         try:
             with watching(loop.watch, self.core.clock), self._ingesting() as failed:
                 while not self._stopping and not failed and not (until is not None and until()):
@@ -187,6 +198,7 @@ class Running:
                         self.core.wake.clear()
         finally:
             loop.patience_s = HAND_SECONDS
+            self._tidy_pause_us = 0
         self._stopping = loop.stopping = False
 
     def _turn(self) -> bool:

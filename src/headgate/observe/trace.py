@@ -22,14 +22,17 @@ rows, planning, job, commit), and when its tuples had come.
 
     {"streams": ["temperature", "pressure"], "fragments": ["hot"], "domain": "timestamp",
      "traces": [[17, 1793534405000000, 8200000, {"pressure": [7100000, 7100000, 0, 0, 0, 0],
-                 "hot": [8203000, 8510000, 340, 90000, 200000, 17000]}, [7080000, 7100000]]]}
+                 "hot": [8203000, 8510000, 340, 90000, 200000, 17000]}, [7080000, 7100000, 7100000]]]}
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
+from itertools import accumulate
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from headgate.ticks import UNLIMITED, Tick, TimeDomain
@@ -39,6 +42,8 @@ KEPT = 100
 
 MOVES_KEPT = 10_000
 """How many moves of each stream are kept between two heartbeats."""
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 LOOP = "the loop"
 SINK = "the sink"
@@ -114,16 +119,16 @@ class Trace:
     instant: Tick
     sent_us: int
     seen: dict[str, Seen] = field(default_factory=dict)
-    came_us: tuple[int, int] | None = None
-    """When the batches whose tuples it answers began to be read, and when they were in the log: averages."""
+    came_us: tuple[int, int, int] | None = None
+    """When the batches whose tuples it answers began to be read, when they were in the log, and when all streams were
+    complete up to there: averages.
+    """
 
     def age(self, streams: Collection[str]) -> dict[str, int] | None:
         """Return the parts of the age of its answers, in microseconds; None if it is not known or not through."""
         if self.came_us is None or (out := self.seen.get(SINK)) is None or out.ended_us is None:
             return None
-        began_us, taken_us = self.came_us
-        ended = [one.ended_us for stop, one in self.seen.items() if stop in streams and one.ended_us is not None]
-        complete_us = min(max([taken_us, *ended]), self.sent_us)
+        began_us, taken_us, complete_us = self.came_us
         work = [one for stop, one in self.seen.items() if stop not in streams and stop != SINK]
         planning_us, job_us, commit_us = (
             sum(getattr(one, part) for one in work) for part in ("planning_us", "job_us", "commit_us")
@@ -210,12 +215,12 @@ class Traces:
             moves.append((upto, heard if fresh and heard is not None else now_us))
         self._looked_us = now_us
 
-    def sent(self, instant: Tick, now_us: int, lately: Iterable[Arrived] = ()) -> int:
+    def sent(self, instant: Tick, now_us: int, lately: Mapping[str, Sequence[Arrived]] = NOTHING) -> int:
         """Begin the trace of a heartbeat up to an instant, and return its number. If it is no later than the last one,
         it belongs to that trace.
 
         A stream that is not complete up to there is silent: it was waited for until now. A stream that is finished was
-        not waited for. `lately` are the batches that have come last: those behind the last heartbeat are answered now.
+        not waited for. `lately` has the batches that have come last: those behind the last heartbeat are answered now.
         """
         if self.traces and instant <= self.traces[-1].instant:
             return self.traces[-1].id
@@ -228,15 +233,40 @@ class Traces:
             came_us = moves[0][1] if moves and moves[0][0] >= instant else now_us
             trace.seen[stream] = Seen(came_us, came_us, 0)
         before = self.traces[-1].instant if self.traces else instant
-        answered = [batch for batch in lately if before < batch.upto <= instant]
-        if answered:
-            began_us, taken_us = (
-                sum(times) // len(answered)
-                for times in zip(*((batch.began_us, batch.taken_us) for batch in answered), strict=True)
-            )
-            trace.came_us = (began_us, taken_us)
+        trace.came_us = self._came(before, instant, now_us, lately)
         self.traces.append(trace)
         return trace.id
+
+    def _came(
+        self, before: Tick, upto: Tick, now_us: int, lately: Mapping[str, Sequence[Arrived]]
+    ) -> tuple[int, int, int] | None:
+        """Return when the batches in (before, upto] began to be read, were in the log and were complete: averages.
+
+        A stream is complete up to an instant when it has come as far behind it as it is further now than complete.
+        """
+        answered = [batch for batches in lately.values() for batch in batches if before < batch.upto <= upto]
+        if not answered:
+            return None
+        complete = [self._completed(stream, batches, now_us) for stream, batches in lately.items() if batches]
+        times = [
+            (one.began_us, one.taken_us, max([one.taken_us, *(when(one.upto) for when in complete)]))
+            for one in answered
+        ]
+        began_us, taken_us, complete_us = (sum(some) // len(times) for some in zip(*times, strict=True))
+        return began_us, taken_us, complete_us
+
+    def _completed(self, stream: str, batches: Sequence[Arrived], now_us: int) -> Callable[[Tick], int]:
+        """Return a function that says when a stream was complete up to an instant, by its batches and how far it is."""
+        reached = list(accumulate((batch.upto for batch in batches), max))
+        moves = self._moves.get(stream)
+        known = moves[-1][0] if moves else reached[-1]
+        lag = max(reached[-1] - known, 0)
+
+        def when(upto: Tick) -> int:
+            place = bisect_left(reached, upto + lag)
+            return min(batches[place].taken_us, now_us) if place < len(batches) else now_us
+
+        return when
 
     def seen(
         self, stop: str, upto: Tick, began_us: int, ended_us: int, rows: int = 0, work: Work | None = None
@@ -333,6 +363,6 @@ class Traces:
         found = cls(said["streams"], said["fragments"], TimeDomain(said["domain"]))
         for number, instant, sent_us, seen, *came in said["traces"]:
             stops = {stop: Seen(*one) for stop, one in seen.items()}
-            came_us = (came[0][0], came[0][1]) if came and came[0] else None
+            came_us = (came[0][0], came[0][1], came[0][2]) if came and came[0] else None
             found.traces.append(Trace(number, instant, sent_us, stops, came_us))
         return found

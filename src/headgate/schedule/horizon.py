@@ -137,7 +137,7 @@ class Horizon:
             by_groups = len(query.answers) > 1  # a heartbeat of the whole is one of all groups
             whole = self.heartbeats.complete(times, now_us, scopes=query.scopes) if by_groups else heartbeat
             heard_us = {name: time.came_us for name, time in times.items()}
-            lately = [batch for name in times for batch in self.batches(name)]
+            lately = {name: list(self.batches(name)) for name in times}
         query.traces.looked(complete, heard_us, now_us)
         if whole is None:
             return
