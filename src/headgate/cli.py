@@ -477,7 +477,8 @@ def bench(
         ".venv-flink"
     ),
     write: Annotated[
-        Path | None, typer.Option(help="The folder of documentation to write tables and plots to (yardstick, growth, answers)."),
+        Path | None,
+        typer.Option(help="The folder of documentation to write tables and plots to (yardstick, growth, answers)."),
     ] = None,
     debug: Debug = False,
 ) -> None:

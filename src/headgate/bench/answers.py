@@ -49,9 +49,7 @@ WARM_UP_S = 8.0
 """How long a way is fed before it is measured."""
 
 COLUMNS = "k STRING, v DOUBLE, at TIMESTAMP"
-LAST_SECONDS = (
-    "CREATE QUERY q AS SELECT ISTREAM(k, COUNT(*) AS n, AVG(v) AS m) FROM s [RANGE 10 SECONDS] GROUP BY k;"
-)
+LAST_SECONDS = "CREATE QUERY q AS SELECT ISTREAM(k, COUNT(*) AS n, AVG(v) AS m) FROM s [RANGE 10 SECONDS] GROUP BY k;"
 SLIDING = (
     "SELECT k, window.end AS until, COUNT(*) AS n, AVG(v) AS m, UNIX_MICROS(MAX(at)) AS upto FROM s "
     "GROUP BY k, window(at, '10 seconds', '2 seconds')"
@@ -98,7 +96,8 @@ def rows(count: int, chance: np.random.Generator) -> list[tuple[str, float, int]
     """Tuples that end now: their keys, values and timestamps, one microsecond apart."""
     last_us, keys, values = now_us(), chance.integers(0, KEYS, count).tolist(), chance.random(count).tolist()
     return [
-        (f"k{key}", value, last_us - count + 1 + place) for place, (key, value) in enumerate(zip(keys, values, strict=True))
+        (f"k{key}", value, last_us - count + 1 + place)
+        for place, (key, value) in enumerate(zip(keys, values, strict=True))
     ]
 
 
@@ -331,7 +330,10 @@ def plots(finding: Finding) -> dict[str, str]:
     from headgate.bench.charts import Axis, bar_chart
 
     shown = finding.grids[0].rows
-    series = {f"p{quantile * 100:.0f}": [_seconds(row[1 + place]) for row in shown] for place, quantile in enumerate(QUANTILES)}
+    series = {
+        f"p{quantile * 100:.0f}": [_seconds(row[1 + place]) for row in shown]
+        for place, quantile in enumerate(QUANTILES)
+    }
     names = [f"{row[0].split(', ')[1].rpartition(': ')[0]}\n{row[0].rpartition(': ')[2]}" for row in shown]
     return {"answers": bar_chart("From arrival to answer", Axis("seconds"), names, series)}
 
