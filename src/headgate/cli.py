@@ -478,7 +478,7 @@ def bench(
     ),
     write: Annotated[
         Path | None,
-        typer.Option(help="The folder of documentation to write tables and plots to (yardstick, growth, answers)."),
+        typer.Option(help="The folder of documentation to write to (yardstick, growth, answers)."),
     ] = None,
     debug: Debug = False,
 ) -> None:

@@ -1,9 +1,10 @@
 """`headgate demo`: three simulated feeds on local Spark, three continuous queries, results shown as they come.
 
-`arrivals` computes beforehand what each feed delivers and when. One thread pushes it at that time, and in another one the
-engine runs. `turns` looks at the engine twice a second, and yields a turn: what can be seen then. A screen or plain lines
-show the turns, and `summary` counts what was seen, and how far behind their heartbeats (watermarks) the answers came. The feeds keep to the disorder they declare; late tuples come from one feed that was silent for a while.
-The demo does not measure speed: `headgate bench` does.
+`arrivals` computes beforehand what each feed delivers and when. One thread pushes it at that time, and in another one
+the engine runs. `turns` looks at the engine twice a second, and yields a turn: what can be seen then. A screen or plain
+lines show the turns. `summary` counts what was seen, and says how far behind their heartbeats (watermarks) the answers
+came. The feeds keep to the disorder they declare; late tuples come from one feed that was silent for a while. The demo
+does not measure speed: `headgate bench` does.
 """
 
 from __future__ import annotations
@@ -420,7 +421,8 @@ def summary(
 ) -> list[str]:
     """One sentence for each query, one on how quick the answers were, and one on late tuples.
 
-    `late` has the lateness of each late tuple, by feed; `behind` how far behind their heartbeats answers came, by query.
+    `late` has the lateness of each late tuple, by feed; `behind` how far behind their heartbeats answers came, by
+    query.
     """
     by_query: dict[str, list[Answer]] = {query: [] for query in past[-1].complete}
     meanwhile = dict.fromkeys(by_query, 0)

@@ -200,9 +200,14 @@ def test_two_of_one_name_go_one_after_the_other(tmp_path: Path) -> None:
 
 def test_within_a_larger_whole_a_push_is_part_of_it(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    with pytest.raises(RuntimeError), desk.journal.together():
-        assert desk.pushes.take(desk.push(desk.s, 1)) == Counter({TUPLE: 1})
-        raise RuntimeError("the whole is not to be")
+
+    def part_of_a_whole() -> None:
+        with desk.journal.together():
+            assert desk.pushes.take(desk.push(desk.s, 1)) == Counter({TUPLE: 1})
+            raise RuntimeError("the whole is not to be")
+
+    with pytest.raises(RuntimeError):
+        part_of_a_whole()
     assert logged(desk.s, "v") == []
     assert desk.lines == 0
 

@@ -6,9 +6,9 @@ comes nearest: it gets the same lines over loopback, and keeps nothing. Files: f
 by both from a folder.
 
 Ours answers at every change of the last 10 seconds. The native query updates windows of 10 seconds every 2 seconds, at
-every micro-batch, and waits for no watermark. The age of an answer begins when its tuple is about to be pushed, sent, or
-when its file is there. It ends when a function of Python has the results that count the tuple. The ways take turns, each
-after a warm-up.
+every micro-batch, and waits for no watermark. The age of an answer begins when its tuple is about to be pushed or sent,
+or when its file is there. It ends when a function of Python has the results that count the tuple. The ways take turns,
+each after a warm-up.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ from pyspark.sql.types import StructType, TimestampType
 
 from headgate.log.chunk import PLACE_DIGITS, STAMPS, Chunk, count
 from headgate.log.tail import TAIL
-from headgate.spark.jobs import JOBS
 from headgate.spark.in_memory import arrow_schema, fitted
+from headgate.spark.jobs import JOBS
 from headgate.spark.session import let_go, over_connect, own_session, parallelism, task_memory
 from headgate.spark.staging import address, write_arrow, write_parquet
 from headgate.sql import Column, cast

@@ -1,7 +1,8 @@
 """The tail of the logs in memory: the rows of chunks that were written or that small epochs have read lately, as Arrow.
 
-A small epoch needs the same few chunks again and again. They are decoded once and kept here; rows that are small enough
-are kept when they are written, and never decoded. The files stay the truth: a chunk that is not here is read from its file, and who reads one that is here compares the file all the same.
+A small epoch needs the same few chunks again and again. They are decoded once and kept here; rows that are few enough
+are kept when they are written, and never decoded. The files stay the truth: a chunk that is not here is read from its
+file, and who reads one that is here compares the file all the same.
 
 What is kept is bounded by bytes, over all logs of the process; what was not read for longest goes first. A chunk is
 known by its path and its checksum, so another file under the same name is never taken for it.

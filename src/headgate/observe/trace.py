@@ -14,8 +14,8 @@ through by then. What lies before a stop began is waiting, the rest is work. So 
 stops work one after another or side by side.
 
 The age of an answer begins earlier, when its tuples began to be read. It is divided by what it was spent on (`PARTS`):
-ingest until the tuples were in the log, waiting for the heartbeat, waiting for the loop, then planning, the job of Spark,
-the commit and the delivery.
+ingest until the tuples were in the log, waiting for the heartbeat, waiting for the loop, then planning, the job of
+Spark, the commit and the delivery.
 
 As JSON, for other processes: the number of each trace, its instant, when it was sent, what each stop did (began, ended,
 rows, planning, job, commit), and when its tuples had come.

@@ -35,8 +35,8 @@ from headgate.schedule.commit import commit
 from headgate.schedule.horizon import Horizon
 from headgate.schedule.query import RunningQuery
 from headgate.settings import Settings
-from headgate.spark.jobs import JOBS
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
+from headgate.spark.jobs import JOBS
 from headgate.ticks import Tick
 
 HAND_SECONDS = 30.0

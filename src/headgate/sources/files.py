@@ -1,9 +1,9 @@
 """Streams from files, through Spark's own readers: any format that Spark reads by a name and options.
 
 Files that have not been read yet become chunks of the stream's log in one Spark job, which also gives each row its
-verdict. Parquet files that the log can hold as they are get there by a link, and need no job (see `as_they_are`), nor do
-a few small files (see `small_files`). The order of arrival is that of the files' names, and within a file that of its rows. Files count as read when their rows
-are in the log, so a read that fails before that can be tried again.
+verdict. Parquet files that the log can hold as they are get there by a link, and need no job (see `as_they_are`), nor
+do a few small files (see `small_files`). The order of arrival is that of the files' names, and within a file that of
+its rows. Files count as read when their rows are in the log, so a read that fails before that can be tried again.
 
 If a job fails by the fault of a file, halves of the files are tried, down to the one whose fault it is. A stream sets a
 file that cannot be read aside: it is named, kept as a dead letter, and tried again when it has changed and after a

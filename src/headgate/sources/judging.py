@@ -62,9 +62,9 @@ def judged(
     """Judge rows by the limits in force now, and write them by verdict.
 
     `staged` has files that can be taken as they are if all their rows are tuples. `rows_of` gives all rows but those of
-    the files that are; None if there are no others. `rows_at_hand` gives the same rows if they can be had without a job,
-    else None (see `small_files`). `look_closer` is told the places of unclear rows (see
-    `plain_json`); if it says so, `rows_of` is asked again.
+    the files that are; None if there are no others. `rows_at_hand` gives the same rows if they can be had without a
+    job, else None (see `small_files`). `look_closer` is told the places of unclear rows (see `plain_json`); if it says
+    so, `rows_of` is asked again.
 
     The journal's turn is not held meanwhile, so epochs go on beside the job. If heartbeats are given until the batch is
     taken, `JudgedBatch.take` judges anew the tuples that are late by then.

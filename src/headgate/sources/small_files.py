@@ -88,7 +88,7 @@ class SmallFiles:
         """True if rows are stamped by their source, and have columns of plain types only."""
         types = {column.name: column.type.upper() for column in stream.columns}
         spelled = stream.source is None or types[stream.source] in SPELLED_ALIKE
-        plain = stream.stamped == "external" and stream.timestamp is not None and PLAIN_TYPES >= set(types.values())
+        plain = stream.stamped == "external" and stream.timestamp is not None and PLAIN_TYPES.issuperset(types.values())
         return plain and spelled and len({name.lower() for name in types}) == len(types)
 
     def _read(self, path: Path) -> pa.Table:
