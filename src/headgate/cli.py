@@ -477,13 +477,13 @@ def bench(
         ".venv-flink"
     ),
     write: Annotated[
-        Path | None,
-        typer.Option(help="The folder of documentation to write to (yardstick, growth, answers)."),
+        Path | None, typer.Option(help="The folder of documentation to write to (yardstick, growth, answers).")
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Time the start, the yardstick (replays beside batch, Structured Streaming and Flink), small epochs, arrival
-    to answer, the time manager and durability; with --part growth how the cost of a tuple grows; or the papers' experiments.
+    """Time the start, the yardstick (replays beside batch, Structured Streaming and Flink), small epochs, arrival to
+    answer, the time manager and durability; with --part growth how the cost of a tuple grows; or the papers'
+    experiments.
     """
     if context.invoked_subcommand is not None:
         return

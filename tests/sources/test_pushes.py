@@ -67,6 +67,7 @@ class Desk:
                 threads.append(threading.Thread(target=take, args=(push,)))
                 threads[-1].start()
                 wait_for(lambda count=number: len(self.pushes._waiting) == count)  # type: ignore[misc]
+            assert [push.awake.is_set() for push in pushes] == [True, *[False] * (len(pushes) - 1)]
             yield got
         for thread in threads:
             thread.join(SECONDS)
@@ -159,7 +160,7 @@ def test_what_cannot_be_written_is_acknowledged_to_nobody(tmp_path: Path, monkey
 
 def test_who_is_interrupted_leaves_the_others_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk(tmp_path)
-    taken, interrupted = desk.s.take_reads, []
+    taken, interrupted = desk.s.take_reads, list[int]()
 
     def once(*asked: Any) -> Any:
         if not interrupted:
@@ -173,7 +174,8 @@ def test_who_is_interrupted_leaves_the_others_theirs(tmp_path: Path, monkeypatch
         pass
     kinds = sorted(type(one).__name__ for one in got.values())
     assert kinds == ["Counter", "KeyboardInterrupt"]
-    assert logged(desk.s, "v") == [(1,), (2,)], "they were taken by the one that was not"
+    assert logged(desk.s, "v") == [(2,)], "the others go on without it"
+    assert desk.pushes.take(desk.push(desk.s, 3)) == Counter({TUPLE: 1})
 
 
 def test_two_of_one_name_go_one_after_the_other(tmp_path: Path) -> None:
@@ -210,6 +212,33 @@ def test_within_a_larger_whole_a_push_is_part_of_it(tmp_path: Path) -> None:
         part_of_a_whole()
     assert logged(desk.s, "v") == []
     assert desk.lines == 0
+
+
+def test_many_threads_at_once(tmp_path: Path) -> None:
+    desk, each, threads = Desk(tmp_path), 10, 12
+
+    def work() -> None:
+        for number in range(each):
+            assert desk.pushes.take(desk.push(desk.s, number)) == Counter({TUPLE: 1})
+
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(SECONDS)
+    assert Counter(v for (v,) in logged(desk.s, "v")) == Counter(dict.fromkeys(range(each), threads))
+    assert sorted(place for (place,) in logged(desk.s, "_s")) == list(range(each * threads))
+    assert desk.lines < each * threads
+    assert not desk.pushes._waiting
+
+
+def test_who_has_the_turn_does_not_wait_for_those_who_want_it(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    other = desk.push(desk.s, 1)
+    with desk.at_once(other) as got:
+        assert desk.pushes.take(desk.push(desk.s, 2)) == Counter({TUPLE: 1})
+    assert got[other] == Counter({TUPLE: 1})
+    assert logged(desk.s, "v", "_s") == [(2, 0), (1, 1)]
 
 
 def test_it_is_known_when_batches_came(tmp_path: Path) -> None:

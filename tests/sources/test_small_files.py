@@ -253,7 +253,7 @@ def test_what_is_read_here_is_what_spark_reads(make: Make, tmp_path: Path, forma
             refused += 1
             path.unlink()
         else:
-            taken[f"file:{path}"] = rows
+            (taken[f"file:{path}"],) = rows
     assert len(taken) > 300, "plain files are read here"
     assert refused > 300, "and unusual ones are not"
     ranks = {file: rank for rank, file in enumerate(taken)}
@@ -331,7 +331,7 @@ def test_csv(make: Make, tmp_path: Path, content: str, plain: bool) -> None:
     assert (rows_of(make("csv", {"header": "true"}, SHORT), tmp_path, content) is not None) == plain
 
 
-def rows_of(source: FileSource, tmp_path: Path, content: str) -> pa.Table | None:
+def rows_of(source: FileSource, tmp_path: Path, content: str) -> list[pa.Table] | None:
     path = tmp_path / "in" / "1"
     path.write_text(content, encoding="utf-8", newline="")
     return source.small.rows({f"file:{path}": FIRST})
@@ -385,6 +385,16 @@ def test_sources_and_their_heartbeats(make: Make, tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
+def test_a_file_that_is_behind_the_ones_before_it_shows(make: Make, tmp_path: Path) -> None:
+    source = make("json", stream=SHORT)
+    for number, stamps in enumerate([(5, 9), (3, 4), (20, 1)]):
+        lines = [json.dumps({"k": "a", "v": 1.5, "at": at}) for at in stamps]
+        (tmp_path / "in" / f"{number}.json").write_text("\n".join(lines))
+    assert source.poll(ManualClock()) == 6
+    (batch,) = source.inlet.heartbeats.batches  # type: ignore[attr-defined]
+    assert batch.behind.tolist() == [8]
+
+
 def test_small_parquet_files_with_sources(make: Make, tmp_path: Path) -> None:
     stream = a_stream("k STRING, v DOUBLE, at BIGINT", TimeDomain.INTEGER, timestamp="at", source="k")
     table = pa.table({"k": ["a", None], "v": [float("nan"), -0.0], "at": pa.array([1, 2], pa.int64())})
@@ -414,7 +424,7 @@ def test_no_job_runs_for_small_files(make: Make, tmp_path: Path, monkeypatch: py
     assert source.poll(ManualClock()) == 3
     (first, *_) = logged(source.inlet, *NAMES)
     assert first == ("a", 1, 2, 3, 1.5, True, date(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC))
-    (chunk,) = source.inlet.log.chunks
+    (chunk, *_) = source.inlet.log.chunks
     assert chunk.statistics is not None
     assert chunk.statistics.values("v") is not None, "what sums take for granted is known"
 

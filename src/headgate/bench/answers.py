@@ -153,12 +153,11 @@ def pushed(spark: SparkSession, folder: Path, seconds: float) -> Run:
     """Pushes tuples to headgate."""
     run = Run()
     with running(spark, folder, run) as engine:
-        feed(
-            run,
-            seconds,
-            PUSHES_A_SECOND,
-            lambda batch: engine.push("s", [(key, value, moment(at)) for key, value, at in batch]) and None,
-        )
+
+        def push(batch: list[tuple[str, float, int]]) -> None:
+            engine.push("s", [(key, value, moment(at)) for key, value, at in batch])
+
+        feed(run, seconds, PUSHES_A_SECOND, push)
         sleep(1)
     return run
 

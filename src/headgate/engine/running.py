@@ -62,8 +62,8 @@ class Running:
         """The troubles of the moment. Each is told once when it begins, and once when it is over."""
         self._stopping = False
         self._tidied_us = -TIDY_US
-        self._tidy_pause_us = 0
-        """When was last tidied, and how long a busy run goes on before it tidies again."""
+        self.tidy_pause_us = 0
+        """When it was last tidied, and how long a busy run goes on before it tidies again."""
         self._status_us = -STATUS_US
         """When the status was last written."""
 
@@ -84,7 +84,7 @@ class Running:
             if error.code == "disk-failed":
                 self.tidy()
             raise
-        if not epochs or self.core.clock.now_us() - self._tidied_us >= self._tidy_pause_us:
+        if not epochs or self.core.clock.now_us() - self._tidied_us >= self.tidy_pause_us:
             self.tidy()
         return epochs
 
@@ -188,7 +188,7 @@ class Running:
         loop = self.core.loop
         loop.tell = tell or loop.tell
         loop.patience_s = 0
-        self._tidy_pause_us = TIDY_US
+        self.tidy_pause_us = TIDY_US
         try:
             with watching(loop.watch, self.core.clock), self._ingesting() as failed:
                 while not self._stopping and not failed and not (until is not None and until()):
@@ -198,7 +198,7 @@ class Running:
                         self.core.wake.clear()
         finally:
             loop.patience_s = HAND_SECONDS
-            self._tidy_pause_us = 0
+            self.tidy_pause_us = 0
         self._stopping = loop.stopping = False
 
     def _turn(self) -> bool:

@@ -81,8 +81,6 @@ class Journal:
         self.waiting: dict[str, list[dict[str, Any]]] = {}
         """Facts that were read of subjects that have not been introduced yet."""
         self._together: list[tuple[Fact, Act, Act | None]] | None = None
-        self._recorder = 0
-        """The thread that records them."""
         self._number = 0
         self._lines: Any = None
         self._size = 0
@@ -97,9 +95,9 @@ class Journal:
         return self.directory is not None
 
     @property
-    def under_way(self) -> bool:
-        """True if the calling thread records facts that will be one line."""
-        return self._together is not None and self._recorder == threading.get_ident()
+    def has_turn(self) -> bool:
+        """True if the calling thread has the turn."""
+        return self.turn._is_owned()  # type: ignore[attr-defined]
 
     def introduce(self, subject: str, apply: Apply) -> None:
         """Say by which function facts of a subject are applied; those that were read already are applied now."""
@@ -127,7 +125,6 @@ class Journal:
                 yield
                 return
             entries = self._together = []
-            self._recorder = threading.get_ident()
             try:
                 yield
                 self._commit([fact for fact, *_ in entries])

@@ -224,7 +224,7 @@ class FileSource:
 
         places = {file: (rank & LAST_RANK) << RANK_SHIFT for file, rank in ranks.items()}
 
-        def at_hand(whole: Mapping[str, Chunk]) -> pa.Table | None:
+        def at_hand(whole: Mapping[str, Chunk]) -> list[pa.Table] | None:
             return self.small.rows({file: place for file, place in places.items() if file not in whole})
 
         with arriving_folder(self.inlet) as folder:

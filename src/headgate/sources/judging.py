@@ -57,7 +57,7 @@ def judged(
     clock: Clock,
     staged: Mapping[str, Chunk] = NO_FILES,
     look_closer: Callable[[Collection[int]], bool] = lambda _: False,
-    rows_at_hand: Callable[[Mapping[str, Chunk]], pa.Table | None] = lambda _: None,
+    rows_at_hand: Callable[[Mapping[str, Chunk]], list[pa.Table] | None] = lambda _: None,
 ) -> JudgedBatch:
     """Judge rows by the limits in force now, and write them by verdict.
 

@@ -1,9 +1,9 @@
 """Pushes that wait at the same time are taken together: one line of the journal, and one chunk for each stream.
 
-Whoever pushes puts the rows into a queue and then waits for the journal's turn. Who gets it takes all that is in the
-queue, for the others too; these find their rows taken when they get the turn. So the time that a disk needs to make
-something durable is shared by all who came meanwhile, and nobody waits longer than when alone. A push returns when its
-rows are durable.
+Whoever pushes puts the rows into a queue. The first in it waits for the journal's turn and then takes all that is in
+the queue, for the others too, who sleep until then. Whoever came meanwhile is in the queue for the next group, and the
+first of those is woken to take it. So the time that a disk needs to make something durable is shared. A push returns
+when its rows are durable.
 
 A group is judged as if its rows had come in one push. If anything fails, the pushes of the group are taken one by one,
 and each gets the error that it would have got alone.
@@ -11,6 +11,7 @@ and each gets the error that it would have got alone.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,9 @@ class Push:
     alone_as: str | None = None
     """No group has two pushes of one name: the second one's `admit` must see what became of the first."""
 
+    awake: threading.Event = field(default_factory=threading.Event)
+    """Set when it is done, or is the first in the queue."""
+
     done: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     error: Exception | None = None
@@ -55,31 +59,53 @@ class Pushes:
         self.journal = journal
         self.clock = clock
         self._waiting: deque[Push] = deque()
+        """The first of them is awake, or takes a group."""
+        self._changing = threading.Lock()
+        """Held while the queue is changed."""
 
     def take(self, push: Push) -> Counter[str]:
         """Take the rows of a push, with all others that wait; how many rows there are of each verdict.
 
-        Inside of a larger whole of the journal a push is taken by itself: the others would wait for the whole.
+        Who has the journal's turn already must not wait for others, who may wait for the turn.
         """
-        if self.journal.under_way:
+        if self.journal.has_turn:
             self._take_alone(push)
         else:
-            self._waiting.append(push)
-            with self.journal.turn:
-                while not push.done:
-                    self._take_group(self._next_group())
+            self._wait_in_line(push)
         if push.error is not None:
             raise push.error
         return push.counts
 
+    def _wait_in_line(self, push: Push) -> None:
+        """Wait until somebody has taken a push, or until it is the first in the queue; then take a group."""
+        with self._changing:
+            self._waiting.append(push)
+            if self._waiting[0] is push:
+                push.awake.set()
+        try:
+            push.awake.wait()
+            if not push.done:
+                with self.journal.turn:
+                    self._take_group(self._next_group())
+        finally:  # whoever is interrupted leaves the line, and the others go on
+            with self._changing:
+                gone = [one for one in self._waiting if one.done or one is push]
+                for one in gone:
+                    self._waiting.remove(one)
+                    one.awake.set()
+                if self._waiting:
+                    self._waiting[0].awake.set()
+
     def _next_group(self) -> list[Push]:
         """Those that have waited longest, up to so many rows; two of one name go apart, in their order."""
         group, names, rows = list[Push](), set[str](), 0
-        while self._waiting and rows < GROUP_ROWS and self._waiting[0].alone_as not in names:
-            push = self._waiting.popleft()
-            names |= {push.alone_as} if push.alone_as is not None else set()
-            rows += push.rows.table.num_rows
-            group.append(push)
+        with self._changing:
+            for push in self._waiting:
+                if rows >= GROUP_ROWS or push.alone_as in names:
+                    break
+                names |= {push.alone_as} if push.alone_as is not None else set()
+                rows += push.rows.table.num_rows
+                group.append(push)
         return group
 
     def _take_group(self, group: Sequence[Push]) -> None:
@@ -88,9 +114,6 @@ class Pushes:
                 self._take(group)
         except Exception:
             pass  # each gets its own error
-        except BaseException:
-            self._waiting.extendleft(reversed(group))  # the others go on without whoever was interrupted
-            raise
         for push in group:
             if not push.done:
                 self._take_alone(push)

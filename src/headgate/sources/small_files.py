@@ -11,7 +11,7 @@ dead letters and errors are the same, and a test compares both ways on such inpu
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -68,8 +68,8 @@ class SmallFiles:
         self.wanted = plain.get(self.format, False) and connector.payload is None and said.keys() <= HARMLESS
         """Whether files of this format and with these options can be read here at all."""
 
-    def rows(self, places: Mapping[str, int]) -> pa.Table | None:
-        """The rows of files, given the order of arrival of the first row of each; None if Spark has to read them."""
+    def rows(self, places: Mapping[str, int]) -> list[pa.Table] | None:
+        """The rows of each file, given the order of arrival of its first row; None if Spark has to read them."""
         stream = self.inlet.stream
         if not self.wanted or not isinstance(stream, Stream) or not self._plain(stream):
             return None
@@ -79,10 +79,9 @@ class SmallFiles:
         try:
             if sum(path.stat().st_size for path in paths.values()) > MOST_BYTES:
                 return None
-            tables = [self._stamped(self._read(path), places[file]) for file, path in paths.items()]
+            return [self._stamped(self._read(path), places[file]) for file, path in paths.items()]
         except (OSError, pa.ArrowException, UnicodeDecodeError, Unusual):
             return None
-        return pa.concat_tables(tables)
 
     def _plain(self, stream: Stream) -> bool:
         """True if rows are stamped by their source, and have columns of plain types only."""
@@ -161,11 +160,24 @@ class SmallFiles:
         return {field.name: field.type for field in self.inlet.rows.schema if field.name in own}
 
 
-def by_verdict(rows: pa.Table, inlet: Inlet, limits: Limits) -> dict[str, pa.Table] | None:
+def by_verdict(files: Sequence[pa.Table], inlet: Inlet, limits: Limits) -> dict[str, list[pa.Table]] | None:
     """The rows as the log or the dead letters keep them, by folders for the verdicts; None if Spark has to judge them.
 
-    What goes to the dead letters as text, and heartbeats that are no tuples, are left to Spark.
+    What goes to the dead letters as text, and heartbeats that are no tuples, are left to Spark. Files stay apart: one
+    that is behind those before it shows how far out of order they come.
     """
+    judged: dict[str, list[pa.Table]] = {}
+    for rows in files:
+        found = _by_verdict(rows, inlet, limits)
+        if found is None:
+            return None
+        for kind, some in found.items():
+            judged.setdefault(f"_verdict={kind}", []).append(some)
+    return judged
+
+
+def _by_verdict(rows: pa.Table, inlet: Inlet, limits: Limits) -> dict[str, pa.Table] | None:
+    """The rows of one file by verdict; None if Spark has to judge them."""
     found = verdicts(inlet.stream, rows, limits)
     kinds = set(found.tolist())
     if not kinds <= {TUPLE, *UNTIMELY}:
@@ -179,7 +191,7 @@ def by_verdict(rows: pa.Table, inlet: Inlet, limits: Limits) -> dict[str, pa.Tab
         mine = found == kind
         some = rows.filter(pa.array(mine))
         some = some if kind == TUPLE else inlet.letters(some, found[mine], limits)
-        judged[f"_verdict={kind}"] = some if carried is None else some.append_column("_upto", carried.filter(mine))
+        judged[kind] = some if carried is None else some.append_column("_upto", carried.filter(mine))
     return judged
 
 
