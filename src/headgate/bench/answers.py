@@ -65,7 +65,7 @@ class Run:
     """From when on it counts."""
 
     sent: list[tuple[int, int]] = field(default_factory=list)
-    """For each batch: when it came, and its last timestamp."""
+    """For each tuple: when it came, and its timestamp."""
 
     out: list[tuple[int, int]] = field(default_factory=list)
     """For each answer: when it was there, and up to which timestamp it counts."""
@@ -74,14 +74,14 @@ class Run:
     """What the ages of answers consist of, for those of headgate."""
 
     def ages(self) -> list[float]:
-        """How old the answers to all tuples of a batch were, in seconds, for each batch that counts."""
+        """How old the first answer was that counts a tuple, in seconds, for each answered tuple behind the warm-up."""
         reached, best = list[int](), 0
         for _, upto in self.out:
             best = max(best, upto)
             reached.append(best)
         found = list[float]()
-        for came_us, last_us in self.sent:
-            place = bisect_left(reached, last_us)
+        for came_us, at_us in self.sent:
+            place = bisect_left(reached, at_us)
             if came_us >= self.began_us and place < len(reached):
                 found.append((self.out[place][0] - came_us) / 1e6)
         return found
@@ -110,7 +110,7 @@ def feed(run: Run, seconds: float, batches_a_second: int, put: Callable[[list[tu
         batch = rows(TUPLES_A_SECOND // batches_a_second, chance)
         came_us = now_us()
         put(batch)
-        run.sent.append((came_us, batch[-1][2]))
+        run.sent += [(came_us, at_us) for _, _, at_us in batch]
 
 
 # headgate
@@ -299,7 +299,7 @@ def latencies(runs: dict[tuple[str, str], Run]) -> Grid:
         ratio = f"{found[fed, way][0] / found[fed, 'native'][0]:.2f}" if way != "native" else ""
         cells = (f"{age:.3f} s" for age in found[fed, way])
         lines.append((f"{FED[fed]}: {way}", *cells, ratio, f"{answered:,} of {of:,}"))
-    headings = ("", *(f"p{quantile * 100:.0f}" for quantile in QUANTILES), "p50 / native", "batches answered")
+    headings = ("", *(f"p{quantile * 100:.0f}" for quantile in QUANTILES), "p50 / native", "tuples answered")
     return Grid("Arrival to answer", headings, lines)
 
 
