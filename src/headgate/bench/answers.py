@@ -206,7 +206,7 @@ def streaming(arriving: DataFrame, folder: Path, run: Run) -> Iterator[None]:
     )
     try:
         yield
-        sleep(1)
+        query.processAllAvailable()  # stopped in the middle of a batch, it would complain
     finally:
         query.stop()
 

@@ -156,7 +156,7 @@ def live(
     def now_us() -> float:
         return (perf_counter() - start) * SECOND_US
 
-    step = engine.step
+    step = engine._running.step
 
     def timed() -> list[Epoch]:
         begun = now_us()
