@@ -450,7 +450,9 @@ def bench(
     context: typer.Context,
     part: Annotated[
         list[str] | None,
-        typer.Option(help="Only this part (start, yardstick, growth, epochs, time, durability); can be repeated."),
+        typer.Option(
+            help="Only this part (start, yardstick, growth, epochs, answers, time, durability); can be repeated."
+        ),
     ] = None,
     rows: Annotated[
         int | None, typer.Option(help="Tuples a stream; default: 2,000,000 (yardstick), 500,000 (growth).", min=1)
@@ -470,16 +472,18 @@ def bench(
         ),
     ] = 1_000_000,
     epochs: Annotated[int, typer.Option(help="Small epochs that are timed.", min=1)] = 40,
+    seconds: Annotated[float, typer.Option(help="How long each way of answers is fed.", min=1)] = 30,
     flink: Annotated[Path, typer.Option(help="The virtual environment with PyFlink; make flink makes it.")] = Path(
         ".venv-flink"
     ),
     write: Annotated[
-        Path | None, typer.Option(help="The folder of documentation to write tables and plots to (yardstick, growth).")
+        Path | None, typer.Option(help="The folder of documentation to write to (yardstick, growth, answers).")
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Time the start, the yardstick (replays beside batch, Structured Streaming and Flink), small epochs, the time
-    manager and durability; with --part growth how the cost of a tuple grows; or the papers' experiments.
+    """Time the start, the yardstick (replays beside batch, Structured Streaming and Flink), small epochs, arrival to
+    answer, the time manager and durability; with --part growth how the cost of a tuple grows; or the papers'
+    experiments.
     """
     if context.invoked_subcommand is not None:
         return
@@ -505,7 +509,7 @@ def bench(
         write,
     )
     wide = Console(width=max(out.width, TABLE_WIDTH), highlight=False)
-    if not report(wide, parts, epochs, options):
+    if not report(wide, parts, epochs, seconds, options):
         raise typer.Exit(1)
 
 

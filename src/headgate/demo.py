@@ -1,18 +1,21 @@
 """`headgate demo`: three simulated feeds on local Spark, three continuous queries, results shown as they come.
 
-`arrivals` computes beforehand what each feed delivers and when. `turns` pushes it at that time, lets the engine take a
-step, and yields a turn: what can be seen after the step. A screen or plain lines show the turns, and `summary` counts
-what was seen. The feeds keep to the disorder they declare; late tuples come from one feed that was silent for a while.
-The demo does not measure speed: `headgate bench` does.
+`arrivals` computes beforehand what each feed delivers and when. One thread pushes it at that time, and in another one
+the engine runs. `turns` looks at the engine twice a second, and yields a turn: what can be seen then. A screen or plain
+lines show the turns. `summary` counts what was seen, and says how far behind their heartbeats (watermarks) the answers
+came. The feeds keep to the disorder they declare; late tuples come from one feed that was silent for a while. The demo
+does not measure speed: `headgate bench` does.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise
 from math import sin
 from random import Random
 from statistics import fmean
@@ -26,6 +29,7 @@ from rich.text import Text
 
 from headgate.deliver.sinks.sink import Result
 from headgate.engine import Engine
+from headgate.observe.trace import Traces
 from headgate.spark.session import SHORT_LIVED, started
 
 SCRIPT = """\
@@ -52,6 +56,9 @@ CREATE QUERY merged AS
 """
 
 TURN_S = 0.5
+PUSH_S = 0.1
+"""Tuples that come within so many seconds are pushed together."""
+
 SPOKEN_BEFORE = timedelta(seconds=1.5)
 """How long the feeds have delivered before the first turn, so that none seems silent at the start."""
 
@@ -104,7 +111,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """A stream after a step: its counts, its last timestamp, its heartbeat (watermark), and whether it is silent."""
+    """A stream in a turn: its counts, its last timestamp, its heartbeat (watermark), and whether it is silent."""
 
     taken: int
     late: int
@@ -115,13 +122,13 @@ class StreamState:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What can be seen after a step of the engine."""
+    """What can be seen of the engine at a moment."""
 
     now: datetime
     streams: dict[str, StreamState]
     complete: dict[str, datetime | None]
     answers: list[Answer]
-    """The answers of this step, in the order in which they came."""
+    """The answers since the last turn, in the order in which they came."""
 
     ended: bool
     """Whether the feeds have delivered everything."""
@@ -140,8 +147,9 @@ def play(console: Console, seconds: int = 24) -> None:
         show = on_screen if console.is_terminal else in_lines
         past = show(console, turns(engine, coming))
         late = {feed: [letter["_behind"] / 1e6 for letter in engine.dead_letters(feed)] for feed in FEEDS}
+        behind = {query.name: behind_heartbeats(query.traces) for query in engine.queries()}
     console.print()
-    for sentence in summary(past, coming, late):
+    for sentence in summary(past, coming, late, behind):
         console.print(sentence, markup=False)
 
 
@@ -220,32 +228,64 @@ def push(engine: Engine, arrived: Sequence[Arrival]) -> None:
             engine.push(feed, rows)
 
 
+@contextmanager
+def running(engine: Engine, coming: Sequence[Arrival]) -> Iterator[None]:
+    """In here the engine runs, and the tuples of the feeds are pushed as they come; both in threads."""
+    over = threading.Event()
+
+    def feed() -> None:
+        for _, together in groupby(coming, key=lambda arrival: round(arrival.comes.timestamp() / PUSH_S)):
+            arrived = list(together)
+            if over.wait(max(0.0, (arrived[-1].comes - now()).total_seconds())):
+                return
+            push(engine, arrived)
+
+    threads = [
+        threading.Thread(target=feed, name="feeds", daemon=True),
+        threading.Thread(target=lambda: engine.run(until=over.is_set), name="engine", daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        engine.wake()
+        for thread in threads:
+            thread.join()
+
+
 def turns(engine: Engine, coming: Sequence[Arrival]) -> Iterator[Turn]:
-    """Pushes what has arrived and takes a step, every `TURN_S` seconds, until all tuples are answered."""
+    """Looks at the engine every `TURN_S` seconds while it runs, until all tuples are answered."""
     answers: list[Answer] = []
     for query in engine.queries():
         query.on_change(
             lambda results, name=query.name: answers.extend(Answer(now(), name, result) for result in results)  # type: ignore[misc]
         )
-    arrived = 0
-    while True:
-        began = now()
-        already, arrived = arrived, sum(arrival.comes <= began for arrival in coming)
-        push(engine, coming[already:arrived])
-        silent = {feed for feed in FEEDS if engine.silent(feed)}
-        engine.step()
-        states = {feed: state(engine, feed, coming[:arrived], feed in silent) for feed in FEEDS}
+
+    def turn() -> Turn:
+        seen = now()
+        arrived = [arrival for arrival in coming if arrival.comes <= seen]
+        states = {feed: state(engine, feed, arrived, engine.silent(feed)) for feed in FEEDS}
         complete = {query.name: query.complete for query in engine.queries()}
-        ended = arrived == len(coming)
-        yield Turn(now(), states, complete, answers.copy(), ended)
-        answers.clear()
-        if ended and len(silent) == len(FEEDS):  # then the heartbeats are at the last tuple of all
-            return
-        time.sleep(max(0.0, TURN_S - (now() - began).total_seconds()))
+        given = answers[:]
+        del answers[: len(given)]  # the engine goes on adding to it
+        return Turn(seen, states, complete, given, len(arrived) == len(coming))
+
+    with running(engine, coming):
+        while True:
+            began = now()
+            latest = turn()
+            yield latest
+            if latest.ended and all(seen.silent for seen in latest.streams.values()):
+                break  # then the heartbeats are at the last tuple of all
+            time.sleep(max(0.0, TURN_S - (now() - began).total_seconds()))
+    engine.step()
+    yield turn()
 
 
 def state(engine: Engine, feed: str, arrived: Sequence[Arrival], silent: bool) -> StreamState:
-    """The state of a stream after a step."""
+    """The state of a stream now."""
     counts = engine.counts(feed)
     last = max((arrival.at for arrival in arrived if arrival.feed == feed), default=None)
     return StreamState(counts["taken"], counts.get("late", 0), last, engine.heartbeat(feed), silent)
@@ -371,8 +411,19 @@ def clock(at: datetime | None) -> str:
 # what was seen
 
 
-def summary(past: Sequence[Turn], coming: Sequence[Arrival], late: dict[str, list[float]]) -> list[str]:
-    """One sentence for each query, and one on late tuples; `late` has the lateness of each late tuple, by feed."""
+def behind_heartbeats(traces: Traces) -> list[float]:
+    """By how many seconds answers came later than the heartbeats that allowed them."""
+    return [sum(age.values()) / 1e6 - (age["ingest"] + age["heartbeat"]) / 1e6 for age in traces.ages()]
+
+
+def summary(
+    past: Sequence[Turn], coming: Sequence[Arrival], late: dict[str, list[float]], behind: dict[str, list[float]]
+) -> list[str]:
+    """One sentence for each query, one on how quick the answers were, and one on late tuples.
+
+    `late` has the lateness of each late tuple, by feed; `behind` how far behind their heartbeats answers came, by
+    query.
+    """
     by_query: dict[str, list[Answer]] = {query: [] for query in past[-1].complete}
     meanwhile = dict.fromkeys(by_query, 0)
     for turn in past:
@@ -391,7 +442,20 @@ def summary(past: Sequence[Turn], coming: Sequence[Arrival], late: dict[str, lis
         sentences.append(
             f"{query}: {len(given)} answers, {meanwhile[query]} of them while {SILENT} was silent{mean}{order}."
         )
-    return [*sentences, lateness_sentence(past[-1].streams, len(coming), late)]
+    return [*sentences, behind_sentence(behind), lateness_sentence(past[-1].streams, len(coming), late)]
+
+
+def behind_sentence(behind: dict[str, list[float]]) -> str:
+    """A sentence that says how far behind their heartbeats the answers of all queries came."""
+    lags = sorted(lag for found in behind.values() for lag in found)
+    if not lags:
+        return "behind their heartbeats: no answer was followed."
+    by_query = ", ".join(f"{query} {fmean(found):.1f} s" for query, found in behind.items() if found)
+    nine_in_ten = lags[int(0.9 * (len(lags) - 1))]
+    return (
+        f"behind their heartbeats: answers came {fmean(lags):.1f} s later on average ({by_query}), nine in ten within "
+        f"{nine_in_ten:.1f} s, the slowest after {lags[-1]:.1f} s. The aim is 1 s."
+    )
 
 
 def tuples_behind(answer: Answer, coming: Iterable[Arrival]) -> list[Arrival]:

@@ -241,9 +241,10 @@ def test_a_query_whose_heartbeat_cannot_be_found_out_touches_no_other(
 
     monkeypatch.setattr(engine.query("bad"), "labels", throws)
     bad.given, good.given = [1], [1]
-    done = delivered(engine, "good", 1)
+    done, turns = delivered(engine, "good", 1), Turns(engine)
     with running(engine) as raised:
         assert done.wait(SECONDS)
+        assert turns.more(), "the good one may have had its turn in one that began before there was a cut"
     assert raised == []
     assert engine.query("bad").failed
     assert "label" in str(engine.query("bad").trouble)

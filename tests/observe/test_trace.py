@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from headgate.cli import app
 from headgate.errors import UserError
 from headgate.heartbeat.why import Why
 from headgate.observe import status
-from headgate.observe.trace import KEPT, LOOP, SINK, Trace, Traces
+from headgate.observe.trace import KEPT, LOOP, SINK, Trace, Traces, Work
+from headgate.observe.trace_table import shown
 from headgate.ticks import UNLIMITED, TimeDomain
 
 
@@ -51,6 +54,65 @@ def test_the_time_between_two_sightings_is_charged_to_the_later_one() -> None:
     slowest = traces.slowest()
     assert slowest is not None
     assert (slowest.stop, slowest.waited_us, slowest.worked_us) == ("b", 300, 0)
+
+
+@dataclass(frozen=True)
+class Came:
+    upto: int
+    began_us: int
+    taken_us: int
+
+
+def aged() -> Traces:
+    """Tuples stamped 6 and 8 come on a, 7 on b; b is complete up to 8 when 11 has come, which is answered later."""
+    traces = Traces(["a", "b"], ["q"])
+    traces.looked({"a": 5, "b": 2}, {"a": 40, "b": None}, 50)
+    traces.sent(2, 60)
+    traces.seen("q", 2, 60, 70, work=Work(5, 60, 68))
+    traces.seen(SINK, 2, 70, 80)
+    traces.looked({"a": 9, "b": 8}, {"a": 100, "b": 400}, 450)
+    lately = {
+        "a": [Came(1, 0, 1), Came(6, 90, 100), Came(8, 150, 160), Came(9, 155, 160)],
+        "b": [Came(7, 190, 200), Came(11, 380, 400)],
+    }
+    traces.sent(8, 450, lately)
+    traces.seen("q", 8, 460, 900, 5, Work(300, 460, 860))
+    traces.seen(SINK, 8, 900, 1_000)
+    return traces
+
+
+def test_the_age_of_an_answer_is_what_it_was_spent_on() -> None:
+    traces = aged()
+    (age,) = traces.ages()
+    assert age == {
+        "ingest": 10,
+        "heartbeat": 400 - 153,
+        "loop": 60,
+        "planning": 100,
+        "job": 300,
+        "commit": 40,
+        "delivery": 100,
+    }
+    began = (90 + 150 + 190) // 3
+    assert sum(age.values()) == 1_000 - began
+    again = Traces.from_json(json.loads(json.dumps(traces.to_json())))
+    assert again.ages() == [age]
+    assert [row["age_us"] for row in again.rows()] == [None, age]
+
+
+def test_traces_of_an_earlier_version_have_no_age() -> None:
+    said = aged().to_json()
+    said["traces"] = [[*one[:3], {stop: seen[:3] for stop, seen in one[3].items()}] for one in said["traces"]]
+    assert Traces.from_json(said).ages() == []
+
+
+def test_the_age_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    Console(width=120).print(shown(aged(), 10))
+    text = capsys.readouterr().out
+    assert "the age of answers, over 1 heartbeats" in text
+    assert "waiting for the heartbeat" in text
+    Console(width=120).print(shown(traced(), 10))
+    assert "the age of answers" not in capsys.readouterr().out, "nothing is known of when tuples came"
 
 
 def test_stops_that_work_side_by_side_are_charged_once() -> None:

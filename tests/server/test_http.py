@@ -76,7 +76,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 @contextmanager
 def client(engine: Engine, token: str | None = None, room: Room | None = None) -> Iterator[httpx.Client]:
-    listener = listening(engine, engine._core.inputs.inlet, "127.0.0.1", 0, token, room)
+    listener = listening(engine, engine._core.inputs, "127.0.0.1", 0, token, room)
     with listener, httpx.Client(base_url=listener.url, timeout=30) as asking:
         yield asking
 
@@ -350,14 +350,14 @@ def test_a_host_that_is_none(engine: Engine, host: str) -> None:
 def test_when_there_is_no_room_one_comes_back_later(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     held, begun = threading.Event(), threading.Event()
     inlet = engine._core.inputs.inlet("s")
-    pushed = inlet.push_counted
+    pushed = inlet.take_reads
 
-    def slow(rows: Any, clock: Clock) -> Any:
+    def slow(reads: Any, clock: Clock) -> Any:
         begun.set()
         held.wait(60)
-        return pushed(rows, clock)
+        return pushed(reads, clock)
 
-    monkeypatch.setattr(inlet, "push_counted", slow)
+    monkeypatch.setattr(inlet, "take_reads", slow)
     answers: list[int] = []
     with client(engine, room=Room(waiting=1)) as asking:
 
@@ -404,9 +404,9 @@ def test_who_may_listen_where(engine: Engine, monkeypatch: pytest.MonkeyPatch) -
             address(text)
     for host in ("0.0.0.0", "::", "192.0.2.1", "example.org", ""):
         with pytest.raises(UserError, match="no-token"):
-            listening(engine, engine._core.inputs.inlet, host, 0, None)
+            listening(engine, engine._core.inputs, host, 0, None)
     with pytest.raises(UserError, match="bad-token"):
-        listening(engine, engine._core.inputs.inlet, "127.0.0.1", 0, "")
+        listening(engine, engine._core.inputs, "127.0.0.1", 0, "")
     with engine.listen() as first, pytest.raises(UserError, match="cannot-listen"):
         engine.listen(port=int(first.url.rpartition(":")[2]))
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)

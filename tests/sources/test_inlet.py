@@ -39,10 +39,12 @@ from headgate.ticks import Tick, TimeDomain
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TYPES = {
     "STRING": pa.string(),
+    "SMALLINT": pa.int16(),
     "INT": pa.int32(),
     "BIGINT": pa.int64(),
     "DOUBLE": pa.float64(),
     "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
     "TIMESTAMP": pa.timestamp("us", tz="UTC"),
 }
 

@@ -78,6 +78,7 @@ FILES: dict[str, list[Any]] = {
 def taken(spark: SparkSession, folder: Path, files: dict[str, list[Any]]) -> tuple[FileSource, Notebook]:
     heartbeats = Notebook(closed=10, ahead=1_000)
     source = source_of(spark, STREAM, folder / "in", heartbeats)
+    source.small.wanted = False  # plain files are large ones
     (folder / "in").mkdir(parents=True)
     for name, rows in files.items():
         lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
@@ -113,6 +114,7 @@ def test_plain_files_are_read_by_one_job_and_others_once_more(
 ) -> None:
     reads: list[set[str]] = []
     source = source_of(spark, STREAM, tmp_path / "in", Notebook())
+    source.small.wanted = False  # plain files are large ones
     rows = source.reader.rows
 
     def noted(paths: list[str], plain: Any = ()) -> Any:
@@ -141,6 +143,7 @@ def test_plain_files_are_read_by_one_job_and_others_once_more(
 @pytest.mark.spark
 def test_compressed_files_and_options_that_change_what_a_line_is(spark: SparkSession, tmp_path: Path) -> None:
     source = source_of(spark, STREAM, tmp_path / "in", Notebook())
+    source.small.wanted = False  # plain files are large ones
     (tmp_path / "in").mkdir()
     text = "\n".join(map(json.dumps, clean(1)))
     (tmp_path / "in" / "1.json.gz").write_bytes(gzip.compress(text.encode()))

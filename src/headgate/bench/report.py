@@ -1,8 +1,7 @@
 """Runs the parts of `headgate bench`: each in its own module, which says what it measures and how.
 
 Whatever else the machine does moves all the seconds, and the ratios less: what is compared takes turns. Not measured:
-the time from a tuple's arrival to its answer (`headgate bench papers` does), several queries at once, a cluster, other
-state stores than Spark's default.
+several queries at once, a cluster, other state stores than Spark's default.
 """
 
 from __future__ import annotations
@@ -15,25 +14,27 @@ from typing import Literal, TypeAlias
 from rich.console import Console
 from rich.table import Table
 
-from headgate.bench import durability, epochs, managing, start
+from headgate.bench import answers, durability, epochs, managing, start
 from headgate.bench.layout import progress_bar
 from headgate.bench.yardstick import run as yardstick
 from headgate.spark.session import started
 
-Part: TypeAlias = Literal["start", "yardstick", "growth", "epochs", "time", "durability"]
-PARTS: tuple[Part, ...] = ("start", "yardstick", "growth", "epochs", "time", "durability")
+Part: TypeAlias = Literal["start", "yardstick", "growth", "epochs", "answers", "time", "durability"]
+PARTS: tuple[Part, ...] = ("start", "yardstick", "growth", "epochs", "answers", "time", "durability")
 """In the order in which they run: first those that measure other processes, while this one has no JVM."""
 
-USUAL: tuple[Part, ...] = ("start", "yardstick", "epochs", "time", "durability")
+USUAL: tuple[Part, ...] = ("start", "yardstick", "epochs", "answers", "time", "durability")
 """The parts that run if none is chosen."""
 
-WRITTEN: tuple[Part, ...] = ("yardstick", "growth")
+WRITTEN: tuple[Part, ...] = ("yardstick", "growth", "answers")
 """The parts whose tables and plots can be written to the documentation."""
 
 STARTS = 3
 
 
-def report(console: Console, parts: Iterable[Part], small_epochs: int, options: yardstick.Options) -> bool:
+def report(
+    console: Console, parts: Iterable[Part], small_epochs: int, seconds: float, options: yardstick.Options
+) -> bool:
     """Runs the chosen parts and prints what each found; returns whether all results agreed and nothing failed."""
     agreed = True
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as directory:
@@ -46,6 +47,8 @@ def report(console: Console, parts: Iterable[Part], small_epochs: int, options: 
                     agreed &= yardstick.measure_speed(console, folder / "yardstick", options)
                 case "growth":
                     agreed &= yardstick.measure_growth(console, folder / "growth", options)
+                case "answers":
+                    answers_to_arrivals(console, folder / "answers", seconds, options)
                 case _:
                     run_in_this_process(console, part, folder / part, small_epochs)
     return agreed
@@ -58,6 +61,16 @@ def show_starts(console: Console, starts: list[list[start.Step]]) -> None:
     for step in best:
         table.add_row(step.name, f"{step.clock_s:.1f}", f"{step.processor_s:.1f}")
     console.print(table)
+
+
+def answers_to_arrivals(console: Console, folder: Path, seconds: float, options: yardstick.Options) -> None:
+    """Times arrival to answer within this process."""
+    yardstick.check_place(options, answers.NAME)
+    spark = started()
+    with progress_bar() as bar:
+        task = bar.add_task("answers", total=answers.steps())
+        finding = answers.measure(spark, folder, seconds, lambda: bar.advance(task))
+    answers.show(console, finding, options.docs)
 
 
 def run_in_this_process(

@@ -75,6 +75,8 @@ class Outbox:
         """When a sink that has failed is tried again."""
         self.trouble: Exception | None = None
         """Why the sink has not taken the first delivery that waits."""
+        self.taken_us: int | None = None
+        """When the sink took the last delivery."""
         self.held = False
         """Whether nothing more is to be delivered, because the query ends."""
         self.calling = threading.Lock()
@@ -169,6 +171,7 @@ class Outbox:
                     tell(f'the sink of query "{self.query}" takes results again')
                 self.back_off.succeeded()
                 self.trouble = None
+                self.taken_us = clock.now_us()
                 self._last_taken = max(self._last_taken, self.waiting[0].number)
                 self._delivered(self.waiting[0].number)
                 if piece and pieces is not None:

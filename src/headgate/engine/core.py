@@ -67,7 +67,7 @@ class Core:
             self.heartbeats,
             self.journal,
             self.clock,
-            self.wake_all,
+            self.arrived,
             self.look.set,
         )
         self.asking = Asking(self.clock, self.heartbeats, self.inputs.sources)
@@ -75,6 +75,15 @@ class Core:
             self.clock, self.heartbeats, self.asking, self.inputs.logs, self.journal, lambda: self.catalog.settings
         )
         self.loop.horizon.wanted = self.look.set
+        self.loop.horizon.batches = self.inputs.batches
+
+    def arrived(self) -> None:
+        """Let the loop look again at once, because rows are in a log. Sources are looked at too, if there are any:
+        what waits for them may go on when all have been read once more.
+        """
+        if self.inputs.sources:
+            self.look.set()
+        self.wake.set()
 
     def wake_all(self) -> None:
         """Let those who wait look again at once: for what has arrived, and for what the sources have."""

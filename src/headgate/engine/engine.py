@@ -94,8 +94,7 @@ class Engine:
         timestamp column, for a relation also (timestamp, row, "+" or "-"). They are durable when this returns how many
         went to the log; the others are in `dead_letters(stream)`.
         """
-        with self.turn:
-            return self._core.inputs.inlet(stream).push(rows, self.clock)
+        return self._core.inputs.push(stream, rows)
 
     def wake(self) -> None:
         """Let `run` look at once for what has arrived."""
@@ -108,7 +107,7 @@ class Engine:
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Listener:
         """Take rows over HTTP too, until the listener or the engine is stopped; port 0 chooses a free one."""
-        self._listeners.append(listening(self, self._core.inputs.inlet, host, port, token))
+        self._listeners.append(listening(self, self._core.inputs, host, port, token))
         return self._listeners[-1]
 
     def poll(self) -> int:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from time import monotonic
 
 from headgate.catalog.entries import Relation, Stream
 from headgate.engine import inspection, recovery
@@ -32,11 +33,16 @@ from headgate.spark.session import use_pool
 from headgate.ticks import Tick, TimeDomain
 
 POLL_SECONDS = 0.5
+"""How often sources that do not ring are looked at."""
+GLANCE_SECONDS = 0.02
+"""How often it is looked whether a folder on this machine has changed. That takes a few microseconds."""
 WAIT_SECONDS = 0.05
 PATIENCE_US = 30_000_000
 """How long the end of a run over all input waits for a sink that takes nothing."""
 POOL = "ingest"
 """The pool of Spark's scheduler in which sources are read, if it has pools: long epochs then do not hold them up."""
+TIDY_US = 1_000_000
+"""How often a run tidies that has epochs in every turn."""
 STATUS_US = 1_000_000
 """How often a running engine writes its status into its directory."""
 
@@ -55,6 +61,9 @@ class Running:
         self._source_trouble, self._query_trouble = Trouble(), Trouble()
         """The troubles of the moment. Each is told once when it begins, and once when it is over."""
         self._stopping = False
+        self._tidied_us = -TIDY_US
+        self.tidy_pause_us = 0
+        """When it was last tidied, and how long a busy run goes on before it tidies again."""
         self._status_us = -STATUS_US
         """When the status was last written."""
 
@@ -65,14 +74,18 @@ class Running:
         return self.core.inputs.take(lambda source: source.poll(self.core.clock))
 
     def step(self) -> list[Epoch]:
-        """Take every query as far as its inputs are complete, then tidy; a full disk is tidied too, to make room."""
+        """Take every query as far as its inputs are complete, then tidy; a full disk is tidied too, to make room.
+
+        While a run has epochs in every turn, it tidies once in a while only: the next answer comes first.
+        """
         try:
             epochs = self.core.loop.step()
         except UserError as error:
             if error.code == "disk-failed":
                 self.tidy()
             raise
-        self.tidy()
+        if not epochs or self.core.clock.now_us() - self._tidied_us >= self.tidy_pause_us:
+            self.tidy()
         return epochs
 
     def advance(self, to: Tick | datetime | str) -> list[Epoch]:
@@ -85,6 +98,7 @@ class Running:
 
     def tidy(self) -> None:
         """Drop and merge files, write a checkpoint if one is due, delete the folders of what was dropped."""
+        self._tidied_us = self.core.clock.now_us()
         self.core.loop.tidy()
         if self.core.journal.checkpoint_due():
             self.checkpoint()
@@ -175,6 +189,7 @@ class Running:
         loop = self.core.loop
         loop.tell = tell or loop.tell
         loop.patience_s = 0
+        self.tidy_pause_us = TIDY_US
         try:
             beside = loop.running_beside(self.core.wake.set)
             with watching(loop.watch, self.core.clock), self._ingesting() as failed, beside:
@@ -185,6 +200,7 @@ class Running:
                         self.core.wake.clear()
         finally:
             loop.patience_s = HAND_SECONDS
+            self.tidy_pause_us = 0
         self._stopping = loop.stopping = False
 
     def _turn(self) -> bool:
@@ -205,7 +221,7 @@ class Running:
                 use_pool(core.spark, POOL)
                 while not over.is_set() and not self._stopping:
                     if not self._look() and not over.is_set() and not self._stopping:
-                        core.look.wait(self._patience_s())
+                        self._wait_to_look()
                     core.look.clear()
             except BaseException as error:
                 failed.append(error)
@@ -223,6 +239,14 @@ class Running:
             core.loop.horizon.end_cuts()
         if failed:
             raise failed[0]
+
+    def _wait_to_look(self) -> None:
+        """Wait until a source may have something: one rings, a folder has changed, or it is time to look anyway."""
+        inputs, end_s = self.core.inputs, monotonic() + self._patience_s()
+        while (left_s := end_s - monotonic()) > 0:
+            glance_s = GLANCE_SECONDS if inputs.watched() else POLL_SECONDS
+            if self.core.look.wait(min(left_s, glance_s)) or inputs.stirred():
+                return
 
     def _look(self) -> int:
         """Read what is new from all sources, tell what went wrong, and let queries go on; how many tuples came."""

@@ -27,6 +27,7 @@ from headgate.execute.fragment import PreparedEpoch, Written
 from headgate.execute.statement import result_columns
 from headgate.execute.workspace import TAKEN_ROWS, Slice, Workspace, values_in
 from headgate.spark.in_memory import arrow_schema
+from headgate.spark.jobs import JOBS
 from headgate.spark.staging import write_arrow
 from headgate.sql import indented
 from headgate.sql import name as sql_name
@@ -53,7 +54,9 @@ def run_together(epochs: Sequence[PreparedEpoch]) -> list[Written] | None:
             _branch(number, epoch, laid.names(epoch), shared.selected(epoch.fragment.result_schema))
             for number, epoch in enumerate(epochs)
         ]
-        rows = workspace.session.sql("\nUNION ALL\n".join(branches)).coalesce(1).toArrow()
+        frame = workspace.session.sql("\nUNION ALL\n".join(branches)).coalesce(1)
+        with JOBS.timed():
+            rows = frame.toArrow()
     counted = Counter[int](dict(zip(*_value_counts(rows.column("_branch")), strict=True)))
     if max(counted.values(), default=0) > TAKEN_ROWS:
         return None

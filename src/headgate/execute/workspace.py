@@ -29,6 +29,7 @@ from pyspark.sql.types import StructType, TimestampType
 from headgate.log.chunk import PLACE_DIGITS, STAMPS, Chunk, count
 from headgate.log.tail import TAIL
 from headgate.spark.in_memory import arrow_schema, fitted
+from headgate.spark.jobs import JOBS
 from headgate.spark.session import let_go, over_connect, own_session, parallelism, task_memory
 from headgate.spark.staging import address, write_arrow, write_parquet
 from headgate.sql import Column, cast
@@ -267,8 +268,9 @@ class Workspace:
 
     def write(self, frame: DataFrame, staging: Path) -> list[Path]:
         """Compute a frame and return the Parquet files that hold it. They count when they are committed."""
-        rows = self.collected(frame)
-        written = write_parquet(frame, staging) if rows is None else write_arrow({".": rows}, staging)
+        with JOBS.timed():
+            rows = self.collected(frame)
+            written = write_parquet(frame, staging) if rows is None else write_arrow({".": rows}, staging)
         return sorted(written.glob("*.parquet"))
 
 

@@ -189,16 +189,21 @@ def write(table: pa.Table, path: Path) -> Chunk | None:
     """Write a chunk so that it is either there whole or not at all."""
     if not table.num_rows:
         return None
-    path.parent.mkdir(parents=True, exist_ok=True)
+    ends = pc.min_max(table["_t"]).as_py()
+    if ends["min"] is None:
+        raise Broken(f"a chunk without timestamps: {path}")
+    written = pa.BufferOutputStream()
+    pq.write_table(table, written, write_statistics=statistics.told(table.schema))
+    content = written.getvalue()
     staged = path.with_name(f".{path.name}.staged")
     try:
-        pq.write_table(table, staged, write_statistics=statistics.told(table.schema))
+        staged.write_bytes(content)
         staged.rename(path)
     except OSError:
         staged.unlink(missing_ok=True)  # it takes room that may be what is missing
         raise
-    chunk = described(path)
-    return None if chunk is None else replace(chunk, statistics=statistics.of_rows(table))
+    known, size, checksum = statistics.of_rows(table), content.size, crc32(content)
+    return Chunk(path, table.num_rows, ends["min"], ends["max"], size, checksum=checksum, statistics=known)
 
 
 def values(chunks: Iterable[Chunk], column: str) -> Values | None:
@@ -212,7 +217,7 @@ def merge(chunks: Sequence[Chunk], path: Path) -> None:
 
     A column that only some of them have, because the stream got it later, is null in the others.
     """
-    schema = pa.schema({column.name: column for chunk in chunks for column in chunk.schema()}.values())
+    schema = _of_all(chunk.schema() for chunk in chunks)
     staged = path.with_name(f".{path.name}.staged")
     try:
         with pq.ParquetWriter(staged, schema, write_statistics=statistics.told(schema)) as writer:
@@ -229,6 +234,17 @@ def merge(chunks: Sequence[Chunk], path: Path) -> None:
     except OSError:
         staged.unlink(missing_ok=True)
         raise
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of several chunks as one table."""
+    schema = _of_all(table.schema for table in tables)
+    return pa.concat_tables([_with_all(table, schema) for table in tables]).combine_chunks()
+
+
+def _of_all(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """The columns that any of several chunks has."""
+    return pa.schema({column.name: column for schema in schemas for column in schema}.values())
 
 
 def _with_all(table: pa.Table, schema: pa.Schema) -> pa.Table:

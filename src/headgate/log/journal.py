@@ -94,6 +94,11 @@ class Journal:
         """True if facts are written to disk."""
         return self.directory is not None
 
+    @property
+    def has_turn(self) -> bool:
+        """True if the calling thread has the turn."""
+        return self.turn._is_owned()  # type: ignore[attr-defined]
+
     def introduce(self, subject: str, apply: Apply) -> None:
         """Say by which function facts of a subject are applied; those that were read already are applied now."""
         self.subjects[subject] = apply

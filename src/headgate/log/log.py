@@ -22,7 +22,7 @@ import pyarrow as pa
 from headgate.errors import UserError
 from headgate.log import statistics
 from headgate.log.checksum import synced, torn, writing
-from headgate.log.chunk import PLACE_DIGITS, Chunk, count, described, merge, sized, write
+from headgate.log.chunk import PLACE_DIGITS, Chunk, count, described, merge, sized, together, write
 from headgate.log.journal import Fact, Journal
 from headgate.log.statistics import Statistics
 from headgate.log.tail import TAIL
@@ -34,6 +34,9 @@ SMALL_ROWS = 100_000
 MERGE_AT = 16
 """How many small chunks in a row are merged into one."""
 
+
+IN_MEMORY_BYTES = 2**20
+"""Chunks that are no larger than this together are merged in memory, and one that is written is kept there."""
 
 LISTED = 7
 """How many things the journal has of a chunk behind its name and its rows, if it has all of them."""
@@ -101,11 +104,13 @@ class Log:
             chunk = write(table, self._path())
         if chunk is not None:
             self._take([chunk])
+            if chunk.size <= IN_MEMORY_BYTES:
+                TAIL.keep(chunk, table)
         return chunk
 
     def adopt(self, files: Iterable[Path], name: str | None = None) -> list[Chunk]:
         """Take over files that a Spark job has written elsewhere on the same disk."""
-        return self._adopt(files, described, name)
+        return self._adopt(files, _known, name)
 
     def adopt_as_they_are(self, chunks: Iterable[Chunk]) -> list[Chunk]:
         """Take over files of a source, which lie elsewhere on the same disk under names that end with the order of
@@ -220,17 +225,26 @@ class Log:
                 raise
         path = self._path()
         with writing(self.directory):
-            merge(run, path)
-            if self.journal.durable:
+            merged = self._merged(run, path)
+        if self.journal.durable:
+            with writing(self.directory):
                 synced(path)
                 synced(self.directory)
-        low, high = min(chunk.low for chunk in run), max(chunk.high for chunk in run)
-        numbers = statistics.merged(chunk.statistics for chunk in run)
-        merged = sized(Chunk(path, sum(chunk.rows for chunk in run), low, high, statistics=numbers))
         gone = [chunk.path.name for chunk in run]
         what = {"add": [_listed(merged)], "drop": gone, "merged": True}
         self.journal.record(self.subject, what, undo=lambda: _delete([merged]))
         _delete(run)
+
+    def _merged(self, run: list[Chunk], path: Path) -> Chunk:
+        """One chunk from several: from memory if their rows are all there, or else from their files."""
+        known = TAIL.known(run) if sum(chunk.size for chunk in run) <= IN_MEMORY_BYTES else None
+        if known is not None and (chunk := write(table := together(known), path)) is not None:
+            TAIL.keep(chunk, table)
+            return chunk
+        merge(run, path)
+        low, high = min(chunk.low for chunk in run), max(chunk.high for chunk in run)
+        numbers = statistics.merged(chunk.statistics for chunk in run)
+        return sized(Chunk(path, sum(chunk.rows for chunk in run), low, high, statistics=numbers))
 
     def _path(self, more: str = "") -> Path:
         with self.journal.turn:
@@ -257,6 +271,15 @@ def _number(file: Path) -> int:
     """The number of a chunk among those of its log; 0 if it is named after a batch."""
     number = file.stem.partition("-")[0]
     return int(number) if number.isdigit() else 0
+
+
+def _known(path: Path) -> Chunk | None:
+    """The chunk in a file that was written elsewhere. The rows of a small one are looked at and stay in memory."""
+    chunk = described(path)
+    if chunk is None or chunk.size > IN_MEMORY_BYTES:
+        return chunk
+    rows = TAIL.table(chunk)
+    return replace(chunk, statistics=statistics.of_rows(rows))
 
 
 def _delete(chunks: list[Chunk]) -> None:

@@ -1,7 +1,8 @@
-"""The tail of the logs in memory: the rows of chunks that small epochs have read lately, as Arrow.
+"""The tail of the logs in memory: the rows of chunks that were written or that small epochs have read lately, as Arrow.
 
-A small epoch needs the same few chunks again and again. They are decoded once and kept here. The files stay the truth:
-a chunk that is not here is read from its file, and who reads one that is here compares the file all the same.
+A small epoch needs the same few chunks again and again. They are decoded once and kept here; rows that are few enough
+are kept when they are written, and never decoded. The files stay the truth: a chunk that is not here is read from its
+file, and who reads one that is here compares the file all the same.
 
 What is kept is bounded by bytes, over all logs of the process; what was not read for longest goes first. A chunk is
 known by its path and its checksum, so another file under the same name is never taken for it.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -45,13 +46,25 @@ class Tail:
                 self._tables.move_to_end(key)
                 return self._tables[key]
         table = chunk.table()
+        self.keep(chunk, table)
+        return table
+
+    def known(self, chunks: Sequence[Chunk]) -> list[pa.Table] | None:
+        """The rows of several chunks, if all of them are in memory."""
+        with self._turn:
+            found = [self._tables.get(_key(chunk)) for chunk in chunks]
+        tables = [table for table in found if table is not None]
+        return tables if len(tables) == len(chunks) else None
+
+    def keep(self, chunk: Chunk, table: pa.Table) -> None:
+        """Keep the rows of a chunk, and let go of others if they are too many together."""
+        key = _key(chunk)
         with self._turn:
             if key not in self._tables:
                 self._tables[key] = table
                 self.bytes += table.nbytes
             while self.bytes > self.most_bytes:
                 self.bytes -= self._tables.popitem(last=False)[1].nbytes
-        return table
 
     def drop(self, chunks: Iterable[Chunk]) -> None:
         """Let go of chunks whose files are deleted."""

@@ -13,18 +13,27 @@ time between two stops that were through one after the other is charged to the l
 through by then. What lies before a stop began is waiting, the rest is work. So the parts add up to the whole, whether
 stops work one after another or side by side.
 
-As JSON, for other processes: the number of each trace, its instant, when it was sent, and what each stop did.
+The age of an answer begins earlier, when its tuples began to be read. It is divided by what it was spent on (`PARTS`):
+ingest until the tuples were in the log, waiting for the heartbeat, waiting for the loop, then planning, the job of
+Spark, the commit and the delivery.
+
+As JSON, for other processes: the number of each trace, its instant, when it was sent, what each stop did (began, ended,
+rows, planning, job, commit), and when its tuples had come.
 
     {"streams": ["temperature", "pressure"], "fragments": ["hot"], "domain": "timestamp",
-     "traces": [[17, 1793534405000000, 8200000, {"pressure": [7100000, 7100000, 0], "hot": [8203000, 8510000, 340]}]]}
+     "traces": [[17, 1793534405000000, 8200000, {"pressure": [7100000, 7100000, 0, 0, 0, 0],
+                 "hot": [8203000, 8510000, 340, 90000, 200000, 17000]}, [7080000, 7100000, 7100000]]]}
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from itertools import accumulate
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from headgate.ticks import UNLIMITED, Tick, TimeDomain
 
@@ -33,6 +42,8 @@ KEPT = 100
 
 MOVES_KEPT = 10_000
 """How many moves of each stream are kept between two heartbeats."""
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 LOOP = "the loop"
 SINK = "the sink"
@@ -47,6 +58,39 @@ class Seen:
     """None while the stop is not through."""
 
     rows: int
+    planning_us: int = 0
+    job_us: int = 0
+    commit_us: int = 0
+    """What its work consists of, if it is a fragment."""
+
+
+class Arrived(Protocol):
+    """When a batch of tuples came."""
+
+    @property
+    def upto(self) -> Tick:
+        """The largest of its timestamps."""
+
+    @property
+    def began_us(self) -> int:
+        """When it began to be read."""
+
+    @property
+    def taken_us(self) -> int:
+        """When it was in the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an epoch took until its results were written."""
+
+    job_us: int
+    began_us: int
+    written_us: int
+
+
+PARTS = ("ingest", "heartbeat", "loop", "planning", "job", "commit", "delivery")
+"""What the age of an answer consists of, in the order in which it is spent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +119,31 @@ class Trace:
     instant: Tick
     sent_us: int
     seen: dict[str, Seen] = field(default_factory=dict)
+    came_us: tuple[int, int, int] | None = None
+    """When the batches whose tuples it answers began to be read, when they were in the log, and when all streams were
+    complete up to there: averages.
+    """
+
+    def age(self, streams: Collection[str]) -> dict[str, int] | None:
+        """Return the parts of the age of its answers, in microseconds; None if it is not known or not through."""
+        if self.came_us is None or (out := self.seen.get(SINK)) is None or out.ended_us is None:
+            return None
+        began_us, taken_us, complete_us = self.came_us
+        work = [one for stop, one in self.seen.items() if stop not in streams and stop != SINK]
+        planning_us, job_us, commit_us = (
+            sum(getattr(one, part) for one in work) for part in ("planning_us", "job_us", "commit_us")
+        )
+        computed_us = max([self.sent_us, *(one.ended_us for one in work if one.ended_us is not None)])
+        parts = {
+            "ingest": taken_us - began_us,
+            "heartbeat": complete_us - taken_us,
+            "loop": computed_us - complete_us - planning_us - job_us - commit_us,
+            "planning": planning_us,
+            "job": job_us,
+            "commit": commit_us,
+            "delivery": out.ended_us - computed_us,
+        }
+        return {part: max(length_us, 0) for part, length_us in parts.items()}
 
     def steps(self) -> list[Step]:
         """Return the stops that are through, in the order in which they were."""
@@ -146,12 +215,12 @@ class Traces:
             moves.append((upto, heard if fresh and heard is not None else now_us))
         self._looked_us = now_us
 
-    def sent(self, instant: Tick, now_us: int) -> int:
+    def sent(self, instant: Tick, now_us: int, lately: Mapping[str, Sequence[Arrived]] = NOTHING) -> int:
         """Begin the trace of a heartbeat up to an instant, and return its number. If it is no later than the last one,
         it belongs to that trace.
 
         A stream that is not complete up to there is silent: it was waited for until now. A stream that is finished was
-        not waited for.
+        not waited for. `lately` has the batches that have come last: those behind the last heartbeat are answered now.
         """
         if self.traces and instant <= self.traces[-1].instant:
             return self.traces[-1].id
@@ -163,11 +232,46 @@ class Traces:
                 continue
             came_us = moves[0][1] if moves and moves[0][0] >= instant else now_us
             trace.seen[stream] = Seen(came_us, came_us, 0)
+        before = self.traces[-1].instant if self.traces else instant
+        trace.came_us = self._came(before, instant, now_us, lately)
         self.traces.append(trace)
         return trace.id
 
-    def seen(self, stop: str, upto: Tick, began_us: int, ended_us: int, rows: int = 0) -> None:
-        """Note that a stop has done everything up to an instant, and how many rows it put out.
+    def _came(
+        self, before: Tick, upto: Tick, now_us: int, lately: Mapping[str, Sequence[Arrived]]
+    ) -> tuple[int, int, int] | None:
+        """Return when the batches in (before, upto] began to be read, were in the log and were complete: averages.
+
+        A stream is complete up to an instant when it has come as far behind it as it is further now than complete.
+        """
+        answered = [batch for batches in lately.values() for batch in batches if before < batch.upto <= upto]
+        if not answered:
+            return None
+        complete = [self._completed(stream, batches, now_us) for stream, batches in lately.items() if batches]
+        times = [
+            (one.began_us, one.taken_us, max([one.taken_us, *(when(one.upto) for when in complete)]))
+            for one in answered
+        ]
+        began_us, taken_us, complete_us = (sum(some) // len(times) for some in zip(*times, strict=True))
+        return began_us, taken_us, complete_us
+
+    def _completed(self, stream: str, batches: Sequence[Arrived], now_us: int) -> Callable[[Tick], int]:
+        """Return a function that says when a stream was complete up to an instant, by its batches and how far it is."""
+        reached = list(accumulate((batch.upto for batch in batches), max))
+        moves = self._moves.get(stream)
+        known = moves[-1][0] if moves else reached[-1]
+        lag = max(reached[-1] - known, 0)
+
+        def when(upto: Tick) -> int:
+            place = bisect_left(reached, upto + lag)
+            return min(batches[place].taken_us, now_us) if place < len(batches) else now_us
+
+        return when
+
+    def seen(
+        self, stop: str, upto: Tick, began_us: int, ended_us: int, rows: int = 0, work: Work | None = None
+    ) -> None:
+        """Note that a stop has done everything up to an instant, how many rows it put out, and what its work was.
 
         It is through with every heartbeat up to there. Of the next one it has done a part. If the instant is no later
         than before, the stop has done nothing.
@@ -180,6 +284,10 @@ class Traces:
             known = trace.seen.setdefault(stop, Seen(began_us, None, 0))
             if known.ended_us is None:
                 known.rows += rows
+                if work is not None:
+                    known.planning_us += work.written_us - work.began_us - work.job_us
+                    known.job_us += work.job_us
+                    known.commit_us += ended_us - work.written_us
                 known.ended_us = ended_us if trace.instant <= upto else None
             if trace.instant >= upto:
                 return
@@ -199,6 +307,10 @@ class Traces:
                 shares.append(Share(stop, len(mine), waited_us // len(mine), worked_us // len(mine), share))
         return shares
 
+    def ages(self) -> list[dict[str, int]]:
+        """Return the parts of the age of answers, in microseconds, for each heartbeat of which it is known."""
+        return [age for trace in self.traces if (age := trace.age(self.streams)) is not None]
+
     def slowest(self) -> Share | None:
         """Return the share of the stop where most time goes; None before any heartbeat."""
         return max(self.shares(), key=lambda one: one.share, default=None)
@@ -214,6 +326,7 @@ class Traces:
                 "id": trace.id,
                 "instant": self.instant(trace),
                 "took_us": trace.took_us,
+                "age_us": trace.age(self.streams),
                 "stops": {
                     step.stop: {
                         "at_us": step.at_us,
@@ -236,7 +349,8 @@ class Traces:
                 trace.id,
                 trace.instant,
                 trace.sent_us,
-                {stop: [one.began_us, one.ended_us, one.rows] for stop, one in trace.seen.items()},
+                {stop: list(astuple(one)) for stop, one in trace.seen.items()},
+                trace.came_us,
             ]
             for trace in self.traces
         ]
@@ -247,6 +361,8 @@ class Traces:
     def from_json(cls, said: Mapping[str, Any]) -> Traces:
         """Return the traces that `to_json` wrote."""
         found = cls(said["streams"], said["fragments"], TimeDomain(said["domain"]))
-        for number, instant, sent_us, seen in said["traces"]:
-            found.traces.append(Trace(number, instant, sent_us, {stop: Seen(*one) for stop, one in seen.items()}))
+        for number, instant, sent_us, seen, *came in said["traces"]:
+            stops = {stop: Seen(*one) for stop, one in seen.items()}
+            came_us = (came[0][0], came[0][1], came[0][2]) if came and came[0] else None
+            found.traces.append(Trace(number, instant, sent_us, stops, came_us))
         return found

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headgate.observe.trace import Traces
+from headgate.observe.trace import PARTS, Traces
 
 BAR = 24
 """How many characters wide a bar is that stands for all of the time."""
+
+
+AGE_WORDS = {
+    "ingest": "ingest",
+    "heartbeat": "waiting for the heartbeat",
+    "loop": "waiting for the loop",
+    "planning": "planning",
+    "job": "job",
+    "commit": "commit",
+    "delivery": "delivery",
+}
+"""The parts of the age of an answer for people to read."""
 
 
 def shown(traces: Traces, last: int) -> RenderableType:
@@ -21,7 +35,8 @@ def shown(traces: Traces, last: int) -> RenderableType:
         f"Most time goes at {slowest.stop}: {slowest.share:.0%} of it, "
         f"{seconds(slowest.waited_us)} s of waiting and {seconds(slowest.worked_us)} s of work a heartbeat."
     )
-    return Group(_heartbeats(query, traces, last), Text(), _shares(traces), Text(), Text(most))
+    tables = [_heartbeats(query, traces, last), _shares(traces), *([ages(traces)] if traces.ages() else [])]
+    return Group(*(part for table in tables for part in (table, Text())), Text(most))
 
 
 def _heartbeats(query: str, traces: Traces, last: int) -> Table:
@@ -58,6 +73,30 @@ def _shares(traces: Traces) -> Table:
         )
         table.add_row(one.stop, waited, worked, f"{one.share:.0%}", bar)
     return table
+
+
+def ages(traces: Traces) -> Table:
+    """Return what the age of answers consists of, from when their tuples began to be read until the sink had them."""
+    found = traces.ages()
+    whole = [sum(age.values()) for age in found]
+    table = Table(title=f"the age of answers, over {len(found)} heartbeats", title_justify="left", box=None)
+    for heading, side in (("spent on", "left"), ("mean", "right"), ("p90", "right"), ("share", "right"), ("", "left")):
+        table.add_column(heading, justify=side)  # type: ignore[arg-type]
+    for part in PARTS:
+        mine = [age[part] for age in found]
+        share = sum(mine) / max(sum(whole), 1)
+        bar = Text("█" * round(share * BAR), style="blue")
+        table.add_row(AGE_WORDS[part], f"{seconds(_mean(mine))} s", f"{seconds(_p90(mine))} s", f"{share:.0%}", bar)
+    table.add_row("all of it", f"{seconds(_mean(whole))} s", f"{seconds(_p90(whole))} s", "", "")
+    return table
+
+
+def _mean(lengths_us: Sequence[int]) -> int:
+    return sum(lengths_us) // len(lengths_us)
+
+
+def _p90(lengths_us: Sequence[int]) -> int:
+    return sorted(lengths_us)[int(0.9 * (len(lengths_us) - 1))]
 
 
 def seconds(length_us: int) -> str:

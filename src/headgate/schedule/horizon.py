@@ -17,6 +17,7 @@ from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.clocks import base
 from headgate.heartbeat.manager import Heartbeats
 from headgate.log.journal import Journal
+from headgate.observe.trace import Arrived
 from headgate.schedule.asking import Asking
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import UNLIMITED, Tick
@@ -33,6 +34,8 @@ class Horizon:
         self.heartbeats = heartbeats
         self.asking = asking
         self.journal = journal
+        self.batches: Callable[[str], Iterable[Arrived]] = lambda stream: ()
+        """The batches that have come on a stream lately."""
         self.wanted: Callable[[], None] = lambda: None
         """Called when another cut would let something go on."""
         self._cut: Mapping[Fragment, Targets | Exception] | None = None
@@ -134,10 +137,11 @@ class Horizon:
             by_groups = len(query.answers) > 1  # a heartbeat of the whole is one of all groups
             whole = self.heartbeats.complete(times, now_us, scopes=query.scopes) if by_groups else heartbeat
             heard_us = {name: time.came_us for name, time in times.items()}
+            lately = {name: list(self.batches(name)) for name in times}
         query.traces.looked(complete, heard_us, now_us)
         if whole is None:
             return
-        query.traces.sent(whole, now_us)
+        query.traces.sent(whole, now_us, lately)
         for fragment in query.fragments:  # some have been so far for long
             if (reached := query.reached_by(fragment)) >= whole:
                 query.traces.seen(fragment.stop, reached, now_us, now_us)

@@ -27,7 +27,7 @@ from headgate.heartbeat.manager import Heartbeats
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
-from headgate.observe.trace import SINK
+from headgate.observe.trace import SINK, Work
 from headgate.observe.watch import Watch
 from headgate.schedule.asking import Asking
 from headgate.schedule.beside import Beside
@@ -37,6 +37,7 @@ from headgate.schedule.horizon import Horizon
 from headgate.schedule.query import RunningQuery
 from headgate.settings import Settings
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
+from headgate.spark.jobs import JOBS
 from headgate.spark.session import use_pool
 from headgate.ticks import Tick
 
@@ -75,9 +76,6 @@ class Turn:
     prepared: PreparedEpoch | None = None
     """That epoch, ready to run."""
 
-    began_us: int = 0
-    """When it began, if it runs beside other turns."""
-
 
 class Loop:
     """Runs the queries of an engine, epoch by epoch."""
@@ -105,7 +103,7 @@ class Loop:
         self.watch = Watch(lambda: self.settings().failed_after_us, lambda finding: self.tell(str(finding)))
         self.patience_s = HAND_SECONDS
         """How long a sink is waited for."""
-        self.beside: Beside[Turn, Written] | None = None
+        self.beside: Beside[Turn, tuple[Written, Work]] | None = None
         """Runs large epochs while small ones go on; None if all wait for each other, as in a run over all input."""
         self._last_beside: RunningQuery | None = None
         self._epochs: list[Epoch] = []
@@ -220,6 +218,7 @@ class Loop:
         name = ", ".join(epoch.fragment.full_name for epoch in epochs)
         with self.running:
             began_us = self.clock.now_us()
+            JOBS.taken_us()
             try:
                 with self.watch.over(name, epochs[0].fragment.workspaces.sessions(), self.clock):
                     written = run_together(epochs)
@@ -228,7 +227,7 @@ class Loop:
                 return False
             if written is None:
                 return False
-            self._commit(turns, written, began_us)
+            self._commit(turns, written, Work(JOBS.taken_us(), began_us, self.clock.now_us()))
         return True
 
     def _run_alone(self, turn: Turn, failures: list[UserError]) -> None:
@@ -238,8 +237,10 @@ class Loop:
         try:
             with self.running:
                 began_us = self.clock.now_us()
+                JOBS.taken_us()
                 with self._watched(chosen.fragment):
-                    self._commit([turn], [chosen.run()], began_us)
+                    written = [chosen.run()]
+                    self._commit([turn], written, Work(JOBS.taken_us(), began_us, self.clock.now_us()))
         except Exception as error:
             self._stop(turn, error, failures)
 
@@ -253,12 +254,12 @@ class Loop:
         turn = next((turn for turn in turns if turn.query is not self._last_beside), turns[0])
         chosen, self._last_beside = turn.chosen, turn.query
         assert chosen is not None
-        turn.began_us = self.clock.now_us()
+        began_us = self.clock.now_us()
 
-        def run() -> Written:
+        def run() -> tuple[Written, Work]:
             use_pool(chosen.fragment.workspaces.origin, POOL)
             with self._watched(chosen.fragment):
-                return chosen.run()
+                return chosen.run(), Work(JOBS.taken_us(), began_us, self.clock.now_us())
 
         self.beside.begin(turn, run)
 
@@ -273,8 +274,9 @@ class Loop:
         try:
             if isinstance(result, BaseException):
                 raise result
-            with self._standing_still_if_it_fails(result.fragment):
-                self._commit([turn], [result], turn.began_us)
+            written, work = result
+            with self._standing_still_if_it_fails(written.fragment):
+                self._commit([turn], [written], work)
         except Exception as error:
             self._stop(turn, error, failures)
 
@@ -295,12 +297,13 @@ class Loop:
             for error in failures:
                 self.tell(error.render())
 
-    def _commit(self, turns: Sequence[Turn], written: Sequence[Written], began_us: int) -> None:
+    def _commit(self, turns: Sequence[Turn], written: Sequence[Written], work: Work) -> None:
         """Commit epochs in one line of the journal, and note what they did for the caller and for the traces."""
         queries = [turn.query for turn in turns]
         for query, one, rows in zip(queries, written, commit(list(zip(queries, written, strict=True))), strict=True):
             fragment = one.fragment
-            query.traces.seen(fragment.stop, query.reached_by(fragment), began_us, self.clock.now_us(), rows)
+            now_us = self.clock.now_us()
+            query.traces.seen(fragment.stop, query.reached_by(fragment), work.began_us, now_us, rows, work)
             self._epochs.append(Epoch(query.name, one.after, one.until, fragment.part.name, rows))
             if not fragment.should_move_state():  # otherwise its state has yet to be moved
                 fragment.back_off.succeeded()
@@ -400,7 +403,8 @@ class Loop:
         try:
             query.courier.deliver(self.clock, self.tell, pieces, self.patience_s)
         finally:
-            query.traces.seen(SINK, query.outbox.delivered(query.reached), began_us, self.clock.now_us())
+            ended_us = query.outbox.taken_us or self.clock.now_us()  # it may have ended while the loop was busy
+            query.traces.seen(SINK, query.outbox.delivered(query.reached), min(began_us, ended_us), ended_us)
 
     def flushing(self) -> bool:
         """Say whether some sink may take more of what waits in the next turn."""

@@ -21,6 +21,7 @@ import contextlib
 import hmac
 import json
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ from headgate.server.bodies import BadBody, rows
 from headgate.server.listener import is_local
 from headgate.server.served import Served
 from headgate.sources.inlet import Inlet
+from headgate.sources.inputs import Inputs
+from headgate.sources.pushes import Push
 from headgate.sources.rows import ticks
 from headgate.sources.verdict import HEARTBEAT, TUPLE
 from headgate.ticks import TimeDomain
@@ -113,9 +116,9 @@ class Numbered:
 class Desk:
     """Does what requests ask of the engine; each method can be called from any thread."""
 
-    def __init__(self, engine: Served, inlet_of: Callable[[str], Inlet]) -> None:
+    def __init__(self, engine: Served, inputs: Inputs) -> None:
         self.engine = engine
-        self.inlet_of = inlet_of
+        self.inputs = inputs
         self.turn = engine.turn
         self.large = threading.Lock()
         """Held for a large body: while it is taken, it needs several times its size."""
@@ -123,33 +126,39 @@ class Desk:
 
     def take(self, name: str, kind: str, body: bytearray, numbered: Numbered | None) -> dict[str, Any]:
         """Push the rows of a body; they are durable when this returns."""
-        inlet = self.inlet_of(name)
+        inlet = self.inputs.inlet(name)
         if self.stopping:
             raise UserError("stopping", "the engine stops", hint="Send the rows again when it is back.")
         with self.large if len(body) > LARGE else contextlib.nullcontext():
             return self._take(name, inlet, kind, body, numbered)
 
     def _take(self, name: str, inlet: Inlet, kind: str, body: bytearray, numbered: Numbered | None) -> dict[str, Any]:
-        shape = inlet.rows
+        shape, began_us = inlet.rows, self.engine.clock.now_us()
         found = shape.read(rows(body, kind, inlet.stream, shape.schema))
-        with self.turn, inlet.together():
-            if self.inlet_of(name) is not inlet or inlet.rows is not shape:
+        answer: dict[str, Any] = {}
+
+        def admit() -> bool:
+            if self.inputs.inlets.get(inlet.stream.name) is not inlet or inlet.rows is not shape:
                 raise UserError(
                     "stream-changed", f'stream "{name}" was made anew meanwhile', hint="Send the rows again."
                 )
-            known = inlet.position.get("producers", {})
-            if numbered is not None and (again := _before(known, numbered)) is not None:
-                return {**again, "again": True, **self._heartbeat(inlet)}
-            counts = inlet.push_counted(found, self.engine.clock)
-            taken, dead = (
-                counts[TUPLE],
-                {reason: count for reason, count in counts.items() if reason not in ALIVE and count},
-            )
+            again = None if numbered is None else _before(inlet.position.get("producers", {}), numbered)
+            if again is not None:
+                answer.update(again, again=True)
+            return again is None
+
+        def noted(counts: Counter[str]) -> None:
+            dead = {reason: count for reason, count in counts.items() if reason not in ALIVE and count}
+            answer.update(taken=counts[TUPLE], dead=dead)
             if numbered is not None:
+                known = inlet.position.get("producers", {})
                 others = [item for item in known.items() if item[0] != numbered.producer]
-                last = (numbered.producer, [numbered.sequence, taken, dead])
+                last = (numbered.producer, [numbered.sequence, counts[TUPLE], dead])
                 inlet.position["producers"] = dict([*others[1 - PRODUCERS :], last])
-        return {"taken": taken, "dead": dead, **self._heartbeat(inlet)}
+
+        producer = None if numbered is None else numbered.producer
+        self.inputs.pushes.take(Push(inlet, found, began_us, admit, noted, producer))
+        return {**answer, **self._heartbeat(inlet)}
 
     def _heartbeat(self, inlet: Inlet) -> dict[str, Any]:
         with self.turn:
@@ -240,12 +249,10 @@ def _written(moment: Any) -> Any:
 # requests and answers
 
 
-def application(
-    engine: Served, inlet_of: Callable[[str], Inlet], token: str | None = None, room: Room | None = None
-) -> FastAPI:
+def application(engine: Served, inputs: Inputs, token: str | None = None, room: Room | None = None) -> FastAPI:
     """Make the endpoint as an ASGI application. `Listener` stops its `state.desk` and `state.pool`."""
     room = room or Room()
-    desk = Desk(engine, inlet_of)
+    desk = Desk(engine, inputs)
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="headgate-http")
     app = FastAPI(title="headgate", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.desk, app.state.pool = desk, pool
@@ -258,7 +265,7 @@ def application(
 
     @app.post("/streams/{name}")
     async def take(name: str, request: Request) -> JSONResponse:
-        inlet_of(name)  # before the body is read
+        inputs.inlet(name)  # before the body is read
         numbered, kind = _numbered(request.headers), _kind(request)
         async with bodies.whole(request) as body:
             return JSONResponse(await aside(desk.take, name, kind, body, numbered))

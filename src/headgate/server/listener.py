@@ -8,13 +8,12 @@ import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from headgate.errors import UserError
 from headgate.server.served import Served
-from headgate.sources.inlet import Inlet
+from headgate.sources.inputs import Inputs
 
 if TYPE_CHECKING:
     from headgate.server.app import Room
@@ -72,7 +71,7 @@ class Listener:
 
 
 def listening(
-    engine: Served, inlet_of: Callable[[str], Inlet], host: str, port: int, token: str | None, room: Room | None = None
+    engine: Served, inputs: Inputs, host: str, port: int, token: str | None, room: Room | None = None
 ) -> Listener:
     """Open the endpoint on a host and port, and serve it from a thread; without the packages it needs, an error."""
     try:
@@ -86,7 +85,7 @@ def listening(
             hint="pip install 'headgate[http]'",
         ) from None
     check(host, token)
-    return Listener(application(engine, inlet_of, token, room), opened(host, port))
+    return Listener(application(engine, inputs, token, room), opened(host, port))
 
 
 def check(host: str, token: str | None) -> None:

@@ -91,7 +91,7 @@ class AsTheyAre:
         stream = self.inlet.stream
         if not self.wanted or not isinstance(stream, Stream) or not self._alike(stream):
             return {}
-        found = {file: footer for file in places if (footer := self._footer(local(file))) is not None}
+        found = {file: footer for file in places if (footer := self.footer(local(file))) is not None}
         small = [file for file, footer in found.items() if footer.num_rows < SMALL_ROWS]
         left = small if len(small) >= MERGE_AT else []
         with writing(folder):
@@ -114,7 +114,7 @@ class AsTheyAre:
             and types.get(stream.timestamp) in instants
         )
 
-    def _footer(self, path: Path | None) -> pq.FileMetaData | None:
+    def footer(self, path: Path | None) -> pq.FileMetaData | None:
         """What a file says of itself, if it has rows of the stream's columns; None if not, or if it cannot be read."""
         if path is None:
             return None
@@ -136,7 +136,7 @@ class AsTheyAre:
         assert timestamp is not None
         try:
             link(source, path)
-            footer = self._footer(path)
+            footer = self.footer(path)
             if footer is None:
                 return None
             chunk = _looked_through(sized(Chunk(path, footer.num_rows, 0, 0, timestamp=timestamp)), timestamp)

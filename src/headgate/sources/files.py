@@ -1,9 +1,9 @@
 """Streams from files, through Spark's own readers: any format that Spark reads by a name and options.
 
 Files that have not been read yet become chunks of the stream's log in one Spark job, which also gives each row its
-verdict. Parquet files that the log can hold as they are get there by a link, and need no job (see `as_they_are`). The
-order of arrival is that of the files' names, and within a file that of its rows. Files count as read when their rows
-are in the log, so a read that fails before that can be tried again.
+verdict. Parquet files that the log can hold as they are get there by a link, and need no job (see `as_they_are`), nor
+do a few small files (see `small_files`). The order of arrival is that of the files' names, and within a file that of
+its rows. Files count as read when their rows are in the log, so a read that fails before that can be tried again.
 
 If a job fails by the fault of a file, halves of the files are tried, down to the one whose fault it is. A stream sets a
 file that cannot be read aside: it is named, kept as a dead letter, and tried again when it has changed and after a
@@ -18,6 +18,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog.entries import Connector, Relation
@@ -27,10 +28,12 @@ from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import Chunk
 from headgate.sources.as_they_are import AsTheyAre
+from headgate.sources.folder import Folder
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import arriving_folder, judged
 from headgate.sources.payload import CORRUPT, ROW
 from headgate.sources.reading import LOCAL, FileReader, pattern
+from headgate.sources.small_files import SmallFiles
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import condition, failure, reason_of, sentence
 from headgate.spark.session import own_session
@@ -71,6 +74,8 @@ class FileSource:
         self.path = next((value for key, value in connector.options.items() if key.lower() == "path"), "")
         self.reader = FileReader(self.session, inlet, connector)
         self.as_they_are = AsTheyAre(inlet, connector.format, connector.options)
+        self.folder = Folder(self.path, connector.options)
+        self.small = SmallFiles(inlet, connector, self.as_they_are)
         self.hurried_in_vain = 0
         """How many reads in a row found that files of JSON are not as plain as they look."""
         self.seen: set[str] = set()
@@ -130,6 +135,10 @@ class FileSource:
         """When the folder was last looked at, if all that was there has been read; None otherwise."""
         return self.looked_us
 
+    def stirred(self) -> bool:
+        """True if files have come to the folder since it was last looked at, as far as that can be seen at a glance."""
+        return self.folder.changed()
+
     def drain(self, clock: Clock) -> int:
         """Read all files that are there: a poll does so."""
         return self.poll(clock)
@@ -154,8 +163,13 @@ class FileSource:
 
     def listed(self) -> list[str]:
         """The files that are there now, as Spark names them."""
+        plain = self.folder.files()
+        if plain is not None and self.folder.trusted:
+            return plain
         try:
-            return self.reader.listed(self.path)
+            found = self.reader.listed(self.path)
+            self.folder.trusted = plain is not None and bool(found) and set(found) == set(plain)
+            return found
         except Exception as error:
             stream = self.inlet.stream.name
             if condition(error) == "PATH_NOT_FOUND":
@@ -194,6 +208,7 @@ class FileSource:
 
     def take(self, files: list[str], clock: Clock) -> int:
         """Read files in one job and put their rows into the log; how many are tuples."""
+        began_us = clock.now_us()
         ranks = {file: self.read_before + position for position, file in enumerate(files)}
         plain = self.reader.plain(map(unquote, files)) if self.hurried_in_vain < HURRIES else set()
         before = len(plain)
@@ -207,11 +222,16 @@ class FileSource:
             plain.difference_update(unquote(file) for file, rank in ranks.items() if rank & LAST_RANK in again)
             return bool(again)
 
+        places = {file: (rank & LAST_RANK) << RANK_SHIFT for file, rank in ranks.items()}
+
+        def at_hand(whole: Mapping[str, Chunk]) -> list[pa.Table] | None:
+            return self.small.rows({file: place for file, place in places.items() if file not in whole})
+
         with arriving_folder(self.inlet) as folder:
-            places = {file: (rank & LAST_RANK) << RANK_SHIFT for file, rank in ranks.items()}
             staged = self.as_they_are.staged(places, folder / "whole")
-            batch = judged(self.session, self.inlet, others, folder, clock, staged, look_closer)
+            batch = judged(self.session, self.inlet, others, folder, clock, staged, look_closer, at_hand)
             with self.inlet.together():
+                self.inlet.began_us = began_us
                 taken = batch.take(clock)
                 self.inlet.journal.record(self.subject, {"read": files, "before": self.read_before + len(files)})
         if before:

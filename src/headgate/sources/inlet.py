@@ -17,13 +17,13 @@ the stream has one source, None.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +60,9 @@ from headgate.ticks import Tick, TimeDomain
 
 ROWS_WRITTEN = 1_000
 
+BATCHES_KEPT = 1_000
+"""Of how many batches it is remembered when they came."""
+
 
 class Heartbeats(Protocol):
     """What an inlet asks of the time manager, and what it tells it."""
@@ -87,6 +90,19 @@ class Heartbeats(Protocol):
         """Take a batch: tuples, late ones included but none from the far future; how many of each source were late;
         and heartbeats that sources sent.
         """
+
+
+class Arrived(NamedTuple):
+    """When a batch came, in microseconds on the engine's clock."""
+
+    upto: Tick
+    """The largest of its timestamps."""
+
+    began_us: int
+    """When it began to be read."""
+
+    taken_us: int
+    """When it was in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +170,10 @@ class Inlet:
         self.counts: Counter[str] = Counter()
         """How many rows were no tuples, by verdict; heartbeats that sources sent are counted as "heartbeats"."""
         self.arrivals = 0
+        self.began_us: int | None = None
+        """When whoever takes the next batch began to read it; None: when it is taken."""
+        self.lately: deque[Arrived] = deque(maxlen=BATCHES_KEPT)
+        """The batches with tuples that have come last, for traces."""
         self.entered: Tick = NEVER
         """The last timestamp that was given on entry."""
         self.dropped = False
@@ -266,8 +286,14 @@ class Inlet:
         }
         said = {"heard": batch.written()} if self.journal.durable and self.stream.domain is not None else {}
 
+        began_us, self.began_us = self.began_us, None
+
         def then() -> None:
             self._apply(what, batch)
+            if batch.arrivals.total:
+                taken_us = clock.now_us()
+                upto = int(batch.arrivals.largest.max())
+                self.lately.append(Arrived(upto, taken_us if began_us is None else min(began_us, taken_us), taken_us))
             self.wake()
 
         self.journal.record(self.subject, {**what, **said}, then=then)
@@ -308,12 +334,40 @@ class Inlet:
         with self.together():
             return self.take_table(*self.rows.table(rows, self.arrivals), clock)
 
+    def take_reads(self, reads: Sequence[Read], clock: Clock) -> list[Counter[str]]:
+        """Take the rows of several pushes as one batch; of each, how many rows there are of each verdict."""
+        tables, unread, place = list[pa.Table](), list[tuple[int, str]](), self.arrivals
+        for read in reads:
+            table, bad = read.numbered(place)
+            tables.append(self._with_new_columns(table))
+            unread += bad
+            place += read.count
+        with self.together():
+            found = self._take(pa.concat_tables(tables).combine_chunks(), unread, clock)
+        ends = np.cumsum([table.num_rows for table in tables])[:-1]
+        return [_counted(own, len(read.unread)) for own, read in zip(np.split(found, ends), reads, strict=True)]
+
+    def _with_new_columns(self, table: pa.Table) -> pa.Table:
+        """Rows that were read before the stream got another column, with nulls there."""
+        if table.schema.equals(self.rows.schema):
+            return table
+        known = set(table.column_names)
+        for one in self.rows.schema:
+            if one.name not in known:
+                table = table.append_column(one, pa.nulls(table.num_rows, one.type))
+        return table.select(self.rows.schema.names)
+
     def take_table(self, table: pa.Table, unread: Unread, clock: Clock) -> Counter[str]:
         """Take a table with the log's columns, and rows that could not be read; how many rows there are of each
         verdict.
 
         A column `_row`, if there is one, is the text of each row.
         """
+        with self.together():
+            return _counted(self._take(table, unread, clock), len(unread))
+
+    def _take(self, table: pa.Table, unread: Unread, clock: Clock) -> Verdicts:
+        """Sort a table into log and dead letters; the verdict on each of its rows."""
         with self.together():
             limits = self.limits(clock)
             if self.stamped != "external":
@@ -326,18 +380,15 @@ class Inlet:
             own = ticks_of(table.column("_t").combine_chunks())[found == TUPLE]
             if self.nothing_arrived and own.size:
                 limits = replace(limits, first_open=int(own.min()))
-            letters = self.letters(table, found, limits)
-            self.refuse(letters)
-            self.keep_letters(pa.concat_tables([letters, self._malformed(unread, limits)]))
-            self.log.append(
-                table.filter(pa.array(found == TUPLE)).select(self.rows.schema.names).cast(self.rows.schema)
-            )
-            counts = Counter(
-                {str(kind): int(rows) for kind, rows in zip(*np.unique(found, return_counts=True), strict=True)}
-            )
-            counts += Counter(malformed=len(unread))
+            if unread or len(own) < len(found):
+                letters = self.letters(table, found, limits)
+                self.refuse(letters)
+                self.keep_letters(pa.concat_tables([letters, self._malformed(unread, limits)]))
+            tuples = table if len(own) == len(found) else table.filter(pa.array(found == TUPLE))
+            self.log.append(tuples.select(self.rows.schema.names).cast(self.rows.schema))
+            counts = _counted(found, len(unread))
             self.record(counts, self._batch(table, found), table.num_rows + len(unread), clock)
-        return counts
+        return found
 
     def unreadable(self, text: str, clock: Clock) -> None:
         """Keep one dead letter with this text: something that holds rows cannot be read at all."""
@@ -433,6 +484,13 @@ class Inlet:
         """Tell the time manager of a batch whose rows are in the log. A fixed relation has no time."""
         if self.stream.domain is not None:
             self.heartbeats.arrived(self.stream.name, batch.arrivals, now_us, batch.late, batch.promises)
+
+
+def _counted(found: Verdicts, unread: int) -> Counter[str]:
+    """How many rows there are of each verdict."""
+    kinds, rows = np.unique(found, return_counts=True)
+    counts = Counter({str(kind): int(count) for kind, count in zip(kinds, rows, strict=True)})
+    return counts + Counter(malformed=unread)
 
 
 def _texts(rows: pa.ChunkedArray, reasons: Verdicts) -> pa.Array:

@@ -5,10 +5,10 @@ one.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import assert_never
+from typing import Any, assert_never
 
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -24,10 +24,12 @@ from headgate.log.folders import fresh_folder
 from headgate.log.journal import Fact, Journal
 from headgate.log.log import Log
 from headgate.sources.files import FileSource
-from headgate.sources.inlet import Inlet
+from headgate.sources.inlet import Arrived, Inlet
+from headgate.sources.pushes import Push, Pushes
 from headgate.sources.source import Source
 from headgate.sources.streaming import StreamingSource
 from headgate.sources.tables import TableSource
+from headgate.sources.verdict import TUPLE
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
 from headgate.spark.session import columns_of, let_go
@@ -96,6 +98,8 @@ class Inputs:
         """Called when rows are in a log."""
         self.look = look
         """Called when a source has something to read."""
+        self.pushes = Pushes(journal, clock)
+        """Rows that are pushed, by any thread."""
         self.reading = threading.Lock()
         """Held while the sources are read: by one thread at a time. Never wait for it in the journal's turn."""
         self.inlets: dict[str, Inlet] = {}
@@ -116,6 +120,16 @@ class Inputs:
         """The inlet of a stream or relation; an error if there is none of that name."""
         relation = self.catalog.relations.get(name.lower())
         return self.inlets[relation.name if relation is not None else self.catalog.stream(name).name]
+
+    def push(self, name: str, rows: Iterable[Any]) -> int:
+        """Take rows from memory; how many went to the log. They are durable when this returns."""
+        inlet, began_us = self.inlet(name), self.clock.now_us()
+        return self.pushes.take(Push(inlet, inlet.rows.read(rows), began_us))[TUPLE]
+
+    def batches(self, name: str) -> Iterable[Arrived]:
+        """The batches that have come on a stream or relation lately; none on one that is made of another."""
+        inlet = self.inlets.get(name)
+        return () if inlet is None else inlet.lately
 
     # coming and going
 
@@ -256,6 +270,14 @@ class Inputs:
             raise failed from error
         self.back_offs[stream].failed(self.clock.now_us())
         self.troubles[stream] = failed
+
+    def watched(self) -> bool:
+        """True if there are folders whose changes can be seen at a glance."""
+        return any(isinstance(source, FileSource) and source.folder.path for source in list(self.sources))
+
+    def stirred(self) -> bool:
+        """True if files have come to one of those folders since it was last looked at."""
+        return any(isinstance(source, FileSource) and source.stirred() for source in list(self.sources))
 
     def fresh_notes(self) -> list[UserError]:
         """The problems since the last call that hold up nothing."""

@@ -5,7 +5,8 @@ In come rows with the stream's columns, `_raw` (their text if they could not be 
 it is at hand) and `_s` (order of arrival), from wherever Spark reads. Out comes a `JudgedBatch`, which does not count
 until it is taken. A dead letter that could not be read or has no timestamp has its row as text in `_raw`.
 
-Files that can be taken as they are (see `as_they_are`) need no job if all their rows are tuples.
+Files that can be taken as they are (see `as_they_are`) need no job if all their rows are tuples, nor do small ones (see
+`small_files`).
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.catalog.entries import Relation
 from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import Chunk
+from headgate.sources import small_files
 from headgate.sources.as_they_are import fitting
 from headgate.sources.inlet import Inlet
 from headgate.sources.judged_batch import Judged, JudgedBatch
 from headgate.sources.rows import SIGNS
 from headgate.sources.verdict import TUPLE, Limits, behind_sql, instant_sql, promise_sql, sends_heartbeats, verdict_sql
-from headgate.spark.staging import write_parquet
+from headgate.spark.staging import write_arrow, write_parquet
 from headgate.sql import name
 from headgate.ticks import Tick, TimeDomain
 
@@ -54,25 +57,30 @@ def judged(
     clock: Clock,
     staged: Mapping[str, Chunk] = NO_FILES,
     look_closer: Callable[[Collection[int]], bool] = lambda _: False,
+    rows_at_hand: Callable[[Mapping[str, Chunk]], list[pa.Table] | None] = lambda _: None,
 ) -> JudgedBatch:
     """Judge rows by the limits in force now, and write them by verdict.
 
     `staged` has files that can be taken as they are if all their rows are tuples. `rows_of` gives all rows but those of
-    the files that are; None if there are no others. `look_closer` is told the places of unclear rows (see
-    `plain_json`); if it says so, `rows_of` is asked again.
+    the files that are; None if there are no others. `rows_at_hand` gives the same rows if they can be had without a
+    job, else None (see `small_files`). `look_closer` is told the places of unclear rows (see `plain_json`); if it says
+    so, `rows_of` is asked again.
 
     The journal's turn is not held meanwhile, so epochs go on beside the job. If heartbeats are given until the batch is
     taken, `JudgedBatch.take` judges anew the tuples that are late by then.
     """
-    session.conf.set("spark.sql.maxConcurrentOutputFileWriters", VERDICTS)  # or all rows are sorted by their verdict
     with inlet.journal.turn:
         shape, limits = inlet.rows, inlet.limits(clock)
         stamp = int(inlet.stamps(1, clock)[0]) if inlet.stamped != "external" else None
 
     def by_verdict(limits: Limits) -> JudgedBatch:
         whole = fitting(staged, limits)
-        rows, written = rows_of(whole), None
-        if rows is not None:
+        small, written = rows_at_hand(whole), None
+        judged = None if small is None else small_files.by_verdict(small, inlet, limits)
+        if judged is not None:
+            written = write_arrow(judged, folder / "judged")
+        elif (rows := rows_of(whole)) is not None:
+            session.conf.set("spark.sql.maxConcurrentOutputFileWriters", VERDICTS)  # or all are sorted by their verdict
             written = write_parquet(sorted_out(rows, inlet, limits, stamp), folder / "judged", "_verdict")
         batch = JudgedBatch(session, inlet, written, list(whole.values()), Judged(shape, limits, stamp), folder)
         return by_verdict(limits) if look_closer(batch.unclear()) else batch

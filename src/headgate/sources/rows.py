@@ -45,6 +45,11 @@ class Read:
     table: pa.Table
     unread: Unread
 
+    @property
+    def count(self) -> int:
+        """How many rows there are, with those that are none."""
+        return self.table.num_rows + len(self.unread)
+
     def numbered(self, first: int) -> tuple[pa.Table, Unread]:
         """The rows with places in the order of arrival from `first` on."""
         place = self.table.schema.get_field_index("_s")
@@ -60,6 +65,8 @@ class Rows:
     def __init__(self, stream: Stream | Relation, schema: pa.Schema) -> None:
         self.stream = stream
         self.schema = schema
+        self.columns = stream.row_columns()
+        self._spelled = {column.lower(): column for column in self.columns}
 
     def table(self, rows: Iterable[Any] | Read, first: int) -> tuple[pa.Table, Unread]:
         """The rows as a table, and those that could not be converted. The first row is number `first` in the order of
@@ -116,9 +123,8 @@ class Rows:
         return values.get(self.stream.timestamp), values
 
     def _named(self, row: Any) -> Mapping[str, Any]:
-        columns = self.stream.row_columns()
+        columns, spelled = self.columns, self._spelled
         if isinstance(row, Mapping):
-            spelled = {column.lower(): column for column in columns}
             unknown = [key for key in row if str(key).lower() not in spelled]
             if unknown:
                 raise UserError(
@@ -136,10 +142,15 @@ class Rows:
         )
 
     def _converted(self, signed: list[Signed], first: int) -> pa.Table:
+        instants = pa.array([self._tick(timestamp) for timestamp, _, _ in signed], pa.int64())
+        given = not isinstance(self.stream, Stream) or self.stream.stamped == "external"
+        own = self.stream.timestamp if given and self.stream.domain is TimeDomain.TIMESTAMP else None
         arrays = []
         for field in self.schema:
             if field.name == "_t":
-                arrays.append(pa.array([self._tick(timestamp) for timestamp, _, _ in signed], pa.int64()))
+                arrays.append(instants)
+            elif field.name == own and pa.types.is_timestamp(field.type) and field.type.unit == "us":
+                arrays.append(instants.cast(field.type))
             elif field.name == "_s":
                 arrays.append(pa.array(range(first, first + len(signed)), pa.int64()))
             elif field.name == "_n":

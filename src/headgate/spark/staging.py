@@ -21,7 +21,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -67,8 +67,9 @@ def write_parquet(frame: DataFrame, staging: Path, *by: str, most_rows: int = 0)
         raise
 
 
-def write_arrow(rows: Mapping[str, pa.Table], staging: Path) -> Path:
-    """Write rows that are in memory as Parquet below `staging`, one file for each folder; the folder that holds these.
+def write_arrow(rows: Mapping[str, pa.Table | Sequence[pa.Table]], staging: Path) -> Path:
+    """Write rows that are in memory as Parquet below `staging`, one file for each table, by folder; the folder that
+    holds these.
 
     A folder without rows is not made. What `staging` held before is deleted, and on a full disk what was written now.
     """
@@ -77,11 +78,12 @@ def write_arrow(rows: Mapping[str, pa.Table], staging: Path) -> Path:
     try:
         with writing(staging.parent):
             sealed.mkdir(parents=True)
-            for folder, table in rows.items():
-                if table.num_rows:
-                    (sealed / folder).mkdir(exist_ok=True)
-                    file = sealed / folder / "part-00000.parquet"
-                    pq.write_table(table, file, write_statistics=statistics.told(table.schema))
+            for folder, tables in rows.items():
+                for number, table in enumerate([tables] if isinstance(tables, pa.Table) else tables):
+                    if table.num_rows:
+                        (sealed / folder).mkdir(exist_ok=True)
+                        file = sealed / folder / f"part-{number:05d}.parquet"
+                        pq.write_table(table, file, write_statistics=statistics.told(table.schema))
     except UserError:
         shutil.rmtree(staging, ignore_errors=True)
         raise

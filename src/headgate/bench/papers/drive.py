@@ -18,6 +18,7 @@ from headgate.bench.papers.account import Account, Span, account
 from headgate.bench.papers.arrivals import SECOND_US, Arrival
 from headgate.deliver.sinks.sink import Result
 from headgate.engine import Engine
+from headgate.engine.running import TIDY_US
 from headgate.heartbeat.clock import ManualClock
 from headgate.schedule.loop import Epoch
 
@@ -67,6 +68,7 @@ class Simulated:
     ) -> None:
         """`wanted` gives the numbers of the tuples that will be answered; `look` is called before every step."""
         self.engine, self.clock = engine, clock
+        engine._running.tidy_pause_us = TIDY_US  # as in a run
         self.start_us = clock.now_us()
         self.wanted = wanted
         self.look = look
@@ -154,7 +156,7 @@ def live(
     def now_us() -> float:
         return (perf_counter() - start) * SECOND_US
 
-    step = engine.step
+    step = engine._running.step
 
     def timed() -> list[Epoch]:
         begun = now_us()

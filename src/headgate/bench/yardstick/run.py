@@ -42,7 +42,7 @@ class Options:
 
 def measure_speed(console: Console, folder: Path, options: Options) -> bool:
     """Runs the yardstick; returns whether all results agreed and nothing failed."""
-    _check_before(options, tables.NAME)
+    check_place(options, tables.NAME)
     flink, said = _flink(options) if "flink" in options.ways else (None, "not asked")
     ways = tuple(way for way in options.ways if way != "flink" or flink is not None)
     inputs = Inputs(folder, Shape(options.rows or ROWS))
@@ -64,7 +64,7 @@ def measure_speed(console: Console, folder: Path, options: Options) -> bool:
 
 def measure_growth(console: Console, folder: Path, options: Options) -> bool:
     """Measures how the cost of a tuple grows; returns whether nothing failed."""
-    _check_before(options, growth.NAME)
+    check_place(options, growth.NAME)
     rows, turns = options.rows or growth.ROWS, options.turns or 1
     curves = growth.curves(rows, options.largest)
     with (
@@ -84,7 +84,7 @@ def measure_growth(console: Console, folder: Path, options: Options) -> bool:
     return not any(curve.failures for curve in curves)
 
 
-def _check_before(options: Options, name: str) -> None:
+def check_place(options: Options, name: str) -> None:
     """Raises an error if something is missing without which all the measuring would be in vain."""
     check_java()
     if options.docs is not None:
