@@ -92,6 +92,12 @@ class PreparedEpoch:
     """What the journal is to say of the fragment."""
 
     rows_in: int
+    """How many rows are new, about."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows are read, of logs and synopses together."""
+        return self.fragment.rows_of(self.slices)
 
     @property
     def fits_together(self) -> bool:
@@ -313,6 +319,8 @@ class Fragment:
 
     def lay(self, workspace: Workspace, sized: SizedProgram, slices: Mapping[str, Sequence[Slice]]) -> None:
         """Put the inputs and the synopses of a program under their names."""
+        if sized.in_one_task:
+            workspace.interpret(self.rows_of(slices))
         for source in sized.program.inputs:
             if source.name in slices:
                 schema, by_arrival = self.schemas[source.stream], sized.program.by_arrival
@@ -350,8 +358,11 @@ class Fragment:
         """Return the program for the number of rows that are to be read."""
         if self.workspaces.partitions is not None:
             return self.programs.large(self.workspaces.large.tasks)
-        rows = self.synopses.rows + sum(one.rows for several in slices.values() for one in several)
-        return self.programs.for_rows(rows, self.workspaces.large.tasks, tiny)
+        return self.programs.for_rows(self.rows_of(slices), self.workspaces.large.tasks, tiny)
+
+    def rows_of(self, slices: Mapping[str, Sequence[Slice]]) -> int:
+        """Return how many rows some slices and the synopses have together."""
+        return self.synopses.rows + sum(one.rows for several in slices.values() for one in several)
 
     def _with_hash_joins(self, sized: SizedProgram, slices: Mapping[str, Sequence[Slice]]) -> SizedProgram:
         """Return the program with hash tables for the joins by time whose smaller side fits into memory."""

@@ -48,6 +48,7 @@ def run_together(epochs: Sequence[PreparedEpoch]) -> list[Written] | None:
     """Run epochs of different fragments in one statement; None if their results are too many to be taken as Arrow."""
     workspace = epochs[0].fragment.workspaces.small
     with workspace.turn:
+        workspace.interpret(max(epoch.rows for epoch in epochs))
         laid = _Laying(workspace)
         shared = _Columns([epoch.fragment.result_schema for epoch in epochs])
         branches = [

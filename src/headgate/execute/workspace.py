@@ -67,6 +67,9 @@ order joins and that drop empty inputs stay. Spark ignores names that it does no
 LOCAL_BYTES = 16 * 2**20
 """Inputs of a small statement whose files are larger than this together are read by Spark: the rows must be wide."""
 
+INTERPRETED_ROWS = 3_000
+"""Up to here, interpreting expressions costs less than compiling them."""
+
 TAKEN_ROWS = 100_000
 """A small statement that gives more rows than this writes them to files: a join can give far more than it reads."""
 
@@ -118,6 +121,7 @@ class Workspace:
         self.turn = threading.RLock()
         """Held while inputs are laid and statements over them run."""
         self._session: SparkSession | None = None
+        self._interpreted = False
         self._empty: dict[str, StructType] = {}
         """Names under which nothing lies, with its columns."""
 
@@ -135,12 +139,21 @@ class Workspace:
         for key, value in {
             "spark.sql.files.minPartitionNum": "1",
             "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # instants differ in each epoch, so each would be compiled
             "spark.sql.autoBroadcastJoinThreshold": "-1",
             "spark.sql.optimizer.excludedRules": f"{excluded},{LEFT_OUT}",
             "spark.sql.ui.explainMode": "simple",
         }.items():
             session.conf.set(key, value)
+
+    def interpret(self, rows: int) -> None:
+        """Let Spark interpret expressions in statements over few rows, and compile them in others.
+
+        The instants in a statement differ in each epoch, so its code would be compiled in each.
+        """
+        interpreted = rows <= INTERPRETED_ROWS
+        if interpreted != self._interpreted:
+            self.session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if interpreted else "FALLBACK")
+            self._interpreted = interpreted
 
     @cached_property
     def memory(self) -> int:
@@ -151,7 +164,7 @@ class Workspace:
         """Give the session back."""
         if self._session is not None:
             let_go(self._session)
-        self._session = None
+        self._session, self._interpreted = None, False
         self._empty.clear()
 
     def tasks(self) -> int:
