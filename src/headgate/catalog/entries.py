@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from headgate.errors import Place, UserError
 from headgate.plan.nodes import Node
 from headgate.scope import Scopes
 from headgate.sql import Column, signature
@@ -101,6 +102,21 @@ class View:
         return f"View({self.name})"
 
 
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What makes a query a family: the relation whose distinct rows are its members, each a query of its own."""
+
+    relation: str
+    columns: tuple[str, ...]
+    """The columns of the relation that a member is made of."""
+
+    shown: tuple[str, ...]
+    """The columns of the answer, in the same order, that say to which member a row belongs."""
+
+    text: str
+    """The plain query that the family amounts to."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Query:
     """A continuous query: its text, the text with all defaults written out, its plans, and where its answers go."""
@@ -130,6 +146,9 @@ class Query:
     whole.
     """
 
+    family: Family | None = None
+    """The members that it has, if it is one query in the place of many."""
+
     def __repr__(self) -> str:
         return in_line(f"Query({self.name}: {self.text})")
 
@@ -144,6 +163,16 @@ class Function:
 
     def __repr__(self) -> str:
         return in_line(f"Function({self.name}({', '.join(self.parameters)}): {self.body})")
+
+
+def no_family(name: str, place: Place | None = None) -> UserError:
+    """The error for a member that is asked of a query that has none."""
+    return UserError(
+        "no-family",
+        f'query "{name}" is no family and has no members',
+        place=place,
+        hint="CREATE QUERIES q FOR EACH ROW OF r AS SELECT ... makes one.",
+    )
 
 
 def late_name(stream: str) -> str:
