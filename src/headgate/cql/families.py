@@ -15,7 +15,7 @@ which the relation is joined in and its columns are one more key throughout:
     HAVING and the select list    alone: the relation joins above the groups, which all members share
     subqueries                    in FROM they carry their members too; elsewhere they read the relation beside them
 
-Syntax trees come in and go out. What the query says wrongly is found first, in the query with nulls for the constants.
+Syntax trees come in and go out. What the query says wrongly is found first, in the query with constants in their place.
 """
 
 from __future__ import annotations
@@ -83,7 +83,12 @@ def bind_family(
     )
     written = over_members(tree, text, catalog, origin, members, shown)
     as_text = written.sql("cql", pretty=True)
-    bound = bind(written, text, catalog, origin)
+    try:
+        bound = bind(written, text, catalog, origin)
+    except NotYet:
+        raise
+    except UserError as error:  # the query of a single member is right, so it is the form that is not known here
+        raise NotYet(f'"{members.relation}" in this place ({error.message})', place=error.place) from None
     return bound, Family(members.relation, tuple(column.name for column in members.columns), shown, as_text)
 
 
@@ -193,7 +198,7 @@ class _Rewriting:
             )
 
     def bound_alone(self, tree: exp.Expression) -> BoundQuery:
-        """The query of a single member, whose values are all null: it has every mistake that the family's query has."""
+        """The query of a single member: it has every mistake that the family's query has."""
         binder = self.binder
         for window in tree.find_all(StreamWindow):
             if any(self._is_member(column) for column in window.find_all(exp.Column)):
@@ -211,8 +216,12 @@ class _Rewriting:
             raise
 
     def alone(self, tree: exp.Expression) -> exp.Expression:
-        """A copy of a tree with nulls in the place of the member's values."""
-        return self._with_members(tree.copy(), lambda column: exp.cast(exp.null(), column.type, dialect="spark"))
+        """A copy of a tree with constants in the place of the member's values, each unlike the others."""
+
+        def constant(column: Column) -> exp.Expression:
+            return exp.cast(exp.Literal.string(column.name), column.type, dialect="spark")
+
+        return self._with_members(tree.copy(), constant)
 
     def _is_member(self, node: exp.Expression) -> bool:
         """Whether the node is a column of the member, or a field of one."""
