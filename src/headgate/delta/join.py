@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.delta import as_of, beside, buckets
+from headgate.delta import as_of, beside, buckets, stored
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.nodes import Join, names
 from headgate.sql import FOREVER, listed
@@ -84,5 +84,6 @@ def _pairs(node: Join, left: Table, right: Table, met: tuple[str, ...] = ()) -> 
     if node.condition is not None:
         on.append(f"({node.condition.sql})")
     stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"
-    both = Joined(Alias(left, "l"), Alias(right, "r"), tuple(on), by_time=bool(met))
+    uneven = bool(node.equalities) and stored.at_rest(node.left) != stored.at_rest(node.right)
+    both = Joined(Alias(left, "l"), Alias(right, "r"), tuple(on), by_time=bool(met), uneven=uneven)
     return select(f"{listed(names(node))},\n  {stamps}", both)
