@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from headgate.errors import Place, UserError
 from headgate.plan.nodes import Node
 from headgate.scope import Scopes
 from headgate.sql import Column, signature
@@ -163,16 +162,6 @@ class Function:
 
     def __repr__(self) -> str:
         return in_line(f"Function({self.name}({', '.join(self.parameters)}): {self.body})")
-
-
-def no_family(name: str, place: Place | None = None) -> UserError:
-    """The error for a member that is asked of a query that has none."""
-    return UserError(
-        "no-family",
-        f'query "{name}" is no family and has no members',
-        place=place,
-        hint="CREATE QUERIES q FOR EACH ROW OF r AS SELECT ... makes one.",
-    )
 
 
 def late_name(stream: str) -> str:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from headgate import settings
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.entries import Function, Query, Relation, Stamped, Stream, View, late_name, no_family
+from headgate.catalog.entries import Function, Query, Relation, Stamped, Stream, View, late_name
 from headgate.cql import calls, families, into, readers, script, syntax, time
 from headgate.cql.binder import bind
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
@@ -87,13 +87,6 @@ class BoundsAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class MembersAsked:
-    """SHOW MEMBERS OF: the engine answers it, since the catalog does not know the rows of a relation."""
-
-    query: str
-
-
-@dataclass(frozen=True, slots=True)
 class WhyAsked:
     """WHY: the engine answers what holds a registered query back."""
 
@@ -112,7 +105,6 @@ Definition: TypeAlias = (
     | Altered
     | Listing
     | BoundsAsked
-    | MembersAsked
     | WhyAsked
 )
 
@@ -192,11 +184,6 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return _alter(tree, text, catalog, place)
         case syntax.Show() if tree.args.get("kind") == "BOUNDS":
             return BoundsAsked()
-        case syntax.Show() if tree.args.get("kind") == "MEMBERS":
-            query = catalog.query(tree.name, place(tree.this))
-            if query.family is None:
-                raise no_family(query.name, place(tree.this))
-            return MembersAsked(query.name)
         case syntax.Show():
             return (
                 described(tree.name, catalog, place(tree.this))
@@ -395,6 +382,8 @@ def _query(
 
 def _members(named: exp.Identifier, catalog: Catalog, place: _Places) -> families.Members:
     """The members of the family that a relation stands for."""
+    if not catalog.has_source(named.name):
+        raise unknown("relation", named.name, (found.name for found in catalog.relations.values()), place(named))
     found = catalog.source(named.name, place(named))
     if isinstance(found, Relation):
         return families.members_of(found)

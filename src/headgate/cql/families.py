@@ -88,6 +88,8 @@ def bind_family(
     except NotYet:
         raise
     except UserError as error:  # the query of a single member is right, so it is the form that is not known here
+        if error.code == "time-domains-differ":
+            raise
         raise NotYet(f'"{members.relation}" in this place ({error.message})', place=error.place) from None
     return bound, Family(members.relation, tuple(column.name for column in members.columns), shown, as_text)
 

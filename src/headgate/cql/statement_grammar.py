@@ -184,14 +184,10 @@ class StatementParser(TimeParser):
         raise AssertionError
 
     def _parse_show_statement(self) -> Show:
-        if self._match_text_seq("MEMBERS"):
-            self._expect("OF")
-            return self.expression(Show(kind="MEMBERS", this=self._parse_name()))
         for kind in LISTED:
             if self._match_text_seq(kind):
                 return self.expression(Show(kind=kind))
-        known = (*LISTED, "MEMBERS")
-        self._misspelt(f"expected {', '.join(LISTED)} or MEMBERS OF after SHOW", known)
+        self._misspelt(f"expected {', '.join(LISTED[:-1])} or {LISTED[-1]} after SHOW", LISTED)
         raise AssertionError
 
     def _parse_create_stream(self) -> Any:

@@ -116,7 +116,7 @@ class Alter(exp.Expression):
 
 
 class Show(exp.Expression):
-    """`SHOW STREAMS` and the like; `DESCRIBE name` and `SHOW MEMBERS OF name` have the name in `this`."""
+    """`SHOW STREAMS` and the like, or `DESCRIBE name`, which has the name in `this`."""
 
     arg_types = {"this": False, "kind": False}
 
