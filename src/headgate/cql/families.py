@@ -119,7 +119,7 @@ class _Provider:
 
     def same(self, other: _Provider) -> list[exp.Expression]:
         """The conditions under which two entries are of the same member."""
-        return [exp.NullSafeEQ(this=one, expression=two) for one, two in zip(self.columns(), other.columns())]
+        return [exp.NullSafeEQ(this=one, expression=two) for one, two in zip(self.columns(), other.columns(), strict=True)]
 
 
 def _identifier(name: str) -> exp.Identifier:
@@ -169,7 +169,8 @@ class _Rewriting:
         self.taken |= {column.name.lower() for source in self._sources() for column in source}
 
     def _sources(self) -> Iterable[tuple[Column, ...]]:
-        yield from (found.columns for found in (*self.catalog.streams.values(), *self.catalog.relations.values()))
+        yield from (stream.columns for stream in self.catalog.streams.values())
+        yield from (relation.columns for relation in self.catalog.relations.values())
         yield from (view.plan.columns for view in self.catalog.views.values())
 
     # what the query says of its members
@@ -212,9 +213,7 @@ class _Rewriting:
             named = error.place.text[error.place.start : error.place.end].lower() if error.place else ""
             if error.code == "no-such-column" and not error.hint.startswith("Write") and named in map(str.lower, own):
                 hint = f"Write {self.members.relation}.{named} if the member's value is meant."
-                raise UserError(
-                    error.code, error.message, place=error.place, detail=error.detail, hint=hint
-                ) from None
+                raise UserError(error.code, error.message, place=error.place, detail=error.detail, hint=hint) from None
             raise
 
     def alone(self, tree: exp.Expression) -> exp.Expression:
@@ -253,7 +252,7 @@ class _Rewriting:
                 return column
         known, name = [column.name for column in self.members.columns], self.members.relation
         about = self.catalog.relations.get(name.lower())
-        detail = f'Columns of a member are {quoted(known)}.'
+        detail = f"Columns of a member are {quoted(known)}."
         if about is not None and identifier.name.lower() in map(str.lower, about.row_columns()):
             detail += f' "{identifier.name}" says when a row comes or goes.'
         raise UserError(
@@ -435,7 +434,7 @@ class _Rewriting:
     def _with_sort_keys(
         self, tree: exp.Select, items: list[exp.Expression], scope: Scope, distinct: bool
     ) -> tuple[list[exp.Expression], list[str], list[exp.Expression]]:
-        """The select list with the keys of ORDER BY that it lacks, the names of its own columns, and the whole order."""
+        """The select list with the keys of ORDER BY that it lacks, the names of its own columns, and the order."""
         binder, named = self.binder, named_keys(tree.args.get("group"), scope)
         projected = [with_keys_named(item, named) for item in binder.expand(items, scope)]
         more = [with_keys_named(key, named) for key in binder.hidden_keys(tree, projected, distinct)]
@@ -474,11 +473,7 @@ class _Rewriting:
                 *(_named(_column(name, alias), given) for name, given in zip(own, shown, strict=True)),
                 *(_named(_column(name, alias), name) for name in outputs),
             ],
-            from_=exp.From(
-                this=exp.Subquery(
-                    this=query, alias=exp.TableAlias(this=_identifier(alias))
-                )
-            ),
+            from_=exp.From(this=exp.Subquery(this=query, alias=exp.TableAlias(this=_identifier(alias)))),
             qualify=exp.Qualify(this=conjunction(bounds)),
         )
 
@@ -504,9 +499,7 @@ class _Rewriting:
     def _of(self, part: exp.Expression, provider: _Provider) -> exp.Expression:
         """An expression that reads the member's columns in an entry of FROM; its analytic functions are by member."""
         self._refuse_nested(part)
-        values = {
-            column.name: name for column, name in zip(self.members.columns, provider.names, strict=True)
-        }
+        values = {column.name: name for column, name in zip(self.members.columns, provider.names, strict=True)}
         result = self._with_members(part, lambda column: _column(values[column.name], provider.alias))
         for window in list(result.find_all(exp.Window)):
             if window.find_ancestor(exp.Select) is None:
@@ -777,9 +770,7 @@ class _Rewriting:
             own = tuple(fresh(f"member_{column.name}", self.taken) for column in self.members.columns)
             entry.set("this", self.query(entry.this, own))
         else:
-            raise NotYet(
-                f'this form of a table that reads "{self.members.relation}"', place=self.binder.place(entry)
-            )
+            raise NotYet(f'this form of a table that reads "{self.members.relation}"', place=self.binder.place(entry))
         _prepend_names(alias, own)
         return _Provider(alias.name, own)
 

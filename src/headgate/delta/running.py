@@ -141,9 +141,9 @@ def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ta
         again = _totals_from_logs(lowering, node, accumulated)
         lowering.synopsis(state, contents, shape, from_logs=again)
         if node in lowering.touched_only:
-            touched = lowering.step("changing", select(listed(hidden), events, group_by=listed(hidden)))
+            changing = lowering.step("changing", select(listed(hidden), events, group_by=listed(hidden)))
             same = tuple(f"h.{one} <=> c.{one}" for one in hidden)
-            both = Joined(Alias(select(listed((*hidden, *own)), state), "h"), Alias(touched, "c"), same)
+            both = Joined(Alias(select(listed((*hidden, *own)), state), "h"), Alias(changing, "c"), same)
             mine = select(comma(listed(hidden, "h"), listed(own, "h")), both)
             return lowering.step("moves", union(select(_held(node, accumulated), mine), select(every, events)))
         if dealt := _dealt(lowering, node):

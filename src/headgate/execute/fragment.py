@@ -49,7 +49,7 @@ MOVE_COST_ROWS = 50_000
 """Moving the synopses costs about as much as reading this many tuples once more."""
 
 LIGHTER_AT_REST = 10
-"""So many rows of a synopsis that does not change cost as much as one that comes: they lie there, ready to be joined."""
+"""So many rows of a synopsis at rest cost as much as one row that comes: they lie there, ready to be joined."""
 
 MEASURED_ROWS = 100
 """So many tuples must have been read before their number says something about how many are put out for each."""
@@ -394,7 +394,7 @@ class Fragment:
         return kept + sum(one.rows for several in slices.values() for one in several)
 
     def _with_hash_joins(self, sized: SizedProgram, slices: Mapping[str, Sequence[Slice]]) -> SizedProgram:
-        """Return the program with hash tables for the joins that gain by them and whose smaller side fits into memory."""
+        """Return the program with hash tables for the joins that gain by them, where a side fits into memory."""
         if not self.hash_joins or not sized.program.hashes(sized.in_one_task):
             return sized
         of_all = self.synopses.rows  # where it is not known of each

@@ -60,7 +60,7 @@ class Statement:
     def synopses(
         self, from_logs: frozenset[str] = frozenset(), same: frozenset[str] = frozenset()
     ) -> dict[str, DataFrame]:
-        """Return the contents of each synopsis as of `until`, but for those that stay the same; of some from the logs."""
+        """Return the contents of the synopses as of `until`, but for those that stay the same; some from the logs."""
         steps = state_steps(self.program, from_logs, same)
         self._compute_first({needed for step in steps.values() for needed in self.program.needed(step)})
         return {name: self._frame(self.program.step_statement(step)) for name, step in steps.items()}
@@ -83,9 +83,7 @@ class Statement:
         return self.workspace.sql(text, self.span.values())
 
 
-def state_steps(
-    program: Program, from_logs: frozenset[str], same: frozenset[str] = frozenset()
-) -> dict[str, str]:
+def state_steps(program: Program, from_logs: frozenset[str], same: frozenset[str] = frozenset()) -> dict[str, str]:
     """Return the step that computes each synopsis as of `until`, but for those that stay the same; of some from the
     logs, by their names.
     """

@@ -86,7 +86,9 @@ class Member:
             own = [one for one in results if all(one.row[name] == value for name, value in self.values.items())]
             if own:
                 shown = [
-                    Result(one.at, one.sign, {name: value for name, value in one.row.items() if name not in self.values})
+                    Result(
+                        one.at, one.sign, {name: value for name, value in one.row.items() if name not in self.values}
+                    )
                     for one in own
                 ]
                 listener(shown)
