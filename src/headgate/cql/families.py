@@ -119,7 +119,8 @@ class _Provider:
 
     def same(self, other: _Provider) -> list[exp.Expression]:
         """The conditions under which two entries are of the same member."""
-        return [exp.NullSafeEQ(this=one, expression=two) for one, two in zip(self.columns(), other.columns(), strict=True)]
+        pairs = zip(self.columns(), other.columns(), strict=True)
+        return [exp.NullSafeEQ(this=one, expression=two) for one, two in pairs]
 
 
 def _identifier(name: str) -> exp.Identifier:

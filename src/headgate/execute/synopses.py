@@ -70,8 +70,8 @@ class SynopsisStore:
         self, version: int, files: Mapping[str, list[Chunk]], rows: int, counts: Mapping[str, int]
     ) -> dict[str, Any]:
         listed = listed_synopses(self.folder(version), files)
-        shapes = self.shapes()
-        return {"version": version, "synopses": listed, "synopsis_rows": rows, "counts": counts, "shapes": shapes}
+        fact = {"version": version, "synopses": listed, "synopsis_rows": rows, "shapes": self.shapes()}
+        return fact | ({"counts": dict(counts)} if counts else {})
 
     # reading and writing
 
