@@ -96,14 +96,14 @@ def test_a_relation_with_a_key_changes_members_in_place(spark: SparkSession, tmp
         engine.execute(
             "CREATE STREAM ticks (symbol STRING, price DOUBLE);"
             "CREATE RELATION watch (id INT, threshold DOUBLE, low DOUBLE) KEY (id);"
-            "CREATE QUERIES between FOR EACH ROW OF watch AS SELECT ISTREAM s.symbol, s.price FROM ticks [NOW] s "
+            "CREATE QUERIES inside FOR EACH ROW OF watch AS SELECT ISTREAM s.symbol, s.price FROM ticks [NOW] s "
             f"WHERE s.price BETWEEN watch.low AND watch.threshold INTO parquet OPTIONS ('path' = '{tmp_path}/out')"
         )
         engine.push("watch", [(1, (7, 3.0, 0.0), "+"), (5, (7, 9.0, 8.0), "+")])
         play(engine, 1, 8)
         engine.step()
         with pytest.raises(UserError, match="results-elsewhere"):
-            engine.query("between").member(7, 3.0, 0.0).results()
+            engine.query("inside").member(7, 3.0, 0.0).results()
     found = pq.read_table(tmp_path / "out", columns=["_time", "id", "threshold", "symbol"]).to_pylist()
     told = {(one["_time"], one["threshold"], one["symbol"]) for one in found}
     assert told == {(1, 3.0, "A"), (2, 3.0, "A"), (3, 3.0, "A"), (8, 9.0, "A")}

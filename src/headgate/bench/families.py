@@ -6,6 +6,7 @@ has 10,000 ticks, at as many instants as there are milliseconds; it is pushed an
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from headgate.engine import Engine
 NAME = "families"
 MEMBERS = (1, 10, 100, 1_000, 10_000, 100_000)
 TICKS = 10_000
-WARM_UP, TIMED = 8, 12
+WARM_UP, TIMED = 6, 9
 """Seconds of the stream that are not timed and that are, for each number of members."""
 
 REGISTERED = 10_000
@@ -120,15 +121,19 @@ def _second(engine: Engine, number: int, members: int, done: Callable[[], None])
 
 def _processor_s(spark: SparkSession) -> float:
     """How long the processors have worked for this process and for the JVM of Spark's driver."""
-    system = spark._jvm.java.lang.management.ManagementFactory.getOperatingSystemMXBean()  # type: ignore[union-attr]
-    return process_time() + system.getProcessCpuTime() / 1e9
+    after_name = Path(f"/proc/{_driver(spark)}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
+    return process_time() + (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _driver(spark: SparkSession) -> int:
+    """The process of the JVM of Spark's driver."""
+    return int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
 
 
 def _peak_bytes(spark: SparkSession) -> int:
     """The most memory that this process and the JVM of Spark's driver have had so far."""
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    process = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
-    for line in Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines():
+    for line in Path(f"/proc/{_driver(spark)}/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmHWM:"):
             return own + int(line.split()[1]) * 1024
     return own
