@@ -784,7 +784,7 @@ def _taken(tree: exp.Expression, part: str) -> exp.Expression | None:
     """A part of a tree, taken out of it."""
     found = tree.args.get(part)
     tree.set(part, None)
-    return found
+    return found.copy() if isinstance(found, exp.Expression) else found  # a copy has nothing around it
 
 
 def _plain(name: str) -> exp.Column:
