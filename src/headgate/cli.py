@@ -451,7 +451,7 @@ def bench(
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only this part (start, yardstick, growth, epochs, answers, families, time, durability); can be repeated."
+            help="Only this part (start, yardstick, growth, epochs, answers, families, time, durability); repeatable."
         ),
     ] = None,
     rows: Annotated[
