@@ -93,8 +93,9 @@ def test_compiler_and_heartbeats_import_no_spark() -> None:
 
 
 def test_sqlglot_stays_in_cql_and_testing() -> None:
-    """And in the three modules of the plan that look into the text of expressions."""
-    reading = {SOURCE / "plan" / name for name in ("rewrites/substitution.py", "chains.py", "distances.py")}
+    """And in the four modules of the plan that look into the text of expressions."""
+    looking = ("rewrites/substitution.py", "chains.py", "comparisons.py", "distances.py")
+    reading = {SOURCE / "plan" / name for name in looking}
     for file in files():
         if package_of(file) in ("cql", "testing"):
             continue

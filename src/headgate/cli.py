@@ -451,7 +451,7 @@ def bench(
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only this part (start, yardstick, growth, epochs, answers, time, durability); can be repeated."
+            help="Only this part (start, yardstick, growth, epochs, answers, families, time, durability); repeatable."
         ),
     ] = None,
     rows: Annotated[
@@ -477,13 +477,14 @@ def bench(
         ".venv-flink"
     ),
     write: Annotated[
-        Path | None, typer.Option(help="The folder of documentation to write to (yardstick, growth, answers).")
+        Path | None,
+        typer.Option(help="The folder of documentation to write to (yardstick, growth, answers, families)."),
     ] = None,
     debug: Debug = False,
 ) -> None:
     """Time the start, the yardstick (replays beside batch, Structured Streaming and Flink), small epochs, arrival to
-    answer, the time manager and durability; with --part growth how the cost of a tuple grows; or the papers'
-    experiments.
+    answer, the time manager and durability; with --part growth how the cost of a tuple grows, with --part families
+    what the members of a family cost; or the papers' experiments.
     """
     if context.invoked_subcommand is not None:
         return

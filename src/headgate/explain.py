@@ -32,8 +32,10 @@ def explained(
     said = [
         f"query {query.name} ({parts[-1][1].kind})",
         _section("with all defaults", query.resolved),
-        _section("plan", tree(query.bound)),
     ]
+    if query.family is not None:
+        said.append(_section(f"for each row of {query.family.relation}, which amounts to", query.family.text))
+    said.append(_section("plan", tree(query.bound)))
     if query.rules:
         said.append(_section(f"plan rewritten: {', '.join(query.rules)}", tree(query.plan)))
     if query.connector is not None:

@@ -34,6 +34,43 @@ CREATE STREAM ticks (k STRING, v INT);
 CREATE VIEW per_segment AS SELECT segment, AVG(speed) AS mean FROM pos_speed [RANGE 5 MINUTES] GROUP BY segment;
 """
 
+FOR_EACH = """CREATE RELATION watched (vehicle INT, faster INT);
+CREATE RELATION dated (vehicle INT, op STRING, at TIMESTAMP) TIMESTAMP BY at CHANGE BY op;
+"""
+"""Defined besides for the mistakes in families."""
+
+MISTAKES_IN_FAMILIES = [
+    f"CREATE QUERIES f FOR EACH ROW OF {rest}"
+    for rest in (
+        "wached AS SELECT vehicle FROM pos_speed [NOW] WHERE speed > wached.faster",
+        "pos_speed AS SELECT vehicle FROM pos_speed [NOW]",
+        "per_segment AS SELECT vehicle FROM pos_speed [NOW] WHERE speed > per_segment.mean",
+        "watched AS SELECT vehicle FROM pos_speed [NOW] WHERE speed > 100",
+        "watched AS SELECT vehicle FROM pos_speed [NOW] WHERE speed > faster",
+        "watched AS SELECT vehicle FROM pos_speed [NOW] WHERE speed > watched.fster",
+        "watched AS SELECT vehicle FROM pos_speed [NOW] AS watched WHERE speed > watched.faster",
+        "watched AS SELECT p.vehicle FROM pos_speed [NOW] p, watched WHERE p.speed > watched.faster",
+        "dated AS SELECT vehicle FROM pos_speed [NOW] WHERE at > dated.at",
+        "watched AS SELECT vehicle FROM pos_speed [PARTITION BY watched.vehicle ROWS 1]",
+        "watched AS SELECT * FROM (SELECT vehicle FROM pos_speed WHERE speed > watched.faster) [RANGE 1 MINUTE]",
+        "watched AS SELECT * FROM (SELECT DSTREAM(vehicle) FROM pos_speed [NOW] WHERE speed > watched.faster) AS x",
+        "watched AS SELECT segment, COUNT(*) FROM pos_speed [NOW] WHERE speed > watched.faster GROUP BY ROLLUP (segment)",
+        "watched AS SELECT segment, COUNT(*) FROM pos_speed [NOW] WHERE speed > watched.faster GROUP BY segment WITH CUBE",
+        "watched AS SELECT a.vehicle FROM pos_speed [NOW] a FULL JOIN pos_speed [NOW] b ON a.speed > watched.faster",
+        "watched AS SELECT HLL_SKETCH_AGG(vehicle) FROM pos_speed [NOW] WHERE speed > watched.faster",
+        "watched AS SELECT (SELECT SUM(v) + watched.faster FROM ticks [NOW]) AS s FROM ticks [NOW] t",
+        "watched AS SELECT vehicle FROM pos_speed [NOW] WHERE speed > watched.faster",
+        "watched AS SELECT vehicle FROM pos_speed [NOW] WHERE vehicle IN (SELECT vehicle FROM (SELECT vehicle FROM pos_speed "
+        "[RANGE 1 HOUR] WHERE speed > watched.faster) AS x)",
+        "watched AS SELECT x.vehicle FROM (SELECT vehicle FROM pos_speed [NOW] WHERE speed > watched.faster) AS x "
+        "JOIN (SELECT vehicle FROM pos_speed [NOW] WHERE speed < watched.faster) AS y USING (vehicle)",
+        "watched INTO console AS SELECT vehicle FROM pos_speed [NOW] WHERE speed > watched.faster INTO console",
+    )
+] + [
+    "CREATE QUERIES f OF watched AS SELECT vehicle FROM pos_speed [NOW]",
+    "CREATE QUERY f FOR EACH ROW OF watched AS SELECT vehicle FROM pos_speed [NOW] WHERE speed > watched.faster",
+]
+
 TIMED = """CREATE STREAM fleet (car STRING, at TIMESTAMP) TIMESTAMP BY at SOURCE BY car;
 CREATE STREAM entered (v INT) TIMESTAMP INTERNAL;
 CREATE STREAM queued (v INT) TIMESTAMP LATENT;
@@ -355,7 +392,8 @@ MISTAKES_ABOUT_TIME = [
 
 def complaint(mistake: str) -> str:
     catalog = Catalog()
-    compile_script(STREAMS + TIMED if mistake in MISTAKES_ABOUT_TIME else STREAMS, catalog)
+    besides = TIMED if mistake in MISTAKES_ABOUT_TIME else FOR_EACH if mistake in MISTAKES_IN_FAMILIES else ""
+    compile_script(STREAMS + besides, catalog)
     try:
         compile_script(mistake, catalog)
     except UserError as error:
@@ -428,8 +466,11 @@ def complaints_of_running(spark: SparkSession) -> str:
     return "".join(texts)
 
 
+EVERY_MISTAKE = [*MISTAKES, *MISTAKES_IN_FAMILIES, *MISTAKES_ABOUT_TIME]
+
+
 def golden() -> str:
-    return "".join(f"> {mistake}\n{complaint(mistake)}\n\n" for mistake in [*MISTAKES, *MISTAKES_ABOUT_TIME])
+    return "".join(f"> {mistake}\n{complaint(mistake)}\n\n" for mistake in EVERY_MISTAKE)
 
 
 def test_every_error_reads_as_in_the_golden_file() -> None:
@@ -443,7 +484,7 @@ def test_every_error_of_running_reads_as_in_the_golden_file(spark: SparkSession)
     assert ERRORS.read_text(encoding="utf-8").partition(WHEN_RUNNING)[2] == text
 
 
-@pytest.mark.parametrize("mistake", [*MISTAKES, *MISTAKES_ABOUT_TIME])
+@pytest.mark.parametrize("mistake", EVERY_MISTAKE)
 def test_every_mistake_is_an_error_with_a_place_or_a_hint(mistake: str) -> None:
     text = complaint(mistake)
     assert text != "no error"

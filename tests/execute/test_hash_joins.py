@@ -44,11 +44,11 @@ def test_spark_decides_about_a_side_that_is_very_small_or_too_large() -> None:
 
 def test_other_joins_are_left_alone() -> None:
     made = program()
-    assert made.joins_by_time()
+    assert made.hashes(in_one_task=False)
     catalog = Catalog()
     define(STREAMS + QUERY.replace("[RANGE 3]", "[RANGE UNBOUNDED]"), catalog)
     endless = lower(catalog.query("q").plan)
-    assert not endless.joins_by_time()
+    assert not endless.hashes(in_one_task=False)
     assert "SHUFFLE_HASH" not in endless.with_hash_joins(lambda name: 9 * FEW_ROWS, 10 * FEW_ROWS).output()
 
 

@@ -1,4 +1,4 @@
-"""Joins by time: by buckets, by distance, and of rows of one instant with the row of their key.
+"""Joins by time and by value: by buckets, by distance, and of rows of one instant with the row of their key.
 
 What only this file can catch: a distance in TIMESTAMP time, where it is written as an interval and counted in
 microseconds; a program that goes on from logs where another keeps sides of a join; and SQL that Spark understands in
@@ -24,6 +24,7 @@ from tools.random_queries import (
     inputs,
     moment_joins,
     near_joins,
+    threshold_joins,
 )
 
 from headgate import Engine, ManualClock
@@ -38,7 +39,8 @@ Cutting = tuple[list[int], list[bool]]
 
 @st.composite
 def join_cases(draw: st.DrawFn, most: int = 12) -> Case:
-    query, bound_of = draw(st.one_of(near_joins(), moment_joins())), draw(st.sampled_from(["closed", "half-open"]))
+    query = draw(st.one_of(near_joins(), moment_joins(), threshold_joins()))
+    bound_of = draw(st.sampled_from(["closed", "half-open"]))
     given = draw(inputs(most))
     return Case(
         "joins", query, STREAMS, RELATIONS, (), given, HORIZON, range=bound_of, empty_aggregate="row", keys=KEYS

@@ -175,7 +175,10 @@ def offers(text: str, catalog: Catalog) -> list[str]:
         # statements
         ("cre", ["create"]),
         ("CREATE STREAM s (a INT); SE", ["SELECT", "SET"]),
-        ("CREATE ", ["STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION"]),
+        ("CREATE ", ["STREAM", "RELATION", "VIEW", "QUERY", "QUERIES", "FUNCTION"]),
+        ("CREATE QUERIES q ", ["FOR"]),
+        ("CREATE QUERIES q FOR EACH ROW OF ", ["sites"]),
+        ("CREATE QUERIES q FOR EACH ROW OF sites ", ["AS", "INTO", "FROM"]),
         ("CREATE STREAM s (a I", ["INT"]),
         ("CREATE STREAM s (a", []),
         ("CREATE STREAM s (a INT, b DECIMAL(10, 2), c TIMESTAMP) TIMESTAMP BY ", ["a", "b", "c"]),

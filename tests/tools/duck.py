@@ -67,6 +67,11 @@ def variants(plan: Node, as_elements: bool = False) -> tuple[Program, ...]:
 
 def bound(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Node:
     """The plan as the case's query says it, over streams and relations with time of that kind."""
+    return bind(parse(case.query)[0], case.query, catalog_of(case, time)).plan
+
+
+def catalog_of(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Catalog:
+    """The definitions of a case, with time of that kind."""
     catalog = Catalog()
     catalog.set("dialect", "stream" if case.dialect == "stream" else "cql")
     catalog.set("range", case.range)
@@ -82,7 +87,7 @@ def bound(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Node:
         catalog.add(Relation(name, columns, time, key=case.keys.get(name, ())))
     for view in case.views:
         catalog.add(View(view.name, bind(parse(view.query)[0], view.query, catalog, columns=view.columns).plan))
-    return bind(parse(case.query)[0], case.query, catalog).plan
+    return catalog
 
 
 @cache

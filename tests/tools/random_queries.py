@@ -625,6 +625,34 @@ def moment_joins(draw: st.DrawFn) -> str:
 
 
 @st.composite
+def threshold_joins(draw: st.DrawFn) -> str:
+    """Tuples beside a relation with which their numbers are compared, and nothing is equated."""
+    name, relation = draw(st.sampled_from(["S", "T"])), draw(st.sampled_from(["R", "K"]))
+    one, two = (f"n.{column}" for column in SHAPES[name].numbers)
+    low, high = (f"r.{column}" for column in SHAPES[relation].numbers)
+    on = draw(
+        st.sampled_from(
+            [
+                f"{two} > {high}",
+                f"{two} <= {low}",
+                f"{two} Between {low} And {high}",
+                f"{low} Between {one} And {two}",
+                f"{two} >= {low} And {two} < {high} And {one} <> 2",
+                f"{one} < {low} And {two} > {high}",
+                f"{two} > {high} Or {one} = 1",
+            ]
+        )
+    )
+    window, twice = draw(windows(SHAPES[name])), draw(st.booleans())
+    beside = f"(Select Distinct * From {relation}) r" if twice else f"{relation} r"
+    shown = f"Select {one} As p, {two} As q, {low} As low"
+    text = f"{shown} From {name}{window} n, {beside} Where {on}"
+    turned = f"{shown} From {beside}, {name}{window} n Where {on}"
+    outer = f"{shown} From {name}{window} n Left Join {beside} On {on}"
+    return draw(st.sampled_from([text, text, turned, f"Istream({text})", f"Dstream({text})", outer]))
+
+
+@st.composite
 def selects(draw: st.DrawFn, depth: int, views: Views = ()) -> tuple[str, Columns]:
     """A relational query and its columns."""
     kind = draw(
@@ -720,7 +748,7 @@ def queries(draw: st.DrawFn, depth: int = 2, views: Views = ()) -> str:
     if draw(seldom(9)):
         return draw(st.one_of(finals(depth).map(lambda drawn: drawn[0]), temporal_joins()))
     if draw(seldom(7)):
-        return draw(st.one_of(near_joins(), moment_joins()))
+        return draw(st.one_of(near_joins(), moment_joins(), threshold_joins()))
     text, _ = draw(selects(depth, views))
     if draw(st.booleans()):
         return text

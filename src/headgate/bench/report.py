@@ -1,7 +1,7 @@
 """Runs the parts of `headgate bench`: each in its own module, which says what it measures and how.
 
 Whatever else the machine does moves all the seconds, and the ratios less: what is compared takes turns. Not measured:
-several queries at once, a cluster, other state stores than Spark's default.
+different queries at once, a cluster, other state stores than Spark's default.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Literal, TypeAlias
 from rich.console import Console
 from rich.table import Table
 
-from headgate.bench import answers, durability, epochs, managing, start
+from headgate.bench import answers, durability, epochs, families, managing, start
 from headgate.bench.layout import progress_bar
 from headgate.bench.yardstick import run as yardstick
 from headgate.spark.session import started
 
-Part: TypeAlias = Literal["start", "yardstick", "growth", "epochs", "answers", "time", "durability"]
-PARTS: tuple[Part, ...] = ("start", "yardstick", "growth", "epochs", "answers", "time", "durability")
+Part: TypeAlias = Literal["start", "yardstick", "growth", "epochs", "answers", "families", "time", "durability"]
+PARTS: tuple[Part, ...] = ("start", "yardstick", "growth", "epochs", "answers", "families", "time", "durability")
 """In the order in which they run: first those that measure other processes, while this one has no JVM."""
 
 USUAL: tuple[Part, ...] = ("start", "yardstick", "epochs", "answers", "time", "durability")
 """The parts that run if none is chosen."""
 
-WRITTEN: tuple[Part, ...] = ("yardstick", "growth", "answers")
+WRITTEN: tuple[Part, ...] = ("yardstick", "growth", "answers", "families")
 """The parts whose tables and plots can be written to the documentation."""
 
 STARTS = 3
@@ -50,7 +50,7 @@ def report(
                 case "answers":
                     answers_to_arrivals(console, folder / "answers", seconds, options)
                 case _:
-                    run_in_this_process(console, part, folder / part, small_epochs)
+                    run_in_this_process(console, part, folder / part, small_epochs, options.docs)
     return agreed
 
 
@@ -74,7 +74,11 @@ def answers_to_arrivals(console: Console, folder: Path, seconds: float, options:
 
 
 def run_in_this_process(
-    console: Console, part: Literal["epochs", "time", "durability"], folder: Path, small_epochs: int
+    console: Console,
+    part: Literal["epochs", "families", "time", "durability"],
+    folder: Path,
+    small_epochs: int,
+    docs: Path | None,
 ) -> None:
     """Runs a part that takes turns with Spark within one process."""
     spark = started()
@@ -84,6 +88,9 @@ def run_in_this_process(
                 task = bar.add_task("small epochs", total=epochs.WARM_UP_EPOCHS + small_epochs)
                 timed = epochs.small_epochs(spark, folder, small_epochs, lambda: bar.advance(task))
                 epochs.show_small_epochs(console, timed)
+            case "families":
+                task = bar.add_task("families", total=families.steps())
+                families.show(console, families.families(spark, lambda: bar.advance(task)), docs)
             case "time":
                 task = bar.add_task("time", total=1 + len(managing.MANAGED_SOURCES))
                 managing.show_managed(console, managing.manager_costs(spark, folder, lambda: bar.advance(task)))

@@ -101,6 +101,21 @@ class View:
         return f"View({self.name})"
 
 
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What makes a query a family: the relation whose distinct rows are its members, each a query of its own."""
+
+    relation: str
+    columns: tuple[str, ...]
+    """The columns of the relation that a member is made of."""
+
+    shown: tuple[str, ...]
+    """The columns of the answer, in the same order, that say to which member a row belongs."""
+
+    text: str
+    """The plain query that the family amounts to."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Query:
     """A continuous query: its text, the text with all defaults written out, its plans, and where its answers go."""
@@ -129,6 +144,9 @@ class Query:
     """The sources that each of its parts sees, if it runs as one part for each group of sources; empty if it runs as a
     whole.
     """
+
+    family: Family | None = None
+    """The members that it has, if it is one query in the place of many."""
 
     def __repr__(self) -> str:
         return in_line(f"Query({self.name}: {self.text})")

@@ -14,7 +14,7 @@ from sqlglot import exp
 from headgate import settings
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Function, Query, Relation, Stamped, Stream, View, late_name
-from headgate.cql import calls, into, readers, script, syntax, time
+from headgate.cql import calls, families, into, readers, script, syntax, time
 from headgate.cql.binder import bind
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.plan.expressions import INTEGRAL
@@ -191,7 +191,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
                 else shown(tree.args["kind"], catalog)
             )
         case syntax.CreateQuery():
-            return _query(tree.name, tree.args["query"], text, catalog, place, tree)
+            return _query(tree.name, tree.args["query"], text, catalog, place, tree, tree.args.get("members"))
         case syntax.CreateFunction():
             parameters = tuple(parameter.name for parameter in tree.args["parameters"])
             function = Function(tree.name, parameters, tree.args["body"].sql("spark"))
@@ -210,7 +210,7 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
         case syntax.Why():
             return WhyAsked(catalog.query(tree.name, place(tree.this)).name)
         case syntax.Explain():
-            return Explanation(_bound("query", tree.this, text, catalog, origin))
+            return Explanation(_bound("query", tree.this, text, catalog, place, tree.args.get("members")))
         case exp.Command():
             raise NotYet(str(tree.this), place=place(tree))
         case _:
@@ -369,8 +369,9 @@ def _query(
     catalog: Catalog,
     place: _Places,
     created: syntax.CreateQuery | None = None,
+    members: exp.Identifier | None = None,
 ) -> Query:
-    query = _bound(name, tree, text, catalog, place.origin)
+    query = _bound(name, tree, text, catalog, place, members)
     if created is not None:
         kind = "stream" if is_stream(query.plan) else "relation"
         connector = into.checked(created, name, kind, query.plan.columns, catalog.permissions, place)
@@ -379,11 +380,38 @@ def _query(
     return query
 
 
-def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Query:
+def _members(named: exp.Identifier, catalog: Catalog, place: _Places) -> families.Members:
+    """The members of the family that a relation stands for."""
+    if not catalog.has_source(named.name):
+        raise unknown("relation", named.name, (found.name for found in catalog.relations.values()), place(named))
+    found = catalog.source(named.name, place(named))
+    if isinstance(found, Relation):
+        return families.members_of(found)
+    kind = "stream" if isinstance(found, Stream) else "view"
+    raise UserError(
+        "wrong-kind",
+        f'"{named.name}" is a {kind}, and FOR EACH ROW OF needs a relation',
+        place=place(named),
+        hint="CREATE RELATION r (...), and put a row in for each member.",
+    )
+
+
+def _bound(
+    name: str,
+    tree: exp.Expression,
+    text: str,
+    catalog: Catalog,
+    place: _Places,
+    members: exp.Identifier | None,
+) -> Query:
     """The query with the plan its text says and the one to run. Views stay as bound: they are rewritten with what reads
     them.
     """
-    bound = bind(tree, text, catalog, origin)
+    family = None
+    if members is None:
+        bound = bind(tree, text, catalog, place.origin)
+    else:
+        bound, family = families.bind_family(tree, text, catalog, place.origin, _members(members, catalog, place))
     better = rewritten(bound.plan)
     settings = catalog.settings
     at_once = better.plan.flowing and len(sources(better.plan)) == 1  # its answers wait for nobody
@@ -398,6 +426,7 @@ def _bound(name: str, tree: exp.Expression, text: str, catalog: Catalog, origin:
         heartbeats=settings.heartbeats,
         ordering=settings.ordering,
         by_groups=() if whole else by_groups(better.plan, catalog.declarations.groups()),
+        family=family,
     )
 
 

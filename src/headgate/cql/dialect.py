@@ -363,6 +363,83 @@ class CqlParser(StatementParser):
         return query
 
 
+class CqlGenerator(Spark.Generator):
+    """Writes syntax trees of CQL as text, for people to read."""
+
+    TRANSFORMS: ClassVar[dict[Any, Any]] = {
+        **{kind: write for kind, write in Spark.Generator.TRANSFORMS.items() if kind is not exp.Select},
+        StreamOf: lambda self, tree: self.streamof_sql(tree),
+        StreamWindow: lambda self, tree: self.streamwindow_sql(tree),
+        WindowedQuery: lambda self, tree: self.windowedquery_sql(tree),
+    }
+
+    def streamof_sql(self, tree: StreamOf) -> str:
+        """ISTREAM(...) around a select list or a query."""
+        if tree.args.get("query") is not None:
+            return f"{tree.args['kind']}({self.sql(tree, 'query')}){self._emission(tree)}"
+        distinct = "DISTINCT " if tree.args.get("distinct") else ""
+        return f"{tree.args['kind']}({distinct}{self.expressions(tree, flat=True)})"
+
+    def _emission(self, tree: exp.Expression) -> str:
+        if tree.args.get("at_slide"):
+            return " EMIT AT SLIDE"
+        if tree.args.get("every") is None:
+            return ""
+        return f" EVERY {_length(tree.args['every'], tree.args.get('every_unit'))}"
+
+    def streamwindow_sql(self, tree: StreamWindow) -> str:
+        """A window in brackets."""
+        parts = []
+        if tree.args.get("partition"):
+            parts.append(f"PARTITION BY {', '.join(map(self.sql, tree.args['partition']))}")
+        parts.append(tree.args["kind"])
+        if tree.args.get("amount") is not None:
+            parts.append(_length(tree.args["amount"], tree.args.get("unit")))
+        if tree.args.get("on") is not None:
+            parts.append(f"ON {self.sql(tree, 'on')}")
+        if tree.args.get("range") is not None:
+            parts.append(f"RANGE {_length(tree.args['range'], tree.args.get('range_unit'))}")
+        if tree.args.get("slide") is not None:
+            parts.append(f"SLIDE {_length(tree.args['slide'], tree.args.get('slide_unit'))}")
+        return f"[{' '.join(parts)}]"
+
+    def windowedquery_sql(self, tree: WindowedQuery) -> str:
+        """A query with a window behind it."""
+        return f"({self.sql(tree, 'this')}) {self.sql(tree, 'window')}"
+
+    def table_parts(self, expression: exp.Table) -> str:
+        """The name of a table, with its sample and its window."""
+        name = super().table_parts(expression)
+        alias = expression.args.get("alias")
+        window = expression.args.get("window") or (alias.args.get("window") if alias is not None else None)
+        behind = self._drawn(expression) + (f" {self.sql(window)}" if window is not None else "")
+        return (f"LATE({name})" if expression.args.get("late") else name) + behind
+
+    def wrap(self, expression: Any) -> str:
+        """A subquery in parentheses, with its sample and its window."""
+        text = super().wrap(expression)
+        if not isinstance(expression, exp.Subquery):
+            return text
+        window = expression.args.get("window")
+        return text + self._drawn(expression) + (f" {self.sql(window)}" if window is not None else "")
+
+    def _drawn(self, tree: exp.Expression) -> str:
+        drawn = tree.args.get("drawn")
+        return f" SAMPLE {drawn.args['percent']} PERCENT REPEATABLE ({drawn.args['seed']})" if drawn is not None else ""
+
+    def select_sql(self, expression: exp.Select) -> str:
+        """A select, with what stands behind it."""
+        text = super().select_sql(expression)
+        if expression.args.get("final"):
+            return f"{text} EMIT FINAL"
+        first = expression.expressions[0] if expression.expressions else None
+        return text + (self._emission(first) if isinstance(first, StreamOf) else "")
+
+
+def _length(amount: str, unit: str | None) -> str:
+    return amount if unit is None else f"{amount} {unit}S"
+
+
 class Cql(Spark):
     """The dialect that sqlglot knows under the name `cql`."""
 
@@ -375,3 +452,4 @@ class Cql(Spark):
     TYPED_DIVISION = True  # int / int is int, as in SQL and in CQL
 
     Parser = CqlParser
+    Generator = CqlGenerator

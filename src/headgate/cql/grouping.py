@@ -48,8 +48,8 @@ def grouped(
 
     Subqueries in either stay as they are; they are bound in the scope that `scope_of_groups` gives.
     """
-    written, sets = _grouping(binder, group)
-    key_trees = [binder.resolve(tree, scope) for tree in _keys(binder, written, group, projections, scope)]
+    written, sets = grouping_sets(binder, group)
+    key_trees = [binder.resolve(tree, scope) for tree in keys_of_groups(binder, written, group, projections, scope)]
     key_names = unique(
         [tree.name if isinstance(tree, exp.Column) else f"key{i + 1}" for i, tree in enumerate(key_trees)]
     )
@@ -140,12 +140,12 @@ def common_keys(
     binder: Binder, group: exp.Expression | None, projections: list[exp.Expression], scope: Scope
 ) -> list[exp.Expression]:
     """The keys that every grouping set has."""
-    written, sets = _grouping(binder, group)
-    keys = [binder.resolve(tree, scope) for tree in _keys(binder, written, group, projections, scope)]
+    written, sets = grouping_sets(binder, group)
+    keys = [binder.resolve(tree, scope) for tree in keys_of_groups(binder, written, group, projections, scope)]
     return [key for position, key in enumerate(keys) if all(position in some for some in sets)]
 
 
-def _grouping(binder: Binder, group: exp.Expression | None) -> tuple[list[exp.Expression], list[frozenset[int]]]:
+def grouping_sets(binder: Binder, group: exp.Expression | None) -> tuple[list[exp.Expression], list[frozenset[int]]]:
     """The distinct expressions of GROUP BY, and the grouping sets as sets of their positions."""
     if group is None:
         return [], [frozenset()]
@@ -218,7 +218,7 @@ def _flag(key: str) -> str:
     return f"grouping_{key}"
 
 
-def _keys(
+def keys_of_groups(
     binder: Binder,
     written: list[exp.Expression],
     group: exp.Expression | None,

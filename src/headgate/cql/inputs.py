@@ -144,6 +144,7 @@ def from_clause(binder: Binder, tree: exp.Select) -> From:
         else:
             joins.append(join)
             tables.append(join.this)
+    count = sum(not written.meta.get("members") for written in tables)  # see families
     asked_now = any(_is_current_time(column) for column in tree.find_all(exp.Column))
     living: int | None = None
     bound: list[tuple[str, Relation, tuple[str, ...]]] = []
@@ -154,7 +155,7 @@ def from_clause(binder: Binder, tree: exp.Select) -> From:
                 "name-taken", f'"{alias}" stands twice in FROM', place=binder.place(written), hint="Give one an alias."
             )
         visible = names(node)
-        in_order = len(tables) == 1 and depends_on_order(tree)
+        in_order = count == 1 and depends_on_order(tree)
         if (
             asked_now
             and living is None

@@ -75,7 +75,10 @@ class StatementParser(TimeParser):
         if self._match_text_seq("SET"):
             return self._parse_set_option()
         if self._match_text_seq("EXPLAIN"):
-            return self.expression(Explain(this=self._parse_query()))
+            members = self._parse_for_each() if self._at_word("FOR") else None
+            if members is not None:
+                self._expect("AS")
+            return self.expression(Explain(this=self._parse_query(), members=members))
         if self._at_statement("WHY"):
             self._advance()
             return self.expression(Why(this=self._parse_name()))
@@ -98,13 +101,14 @@ class StatementParser(TimeParser):
             ("RELATION", self._parse_create_relation),
             ("VIEW", self._parse_create_view),
             ("QUERY", self._parse_create_query),
+            ("QUERIES", self._parse_create_queries),
             ("FUNCTION", self._parse_create_function),
         ):
             if self._match_text_seq(word):
                 return parse()
         if self._curr and self._curr.text.upper() in foreign.CREATED:
             self._foreign(*foreign.CREATED[self._curr.text.upper()])
-        self._misspelt("expected STREAM, RELATION, VIEW, QUERY or FUNCTION after CREATE", KINDS)
+        self._misspelt("expected STREAM, RELATION, VIEW, QUERY, QUERIES or FUNCTION after CREATE", (*KINDS, "QUERIES"))
         raise AssertionError
 
     def _parse_register(self) -> Any:
@@ -155,7 +159,7 @@ class StatementParser(TimeParser):
         if self._curr and self._curr.text.upper() in TIME_STATEMENTS:
             return self._parse_take_back()
         for kind in KINDS:
-            if self._match_text_seq(kind):
+            if self._match_text_seq(kind) or (kind == "QUERY" and self._match_text_seq("QUERIES")):
                 if_exists = bool(self._match_text_seq("IF", "EXISTS"))
                 return self.expression(Drop(this=self._parse_name(), kind=kind, if_exists=if_exists))
         known = (*KINDS, *TIME_STATEMENTS)
@@ -167,6 +171,8 @@ class StatementParser(TimeParser):
     def _parse_alter_statement(self) -> Alter:
         if self._match_text_seq("QUERY"):
             return self.expression(Alter(this=self._parse_create_query()))
+        if self._match_text_seq("QUERIES"):
+            return self.expression(Alter(this=self._parse_create_queries()))
         if self._match_text_seq("VIEW"):
             return self.expression(Alter(this=self._parse_create_view()))
         if self._match_text_seq("STREAM"):
@@ -174,7 +180,7 @@ class StatementParser(TimeParser):
             if not self._match_text_seq("ADD", "COLUMN"):
                 self.raise_error("expected ADD COLUMN and the column's name and type")
             return self.expression(Alter(this=name, column=self._parse_ordered_column()))
-        self.raise_error("expected QUERY, VIEW or STREAM after ALTER")
+        self.raise_error("expected QUERY, QUERIES, VIEW or STREAM after ALTER")
         raise AssertionError
 
     def _parse_show_statement(self) -> Show:
@@ -282,12 +288,35 @@ class StatementParser(TimeParser):
     def _parse_create_query(self) -> CreateQuery:
         name = self._parse_name()
         from_beginning = self._match_text_seq("FROM", "BEGINNING")
+        if self._at_word("FOR"):
+            self.raise_error("FOR EACH ROW OF belongs to CREATE QUERIES, which makes a query for each row")
         if not self._match_text_seq("AS"):
             self.raise_error("expected AS")
         node = self.expression(CreateQuery(this=name, from_beginning=from_beginning, query=self._parse_query()))
         if self._match_text_seq("INTO"):
             self._parse_connector(node)
         return node
+
+    def _parse_create_queries(self) -> CreateQuery:
+        """`CREATE QUERIES q FOR EACH ROW OF r [FROM BEGINNING] [INTO ...] AS query [INTO ...]`."""
+        node = CreateQuery(this=self._parse_name(), members=self._parse_for_each())
+        node.set("from_beginning", self._match_text_seq("FROM", "BEGINNING"))
+        if self._match_text_seq("INTO"):
+            self._parse_connector(node)
+        if not self._match_text_seq("AS"):
+            self.raise_error("expected AS")
+        node.set("query", self._parse_query())
+        if self._at_word("INTO") and node.args.get("format"):
+            self.raise_error("INTO stands twice")
+        if self._match_text_seq("INTO"):
+            self._parse_connector(node)
+        return self.expression(node)
+
+    def _parse_for_each(self) -> exp.Identifier:
+        """`FOR EACH ROW OF r`: the name of the relation whose rows are the members of a family."""
+        if not self._match_text_seq("FOR", "EACH", "ROW", "OF"):
+            self.raise_error("expected FOR EACH ROW OF and the name of a relation")
+        return self._parse_name()
 
     def _parse_create_function(self) -> CreateFunction:
         name = self._parse_name()

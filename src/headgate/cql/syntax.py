@@ -122,9 +122,19 @@ class Show(exp.Expression):
 
 
 class CreateQuery(exp.Expression):
-    """CREATE QUERY; with `from_beginning`, it reads everything that its streams still keep."""
+    """CREATE QUERY; with `from_beginning`, it reads everything that its streams still keep.
 
-    arg_types = {"this": True, "query": True, "from_beginning": False, "format": False, "options": False}
+    CREATE QUERIES is a family: one for each row of the relation that `members` names.
+    """
+
+    arg_types = {
+        "this": True,
+        "query": True,
+        "members": False,
+        "from_beginning": False,
+        "format": False,
+        "options": False,
+    }
 
 
 class CreateFunction(exp.Expression):
@@ -140,9 +150,9 @@ class SetOption(exp.Expression):
 
 
 class Explain(exp.Expression):
-    """EXPLAIN and a query."""
+    """EXPLAIN and a query; that of a family behind FOR EACH ROW OF the relation that `members` names."""
 
-    arg_types = {"this": True}
+    arg_types = {"this": True, "members": False}
 
 
 class Why(exp.Expression):

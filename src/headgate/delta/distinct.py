@@ -1,13 +1,15 @@
 """Duplicate elimination.
 
 timeline     of an aggregate without calls: a group for each row, alive while its count is positive
+
+Of base relations, of which little changes in an epoch, only the rows are looked at that do.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.delta import aggregate
+from headgate.delta import aggregate, stored
 from headgate.delta.query import Table
 from headgate.plan.expressions import Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct
@@ -23,4 +25,7 @@ def timeline(lowering: Lowering, node: Distinct) -> Table:
         Named(one.name, Expression(backquoted(one.name), one.type, frozenset({one.name.lower()}), one.name))
         for one in node.columns
     )
-    return aggregate.timeline(lowering, Aggregate(node.child, keys, (), row_when_empty=False))
+    groups = Aggregate(node.child, keys, (), row_when_empty=False)
+    if stored.at_rest(node) and not lowering.looked_up(node):
+        lowering.touched_only.add(groups)
+    return aggregate.timeline(lowering, groups)

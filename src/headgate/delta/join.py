@@ -7,6 +7,9 @@ later of their two starts to the earlier of their two ends, and not at all if th
 
 Where rows of one instant meet the one row of their key that is there then, a sort finds it (see `as_of`).
 
+Where a relation at rest is compared with something, and nothing is equated, buckets of values tell which rows can meet
+(see `thresholds`).
+
 Where every element of both sides has an end, elements that live at a common instant begin near each other. Then one
 pairing does it, by time as well as by what is equated (see `buckets`).
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.delta import as_of, beside, buckets
+from headgate.delta import as_of, beside, buckets, stored, thresholds
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
 from headgate.plan.nodes import Join, names
 from headgate.sql import FOREVER, listed
@@ -38,11 +41,19 @@ def born(lowering: Lowering, node: Join) -> Table:
     new_left, new_right = lowering.born(node.left), lowering.born(node.right)
     # What lives for one instant only cannot meet anything that begins after it.
     right = new_right if node.right.instantaneous else lowering.all_elements(node.right)
-    pairs = [_pairs(node, new_left, right)]
+    pairs = [_pairs(node, *_by_value(lowering, node, new_left, right))]
     old_left = None if node.left.instantaneous else lowering.live(node.left)
     if old_left is not None:
-        pairs.append(_pairs(node, old_left, new_right))
+        pairs.append(_pairs(node, *_by_value(lowering, node, old_left, new_right)))
     return lowering.step("join", union(*pairs))
+
+
+def _by_value(lowering: Lowering, node: Join, left: Table, right: Table) -> tuple[Table, Table, tuple[str, ...]]:
+    """The sides of a pairing, and what is equated beside what the join says: buckets of values, if it compares some."""
+    bounded = None if lowering.tiny else thresholds.found(node)
+    if bounded is None:
+        return left, right, ()
+    return *thresholds.split(lowering, node, bounded, left, right), (buckets.MET,)
 
 
 def outliving(lowering: Lowering, node: Join) -> Table:
@@ -74,15 +85,16 @@ def _by_mark(lowering: Lowering, side: Table) -> tuple[Table, Table]:
 
 def _paired(lowering: Lowering, node: Join, left: Table, right: Table) -> Select:
     """The pairs by time; every row of each side is looked at once."""
-    return _pairs(node, *buckets.split(lowering, node, left, right), (buckets.MET,))
+    return _pairs(node, *buckets.split(lowering, node, left, right), (buckets.MET,), by_time=True)
 
 
-def _pairs(node: Join, left: Table, right: Table, met: tuple[str, ...] = ()) -> Select:
+def _pairs(node: Join, left: Table, right: Table, met: tuple[str, ...] = (), by_time: bool = False) -> Select:
     """The pairs of two tables that meet the condition and live at a common instant."""
     on = [e.sql for e in node.equalities]
     on += [*met, f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
     if node.condition is not None:
         on.append(f"({node.condition.sql})")
     stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"
-    both = Joined(Alias(left, "l"), Alias(right, "r"), tuple(on), by_time=bool(met))
+    uneven = bool(node.equalities or met) and stored.at_rest(node.left) != stored.at_rest(node.right)
+    both = Joined(Alias(left, "l"), Alias(right, "r"), tuple(on), by_time=by_time, uneven=uneven)
     return select(f"{listed(names(node))},\n  {stamps}", both)

@@ -192,6 +192,8 @@ class Lowering:
         """True if there is a window over all rows that can be computed by ranges."""
         self.ranged: set[Node] = set()
         """The aggregates whose timelines are walked range by range: these have a column `_range`."""
+        self.touched_only: set[Node] = set()
+        """The aggregates whose timelines leave out groups that do not change in the epoch."""
         self.has_panes = False
         """True if an aggregate keeps panes."""
         self.steps: dict[str, Step] = {}
@@ -257,7 +259,8 @@ class Lowering:
         """
         known = self._synopsis_bound() if bound is None else bound
         again = from_logs.name if from_logs else None
-        self.synopses.append(Synopsis(kept.name, contents.name, shape.name, known, again))
+        _, node = self._making[-1]
+        self.synopses.append(Synopsis(kept.name, contents.name, shape.name, known, again, stored.at_rest(node)))
 
     def _synopsis_bound(self) -> StateBound:
         """How much is kept by the node that is being made."""

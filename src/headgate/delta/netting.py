@@ -132,6 +132,10 @@ def netted(lowering: Lowering, node: Relation) -> Table:
             select(f"{columns}, _t, _n", born),
             select(f"{columns}, _x AS _t, -_n AS _n", born, where="_x <= :until"),
         ]
+        if node.instantaneous:  # each row ends in the epoch, or with it: then it is computed once
+            sides = "CASE WHEN _side = 1 THEN _t ELSE _x END AS _t, CASE WHEN _side = 1 THEN _n ELSE -_n END AS _n"
+            both = LateralView(born, "EXPLODE(ARRAY(1, -1)) e AS _side")
+            events = [select(f"{columns}, {sides}", both, where="(_side = 1 OR _x <= :until)")]
         ends = lowering.ends(node)
         if ends is not None:
             events.append(select(f"{columns}, _x AS _t, -_n AS _n", ends))

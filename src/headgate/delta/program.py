@@ -129,6 +129,9 @@ class Synopsis:
     from_logs: str | None = None
     """A step that computes the rows of `contents` from what the logs hold at `until`; None if they do not hold it."""
 
+    at_rest: bool = False
+    """True if it follows from base relations alone: it stays as it is while no row of theirs comes."""
+
     def ways(self) -> tuple[str, ...]:
         """The steps that compute what it holds at `until`. Each gives the same rows."""
         return (self.contents,) if self.from_logs is None else (self.contents, self.from_logs)
@@ -237,26 +240,29 @@ class Program:
         steps = {name: replace(step, query=unions_in_one_partition(step.query)) for name, step in one.steps.items()}
         return replace(one, steps=steps)
 
-    def joins_by_time(self) -> bool:
-        """True if some step joins rows by buckets of time."""
-        return any(joined.by_time for step in self.steps.values() for joined in joins(step.query))
+    def hashes(self, in_one_task: bool) -> bool:
+        """True if some step joins rows by buckets of time, in many tasks, or with a relation at rest."""
+        found = [joined for step in self.steps.values() for joined in joins(step.query)]
+        return any(joined.uneven or (joined.by_time and not in_one_task) for joined in found)
 
-    def with_hash_joins(self, rows: Callable[[str], int], most: int) -> Program:
-        """A copy in which joins by time make hash tables of their smaller side, where that has at most so many rows.
+    def with_hash_joins(self, rows: Callable[[str], int], most: int, in_one_task: bool = False) -> Program:
+        """A copy in which some joins make hash tables of their smaller side, where that has at most so many rows.
 
         `rows` says how many rows lie under the name of an input or a synopsis. Sorting both sides takes longer, but
-        needs no memory for a whole side. A side of a few rows is left to Spark, which sends it to every task.
+        needs no memory for a whole side. A side of a few rows is left to Spark, which sends it to every task; a single
+        task would sort it.
         """
+        few = 0 if in_one_task else FEW_ROWS
 
         def size(side: Source) -> int:
             return sum(rows(name) for table in tables(select("*", side)) for name in self.needed(table.name))
 
         def decided(joined: Joined) -> Joined:
-            if not joined.by_time:
+            if not joined.uneven and (in_one_task or not joined.by_time):
                 return joined
             both = {alias.name: size(alias) for alias in (joined.left, joined.right) if isinstance(alias, Alias)}
             smaller = min(both, key=both.__getitem__)
-            return replace(joined, hashed=smaller if FEW_ROWS < both[smaller] <= most else "")
+            return replace(joined, hashed=smaller if few < both[smaller] <= most else "")
 
         steps = {name: replace(step, query=with_joins(step.query, decided)) for name, step in self.steps.items()}
         return replace(self, steps=steps)

@@ -48,6 +48,9 @@ class Joined:
     by_time: bool = False
     """True if both sides are spread over many values of what is equated, because it includes a bucket of time."""
 
+    uneven: bool = False
+    """True if one side is a relation at rest, of which much is there and little comes, and something is equated."""
+
     hashed: str = ""
     """The alias of the side of which Spark makes hash tables; empty if Spark decides how to join."""
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from headgate.delta import bands, ranges, recomputed, sweep
 from headgate.delta.accumulators import SPREADS, Accumulators, doubles_of
-from headgate.delta.query import LateralView, Select, Table, dealt_by, select, union
+from headgate.delta.query import Alias, Joined, LateralView, Select, Table, dealt_by, select, union
 from headgate.delta.ranges import Ranges
 from headgate.plan.nodes import Aggregate, domain, names
 from headgate.plan.temporal import groups_until
@@ -140,6 +140,12 @@ def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ta
         shape = lowering.step("shape", select(totals, events, group_by=listed(hidden)))
         again = _totals_from_logs(lowering, node, accumulated)
         lowering.synopsis(state, contents, shape, from_logs=again)
+        if node in lowering.touched_only:
+            changing = lowering.step("changing", select(listed(hidden), events, group_by=listed(hidden)))
+            same = tuple(f"h.{one} <=> c.{one}" for one in hidden)
+            both = Joined(Alias(select(listed((*hidden, *own)), state), "h"), Alias(changing, "c"), same)
+            mine = select(comma(listed(hidden, "h"), listed(own, "h")), both)
+            return lowering.step("moves", union(select(_held(node, accumulated), mine), select(every, events)))
         if dealt := _dealt(lowering, node):
             terms = comma(listed(hidden), "_t", "_x", accumulated.terms_sql())
             touched = select(terms, accumulated.prepared(dealt))

@@ -13,12 +13,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta.program import Edge
-from headgate.delta.query import Table, select, union
-from headgate.plan.nodes import Stored, names
-from headgate.sql import NEVER, ONE, listed
+from headgate.delta.query import Alias, Joined, Table, select, union
+from headgate.plan.nodes import Node, Stored, names, sources
+from headgate.sql import NEVER, ONE, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
+
+
+def at_rest(node: Node) -> bool:
+    """True if a relation is made of base relations alone: most of it stays as it is from epoch to epoch."""
+    return all(isinstance(source, Stored) for source in sources(node))
 
 
 def born(lowering: Lowering, node: Stored) -> Table:
@@ -50,12 +55,19 @@ def _replaced(lowering: Lowering, node: Stored) -> Table:
     """Rows put in, until the next change of their key; of a row that was there before, its taking back."""
     held, columns = _synopsis(lowering, node), listed(names(node))
     log = lowering.input(node.relation, Edge("since"), Edge("until"))
-    carried = f"{columns}, _t, _s, _n"
-    changes = lowering.step("changes", union(select(carried, held), select(carried, log)))
-    over = f"PARTITION BY {listed(node.key)} ORDER BY _t, _s"
-    replaced = lowering.step("replaced", select(f"{carried}, LEAD(_t) OVER ({over}) AS _x", changes))
-    last = lowering.step("last", select(carried, replaced, where=("_x IS NULL", "_n = 1")))
+    carried, key = f"{columns}, _t, _s, _n", listed(node.key)
+    over = f"PARTITION BY {key} ORDER BY _t, _s"
+    until_next = f"{carried}, LEAD(_t) OVER ({over}) AS _x"
+    every = lowering.step("every", union(select(carried, held), select(carried, log)))
+    in_order = lowering.step("in_order", select(until_next, every))
+    last = lowering.step("last", select(carried, in_order, where=("_x IS NULL", "_n = 1")))
     lowering.synopsis(held, last, lowering.step("arriving", select(carried, log)))
+    # Only rows whose key comes again can change. If none comes, Spark plans nothing at all.
+    coming = lowering.step("coming", select(key, log, group_by=key))
+    same = tuple(f"h.{name(one)} <=> c.{name(one)}" for one in node.key)
+    again = select(listed((*names(node), "_t", "_s", "_n"), "h"), Joined(Alias(held, "h"), Alias(coming, "c"), same))
+    changes = lowering.step("changes", union(again, select(carried, log)))
+    replaced = lowering.step("replaced", select(until_next, changes))
     put_in = select(f"{columns}, _t, _x, _n", replaced, where=("_t > :since", "_n = 1", "(_x IS NULL OR _x > _t)"))
     taken_back = select(
         f"{columns}, _x AS _t, {NEVER} AS _x, -_n AS _n", replaced, where=("_t <= :since", "_x IS NOT NULL")

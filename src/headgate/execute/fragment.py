@@ -48,6 +48,9 @@ from headgate.ticks import UNLIMITED, Tick
 MOVE_COST_ROWS = 50_000
 """Moving the synopses costs about as much as reading this many tuples once more."""
 
+LIGHTER_AT_REST = 10
+"""So many rows of a synopsis at rest cost as much as one row that comes: they lie there, ready to be joined."""
+
 MEASURED_ROWS = 100
 """So many tuples must have been read before their number says something about how many are put out for each."""
 
@@ -285,28 +288,52 @@ class Fragment:
 
     def should_move_state(self) -> bool:
         """Say whether reading behind `since` has by now cost as much as moving the synopses would."""
-        return bool(self.program.synopses) and self.reread > MOVE_COST_ROWS + self.synopses.rows
+        rewritten = self.synopses.rows - self._rows_at_rest()
+        return bool(self.program.synopses) and self.reread > MOVE_COST_ROWS + rewritten
+
+    def _rows_at_rest(self) -> int:
+        """How many rows of the synopses follow from base relations alone."""
+        return sum(self.synopses.counts.get(one.name, 0) for one in self.program.synopses if one.at_rest)
 
     def move_state(self) -> None:
         """Bring the synopses up to what has been put out, by one Spark job for all of them."""
         since, after = self.since, self.after
-        fact = self._attempt(lambda: self._write_state(after), since, after)
+        same = self._unchanged(after)
+        fact = self._attempt(lambda: self._write_state(after, same), since, after)
         self.journal.record(self.subject, {"since": after, **fact, **self._denial()}, undo=self.synopses.discard_next)
         self.synopses.delete_others()
 
-    def _write_state(self, until: Tick) -> dict[str, Any]:
-        """Write the synopses as of `until`, from the logs where less is read that way; the fact that makes it count."""
+    def _unchanged(self, until: Tick) -> frozenset[str]:
+        """Return the synopses that are at `until` what they are now: of base relations of which no row has come."""
+        kept = [one for one in self.program.synopses if one.at_rest and one.name in self.synopses.counts]
+        return frozenset(one.name for one in kept if not self._rows_come(one.contents, until))
+
+    def _rows_come(self, step: str, until: Tick) -> bool:
+        """Say whether a step reads rows that came after the synopses were moved."""
+        ranges = self.inputs.ranges(self.program, [step], until)
+        return any(
+            any(one.rows for one in ranges[source.name]) if source.moves() else self.since < self.program.domain.origin
+            for source in self.program.inputs_of(step)
+        )
+
+    def _write_state(self, until: Tick, same: frozenset[str]) -> dict[str, Any]:
+        """Write the synopses as of `until`, from the logs where less is read that way; the fact that makes it count.
+
+        Those that are the same as before are not computed.
+        """
+        if len(same) == len(self.program.synopses):
+            return self.synopses.write({}, self.workspaces.small, same)
         from_logs = frozenset(
             synopsis.name
             for synopsis in self.program.synopses
             if synopsis.from_logs and self._reads_less(synopsis.from_logs, synopsis.contents, until)
         )
-        sized, slices = self._sized_for(until, lambda program: state_steps(program, from_logs).values())
+        sized, slices = self._sized_for(until, lambda program: state_steps(program, from_logs, same).values())
         workspace = self.workspaces.of(sized.in_one_task)
         with workspace.turn:
             self.lay(workspace, sized, slices)
-            contents = self.statement(sized, Span(self.since, until, self.after)).synopses(from_logs)
-            return self.synopses.write(contents, workspace)
+            contents = self.statement(sized, Span(self.since, until, self.after)).synopses(from_logs, same)
+            return self.synopses.write(contents, workspace, same)
 
     def _reads_less(self, step: str, other: str, until: Tick) -> bool:
         return self.inputs.rows_read([step], until) < self.inputs.rows_read([other], until) + self.synopses.rows
@@ -361,18 +388,22 @@ class Fragment:
         return self.programs.for_rows(self.rows_of(slices), self.workspaces.large.tasks, tiny)
 
     def rows_of(self, slices: Mapping[str, Sequence[Slice]]) -> int:
-        """Return how many rows some slices and the synopses have together."""
-        return self.synopses.rows + sum(one.rows for several in slices.values() for one in several)
+        """Return how many rows some slices and the synopses have together; rows at rest count less."""
+        resting = self._rows_at_rest()
+        kept = self.synopses.rows - resting + resting // LIGHTER_AT_REST
+        return kept + sum(one.rows for several in slices.values() for one in several)
 
     def _with_hash_joins(self, sized: SizedProgram, slices: Mapping[str, Sequence[Slice]]) -> SizedProgram:
-        """Return the program with hash tables for the joins by time whose smaller side fits into memory."""
-        if sized.in_one_task or not self.hash_joins or not sized.program.joins_by_time():
+        """Return the program with hash tables for the joins that gain by them, where a side fits into memory."""
+        if not self.hash_joins or not sized.program.hashes(sized.in_one_task):
             return sized
-        kept = {synopsis.name: self.synopses.rows for synopsis in sized.program.synopses}  # of all together
+        of_all = self.synopses.rows  # where it is not known of each
+        kept = {one.name: self.synopses.counts.get(one.name, of_all) for one in sized.program.synopses}
         rows = kept | {name: sum(one.rows for one in several) for name, several in slices.items()}
         columns = max(len(schema.names) for schema in self.schemas.values())
         most = hashed_rows_for_memory(self.workspaces.large.memory, columns)
-        return replace(sized, program=sized.program.with_hash_joins(lambda name: rows.get(name, 0), most))
+        decided = sized.program.with_hash_joins(lambda name: rows.get(name, 0), most, sized.in_one_task)
+        return replace(sized, program=decided)
 
     def instant_of(self, sql: str, tick: Tick) -> Tick | None:
         """Return the instant that an expression in SQL gives for a tuple of that timestamp."""

@@ -57,9 +57,11 @@ class Statement:
         self._compute_first(self.program.needed(self.program.result))
         return self.workspace.write(self.results(), self.directory / ".results")
 
-    def synopses(self, from_logs: frozenset[str] = frozenset()) -> dict[str, DataFrame]:
-        """Return the contents of each synopsis as of `until`; of some from the logs, by their names."""
-        steps = state_steps(self.program, from_logs)
+    def synopses(
+        self, from_logs: frozenset[str] = frozenset(), same: frozenset[str] = frozenset()
+    ) -> dict[str, DataFrame]:
+        """Return the contents of the synopses as of `until`, but for those that stay the same; some from the logs."""
+        steps = state_steps(self.program, from_logs, same)
         self._compute_first({needed for step in steps.values() for needed in self.program.needed(step)})
         return {name: self._frame(self.program.step_statement(step)) for name, step in steps.items()}
 
@@ -81,11 +83,14 @@ class Statement:
         return self.workspace.sql(text, self.span.values())
 
 
-def state_steps(program: Program, from_logs: frozenset[str]) -> dict[str, str]:
-    """Return the step that computes each synopsis as of `until`; of some from the logs, by their names."""
+def state_steps(program: Program, from_logs: frozenset[str], same: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Return the step that computes each synopsis as of `until`, but for those that stay the same; of some from the
+    logs, by their names.
+    """
     return {
         synopsis.name: synopsis.from_logs if synopsis.from_logs and synopsis.name in from_logs else synopsis.contents
         for synopsis in program.synopses
+        if synopsis.name not in same
     }
 
 

@@ -9,7 +9,7 @@ others are deleted.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from headgate.execute.workspace import Slice, Workspace
 from headgate.log.checksum import synced, torn, writing
 from headgate.log.chunk import Chunk, count, sized
+from headgate.log.links import link
 from headgate.log.tail import TAIL
 from headgate.spark.staging import write_arrow, write_parquet
 from headgate.sql import Column, cast
@@ -39,6 +40,8 @@ class SynopsisStore:
         self.schemas: dict[str, StructType] = {}
         self.files: dict[str, list[Chunk]] = {}
         self.rows = 0
+        self.counts: dict[str, int] = {}
+        """How many rows each of them has, as far as that was written down."""
         self.version = 0
         """0 before the first one: all synopses are empty."""
 
@@ -56,15 +59,19 @@ class SynopsisStore:
         """Take a version that the journal says counts."""
         TAIL.drop(chain.from_iterable(self.files.values()))
         self.version, self.rows = fact["version"], fact["synopsis_rows"]
+        self.counts = dict(fact.get("counts", {}))
         self.files = read_synopses(self.folder(self.version), fact["synopses"])
 
     def state(self) -> dict[str, Any]:
         """Return the fact that `apply` takes; nothing before the first version."""
-        return self._fact(self.version, self.files, self.rows) if self.version else {}
+        return self._fact(self.version, self.files, self.rows, self.counts) if self.version else {}
 
-    def _fact(self, version: int, files: Mapping[str, list[Chunk]], rows: int) -> dict[str, Any]:
+    def _fact(
+        self, version: int, files: Mapping[str, list[Chunk]], rows: int, counts: Mapping[str, int]
+    ) -> dict[str, Any]:
         listed = listed_synopses(self.folder(version), files)
-        return {"version": version, "synopses": listed, "synopsis_rows": rows, "shapes": self.shapes()}
+        fact = {"version": version, "synopses": listed, "synopsis_rows": rows, "shapes": self.shapes()}
+        return fact | ({"counts": dict(counts)} if counts else {})
 
     # reading and writing
 
@@ -77,28 +84,45 @@ class SynopsisStore:
         """Return the rows of a synopsis; none before the first version."""
         return [Slice(self.files[name])] if self.files.get(name) else []
 
-    def write(self, contents: Mapping[str, DataFrame], workspace: Workspace) -> dict[str, Any]:
-        """Write the next version by one Spark job and return the fact that makes it count."""
+    def write(
+        self, contents: Mapping[str, DataFrame], workspace: Workspace, same: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        """Write the next version by one Spark job and return the fact that makes it count.
+
+        Synopses that are the same as in this version are not written: their files are linked.
+        """
         version = self.version + 1
         folder = self.folder(version)
         self.discard_next()  # an earlier attempt may have left something
-        together, staging = self._together(contents), self.directory / ".synopses"
-        rows = workspace.collected(together)
-        if rows is None:
-            sealed = write_parquet(together, staging, "_synopsis")
-        else:
-            by_name = {name: rows.filter(pc.field("_synopsis") == name).select([name]) for name in contents}
-            sealed = write_arrow({f"_synopsis={name}": some for name, some in by_name.items()}, staging)
+        staging = self.directory / ".synopses"
+        if contents:
+            sealed = self._staged(contents, workspace, staging)
         with writing(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
-            sealed.rename(folder)
-        written = {name: self._written(folder / f"_synopsis={name}") for name in contents}
+            if contents:
+                sealed.rename(folder)
+            for chunk in chain.from_iterable(self.files[name] for name in same):
+                target = folder / chunk.path.relative_to(self.folder(self.version))
+                target.parent.mkdir(parents=True, exist_ok=True)
+                link(chunk.path, target)
+            folder.mkdir(exist_ok=True)
+        written = {name: self._written(folder / f"_synopsis={name}") for name in (*contents, *same)}
         if self.durable:
             files = [chunk.path for chunk in chain.from_iterable(written.values())]
             with writing(folder):
                 for path in (*files, *{file.parent for file in files}, folder, folder.parent):
                     synced(path)
-        return self._fact(version, written, sum(chunk.rows for chunk in chain.from_iterable(written.values())))
+        counts = {name: sum(chunk.rows for chunk in chunks) for name, chunks in written.items()}
+        return self._fact(version, written, sum(counts.values()), counts)
+
+    def _staged(self, contents: Mapping[str, DataFrame], workspace: Workspace, staging: Path) -> Path:
+        """Compute the synopses, and return the folder that holds their files."""
+        together = self._together(contents)
+        rows = workspace.collected(together)
+        if rows is None:
+            return write_parquet(together, staging, "_synopsis")
+        by_name = {name: rows.filter(pc.field("_synopsis") == name).select([name]) for name in contents}
+        return write_arrow({f"_synopsis={name}": some for name, some in by_name.items()}, staging)
 
     def _together(self, contents: Mapping[str, DataFrame]) -> DataFrame:
         """Return all synopses as one frame: a column names the synopsis of a row, and each has a struct of its own."""

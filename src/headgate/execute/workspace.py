@@ -124,6 +124,8 @@ class Workspace:
         self._interpreted = False
         self._empty: dict[str, StructType] = {}
         """Names under which nothing lies, with its columns."""
+        self._laid: dict[str, tuple[object, ...]] = {}
+        """Which rows lie under a name, if they lie in memory: they are not laid again while they stay the same."""
 
     @property
     def session(self) -> SparkSession:
@@ -166,6 +168,7 @@ class Workspace:
             let_go(self._session)
         self._session, self._interpreted = None, False
         self._empty.clear()
+        self._laid.clear()
 
     def tasks(self) -> int:
         """Return how many tasks share the work of a large statement."""
@@ -192,10 +195,16 @@ class Workspace:
         for one in slices:
             for chunk in one.chunks:
                 chunk.check()
+        form = schema.simpleString(), within
+        if self.in_one_task and self._laid.get(name) == (form, _laid(slices)):
+            return
         frames = self._frames_in_memory(slices, schema, within) if self.in_one_task else None
+        in_memory = frames is not None
         if frames is None:
             frames = [frame for one in slices for frame in self._frames(one, schema, within, by_arrival)]
         self._lay(name, frames, schema)
+        if in_memory:
+            self._laid[name] = form, _laid(slices)
 
     def lay_files(self, name: str, files: Sequence[Path], schema: StructType) -> None:
         """Put the rows of files that this epoch has written under a name.
@@ -255,6 +264,7 @@ class Workspace:
         return frame.where(condition) if condition else frame
 
     def _lay(self, name: str, frames: Sequence[DataFrame], schema: StructType) -> None:
+        self._laid.pop(name, None)
         if not frames:
             if self._empty.get(name) != schema:
                 nothing = (cast(Column(one.name, one.dataType.simpleString()), "NULL") for one in schema)
@@ -330,6 +340,15 @@ class Workspaces:
             one.close()
         if self._base is not None:
             let_go(self._base)
+
+
+def _laid(slices: Sequence[Slice]) -> tuple[object, ...]:
+    """What tells the rows of slices from others. The name of a file is its own, in whatever folder it is linked."""
+    return tuple(
+        (one.low, one.high, one.seen, *((chunk.path.name, chunk.size, chunk.checksum) for chunk in one.chunks))
+        for one in slices
+        if one.chunks
+    )
 
 
 PARAMETER = re.compile(

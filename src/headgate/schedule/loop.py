@@ -457,6 +457,8 @@ class Loop:
 
     def _needed(self, log: str, chunk: Chunk) -> bool:
         readers = self._readers(log)
+        if any(query.definition.family and query.definition.family.relation == log for query in self.queries.values()):
+            return True  # its rows are the members, which a family that is altered begins with
         return not readers or any(reader.inputs.still_needs(log, chunk) for reader in readers)
 
     def _readers(self, log: str) -> list[Fragment]:

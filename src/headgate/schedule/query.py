@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
@@ -24,6 +26,7 @@ from headgate.observe.trace import Traces
 from headgate.plan.fragments import labels
 from headgate.plan.limits import Growing
 from headgate.plan.scopes import scopes
+from headgate.schedule.member import Member, values_of
 from headgate.scope import Scopes
 from headgate.spark.failures import called
 from headgate.ticks import Tick, TimeDomain
@@ -185,10 +188,18 @@ class RunningQuery:
 
     def results(self) -> list[Result]:
         """Return everything put out so far, in order of time, if it was not delivered elsewhere."""
+        return list(in_order(self.result_tables()))
+
+    def result_tables(self) -> list[pa.Table]:
+        """Return everything put out so far as tables, if it was not delivered elsewhere."""
         connector = self.definition.connector
         if not self.outbox.kept and connector is not None:
             raise UserError("results-elsewhere", f'the results of query "{self.name}" go to {connector.format}')
-        return list(in_order([chunk.table() for chunk in self.outbox.log.chunks]))
+        return [chunk.table() for chunk in self.outbox.log.chunks]
+
+    def member(self, *values: Any, **named: Any) -> Member:
+        """Return one member of a family, by its values in the order of the relation's columns, or by their names."""
+        return Member(self, values_of(self.definition, values, named))
 
     def on_change(self, listener: Callable[[Sequence[Result]], None]) -> None:
         """Call `listener` with the results of each epoch that has any."""

@@ -105,11 +105,13 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
         return in_window(past[bracket + 1 :], columns_before(past, bracket, catalog))
     match [word.upper for word in past[:2]]:
         case ["CREATE"]:
-            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION"])
+            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "QUERIES", "FUNCTION"])
         case ["CREATE", ("STREAM" | "RELATION") as kind]:
             return in_definition(past[2:], kind)
         case ["CREATE", "FUNCTION"]:
             return keywords(["RETURNS", "RETURN"]) + [Candidate(name, "type") for name in TYPES]
+        case ["CREATE" | "ALTER", "QUERIES"] if not any(word.upper == "AS" for word in past):
+            return in_family(past, catalog)
         case ["CREATE", "VIEW" | "QUERY"] if not any(word.upper == "AS" for word in past):
             return keywords(["AS"]) if len(past) > 2 else []
         case ["SET", *_]:
@@ -132,6 +134,19 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
             return in_query(past, coming, catalog)
         case _:
             return [*all_names(catalog), *keywords(["STREAM", "RELATION", "VIEW", "QUERY"])]
+
+
+def in_family(past: Sequence[Word], catalog: Catalog) -> list[Candidate]:
+    """Candidates before the query of a family: FOR EACH ROW OF and a relation, then AS."""
+    words = [word.upper for word in past]
+    if len(words) < 3:
+        return []
+    if words[-1] == "OF":
+        return catalog_names("relation", catalog.relations.values())
+    following = {"FOR": "EACH", "EACH": "ROW", "ROW": "OF"}
+    if words[-1] in following:
+        return keywords([following[words[-1]]])
+    return keywords(["AS", "INTO", "FROM"]) if "OF" in words else keywords(["FOR"])
 
 
 def in_query(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> list[Candidate]:
@@ -363,7 +378,8 @@ def source_names(catalog: Catalog) -> list[Candidate]:
 
 def droppable_names(kind: str, catalog: Catalog) -> list[Candidate]:
     """Candidates for the things of one kind, behind DROP."""
-    return [candidate for candidate in all_names(catalog) if candidate.kind == kind.lower()]
+    wanted = "query" if kind == "QUERIES" else kind.lower()
+    return [candidate for candidate in all_names(catalog) if candidate.kind == wanted]
 
 
 def all_names(catalog: Catalog) -> list[Candidate]:

@@ -61,10 +61,13 @@ as_of_1 AS (
 -- reads log_s_1: s in (since, until]
 -- keeps rows_1: last_1, with the columns of arriving_1
 -- keeps kept_1: keep_1, with the columns of shape_1
--- changes_1: stored
--- replaced_1: stored
+-- every_1: stored
+-- in_order_1: stored
 -- last_1: stored
 -- arriving_1: stored
+-- coming_1: stored
+-- changes_1: stored
+-- replaced_1: stored
 -- stored_1: stored
 -- project_1: linear
 -- window_1: window

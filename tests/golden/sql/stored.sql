@@ -15,9 +15,35 @@ stored_1 AS (
 -- SELECT k, e FROM keyed
 -- reads log_keyed_1: keyed in (since, until]
 -- keeps rows_1: last_1, with the columns of arriving_1
-changes_1 AS (
+every_1 AS (
   SELECT k, e, _t, _s, _n
   FROM rows_1
+  UNION ALL
+  SELECT k, e, _t, _s, _n
+  FROM log_keyed_1
+)
+in_order_1 AS (
+  SELECT k, e, _t, _s, _n, LEAD(_t) OVER (PARTITION BY k ORDER BY _t, _s) AS _x
+  FROM every_1
+)
+last_1 AS (
+  SELECT k, e, _t, _s, _n
+  FROM in_order_1
+  WHERE _x IS NULL AND _n = 1
+)
+arriving_1 AS (
+  SELECT k, e, _t, _s, _n
+  FROM log_keyed_1
+)
+coming_1 AS (
+  SELECT k
+  FROM log_keyed_1
+  GROUP BY k
+)
+changes_1 AS (
+  SELECT h.k, h.e, h._t, h._s, h._n
+  FROM rows_1 AS h
+  JOIN coming_1 AS c ON h.k <=> c.k
   UNION ALL
   SELECT k, e, _t, _s, _n
   FROM log_keyed_1
@@ -25,15 +51,6 @@ changes_1 AS (
 replaced_1 AS (
   SELECT k, e, _t, _s, _n, LEAD(_t) OVER (PARTITION BY k ORDER BY _t, _s) AS _x
   FROM changes_1
-)
-last_1 AS (
-  SELECT k, e, _t, _s, _n
-  FROM replaced_1
-  WHERE _x IS NULL AND _n = 1
-)
-arriving_1 AS (
-  SELECT k, e, _t, _s, _n
-  FROM log_keyed_1
 )
 stored_1 AS (
   SELECT k, e, _t, _x, _n
