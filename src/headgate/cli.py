@@ -451,7 +451,8 @@ def bench(
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only this part (start, yardstick, growth, epochs, answers, families, time, durability); repeatable."
+            help="Only this part (start, yardstick, growth, epochs, answers, queries, families, time, durability)."
+            " It can be repeated."
         ),
     ] = None,
     rows: Annotated[
@@ -478,13 +479,13 @@ def bench(
     ),
     write: Annotated[
         Path | None,
-        typer.Option(help="The folder of documentation to write to (yardstick, growth, answers, families)."),
+        typer.Option(help="The folder of documentation to write to (yardstick, growth, answers, queries, families)."),
     ] = None,
     debug: Debug = False,
 ) -> None:
     """Time the start, the yardstick (replays beside batch, Structured Streaming and Flink), small epochs, arrival to
-    answer, the time manager and durability; with --part growth how the cost of a tuple grows, with --part families
-    what the members of a family cost; or the papers' experiments.
+    answer, the time manager and durability; with --part growth how the cost of a tuple grows, with --part queries
+    and --part families what many queries and the members of a family cost; or the papers' experiments.
     """
     if context.invoked_subcommand is not None:
         return

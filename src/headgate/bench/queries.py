@@ -22,9 +22,9 @@ from headgate.bench.tuples import COLUMNS, SECOND_US, tuples
 from headgate.engine import Engine
 
 NAME = "queries"
-COUNTS = (1, 3, 10, 30, 100)
+COUNTS = (1, 10, 100)
 TUPLES, KEYS = 200, 100
-WARM_UP, TIMED = 10, 10
+WARM_UP, TIMED = 6, 6
 """Turns of each engine that are not timed and that are."""
 
 KINDS = (

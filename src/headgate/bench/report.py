@@ -1,7 +1,7 @@
 """Runs the parts of `headgate bench`: each in its own module, which says what it measures and how.
 
 Whatever else the machine does moves all the seconds, and the ratios less: what is compared takes turns. Not measured:
-different queries at once, a cluster, other state stores than Spark's default.
+a cluster, other state stores than Spark's default.
 """
 
 from __future__ import annotations
@@ -9,24 +9,26 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from rich.console import Console
 from rich.table import Table
 
-from headgate.bench import answers, durability, epochs, families, managing, start
+from headgate.bench import answers, durability, epochs, families, managing, queries, start
 from headgate.bench.layout import progress_bar
 from headgate.bench.yardstick import run as yardstick
 from headgate.spark.session import started
 
-Part: TypeAlias = Literal["start", "yardstick", "growth", "epochs", "answers", "families", "time", "durability"]
-PARTS: tuple[Part, ...] = ("start", "yardstick", "growth", "epochs", "answers", "families", "time", "durability")
+Part: TypeAlias = Literal[
+    "start", "yardstick", "growth", "epochs", "answers", "queries", "families", "time", "durability"
+]
+PARTS: tuple[Part, ...] = get_args(Part)
 """In the order in which they run: first those that measure other processes, while this one has no JVM."""
 
 USUAL: tuple[Part, ...] = ("start", "yardstick", "epochs", "answers", "time", "durability")
 """The parts that run if none is chosen."""
 
-WRITTEN: tuple[Part, ...] = ("yardstick", "growth", "answers", "families")
+WRITTEN: tuple[Part, ...] = ("yardstick", "growth", "answers", "queries", "families")
 """The parts whose tables and plots can be written to the documentation."""
 
 STARTS = 3
@@ -75,7 +77,7 @@ def answers_to_arrivals(console: Console, folder: Path, seconds: float, options:
 
 def run_in_this_process(
     console: Console,
-    part: Literal["epochs", "families", "time", "durability"],
+    part: Literal["epochs", "queries", "families", "time", "durability"],
     folder: Path,
     small_epochs: int,
     docs: Path | None,
@@ -88,6 +90,9 @@ def run_in_this_process(
                 task = bar.add_task("small epochs", total=epochs.WARM_UP_EPOCHS + small_epochs)
                 timed = epochs.small_epochs(spark, folder, small_epochs, lambda: bar.advance(task))
                 epochs.show_small_epochs(console, timed)
+            case "queries":
+                task = bar.add_task("queries", total=queries.steps())
+                queries.show(console, queries.measured(spark, lambda: bar.advance(task)), docs)
             case "families":
                 task = bar.add_task("families", total=families.steps())
                 families.show(console, families.families(spark, lambda: bar.advance(task)), docs)

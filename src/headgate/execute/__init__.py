@@ -3,8 +3,9 @@
 fragment.py     a fragment: what it computes, how far it has come, and one epoch of it
 inputs.py       the logs it reads, and which rows an epoch takes
 programs.py     its program, written for tiny, small and large epochs
-workspace.py    the Spark session in which its inputs lie under names
+workspace.py    the Spark sessions in which inputs lie under names
 statement.py    one statement over those inputs
+together.py     small epochs of several fragments in one statement
 analysis.py     what Spark says of a program before anything runs
 synopses.py     the state it keeps on disk between epochs
 progress.py     the instants and positions it has reached

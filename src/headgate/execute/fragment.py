@@ -45,7 +45,7 @@ from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, lacks_memory
 from headgate.ticks import UNLIMITED, Tick
 
-MOVE_COST_ROWS = 50_000
+MOVE_COST_ROWS = 12_000
 """Moving the synopses costs about as much as reading this many tuples once more."""
 
 LIGHTER_AT_REST = 10

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,12 +29,16 @@ from headgate.execute.statement import result_columns
 from headgate.execute.workspace import TAKEN_ROWS, Slice, Workspace, values_in
 from headgate.spark.in_memory import arrow_schema
 from headgate.spark.jobs import JOBS
+from headgate.spark.session import inheriting_tags
 from headgate.spark.staging import write_arrow
 from headgate.sql import indented
 from headgate.sql import name as sql_name
 
-MOST_BRANCHES = 25
-"""How many epochs one statement runs: the time in which Spark plans it grows faster than its length."""
+MOST_BRANCHES = 50
+"""How many epochs run together: what one of them meets with, all of them pay for."""
+
+FOR_TWO = 4
+"""From so many epochs on, they are two statements, side by side."""
 
 Laid: TypeAlias = tuple[object, ...]
 """What tells some rows from others: their chunks, instants, sources and columns."""
@@ -45,8 +50,23 @@ def fits_together(epoch: PreparedEpoch) -> bool:
 
 
 def run_together(epochs: Sequence[PreparedEpoch]) -> list[Written] | None:
-    """Run epochs of different fragments in one statement; None if their results are too many to be taken as Arrow."""
-    workspace = epochs[0].fragment.workspaces.small
+    """Run epochs of different fragments together; None if the results of one are too many to be taken as Arrow.
+
+    They are one statement, or two if they are many: most of the time is planning, which Spark does in one thread.
+    """
+    workspaces = epochs[0].fragment.workspaces
+    if len(epochs) < FOR_TWO:
+        return _run(workspaces.small, epochs)
+    half = len(epochs) // 2
+    with ThreadPoolExecutor(1) as other:
+        work = inheriting_tags(workspaces.second.session, lambda: _run(workspaces.second, epochs[half:]))
+        running = other.submit(work)
+        first, second = _run(workspaces.small, epochs[:half]), running.result()
+    return None if first is None or second is None else first + second
+
+
+def _run(workspace: Workspace, epochs: Sequence[PreparedEpoch]) -> list[Written] | None:
+    """Run epochs as branches of one statement."""
     with workspace.turn:
         workspace.interpret(max(epoch.rows for epoch in epochs))
         laid = _Laying(workspace)

@@ -67,7 +67,7 @@ order joins and that drop empty inputs stay. Spark ignores names that it does no
 LOCAL_BYTES = 16 * 2**20
 """Inputs of a small statement whose files are larger than this together are read by Spark: the rows must be wide."""
 
-INTERPRETED_ROWS = 3_000
+INTERPRETED_ROWS = 4_000
 """Up to here, interpreting expressions costs less than compiling them."""
 
 TAKEN_ROWS = 100_000
@@ -86,8 +86,15 @@ class Slice:
 
     @property
     def rows(self) -> int:
-        """How many rows its chunks have."""
-        return sum(chunk.rows for chunk in self.chunks)
+        """How many rows it has: exactly where its chunks lie in memory, at the most where they do not."""
+        return sum(self._rows(chunk) for chunk in self.chunks)
+
+    def _rows(self, chunk: Chunk) -> int:
+        whole = (self.low is None or chunk.low > self.low) and (self.high is None or chunk.high <= self.high)
+        known = None if whole else TAIL.known([chunk])
+        if known is None or "_t" not in known[0].column_names:
+            return chunk.rows
+        return int(self.in_time(known[0].select(["_t"])).num_rows)
 
     @property
     def condition(self) -> str:
@@ -314,6 +321,8 @@ class Workspaces:
         self._base = base if self.frozen else None
         self.analysis = Workspace(base, in_one_task=False, partitions=self.partitions)
         self.small = Workspace(base, in_one_task=True)
+        self.second = Workspace(base, in_one_task=True)
+        """For small statements that run beside others."""
         self.large = Workspace(base, in_one_task=False, partitions=self.partitions)
 
     def of_their_own(self) -> Workspaces:
@@ -326,17 +335,18 @@ class Workspaces:
 
     def sessions(self) -> list[SparkSession]:
         """Return sessions that know the jobs of epochs by their tags. Over Spark Connect each knows its own only."""
-        return [self.small.session, self.large.session] if over_connect(self.origin) else [self.origin]
+        connected = over_connect(self.origin)
+        return [one.session for one in (self.small, self.second, self.large)] if connected else [self.origin]
 
     def renew(self) -> None:
         """Go on in new sessions, without inputs."""
-        with self.analysis.turn, self.small.turn, self.large.turn:
+        with self.analysis.turn, self.small.turn, self.second.turn, self.large.turn:
             self.close()
             self._open()
 
     def close(self) -> None:
         """Give the sessions back."""
-        for one in (self.analysis, self.small, self.large):
+        for one in (self.analysis, self.small, self.second, self.large):
             one.close()
         if self._base is not None:
             let_go(self._base)

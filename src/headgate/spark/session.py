@@ -14,20 +14,23 @@ import socket
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
+from pyspark.util import inheritable_thread_target
 
 from headgate.errors import UserError
 from headgate.spark import connectors
 from headgate.spark.failures import sentence
+
+T = TypeVar("T")
 
 JAVA_NEEDED = 17
 
@@ -333,6 +336,11 @@ def use_pool(session: SparkSession, pool: str) -> None:
     if context is not None:
         with suppress(Py4JError):  # if Spark is gone, the first job says so
             context.setLocalProperty("spark.scheduler.pool", pool)
+
+
+def inheriting_tags(session: SparkSession, work: Callable[[], T]) -> Callable[[], T]:
+    """Return the work for another thread, such that its jobs have the tags and the pool of this thread's."""
+    return cast("Callable[[], T]", inheritable_thread_target(session)(work))
 
 
 def interrupt(session: SparkSession, tag: str) -> None:
