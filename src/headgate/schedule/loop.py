@@ -213,7 +213,7 @@ class Loop:
                     self._run_alone(turn, failures)
 
     def _run_together(self, turns: Sequence[Turn]) -> bool:
-        """Run epochs of several queries in one statement and commit them; say whether that went well."""
+        """Run epochs of several queries in one statement and commit them; if that fails, nothing of it counts."""
         epochs = [turn.prepared for turn in turns if turn.prepared is not None]
         name = ", ".join(epoch.fragment.full_name for epoch in epochs)
         with self.running:
@@ -222,13 +222,12 @@ class Loop:
             try:
                 with self.watch.over(name, epochs[0].fragment.workspaces.sessions(), self.clock):
                     written = run_together(epochs)
+                if written is not None:
+                    self._commit(turns, written, Work(JOBS.taken_us(), began_us, self.clock.now_us()))
             except Exception as error:
                 check_alive(epochs[0].fragment.workspaces.origin, error)
                 return False
-            if written is None:
-                return False
-            self._commit(turns, written, Work(JOBS.taken_us(), began_us, self.clock.now_us()))
-        return True
+        return written is not None
 
     def _run_alone(self, turn: Turn, failures: list[UserError]) -> None:
         """Run an epoch by a statement of its own, and commit it."""
