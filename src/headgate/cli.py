@@ -497,7 +497,8 @@ def bench(
     parts = [name for name in PARTS if name in chosen(",".join(part or USUAL), PARTS, "--part")]
     if write is not None:
         if not set(parts) & set(WRITTEN):
-            raise typer.BadParameter(f"only {' and '.join(WRITTEN)} can be written", param_hint="--write")
+            every = f"{', '.join(WRITTEN[:-1])} and {WRITTEN[-1]}"
+            raise typer.BadParameter(f"only {every} can be written", param_hint="--write")
         need_charts()
     names = chosen(work, [one.name for one in WORKLOADS], "--work")
     ways = chosen(only, WAYS, "--only") | {"batch"}

@@ -122,6 +122,7 @@ class Worker:
         self.answers: Answers | None = None
         self.stamps: list[int] = []
         self._core = SimpleNamespace(asking=SimpleNamespace(next_us=None))
+        self._running = SimpleNamespace(tidy_pause_us=0)
 
     def push(self, stream: str, rows: list[tuple[int]]) -> None:
         self.stamps.append(self.clock.now_us())

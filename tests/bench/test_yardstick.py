@@ -19,6 +19,8 @@ from rich.console import Console
 from tools.places import DOCS
 from typer.testing import CliRunner
 
+from headgate.bench import answers, families, queries
+from headgate.bench.report import WRITTEN
 from headgate.bench.yardstick import growth, processes, tables
 from headgate.bench.yardstick.compare import Agreement, compare
 from headgate.bench.yardstick.data import BORDER_MS, Shape, dealt, pieces, tuples, write_json, write_parquet
@@ -271,12 +273,10 @@ def test_growth_has_a_plot_and_a_table_for_each_thing_that_grows() -> None:
 
 def test_the_page_has_a_place_for_the_figures_and_shows_every_plot() -> None:
     page = (DOCS / "performance.md").read_text(encoding="utf-8")
-    assert re.findall(r"<!-- figures: ([a-z]+) -->", page) == ["yardstick", "growth"]
-    assert re.findall(r"\]\(images/performance-([a-z-]+)\.svg\)", page) == [*tables.PLOTS, *growth.PLOTS]
-    assert {file.stem.removeprefix("performance-") for file in (DOCS / "images").glob("performance-*.svg")} <= {
-        *tables.PLOTS,
-        *growth.PLOTS,
-    }
+    assert sorted(re.findall(r"<!-- figures: ([a-z]+) -->", page)) == sorted(WRITTEN)
+    plots = [*tables.PLOTS, *growth.PLOTS, queries.NAME, families.NAME, answers.NAME]
+    assert re.findall(r"\]\(images/performance-([a-z-]+)\.svg\)", page) == plots
+    assert {file.stem.removeprefix("performance-") for file in (DOCS / "images").glob("performance-*.svg")} <= {*plots}
 
 
 # workers
@@ -337,7 +337,7 @@ def test_a_missing_flink_is_an_error_that_says_what_to_do(tmp_path: Path) -> Non
         (["--work", "W9"], "is not one of W1, W2"),
         (["--only", "storm"], "is not one of batch"),
         (["--part", "replay"], "is not one of start"),
-        (["--part", "epochs", "--write", "docs"], "only yardstick and growth can be written"),
+        (["--part", "epochs", "--write", "docs"], "yardstick, growth, answers, queries"),
     ],
 )
 def test_wrong_choices_are_refused_by_name(arguments: list[str], complaint: str) -> None:
