@@ -348,7 +348,7 @@ def both(make: Make, format: str, stream: Any, options: dict[str, str] | None = 
 
 
 def seen(source: FileSource, columns: Sequence[str]) -> tuple[Any, ...]:
-    """What is to be the same in both ways."""
+    """The rows, dead letters, counts and heartbeats of a source; both sources must have equal ones."""
     dead = [{key: value for key, value in letter.items() if key != "_s"} for letter in letters(source.inlet)]
     heard = source.inlet.heartbeats
     return logged(source.inlet, *columns), dead, dict(source.inlet.counts), source.inlet.arrivals, heard

@@ -52,9 +52,7 @@ class Columns:
     synopses: dict[str, StructType]
 
 
-def analysed(
-    workspaces: Workspaces, sized: SizedProgram, schemas: Mapping[str, StructType], text: str, own_functions: bool
-) -> Columns:
+def analysed(workspaces: Workspaces, sized: SizedProgram, schemas: Mapping[str, StructType], text: str) -> Columns:
     """Let Spark analyse a program over empty inputs; what it refuses is raised.
 
     Programs that differ only in the values with which columns are compared have the same columns, so Spark is asked
@@ -64,9 +62,9 @@ def analysed(
     read = sorted({(source.name, schemas[source.stream].simpleString()) for source in program.inputs})
     steps = program.output(result_columns(program)), *(program.shape(synopsis) for synopsis in program.synopses)
     key = repr(read), sized.computed_first, *map(shape, steps)
-    if key not in workspaces.known or own_functions:
+    if key not in workspaces.known:
         with workspaces.analysis.turn:
-            workspaces.known[key] = _Analysis(workspaces.analysis, sized, schemas, text, own_functions).columns()
+            workspaces.known[key] = _Analysis(workspaces.analysis, sized, schemas, text, workspaces.frozen).columns()
         while len(workspaces.known) > KNOWN_PROGRAMS:
             workspaces.known.pop(next(iter(workspaces.known)))
     return workspaces.known[key]

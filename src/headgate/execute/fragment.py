@@ -102,13 +102,6 @@ class PreparedEpoch:
         """How many rows are read, of logs and synopses together."""
         return self.fragment.rows_of(self.slices)
 
-    @property
-    def fits_together(self) -> bool:
-        """Whether it can run in one statement with epochs of other fragments: it is small, and one statement."""
-        program = self.sized.program
-        first = program.needed(program.result).intersection(self.sized.computed_first)
-        return self.sized.in_one_task and not self.fragment.workspaces.frozen and not first
-
     def run(self) -> Written:
         """Run it by a statement of its own."""
         workspace = self.fragment.workspaces.of(self.sized.in_one_task)
@@ -199,7 +192,7 @@ class Fragment:
     def analyse(self) -> None:
         """Let Spark analyse the program, before anything runs. What it refuses is raised as an error of ours."""
         try:
-            found = analysed(self.workspaces, self.programs.parallel, self.schemas, self.text, self.workspaces.frozen)
+            found = analysed(self.workspaces, self.programs.parallel, self.schemas, self.text)
         except UserError:
             raise
         except Exception as error:

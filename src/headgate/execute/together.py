@@ -45,8 +45,15 @@ Laid: TypeAlias = tuple[object, ...]
 
 
 def fits_together(epoch: PreparedEpoch) -> bool:
-    """Say whether an epoch can run in one statement with epochs of other fragments."""
-    return epoch.fits_together and arrow_schema(epoch.fragment.result_schema) is not None
+    """Say whether an epoch can run in one statement with epochs of other fragments.
+
+    It must be small and one statement, in a session that they share, and its results must come as Arrow.
+    """
+    program, fragment = epoch.sized.program, epoch.fragment
+    if not epoch.sized.in_one_task or fragment.workspaces.frozen:
+        return False
+    computed_first = program.needed(program.result).intersection(epoch.sized.computed_first)
+    return not computed_first and arrow_schema(fragment.result_schema) is not None
 
 
 def run_together(epochs: Sequence[PreparedEpoch]) -> list[Written] | None:

@@ -342,6 +342,7 @@ class Workspaces:
         """Go on in new sessions, without inputs."""
         with self.analysis.turn, self.small.turn, self.second.turn, self.large.turn:
             self.close()
+            self.known.clear()
             self._open()
 
     def close(self) -> None:
