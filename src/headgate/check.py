@@ -28,7 +28,7 @@ from headgate.cql import script
 from headgate.cql.definitions import Altered, Definition, Explanation
 from headgate.errors import Place, UserError, nearest, quoted
 from headgate.execute.build import build_fragments
-from headgate.execute.workspace import Workspaces
+from headgate.execute.workspaces import Workspaces
 from headgate.log.journal import Journal
 from headgate.permissions import READING, permissions
 from headgate.spark.connectors import is_missing

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.courier import CLOSE_SECONDS
 from headgate.engine.facts import SUBJECT, EngineFact
-from headgate.execute.workspace import Workspaces
+from headgate.execute.workspaces import Workspaces
 from headgate.heartbeat.clock import Clock, EngineClock
 from headgate.heartbeat.manager import Heartbeats
 from headgate.log.folders import local_directory

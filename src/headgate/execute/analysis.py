@@ -17,7 +17,8 @@ from headgate.cql import calls
 from headgate.errors import Place, UserError
 from headgate.execute.programs import SizedProgram
 from headgate.execute.statement import result_columns
-from headgate.execute.workspace import Workspace, Workspaces
+from headgate.execute.workspace import Workspace
+from headgate.execute.workspaces import Workspaces
 from headgate.spark.session import over_connect
 
 USER_FUNCTIONS = (

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from headgate.catalog.entries import Query
 from headgate.compile import CompiledFragment
 from headgate.execute.fragment import Fragment
-from headgate.execute.workspace import Workspaces
+from headgate.execute.workspaces import Workspaces
 from headgate.log.checksum import writing
 from headgate.log.journal import Journal
 from headgate.log.log import Log

@@ -12,7 +12,7 @@ arrival instead.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,7 +37,8 @@ from headgate.execute.programs import Programs, SizedProgram
 from headgate.execute.progress import Progress
 from headgate.execute.statement import Span, Statement, state_steps
 from headgate.execute.synopses import SynopsisStore
-from headgate.execute.workspace import Slice, Workspace, Workspaces
+from headgate.execute.workspace import Reading, Slice, Workspace
+from headgate.execute.workspaces import Workspaces
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
@@ -101,6 +102,17 @@ class PreparedEpoch:
     def rows(self) -> int:
         """How many rows are read, of logs and synopses together."""
         return self.fragment.rows_of(self.slices)
+
+    def reads(self) -> Iterator[Reading]:
+        """Return what its statement reads, of logs and of synopses."""
+        program, fragment = self.sized.program, self.fragment
+        needed = program.needed(program.result)
+        for source in program.inputs:
+            if source.name in needed:
+                yield Reading(source.name, self.slices[source.name], fragment.schemas[source.stream])
+        for name, schema in fragment.synopses.schemas.items():
+            if name in needed:
+                yield Reading(name, fragment.synopses.slices(name), schema, within=name)
 
     def run(self) -> Written:
         """Run it by a statement of its own."""

@@ -15,20 +15,23 @@ out which of them it is that fails.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.execute.fragment import PreparedEpoch, Written
-from headgate.execute.statement import result_columns
-from headgate.execute.workspace import TAKEN_ROWS, Slice, Workspace, values_in
+from headgate.execute.kept import KeptPlans, statement
+from headgate.execute.workspace import TAKEN_ROWS, Reading, Workspace, laid
 from headgate.spark.in_memory import arrow_schema
 from headgate.spark.jobs import JOBS
+from headgate.spark.kept_plans import FilledPlan
 from headgate.spark.session import inheriting_tags
 from headgate.spark.staging import write_arrow
 from headgate.sql import indented
@@ -42,6 +45,11 @@ FOR_TWO = 4
 
 Laid: TypeAlias = tuple[object, ...]
 """What tells some rows from others: their chunks, instants, sources and columns."""
+
+Results: TypeAlias = dict[int, pa.Table]
+"""By the number of an epoch: what it puts out."""
+
+T = TypeVar("T")
 
 
 def fits_together(epoch: PreparedEpoch) -> bool:
@@ -59,47 +67,75 @@ def fits_together(epoch: PreparedEpoch) -> bool:
 def run_together(epochs: Sequence[PreparedEpoch]) -> list[Written] | None:
     """Run epochs of different fragments together; None if the results of one are too many to be taken as Arrow.
 
-    They are one statement, or two if they are many: most of the time is planning, which Spark does in one thread.
+    Those whose plan was kept run by it in one job, the others as branches of one statement. If they are many, they are
+    two jobs or two statements, side by side: much of the time is planning, which Spark does in one thread.
     """
     workspaces = epochs[0].fragment.workspaces
-    if len(epochs) < FOR_TWO:
-        return _run(workspaces.small, epochs)
-    half = len(epochs) // 2
-    with ThreadPoolExecutor(1) as other:
-        work = inheriting_tags(workspaces.second.session, lambda: _run(workspaces.second, epochs[half:]))
-        running = other.submit(work)
-        first, second = _run(workspaces.small, epochs[:half]), running.result()
-    return None if first is None or second is None else first + second
+    for epoch in epochs:
+        for one in epoch.reads():
+            one.check()
+    kept = workspaces.kept
+    plans = {} if kept is None else kept.filled(epochs)
+    work: list[Callable[[], Results | None]] = []
+    for numbers in _halves([number for number in range(len(epochs)) if number in plans]):
+        assert kept is not None
+        work.append(partial(_run_plans, kept, {number: plans[number] for number in numbers}))
+    free = [workspaces.second, workspaces.small] if plans else [workspaces.small, workspaces.second]
+    for numbers, workspace in zip(_halves([n for n in range(len(epochs)) if n not in plans]), free, strict=False):
+        work.append(partial(_run_statement, workspace, epochs, numbers))
+    results: Results = {}
+    for given in _side_by_side(workspaces.small.session, work):
+        if given is None:
+            return None
+        results |= given
+    return [epoch.written(_write(epoch, results[number])) for number, epoch in enumerate(epochs)]
 
 
-def _run(workspace: Workspace, epochs: Sequence[PreparedEpoch]) -> list[Written] | None:
+def _halves(numbers: list[int]) -> list[list[int]]:
+    """Return some numbers in two parts if they are many, in one if they are few."""
+    half = len(numbers) // 2
+    parts = [numbers[:half], numbers[half:]] if len(numbers) >= FOR_TWO else [numbers]
+    return [part for part in parts if part]
+
+
+def _side_by_side(session: SparkSession, work: Sequence[Callable[[], T]]) -> list[T]:
+    """Do several things, the first in this thread and the others beside it."""
+    first, *rest = work
+    if not rest:
+        return [first()]
+    with ThreadPoolExecutor(len(rest)) as others:
+        running = [others.submit(inheriting_tags(session, one)) for one in rest]
+        return [first(), *(one.result() for one in running)]
+
+
+def _run_plans(kept: KeptPlans, plans: Mapping[int, FilledPlan]) -> Results | None:
+    """Run epochs by the plans that were kept for them."""
+    tables = kept.run(list(plans.values()))
+    return None if tables is None else dict(zip(plans, tables, strict=True))
+
+
+def _run_statement(workspace: Workspace, epochs: Sequence[PreparedEpoch], numbers: Sequence[int]) -> Results | None:
     """Run epochs as branches of one statement."""
     with workspace.turn:
-        workspace.interpret(max(epoch.rows for epoch in epochs))
+        workspace.interpret(max(epochs[number].rows for number in numbers))
         laid = _Laying(workspace)
-        shared = _Columns([epoch.fragment.result_schema for epoch in epochs])
-        branches = [
-            _branch(number, epoch, laid.names(epoch), shared.selected(epoch.fragment.result_schema))
-            for number, epoch in enumerate(epochs)
-        ]
+        shared = _Columns([epochs[number].fragment.result_schema for number in numbers])
+        branches = [_branch(number, epochs[number], laid.names(epochs[number]), shared) for number in numbers]
         frame = workspace.session.sql("\nUNION ALL\n".join(branches)).coalesce(1)
         with JOBS.timed():
             rows = frame.toArrow()
     counted = Counter[int](dict(zip(*_value_counts(rows.column("_branch")), strict=True)))
     if max(counted.values(), default=0) > TAKEN_ROWS:
         return None
-    return [
-        epoch.written(_write(epoch, shared.rows_of(number, rows, epoch.fragment.result_schema, counted[number])))
-        for number, epoch in enumerate(epochs)
-    ]
+    return {
+        number: shared.rows_of(number, rows, epochs[number].fragment.result_schema, counted[number])
+        for number in numbers
+    }
 
 
-def _branch(number: int, epoch: PreparedEpoch, names: Mapping[str, str], selected: str) -> str:
-    program = epoch.sized.program
-    inputs = [f"{name} AS (SELECT * FROM {view})" for name, view in names.items()]
-    steps = epoch.sized.output(result_columns(program)).removeprefix("WITH ")
-    text = "WITH " + ",\n".join([*inputs, "".join(values_in(steps, epoch.span.values()))])
-    return f"SELECT {number} AS _branch, {selected} FROM (\n{indented(text)}\nLIMIT {TAKEN_ROWS + 1})"
+def _branch(number: int, epoch: PreparedEpoch, views: Mapping[str, str], shared: _Columns) -> str:
+    text = indented(statement(epoch, views, epoch.span.values()))
+    return f"SELECT {number} AS _branch, {shared.selected(epoch.fragment.result_schema)} FROM (\n{text})"
 
 
 class _Laying:
@@ -111,24 +147,14 @@ class _Laying:
 
     def names(self, epoch: PreparedEpoch) -> dict[str, str]:
         """Return the names under which the inputs and synopses of an epoch lie, by the names in its program."""
-        fragment, program = epoch.fragment, epoch.sized.program
-        needed, found = program.needed(program.result), dict[str, str]()
-        for source in program.inputs:
-            if source.name in needed:
-                schema = fragment.schemas[source.stream]
-                found[source.name] = self._lay(epoch.slices[source.name], schema, None, program.by_arrival)
-        for name, schema in fragment.synopses.schemas.items():
-            if name in needed:
-                found[name] = self._lay(fragment.synopses.slices(name), schema, name, True)
-        return found
+        by_arrival = epoch.sized.program.by_arrival
+        return {one.name: self._lay(one, one.within is not None or by_arrival) for one in epoch.reads()}
 
-    def _lay(self, slices: Sequence[Slice], schema: StructType, within: str | None, by_arrival: bool) -> str:
-        kind = schema.simpleString() if within is None else f"{within} {schema.simpleString()}"
-        rows = [(tuple((chunk.path, chunk.checksum) for chunk in one.chunks), one.condition) for one in slices]
-        key: Laid = (kind, by_arrival, tuple(rows))
+    def _lay(self, one: Reading, by_arrival: bool) -> str:
+        key: Laid = (one.schema.simpleString(), one.within, by_arrival, laid(one.slices))
         if key not in self._laid:
             self._laid[key] = f"rows_{len(self._laid)}"
-            self.workspace.lay(self._laid[key], slices, schema, within, by_arrival)
+            self.workspace.lay(self._laid[key], one.slices, one.schema, one.within, by_arrival)
         return self._laid[key]
 
 

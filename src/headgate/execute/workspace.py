@@ -1,7 +1,4 @@
-"""Spark sessions in which statements run, over inputs that lie there under names.
-
-An engine has three: one in which programs are analysed, one for small statements and one for large ones. A fragment
-that calls functions of the user has sessions of its own, with those functions as they were when it was registered.
+"""A Spark session in which statements run, over inputs that lie there under names.
 
 Every input is a leaf of Spark's plan, so the plan of the thousandth epoch is no larger than that of the tenth. Views
 are replaced under the same names, and Spark caches nothing.
@@ -19,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +26,7 @@ from headgate.log.chunk import PLACE_DIGITS, STAMPS, Chunk, count
 from headgate.log.tail import TAIL
 from headgate.spark.in_memory import arrow_schema, fitted
 from headgate.spark.jobs import JOBS
-from headgate.spark.session import let_go, over_connect, own_session, parallelism, task_memory
+from headgate.spark.session import let_go, own_session, parallelism, task_memory
 from headgate.spark.staging import address, write_arrow, write_parquet
 from headgate.sql import Column, cast
 from headgate.sql import name as sql_name
@@ -113,6 +109,23 @@ class Slice:
         return rows if self.low is None and self.high is None else rows.filter(wanted)
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an epoch reads under a name of its program: rows of a log, or of a synopsis."""
+
+    name: str
+    slices: Sequence[Slice]
+    schema: StructType
+    within: str | None = None
+    """The struct in which the files hold the rows, if they do."""
+
+    def check(self) -> None:
+        """Compare the files with their checksums."""
+        for one in self.slices:
+            for chunk in one.chunks:
+                chunk.check()
+
+
 class Workspace:
     """A Spark session of ours, with inputs under names: for statements of one task, or for those of many."""
 
@@ -149,6 +162,7 @@ class Workspace:
             "spark.sql.files.minPartitionNum": "1",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.autoBroadcastJoinThreshold": "-1",
+            "spark.sql.maxSinglePartitionBytes": str(2**62),
             "spark.sql.optimizer.excludedRules": f"{excluded},{LEFT_OUT}",
             "spark.sql.ui.explainMode": "simple",
         }.items():
@@ -203,7 +217,7 @@ class Workspace:
             for chunk in one.chunks:
                 chunk.check()
         form = schema.simpleString(), within
-        if self.in_one_task and self._laid.get(name) == (form, _laid(slices)):
+        if self.in_one_task and self._laid.get(name) == (form, laid(slices)):
             return
         frames = self._frames_in_memory(slices, schema, within) if self.in_one_task else None
         in_memory = frames is not None
@@ -211,7 +225,7 @@ class Workspace:
             frames = [frame for one in slices for frame in self._frames(one, schema, within, by_arrival)]
         self._lay(name, frames, schema)
         if in_memory:
-            self._laid[name] = form, _laid(slices)
+            self._laid[name] = form, laid(slices)
 
     def lay_files(self, name: str, files: Sequence[Path], schema: StructType) -> None:
         """Put the rows of files that this epoch has written under a name.
@@ -229,18 +243,9 @@ class Workspace:
         self, slices: Sequence[Slice], schema: StructType, within: str | None
     ) -> list[DataFrame] | None:
         """The rows of slices, handed to Spark as they are in memory; None if they have to be read by Spark."""
-        columns = arrow_schema(schema)
-        if columns is None or sum(chunk.size for one in slices for chunk in one.chunks) > LOCAL_BYTES:
+        tables = tables_in_memory(slices, schema, within)
+        if tables is None:
             return None
-        alike: dict[str, list[pa.Table]] = {}
-        for one in slices:
-            for chunk in one.chunks:
-                rows = TAIL.table(chunk)
-                try:
-                    alike.setdefault(one.seen, []).append(one.in_time(fitted(rows, columns, within)))
-                except pa.ArrowException:
-                    return None  # a source's file with types that Spark converts and Arrow does not
-        tables = {seen: table for seen, parts in alike.items() if (table := pa.concat_tables(parts)).num_rows}
         frames = {seen: self.session.createDataFrame(table, schema) for seen, table in tables.items()}
         return [frame.where(seen) if seen else frame for seen, frame in frames.items()]
 
@@ -304,56 +309,26 @@ class Workspace:
         return sorted(written.glob("*.parquet"))
 
 
-class Workspaces:
-    """The sessions of an engine, or of a fragment that calls functions of the user."""
+def tables_in_memory(slices: Sequence[Slice], schema: StructType, within: str | None) -> dict[str, pa.Table] | None:
+    """The rows of slices as Arrow, by the condition for their sources; None if they have to be read by Spark.
 
-    def __init__(self, origin: SparkSession, partitions: int | None = None, frozen: bool = False) -> None:
-        self.origin = origin
-        self.partitions = partitions
-        self.frozen = frozen
-        """Whether functions that the user registers from now on do not count."""
-        self.known: dict[tuple[object, ...], Any] = {}
-        """What Spark has said of programs (`analysis`)."""
-        self._open()
-
-    def _open(self) -> None:
-        base = own_session(self.origin) if self.frozen else self.origin
-        self._base = base if self.frozen else None
-        self.analysis = Workspace(base, in_one_task=False, partitions=self.partitions)
-        self.small = Workspace(base, in_one_task=True)
-        self.second = Workspace(base, in_one_task=True)
-        """For small statements that run beside others."""
-        self.large = Workspace(base, in_one_task=False, partitions=self.partitions)
-
-    def of_their_own(self) -> Workspaces:
-        """Return other sessions, with the functions that the user has registered by now."""
-        return Workspaces(self.origin, self.partitions, frozen=True)
-
-    def of(self, in_one_task: bool) -> Workspace:
-        """Return the one for small statements, or the one for large ones."""
-        return self.small if in_one_task else self.large
-
-    def sessions(self) -> list[SparkSession]:
-        """Return sessions that know the jobs of epochs by their tags. Over Spark Connect each knows its own only."""
-        connected = over_connect(self.origin)
-        return [one.session for one in (self.small, self.second, self.large)] if connected else [self.origin]
-
-    def renew(self) -> None:
-        """Go on in new sessions, without inputs."""
-        with self.analysis.turn, self.small.turn, self.second.turn, self.large.turn:
-            self.close()
-            self.known.clear()
-            self._open()
-
-    def close(self) -> None:
-        """Give the sessions back."""
-        for one in (self.analysis, self.small, self.second, self.large):
-            one.close()
-        if self._base is not None:
-            let_go(self._base)
+    With `within`, the files hold them in a struct of that name.
+    """
+    columns = arrow_schema(schema)
+    if columns is None or sum(chunk.size for one in slices for chunk in one.chunks) > LOCAL_BYTES:
+        return None
+    alike: dict[str, list[pa.Table]] = {}
+    for one in slices:
+        for chunk in one.chunks:
+            rows = TAIL.table(chunk)
+            try:
+                alike.setdefault(one.seen, []).append(one.in_time(fitted(rows, columns, within)))
+            except pa.ArrowException:
+                return None  # a source's file with types that Spark converts and Arrow does not
+    return {seen: table for seen, parts in alike.items() if (table := pa.concat_tables(parts)).num_rows}
 
 
-def _laid(slices: Sequence[Slice]) -> tuple[object, ...]:
+def laid(slices: Sequence[Slice]) -> tuple[object, ...]:
     """What tells the rows of slices from others. The name of a file is its own, in whatever folder it is linked."""
     return tuple(
         (one.low, one.high, one.seen, *((chunk.path.name, chunk.size, chunk.checksum) for chunk in one.chunks))

@@ -205,10 +205,10 @@ class Loop:
         query.complaints = []
 
     def _run_small(self, turns: Sequence[Turn], failures: list[UserError]) -> None:
-        """Run small epochs in one statement; each by its own if there is only one, or if the statement fails."""
+        """Run small epochs together; each by a statement of its own if that fails."""
         for first in range(0, len(turns), MOST_BRANCHES):
             some = turns[first : first + MOST_BRANCHES]
-            if len(some) == 1 or not self._run_together(some):
+            if not self._run_together(some):
                 for turn in some:
                     self._run_alone(turn, failures)
 
