@@ -1,7 +1,6 @@
 """The plans of small statements that an engine keeps, and the rows that it fills them with.
 
-A statement is planned to be kept when it is met with again: most statements of a short run never are. Few are planned
-in one turn, so that no turn takes long.
+A statement is planned to be kept when it is met with again: most statements of a short run never are.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from headgate.execute.statement import result_columns
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 WORTH_AFTER = 1
 """So often a statement is planned as it is before a plan of it is kept."""
-
-PLANNED_A_TURN = 3
-"""So many plans are made to be kept in one turn."""
 
 MOST_PLANS = 400
 """So many plans are kept; the one that was not used for longest goes first."""
@@ -78,33 +75,38 @@ class KeptPlans:
         found: dict[int, FilledPlan] = {}
         if self._broken:
             return found
-        before, self._handed, planned = self._handed, {}, 0
+        before, self._handed = self._handed, {}
         with self.workspace.turn:
             self.workspace.interpret(0)
             for number, epoch in enumerate(epochs):
-                if epoch.rows > INTERPRETED_ROWS:
-                    continue  # compiling pays, and would have to be done for each copy of a plan
                 try:
-                    inputs = rows_of(epoch)
-                    key = _key(epoch, inputs) if inputs is not None else None
-                    if inputs is None or key is None:
-                        continue
-                    if key not in self._plans and self._met[key] >= WORTH_AFTER and planned < PLANNED_A_TURN:
-                        self._keep(key, self._planned(epoch, inputs))
-                        planned += 1
-                    self._met[key] += 1
-                    plan = self._plans.get(key)
-                    rows = None if plan is None else self._rows(plan, inputs, before)
-                    if plan is not None and rows is not None:
-                        self._plans.move_to_end(key)
-                        found[number] = FilledPlan(plan, rows, epoch.span.values())
-                except Py4JJavaError:
-                    raise
+                    filled = self._filled(epoch, before)
+                except (Py4JNetworkError, Py4JJavaError, PySparkException):
+                    filled = None  # its statement will say what is wrong
                 except Py4JError as error:
-                    log.warning("plans of Spark are not kept: %s", error)
+                    log.warning("plans of Spark are not kept, because Spark is not as expected: %s", error)
                     self._broken = True
                     return {}
+                if filled is not None:
+                    found[number] = filled
         return found
+
+    def _filled(self, epoch: PreparedEpoch, before: Mapping[tuple[object, ...], JavaObject]) -> FilledPlan | None:
+        """Return a plan for an epoch; None if there is none, or not yet."""
+        inputs = rows_of(epoch) if epoch.rows <= INTERPRETED_ROWS else None  # for many rows, compiled code pays
+        if inputs is None:
+            return None
+        key = _key(epoch, inputs)
+        if key not in self._plans and self._met[key] >= WORTH_AFTER:
+            self._keep(key, None)
+            self._keep(key, self._planned(epoch, inputs))
+        self._met[key] += 1
+        plan = self._plans.get(key)
+        rows = None if plan is None else self._rows(plan, inputs, before)
+        if plan is None or rows is None:
+            return None
+        self._plans.move_to_end(key)
+        return FilledPlan(plan, rows, epoch.span.values())
 
     def run(self, plans: Sequence[FilledPlan]) -> list[pa.Table] | None:
         """Run plans in one job and return what each gives; None if one gives too many rows to be taken as Arrow."""

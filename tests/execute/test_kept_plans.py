@@ -1,0 +1,150 @@
+"""Plans of small statements that are kept: answers are those of statements that are planned each time."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from headgate import Engine
+from headgate.execute import fragment as fragments
+from headgate.execute import kept
+from headgate.spark.kept_plans import FilledPlan, Planner
+
+NEVER = 10**9
+
+QUERIES = (
+    "SELECT ISTREAM k, v FROM s [NOW] WHERE v > 2",
+    "SELECT k, COUNT(*) AS n, AVG(v) AS m FROM s [RANGE {unit} * 4] GROUP BY k",
+    "SELECT ISTREAM MAX(v) AS m, COUNT(*) AS n FROM s [ROWS 5]",
+    "SELECT DISTINCT k FROM s [RANGE {unit} * 3]",
+    "SELECT s.k, s.v, r.w FROM s [RANGE {unit} * 3], r [RANGE {unit} * 5] WHERE s.k = r.k",
+    "SELECT DSTREAM k, SUM(w) AS total FROM r [RANGE {unit} * 4 SLIDE {unit} * 2] GROUP BY k",
+    "SELECT s.k, r.w FROM s [RANGE {unit} * 2] LEFT JOIN r [NOW] ON s.k = r.k",
+    "SELECT ISTREAM k, v FROM s [NOW] WHERE v > (SELECT AVG(w) FROM r [RANGE {unit} * 6])",
+    "SELECT ISTREAM ARRAY(k, 'x') AS both, NAMED_STRUCT('v', v, 'n', 1) AS pair FROM s [NOW]",
+)
+
+
+class Counting:
+    """Notes how many epochs ran by plans that were kept, and how many plans were made."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.epochs = self.plans = 0
+        run, planned = kept.KeptPlans.run, Planner.planned
+
+        def counted(plans: kept.KeptPlans, some: Sequence[FilledPlan]) -> Any:
+            self.epochs += len(some)
+            return run(plans, some)
+
+        def made(planner: Planner, *arguments: Any) -> Any:
+            self.plans += 1
+            return planned(planner, *arguments)
+
+        monkeypatch.setattr(kept.KeptPlans, "run", counted)
+        monkeypatch.setattr(Planner, "planned", made)
+
+
+def texts(unit: int) -> list[str]:
+    scaled = []
+    for text in QUERIES:
+        for often in range(1, 7):
+            text = text.replace(f"{{unit}} * {often}", str(unit * often))
+        scaled.append(text)
+    return scaled
+
+
+def answers(spark: SparkSession, queries: Iterable[str], unit: int = 1, instants: int = 6) -> list[list[str]]:
+    """The answers of queries over streams that have no tuples at some instants."""
+    chance = random.Random(7)
+    with Engine(spark) as engine:
+        engine.execute("CREATE STREAM s (t BIGINT, k STRING, v DOUBLE) TIMESTAMP BY t")
+        engine.execute("CREATE STREAM r (t BIGINT, k STRING, w INT) TIMESTAMP BY t")
+        names = [f"q{number}" for number, _ in enumerate(queries)]
+        for name, text in zip(names, queries, strict=True):
+            engine.execute(f"CREATE QUERY {name} AS {text}")
+        for instant in range(1, instants + 1):
+            for stream in ("s", "r"):
+                count = chance.randrange(4) if chance.random() < 0.7 else 0
+                engine.push(stream, [(instant * unit, chance.choice("abc"), chance.randrange(5)) for _ in range(count)])
+            engine.advance(instant * unit)
+        engine.advance(instants * unit + 10 * unit)
+        return [list(map(str, engine.query(name).results())) for name in names]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("unit", [1, 10_000_000_000])
+def test_answers_are_those_of_statements(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, unit: int) -> None:
+    """For instants that are small numbers and for those that need 64 bits, also when the state moves."""
+    monkeypatch.setattr(fragments, "MOVE_COST_ROWS", 10)
+    counting = Counting(monkeypatch)
+    monkeypatch.setattr(kept, "WORTH_AFTER", NEVER)
+    expected = answers(spark, texts(unit), unit)
+    assert counting.epochs == 0
+    monkeypatch.setattr(kept, "WORTH_AFTER", 0)
+    assert answers(spark, texts(unit), unit) == expected
+    assert counting.epochs > counting.plans
+    assert all(expected)
+
+
+@pytest.mark.spark
+def test_a_plan_is_made_when_a_statement_is_met_again_and_then_used(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting = Counting(monkeypatch)
+    with Engine(spark) as engine:
+        engine.execute("CREATE STREAM s (t BIGINT, k STRING, v DOUBLE) TIMESTAMP BY t")
+        engine.execute("CREATE QUERY q AS SELECT ISTREAM k, v FROM s [NOW] WHERE v > 1")
+        for instant in range(1, 6):
+            engine.push("s", [(instant, "a", float(instant))])
+            engine.advance(instant)
+        assert counting.plans == 1
+        assert counting.epochs >= 3
+        assert [result.row["v"] for result in engine.query("q").results()] == [2.0, 3.0, 4.0, 5.0]
+
+
+@pytest.mark.spark
+def test_a_query_that_fails_is_found_and_the_others_go_on(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "WORTH_AFTER", 0)
+    with Engine(spark) as engine:
+        engine.execute("CREATE STREAM s (t BIGINT, k STRING, v DOUBLE) TIMESTAMP BY t")
+        engine.execute("CREATE QUERY good AS SELECT ISTREAM k FROM s [NOW]")
+        engine.execute("CREATE QUERY bad AS SELECT ISTREAM CAST(k AS INT) AS n FROM s [NOW]")
+        engine.push("s", [(1, "1", 1.0)])
+        engine.advance(1)
+        engine.push("s", [(2, "a", 1.0)])
+        with pytest.raises(Exception, match="bad") as failure:
+            engine.advance(2)
+        assert "CAST" in str(failure.value)
+        assert [result.row for result in engine.query("good").results()] == [{"k": "1"}, {"k": "a"}]
+        assert [result.row for result in engine.query("bad").results()] == [{"n": 1}]
+
+
+@pytest.mark.spark
+def test_where_spark_is_not_as_expected_statements_are_planned_each_time(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def missing(*_: Any) -> None:
+        raise Py4JError("Method copy does not exist")
+
+    monkeypatch.setattr(kept, "WORTH_AFTER", NEVER)
+    expected = answers(spark, texts(1)[:2], instants=3)
+    monkeypatch.setattr(kept, "WORTH_AFTER", 0)
+    monkeypatch.setattr(Planner, "planned", missing)
+    with caplog.at_level(logging.WARNING):
+        assert answers(spark, texts(1)[:2], instants=3) == expected
+    assert caplog.text.count("plans of Spark are not kept") == 1
+
+
+@pytest.mark.spark
+def test_so_many_plans_are_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "WORTH_AFTER", NEVER)
+    expected = answers(spark, texts(1)[:4], instants=4)
+    monkeypatch.setattr(kept, "WORTH_AFTER", 0)
+    monkeypatch.setattr(kept, "MOST_PLANS", 2)
+    assert answers(spark, texts(1)[:4], instants=4) == expected
