@@ -24,6 +24,8 @@ QUERIES = (
     "SELECT ISTREAM MAX(v) AS m, COUNT(*) AS n FROM s [ROWS 5]",
     "SELECT DISTINCT k FROM s [RANGE {unit} * 3]",
     "SELECT s.k, s.v, r.w FROM s [RANGE {unit} * 3], r [RANGE {unit} * 5] WHERE s.k = r.k",
+    "SELECT s.v, b.v AS other, r.w FROM s [RANGE {unit} * 3], s [RANGE {unit} * 2] b, r [RANGE {unit} * 5] "
+    "WHERE s.k = b.k AND b.k = r.k",
     "SELECT DSTREAM k, SUM(w) AS total FROM r [RANGE {unit} * 4 SLIDE {unit} * 2] GROUP BY k",
     "SELECT s.k, r.w FROM s [RANGE {unit} * 2] LEFT JOIN r [NOW] ON s.k = r.k",
     "SELECT ISTREAM k, v FROM s [NOW] WHERE v > (SELECT AVG(w) FROM r [RANGE {unit} * 6])",

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from headgate.execute.statement import result_columns
-from headgate.execute.workspace import INTERPRETED_ROWS, TAKEN_ROWS, Workspace, laid, tables_in_memory, values_in
+from headgate.execute.workspace import INTERPRETED_ROWS, TAKEN_ROWS, Workspace, tables_in_memory, values_in
 from headgate.spark.in_memory import arrow_schema
 from headgate.spark.jobs import JOBS
 from headgate.spark.kept_plans import FilledPlan, KeptPlan, Planner, placeholder, table_of
@@ -178,8 +178,7 @@ def rows_of(epoch: PreparedEpoch) -> list[InputRows] | None:
         tables = tables_in_memory(one.slices, one.schema, one.within)
         if tables is None or any(tables):
             return None
-        known_by = one.schema.simpleString(), one.within, laid(one.slices)
-        found.append(InputRows(one.name, one.schema, tables.get(""), known_by))
+        found.append(InputRows(one.name, one.schema, tables.get(""), one.known_by()))
     return found
 
 

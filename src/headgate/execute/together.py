@@ -28,7 +28,7 @@ from pyspark.sql.types import StructType
 
 from headgate.execute.fragment import PreparedEpoch, Written
 from headgate.execute.kept import KeptPlans, statement
-from headgate.execute.workspace import TAKEN_ROWS, Reading, Workspace, laid
+from headgate.execute.workspace import TAKEN_ROWS, Reading, Workspace
 from headgate.spark.in_memory import arrow_schema
 from headgate.spark.jobs import JOBS
 from headgate.spark.kept_plans import FilledPlan
@@ -151,7 +151,7 @@ class _Laying:
         return {one.name: self._lay(one, one.within is not None or by_arrival) for one in epoch.reads()}
 
     def _lay(self, one: Reading, by_arrival: bool) -> str:
-        key: Laid = (one.schema.simpleString(), one.within, by_arrival, laid(one.slices))
+        key: Laid = (by_arrival, *one.known_by())
         if key not in self._laid:
             self._laid[key] = f"rows_{len(self._laid)}"
             self.workspace.lay(self._laid[key], one.slices, one.schema, one.within, by_arrival)

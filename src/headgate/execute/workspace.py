@@ -119,6 +119,11 @@ class Reading:
     within: str | None = None
     """The struct in which the files hold the rows, if they do."""
 
+    def known_by(self) -> tuple[object, ...]:
+        """Return what tells its rows from those of other readings."""
+        rows = [(tuple((chunk.path, chunk.checksum) for chunk in one.chunks), one.condition) for one in self.slices]
+        return self.schema.simpleString(), self.within, *rows
+
     def check(self) -> None:
         """Compare the files with their checksums."""
         for one in self.slices:
@@ -217,7 +222,7 @@ class Workspace:
             for chunk in one.chunks:
                 chunk.check()
         form = schema.simpleString(), within
-        if self.in_one_task and self._laid.get(name) == (form, laid(slices)):
+        if self.in_one_task and self._laid.get(name) == (form, _laid(slices)):
             return
         frames = self._frames_in_memory(slices, schema, within) if self.in_one_task else None
         in_memory = frames is not None
@@ -225,7 +230,7 @@ class Workspace:
             frames = [frame for one in slices for frame in self._frames(one, schema, within, by_arrival)]
         self._lay(name, frames, schema)
         if in_memory:
-            self._laid[name] = form, laid(slices)
+            self._laid[name] = form, _laid(slices)
 
     def lay_files(self, name: str, files: Sequence[Path], schema: StructType) -> None:
         """Put the rows of files that this epoch has written under a name.
@@ -328,7 +333,7 @@ def tables_in_memory(slices: Sequence[Slice], schema: StructType, within: str | 
     return {seen: table for seen, parts in alike.items() if (table := pa.concat_tables(parts)).num_rows}
 
 
-def laid(slices: Sequence[Slice]) -> tuple[object, ...]:
+def _laid(slices: Sequence[Slice]) -> tuple[object, ...]:
     """What tells the rows of slices from others. The name of a file is its own, in whatever folder it is linked."""
     return tuple(
         (one.low, one.high, one.seen, *((chunk.path.name, chunk.size, chunk.checksum) for chunk in one.chunks))

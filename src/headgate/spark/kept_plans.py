@@ -29,6 +29,11 @@ from pyspark.sql.types import StructType
 
 CATALYST = "org.apache.spark.sql.catalyst"
 
+LEAVES = ("RDDScanExec", "LocalTableScanExec", "OneRowRelationExec")
+"""Leaves of plans that can be kept. Others, such as a shuffle that is used once more, may hide a plan that a copy would
+share with the first; so would a subquery.
+"""
+
 FIRST_VALUE = 4_611_686_018_427_387_907
 """Parameters have this value and those behind it while a statement is analysed. No instant is so far away."""
 
@@ -88,7 +93,7 @@ class Planner:
     def rows_for(self, rows: pa.Table, schema: StructType) -> JavaObject | None:
         """Hand rows to Spark, in one partition; None if they are so many that Spark divides them itself."""
         found = self.session.createDataFrame(rows, schema)._jdf.queryExecution().analyzed()
-        if found.getClass().getSimpleName() != "LocalRelation":
+        if _kind(found) != "LocalRelation":
             return None
         return self._context.parallelize(found.data(), 1, self._is_row)
 
@@ -107,12 +112,13 @@ class Planner:
         with self._active():
             dataset = self._datasets.ofRows(self._own, opened)
             plan = dataset.queryExecution().executedPlan()
-        if not plan.subqueriesAll().isEmpty():
-            return None  # they would keep what they gave first
+        leaves = list(self._items(plan.collectLeaves()))
+        if not plan.subqueriesAll().isEmpty() or any(_kind(leaf) not in LEAVES for leaf in leaves):
+            return None
         numbers = {self._places[view].id(): name for name, view in inputs.items()}
         scans: dict[str, list[tuple[JavaObject, JavaObject, str]]] = {name: [] for name in inputs}
-        for leaf in self._items(plan.collectLeaves()):
-            if leaf.getClass().getSimpleName() == "RDDScanExec" and leaf.rdd().id() in numbers:
+        for leaf in leaves:
+            if _kind(leaf) == "RDDScanExec" and leaf.rdd().id() in numbers:
                 scans[numbers[leaf.rdd().id()]].append((leaf, leaf.output(), leaf.name()))
         schema = StructType.fromJson(json.loads(plan.schema().json()))
         return KeptPlan(dataset, plan, {name: tuple(found) for name, found in scans.items()}, variables, schema)
@@ -210,6 +216,10 @@ class Planner:
 
     def _items(self, items: Any) -> Iterator[Any]:
         return (items.apply(number) for number in range(items.size()))
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
 
 
 def placeholder(number: int) -> int:
