@@ -94,6 +94,8 @@ def _compile_fragment(query: Query, part: Part, group: str, catalog: Catalog) ->
 
 def _ahead(query: Query, part: Part) -> Ahead:
     """How much of its streams a fragment takes before they are complete."""
+    if query.family is not None and query.family.flowing:
+        return "everything"
     if part.log is not None or not part.plan.flowing:
         return "nothing"
     if len(sources(part.plan)) > 1:

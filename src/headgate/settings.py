@@ -33,6 +33,7 @@ class Settings:
     epoch_rows: int | None = None
     flush_rows: int | None = None
     failed_after_us: int | None = None
+    families: Literal["on", "off"] = "on"
 
 
 DIALECTS = {
@@ -138,6 +139,12 @@ TABLE: dict[str, SettingRow] = {
             "no-row",
         ),
         _choice("state", "Whether queries whose state grows for as long as they run are accepted.", "any", "bounded"),
+        _choice(
+            "families",
+            "Whether new queries that differ only in constants run as one program, as members of a family.",
+            "on",
+            "off",
+        ),
         _choice("estimation", "Whether disorder bounds are estimated for streams that declare none.", "on", "off"),
         _choice(
             "heartbeats",

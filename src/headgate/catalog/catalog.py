@@ -39,6 +39,8 @@ class Catalog:
         self.settings = Settings()
         self.declarations = Declarations()
         """Declarations about clocks and delays of streams and relations, by their names as first written."""
+        self.shapes: dict[Any, Query] = {}
+        """By shape: a query that was bound, in whose place others of the shape can stand (`cql.shapes`)."""
         self.pending: tuple[Any, str] | None = None
         """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""
 

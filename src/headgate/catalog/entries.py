@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from headgate.plan.nodes import Node
 from headgate.scope import Scopes
@@ -115,6 +115,9 @@ class Family:
     text: str
     """The plain query that the family amounts to."""
 
+    flowing: bool = False
+    """Whether each tuple is answered by itself, so that tuples need not wait for one another."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Query:
@@ -147,6 +150,14 @@ class Query:
 
     family: Family | None = None
     """The members that it has, if it is one query in the place of many."""
+
+    shape: Any = field(default=None, compare=False)
+    """What it has in common with queries that differ from it in constants only (`cql.shapes`); None if it cannot be one
+    of a family.
+    """
+
+    borrowed: bool = False
+    """Whether its plans are those of another query of its shape, and so have the constants of that one."""
 
     def __repr__(self) -> str:
         return in_line(f"Query({self.name}: {self.text})")

@@ -14,7 +14,7 @@ from sqlglot import exp
 from headgate import settings
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Function, Query, Relation, Stamped, Stream, View, late_name
-from headgate.cql import calls, families, into, readers, script, syntax, time
+from headgate.cql import calls, families, into, readers, script, shapes, syntax, time
 from headgate.cql.binder import bind
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.plan.expressions import INTEGRAL
@@ -24,6 +24,9 @@ from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups
 from headgate.sql import Column, signature
 from headgate.ticks import TimeDomain
+
+KNOWN_SHAPES = 1_000
+"""Of so many shapes of queries the plans are remembered."""
 
 INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 
@@ -371,13 +374,71 @@ def _query(
     created: syntax.CreateQuery | None = None,
     members: exp.Identifier | None = None,
 ) -> Query:
-    query = _bound(name, tree, text, catalog, place, members)
+    query = _bound_or_known(name, tree, text, catalog, place, created) if members is None else None
+    if query is None:
+        query = _bound(name, tree, text, catalog, place, members)
     if created is not None:
         kind = "stream" if is_stream(query.plan) else "relation"
         connector = into.checked(created, name, kind, query.plan.columns, catalog.permissions, place)
         query = replace(query, connector=connector, from_beginning=bool(created.args.get("from_beginning")))
     catalog.add(query, place(created.this) if created is not None else None)
     return query
+
+
+def _bound_or_known(
+    name: str, tree: exp.Expression, text: str, catalog: Catalog, place: _Places, created: syntax.CreateQuery | None
+) -> Query | None:
+    """A query that may be one of a family; if one of its shape was bound before, with that one's plans. None if it
+    cannot be one.
+    """
+    found = shapes.found(tree, created, catalog, place.origin)
+    if found is None:
+        return None
+    shape, _ = found
+    known = catalog.shapes.get(shape.key)
+    if known is not None:
+        words = _span(tree, text)
+        return replace(known, name=name, text=words, resolved=words, shape=shapes.kept(shape), borrowed=True)
+    query = _bound(name, tree, text, catalog, place, None)
+    if not shapes.fits(query):
+        return query
+    query = replace(query, shape=shapes.kept(shape))
+    catalog.shapes[shape.key] = replace(query, connector=None, from_beginning=False)
+    while len(catalog.shapes) > KNOWN_SHAPES:
+        catalog.shapes.pop(next(iter(catalog.shapes)))
+    return query
+
+
+def with_own_plan(query: Query) -> Query:
+    """The query with the plans of its own text, if it has those of another."""
+    if not query.borrowed:
+        return query
+    tree, place = script.parse(query.text)[0], _Places(query.text, query.shape.origin)
+    own = _bound(query.name, tree, query.text, query.shape.catalog, place, None)
+    return replace(query, resolved=own.resolved, bound=own.bound, plan=own.plan, rules=own.rules, borrowed=False)
+
+
+def found_family(query: Query, name: str) -> Query | None:
+    """The family to which a query with a shape belongs, as a query; None if those of its shape have to run alone."""
+    tree = script.parse(query.text)[0]
+    with script.deep_texts():
+        found = shapes.found(tree, None, query.shape.catalog, query.shape.origin)
+        made = shapes.bind_found(found[1], query, query.shape) if found is not None else None
+    if made is None:
+        return None
+    bound, family = made
+    better = rewritten(bound.plan)
+    return Query(
+        name,
+        query.text,
+        family.text,
+        bound.plan,
+        better.plan,
+        better.fired,
+        heartbeats=query.heartbeats,
+        ordering=query.ordering,
+        family=family,
+    )
 
 
 def _members(named: exp.Identifier, catalog: Catalog, place: _Places) -> families.Members:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, cast
 
-from headgate.plan.nodes import Node, Piped, Relation, children, is_stream, part_name, sources
+from headgate.plan.nodes import Node, Piped, Relation, children, is_part, is_stream, part_name, sources
 from headgate.plan.scopes import scopes
 from headgate.plan.tree import parents
 from headgate.scope import Scopes
@@ -53,8 +53,8 @@ def split(plan: Node, how: Splitting) -> Part:
 
 
 def streams(node: Node) -> frozenset[str]:
-    """What the node waits for: relations that never change are complete from the start."""
-    return frozenset(source.name for source in sources(node) if source.domain is not None)
+    """What the node waits for: relations that never change, and members of a family that was found, are complete."""
+    return frozenset(source.name for source in sources(node) if source.domain is not None and not is_part(source.name))
 
 
 def all_parts(root: Part) -> list[Part]:

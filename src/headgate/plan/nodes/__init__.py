@@ -54,6 +54,7 @@ __all__ = [
     "Window",
     "children",
     "domain",
+    "MEMBERS",
     "is_part",
     "is_stream",
     "names",
@@ -85,9 +86,13 @@ def part_name(number: int) -> str:
     return f"part({number})"
 
 
+MEMBERS = "_members"
+"""The relation of constants of a family that was found: it belongs to its query alone."""
+
+
 def is_part(log: str) -> bool:
-    """Whether a log is that of a query's part."""
-    return log.startswith("part(")
+    """Whether a log belongs to one query alone: that of a part, or that of the members of a family that was found."""
+    return log.startswith("part(") or log == MEMBERS
 
 
 def is_stream(node: Node) -> TypeGuard[Stream]:

@@ -1,0 +1,259 @@
+"""Queries of one shape: texts that differ only in the constants with which columns are compared.
+
+    SELECT * FROM ticks WHERE symbol = 'A' AND price > 10
+    SELECT * FROM ticks WHERE symbol = 'B' AND price > 12.5
+
+Both are the shape `symbol = _members.c1 AND price > _members.c2`, the first with the constants 'A' and 10. A shape with
+a relation of constants is a family (`families`): one query in the place of many, which differ in the row that they are.
+
+A constant is taken out of the text where it cannot decide about a type: where WHERE, HAVING or ON compare it with a
+column, or a number with an aggregate. Everything else that a query's meaning depends on is part of the shape: the
+settings, the streams, relations and views as they are defined then, and where its answers go.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from sqlglot import exp
+
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.entries import Family, Query, Relation, Stream, View
+from headgate.cql.binder import BoundQuery, bind
+from headgate.cql.families import Members, over_members
+from headgate.cql.syntax import CreateQuery, StreamOf, StreamWindow
+from headgate.cql.trees import unaliased
+from headgate.errors import UserError
+from headgate.plan.derived import fresh
+from headgate.plan.nodes import MEMBERS, Now, Scan, Window, children, domain, names, sources
+from headgate.plan.nodes import Node as Plan
+from headgate.plan.scopes import scopes
+from headgate.sql import Column
+from headgate.ticks import TimeDomain
+
+MEMBER = "number"
+"""The column of the relation that holds the number of a member."""
+
+Entry: TypeAlias = Stream | Relation | View
+
+COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.Between)
+AROUND = (exp.And, exp.Or, exp.Not, exp.Paren)
+"""What may stand between a comparison and the clause that it belongs to."""
+
+NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
+AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
+
+DECIMAL, DECIMAL_DIGITS, DECIMAL_PLACES = "DECIMAL(20,6)", 14, 6
+"""The type of constants with a decimal point, and how many digits they may have before and behind it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """What a query has in common with others, and the constants that are its own."""
+
+    key: tuple[Any, ...]
+    """Equal for queries of the same shape."""
+
+    types: tuple[str, ...]
+    """The types of its constants, in the order in which they stand in the text."""
+
+    values: tuple[Any, ...]
+    entries: tuple[Entry, ...]
+    """What it reads; the key holds their identities."""
+
+    catalog: Catalog = field(repr=False)
+    """What was defined when the query was."""
+
+    origin: str = ""
+
+
+def found(
+    tree: exp.Expression, created: CreateQuery | None, catalog: Catalog, origin: str
+) -> tuple[Shape, exp.Expression] | None:
+    """The shape of a query, and its tree with columns of the member in the place of constants; None if it has none."""
+    if catalog.settings.families == "off" or catalog.settings.heartbeats != "query":
+        return None
+    entries = _entries(tree, catalog)
+    if entries is None or tree.find(exp.Anonymous):
+        return None
+    types: dict[str, set[str]] = {}
+    for column in (column for entry in entries for column in _columns(entry)):
+        types.setdefault(column.name.lower(), set()).add(column.type.upper())
+    if any(kind.startswith("DECIMAL") and _precision(kind) > DECIMAL_DIGITS for some in types.values() for kind in some):
+        return None
+    slotted = tree.copy()
+    constants: list[tuple[str, Any]] = []
+    for node in list(slotted.find_all(*COMPARISONS)):
+        if _is_condition(node):
+            _take_out(node, types, constants)
+    if not constants:
+        return None
+    kinds, values = tuple(kind for kind, _ in constants), tuple(value for _, value in constants)
+    into = (created.args.get("format"), bool(created.args.get("from_beginning"))) if created is not None else (None, False)
+    key = (
+        slotted.sql("cql"),
+        kinds,
+        catalog.settings,
+        repr(catalog.permissions),
+        tuple(map(id, catalog.functions.values())),
+        tuple(map(id, entries)),
+        into[0].name.lower() if into[0] is not None else "",
+        into[1],
+        tuple(sorted(catalog.declarations.groupings)),
+    )
+    return Shape(key, kinds, values, entries, catalog, origin), slotted
+
+
+def kept(shape: Shape) -> Shape:
+    """The shape with what is defined now, whatever is defined later."""
+    now = copy(shape.catalog)
+    now.streams, now.relations, now.views = dict(now.streams), dict(now.relations), dict(now.views)
+    now.functions, now.permissions = dict(now.functions), None
+    return Shape(shape.key, shape.types, shape.values, shape.entries, now, shape.origin)
+
+
+def fits(query: Query) -> bool:
+    """Whether a query can be one of a family: it sees all sources of its streams, and waits for all of them."""
+    return not query.by_groups and query.family is None and not scopes(query.plan)
+
+
+def bind_found(tree: exp.Expression, query: Query, shape: Shape) -> tuple[BoundQuery, Family] | None:
+    """Bind the family of a shape; None if its queries have to run alone. `query` is one of them, bound by itself."""
+    columns = (Column(MEMBER, "BIGINT"), *(Column(f"c{n}", kind) for n, kind in enumerate(shape.types, 1)))
+    catalog = copy(shape.catalog)
+    catalog.relations = {**catalog.relations, MEMBERS: Relation(MEMBERS, columns, domain(query.plan))}
+    catalog.permissions = None
+    flowing = query.ordering == "needed" and query.plan.flowing and len(sources(query.plan)) == 1
+    if query.plan.flowing and not _show_one_instant(tree):
+        return None
+    outputs = {name.lower() for name in names(query.plan)}
+    shown = tuple(fresh(f"member_{column.name}", outputs) for column in columns)
+    members = Members(MEMBERS, columns, repeated=False)
+    try:
+        written = over_members(tree, query.text, catalog, shape.origin, members, shown)
+        bound = bind(written, query.text, catalog, shape.origin)
+    except UserError:
+        return None
+    if names(bound.plan) != (*shown, *names(query.plan)) or domain(bound.plan) is TimeDomain.ARRIVAL:
+        return None
+    text = written.sql("cql", pretty=True)
+    return bound, Family(MEMBERS, tuple(column.name for column in columns), shown, text, flowing)
+
+
+def takes_later(plan: Plan) -> bool:
+    """Whether a member that comes later answers as it would alone: it depends on no tuple of before, and on no row that
+    was there before it.
+    """
+    if plan.opens or any(not isinstance(source, Scan) and source.name != MEMBERS for source in sources(plan)):
+        return False
+    return all(
+        isinstance(above, Window) and isinstance(above.frame, Now)
+        for above, below in _edges(plan)
+        if isinstance(below, Scan)
+    )
+
+
+def _edges(plan: Plan) -> list[tuple[Plan, Plan]]:
+    """Every node of a plan with each of its children."""
+    return [edge for child in children(plan) for edge in ((plan, child), *_edges(child))]
+
+
+def _entries(tree: exp.Expression, catalog: Catalog) -> tuple[Entry, ...] | None:
+    """The streams, relations and views that a query names; None if one is unknown, or a name is its own."""
+    own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    found: dict[str, Entry] = {}
+    for table in tree.find_all(exp.Table):
+        name = table.name.lower()
+        if name in own:
+            continue
+        if not name or not isinstance(table.this, exp.Identifier) or not catalog.has_source(name):
+            return None
+        found[name] = catalog.source(name)
+    return tuple(found.values()) or None
+
+
+def _columns(entry: Entry) -> tuple[Column, ...]:
+    return entry.plan.columns if isinstance(entry, View) else entry.columns
+
+
+def _precision(kind: str) -> int:
+    digits = kind.removeprefix("DECIMAL").strip("() ").partition(",")[0]
+    return int(digits) if digits.isdigit() else 10
+
+
+def _is_condition(node: exp.Expression) -> bool:
+    """Whether a comparison is a condition of WHERE, HAVING or ON, or one of several joined by AND, OR and NOT."""
+    below, above = node, node.parent
+    while isinstance(above, AROUND):
+        below, above = above, above.parent
+    return isinstance(above, exp.Where | exp.Having) or (isinstance(above, exp.Join) and below.arg_key == "on")
+
+
+def _take_out(node: exp.Expression, types: dict[str, set[str]], constants: list[tuple[str, Any]]) -> None:
+    """Put columns of the member in the place of the constants of a comparison."""
+    if isinstance(node, exp.Between):
+        sides = [(node.args["low"], node.this), (node.args["high"], node.this)]
+    else:
+        sides = [(node.this, node.expression), (node.expression, node.this)]
+    for literal, other in sides:
+        constant = _constant(literal, other, types)
+        if constant is not None:
+            constants.append(constant)
+            literal.replace(exp.column(f"c{len(constants)}", MEMBERS))
+
+
+def _constant(literal: exp.Expression, other: exp.Expression, types: dict[str, set[str]]) -> tuple[str, Any] | None:
+    """The type and the value of a constant that is compared with something; None if it has to stay where it is."""
+    sign = -1 if isinstance(literal, exp.Neg) else 1
+    literal = literal.this if isinstance(literal, exp.Neg) else literal
+    if not isinstance(literal, exp.Literal):
+        return None
+    against = types.get(other.name.lower(), set()) if isinstance(other, exp.Column) else set()
+    if literal.is_string:
+        return ("STRING", literal.this) if against == {"STRING"} and sign > 0 else None
+    if not (against and all(kind in NUMBERS or kind.startswith("DECIMAL") for kind in against)) and not isinstance(
+        other, AGGREGATES
+    ):
+        return None
+    return _number(str(literal.this), sign, against == {"DOUBLE"})
+
+
+def _number(text: str, sign: int, as_double: bool) -> tuple[str, Any] | None:
+    """The type and the value of a number, as Spark reads it."""
+    if not all(letter.isdigit() or letter in ".eE+-" for letter in text):
+        return None
+    if as_double or "e" in text.lower():
+        return "DOUBLE", sign * float(text)
+    if "." not in text:
+        value = sign * int(text)
+        if -(2**31) < value < 2**31:
+            return "INT", value
+        return ("BIGINT", value) if -(2**63) < value < 2**63 else None
+    whole, _, places = text.partition(".")
+    if len(whole) > DECIMAL_DIGITS or len(places) > DECIMAL_PLACES:
+        return None
+    return DECIMAL, sign * Decimal(text)
+
+
+def _show_one_instant(tree: exp.Expression) -> bool:
+    """Let a query that puts out each tuple by itself show it for its instant only; False if its form is not known.
+
+    ISTREAM over all tuples and RSTREAM over those of this instant put out the same.
+    """
+    select = tree.args.get("query") if isinstance(tree, StreamOf) else tree
+    if tree is not select or not isinstance(select, exp.Select) or select.args.get("joins"):
+        return False
+    table = select.args["from_"].this if select.args.get("from_") else None
+    if not isinstance(table, exp.Table):
+        return False
+    only = unaliased(select.expressions[0])
+    items = only.expressions if isinstance(only, StreamOf) else select.expressions
+    table.set("window", StreamWindow(kind="NOW"))
+    alias = table.args.get("alias")
+    if alias is not None and alias.args.get("window"):
+        alias.set("window", None)
+    select.set("expressions", [StreamOf(kind="RSTREAM", expressions=[item.copy() for item in items])])
+    return True
