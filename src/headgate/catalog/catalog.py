@@ -40,7 +40,7 @@ class Catalog:
         self.declarations = Declarations()
         """Declarations about clocks and delays of streams and relations, by their names as first written."""
         self.shapes: dict[Any, Query] = {}
-        """By shape: a query that was bound, in whose place others of the shape can stand (`cql.shapes`)."""
+        """By shape and by what was allowed: a query that was bound, whose plans others of the shape can have too."""
         self.pending: tuple[Any, str] | None = None
         """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""
 

@@ -395,7 +395,8 @@ def _bound_or_known(
     if found is None:
         return None
     shape, _ = found
-    known = catalog.shapes.get(shape.key)
+    allowed = shape.key, repr(catalog.permissions)
+    known = catalog.shapes.get(allowed)
     if known is not None:
         words = _span(tree, text)
         return replace(known, name=name, text=words, resolved=words, shape=shapes.kept(shape), borrowed=True)
@@ -403,7 +404,7 @@ def _bound_or_known(
     if not shapes.fits(query):
         return query
     query = replace(query, shape=shapes.kept(shape))
-    catalog.shapes[shape.key] = replace(query, connector=None, from_beginning=False)
+    catalog.shapes[allowed] = replace(query, connector=None, from_beginning=False)
     while len(catalog.shapes) > KNOWN_SHAPES:
         catalog.shapes.pop(next(iter(catalog.shapes)))
     return query

@@ -82,7 +82,9 @@ def found(
     types: dict[str, set[str]] = {}
     for column in (column for entry in entries for column in _columns(entry)):
         types.setdefault(column.name.lower(), set()).add(column.type.upper())
-    if any(kind.startswith("DECIMAL") and _precision(kind) > DECIMAL_DIGITS for some in types.values() for kind in some):
+    if any(
+        kind.startswith("DECIMAL") and _precision(kind) > DECIMAL_DIGITS for some in types.values() for kind in some
+    ):
         return None
     slotted = tree.copy()
     constants: list[tuple[str, Any]] = []
@@ -92,12 +94,13 @@ def found(
     if not constants:
         return None
     kinds, values = tuple(kind for kind, _ in constants), tuple(value for _, value in constants)
-    into = (created.args.get("format"), bool(created.args.get("from_beginning"))) if created is not None else (None, False)
+    into = (
+        (created.args.get("format"), bool(created.args.get("from_beginning"))) if created is not None else (None, False)
+    )
     key = (
         slotted.sql("cql"),
         kinds,
         catalog.settings,
-        repr(catalog.permissions),
         tuple(map(id, catalog.functions.values())),
         tuple(map(id, entries)),
         into[0].name.lower() if into[0] is not None else "",

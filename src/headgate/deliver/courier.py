@@ -52,15 +52,15 @@ class Courier:
         """Begin a round if none is under way, and wait for its end, but no longer than `wait_s`."""
         if self.can_deliver(clock.now_us()):
             self._begin(lambda: self.outbox.deliver(clock, tell, pieces))
-        self._wait(wait_s)
+        self.wait(wait_s)
 
     def finish(self, clock: Clock, tell: Callable[[str], None], wait_s: float) -> None:
         """Hand over the rest at the end of the engine, unless the sink has failed; wait no longer than `wait_s`."""
         with suppress(UserError):  # what the journal could not note is delivered again by the next engine
-            self._wait(wait_s)
+            self.wait(wait_s)
             if self.can_deliver(clock.now_us()):
                 self._begin(lambda: self.outbox.finish(clock, tell))
-                self._wait(wait_s)
+                self.wait(wait_s)
 
     def hold(self, wait_s: float) -> None:
         """Deliver nothing more for now, and wait for the delivery under way, but no longer than `wait_s`."""
@@ -84,7 +84,8 @@ class Courier:
         if not under_way:
             self._idle.wait(wait_s)
 
-    def _wait(self, wait_s: float) -> None:
+    def wait(self, wait_s: float) -> None:
+        """Wait for the end of the round under way, but no longer than `wait_s`, and raise what it met with."""
         if self.busy and not self.overdue:
             self.overdue = wait_s > 0 and not self._idle.wait(wait_s)
         error, self._error = self._error, None

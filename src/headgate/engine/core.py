@@ -74,6 +74,8 @@ class Core:
         self.loop = Loop(
             self.clock, self.heartbeats, self.asking, self.inputs.logs, self.journal, lambda: self.catalog.settings
         )
+        self.members: dict[str, RunningQuery] = {}
+        """The queries that run as members of families that were found, by name."""
         self.loop.horizon.wanted = self.look.set
         self.loop.horizon.batches = self.inputs.batches
 
@@ -92,10 +94,17 @@ class Core:
 
     def query(self, name: str) -> RunningQuery:
         """The running query of that name; an error with the nearest name if there is none."""
-        return self.loop.queries[self.catalog.query(name).name]
+        known = self.catalog.query(name).name
+        return self.members.get(known) or self.loop.queries[known]
 
     def queries(self) -> list[RunningQuery]:
-        """All running queries, in the order in which they were registered."""
+        """All queries of the user that run, in the order in which they were registered."""
+        names = [query.name for query in list(self.catalog.queries.values())]
+        found = (self.members.get(name) or self.loop.queries.get(name) for name in names)
+        return [query for query in found if query is not None]
+
+    def programs(self) -> list[RunningQuery]:
+        """All queries that have fragments of their own: families stand for their members."""
         return list(self.loop.queries.values())
 
     def record(self, fact: EngineFact, then: Callable[[], None], undo: Callable[[], None] | None = None) -> None:
@@ -107,7 +116,7 @@ class Core:
         self.inputs.close()
         end_s = time.monotonic() + CLOSE_SECONDS
         self.loop.finish(CLOSE_SECONDS)
-        for query in self.queries():
+        for query in self.programs():
             query.close(max(0.0, end_s - time.monotonic()))
         self.workspaces.close()
 

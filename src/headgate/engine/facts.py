@@ -3,6 +3,8 @@
 Every kind of fact is a class below, and `KINDS` is the list of all of them by the word that names a kind on disk:
 
     {"statement": {"cql": "CREATE STREAM s (v INT)", "said": [...], "now": 5, ...}}    Statement
+    {"joined": ["q", "family of q", 1, 17]}                                            MemberJoined
+    {"left": ["family of q", 1]}                                                       MemberLeft
     {"sensors": ["s", {"a": 3}, "2"]}                                                  SensorsDeclared
     {"aggregate": "spread"}                                                            AggregateRegistered
     {"heartbeats": {...}, "now": 5}                                                    HeartbeatsSaved
@@ -65,6 +67,47 @@ class Statement:
     @classmethod
     def from_json(cls, what: Json) -> Statement:
         return cls(**{**what["statement"], "said": tuple(what["statement"]["said"])})
+
+
+@dataclass(frozen=True, slots=True)
+class MemberJoined:
+    """A query became a member of a family that was found."""
+
+    word: ClassVar[str] = "joined"
+    version: ClassVar[int] = 1
+
+    query: str
+    family: str
+    """The folder of the family's files."""
+
+    number: int
+    start: Tick | None
+    """The instant behind which the query sees its streams."""
+
+    def to_json(self) -> Json:
+        return {"joined": [self.query, self.family, self.number, self.start]}
+
+    @classmethod
+    def from_json(cls, what: Json) -> MemberJoined:
+        return cls(*what["joined"])
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLeft:
+    """A member of a family that was found was dropped or altered."""
+
+    word: ClassVar[str] = "left"
+    version: ClassVar[int] = 1
+
+    family: str
+    number: int
+
+    def to_json(self) -> Json:
+        return {"left": [self.family, self.number]}
+
+    @classmethod
+    def from_json(cls, what: Json) -> MemberLeft:
+        return cls(*what["left"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +248,16 @@ class Punctuated:
 TimeFact: TypeAlias = Paused | Resumed | Finished | Punctuated
 """A fact about how far a stream or source is."""
 
-EngineFact: TypeAlias = Statement | SensorsDeclared | AggregateRegistered | HeartbeatsSaved | TimeFact
+EngineFact: TypeAlias = (
+    Statement | MemberJoined | MemberLeft | SensorsDeclared | AggregateRegistered | HeartbeatsSaved | TimeFact
+)
 
 KINDS: dict[str, type[EngineFact]] = {
     kind.word: kind
     for kind in (
         Statement,
+        MemberJoined,
+        MemberLeft,
         SensorsDeclared,
         AggregateRegistered,
         HeartbeatsSaved,

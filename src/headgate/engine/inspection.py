@@ -53,6 +53,13 @@ def why(core: Core, query: RunningQuery) -> Why:
     return replace(found, groups=groups)
 
 
+def reasons(core: Core) -> dict[str, Why]:
+    """Why each query has come no further. Members of a family have come as far as the family."""
+    families = {id(query.fragments): query.why() for query in core.programs() if query.hidden}
+    known = ((query, families.get(id(query.fragments))) for query in core.queries())
+    return {query.name: query.why() if found is None else replace(found, query=query.name) for query, found in known}
+
+
 def troubles(core: Core) -> dict[str, dict[str, str]]:
     """What has failed and is tried again or stands still: streams, queries and sinks by name."""
     queries = core.queries()

@@ -28,6 +28,8 @@ from headgate.engine.facts import (
     EngineFact,
     Finished,
     HeartbeatsSaved,
+    MemberJoined,
+    MemberLeft,
     Paused,
     Punctuated,
     Resumed,
@@ -61,13 +63,14 @@ def _resume(registry: Registry) -> bool:
         return False
     for inlet in core.inputs.inlets.values():
         core.inputs.reconnect(inlet.stream)
-    for query, folder in reading.queries.values():
+    alone = registry.found.go_on(reading.queries, reading.joined.values())
+    for query, folder in alone.values():
         registry.add_query(query, folder)
     core.journal.waiting = {}
     core.clock.go_on()
     core.heartbeats.enabling.set_date(core.clock.date_us(), core.clock.now_us())
     core.inputs.check_files()
-    for running in core.queries():
+    for running in core.programs():
         running.check_files()
     _promise_again(core)
     core.heartbeats.listen_again(core.clock.now_us())
@@ -77,7 +80,7 @@ def _resume(registry: Registry) -> bool:
 
 def _promise_again(core: Core) -> None:
     """Streams are complete as far as queries have answered: what comes below that is late, as before the restart."""
-    for query in core.queries():
+    for query in core.programs():
         for fragment in query.fragments:
             for stream in fragment.part.streams if fragment.begun else ():
                 core.heartbeats.promise(stream, fragment.after, fragment.part.scopes.get(stream), again=True)
@@ -91,6 +94,8 @@ class _Reading:
         self.core = registry.core
         self.queries: dict[str, tuple[Query, str | None]] = {}
         """The queries that are registered and not dropped so far, each with the folder of its files."""
+        self.joined: dict[tuple[str, int], MemberJoined] = {}
+        """The members of families that were found, by the folder of the family and their numbers."""
 
     def apply(self, what: dict[str, Any]) -> None:
         fact = read_fact(what)
@@ -98,6 +103,10 @@ class _Reading:
             case Statement():
                 self.core.clock.stand_at(fact.now)
                 self.carry_out_again(fact)
+            case MemberJoined(family=family, number=number):
+                self.joined[family, number] = fact
+            case MemberLeft(family, number):
+                self.joined.pop((family, number), None)
             case SensorsDeclared():
                 apply_sensors(self.core, fact)
             case AggregateRegistered(function):
@@ -144,7 +153,7 @@ def checkpoint_facts(registry: Registry) -> Iterator[Fact]:
     for fact in _engine_facts(registry):
         yield SUBJECT, fact.to_json()
     yield from registry.core.inputs.facts()
-    for query in registry.core.queries():
+    for query in registry.core.programs():
         yield from query.facts()
 
 
@@ -153,6 +162,7 @@ def _engine_facts(registry: Registry) -> Iterator[EngineFact]:
     for function in sorted(core.catalog.aggregates):
         yield AggregateRegistered(function)
     yield from registry.statements.all
+    yield from registry.found.facts()
     sensors = [
         (party.stream, party.source, found)
         for party, found in core.catalog.declarations.sensors.items()
@@ -169,7 +179,7 @@ def _by_rate(one: tuple[str, str, Sensors]) -> tuple[str, bool, Fraction]:
 
 def sweep(core: Core) -> None:
     """Delete the folders of streams, relations and queries that are not known any more."""
-    known = core.inputs.folders() | {"queries": {query.outbox.directory for query in core.queries()}}
+    known = core.inputs.folders() | {"queries": {one for query in core.programs() for one in query.folders()}}
     for kind, folders in known.items():
         there = core.directory / kind
         for folder in there.iterdir() if there.exists() else ():

@@ -33,6 +33,7 @@ from headgate.deliver.sinks.sink_for import sink_after_restart, sink_for
 from headgate.engine import inspection
 from headgate.engine.core import Core
 from headgate.engine.facts import AggregateRegistered
+from headgate.engine.found import FoundFamilies
 from headgate.engine.statements import Statements
 from headgate.errors import UserError
 from headgate.execute.build import build_fragments
@@ -59,6 +60,7 @@ class Registry:
         self.core = core
         self.default_sink = default_sink
         self.statements = Statements()
+        self.found = FoundFamilies(core, self)
         self.folders_left = False
         """True if something was dropped or replaced whose folder is still to be deleted."""
 
@@ -130,7 +132,8 @@ class Registry:
         entry = definition.now if isinstance(definition, Altered) else definition
         folder = None
         if isinstance(entry, Query):
-            folder = core.query(entry.name).outbox.directory.name
+            running = core.query(entry.name)
+            folder = None if running.shares_outbox else running.outbox.directory.name
         elif isinstance(entry, Stream | Relation):
             folder = core.inputs.inlets[entry.name].folder
         statement = self.statements.of(said, definition, core.clock.now_us(), folder)
@@ -140,10 +143,8 @@ class Registry:
             undo=lambda: self._take_back(definition),
         )
         if isinstance(entry, Query):
-            outbox = core.query(entry.name).outbox
-            for fragment in core.query(entry.name).fragments:
-                core.journal.record(fragment.subject, fragment.state())
-            core.journal.record(outbox.subject, {"number": outbox.number})
+            for subject, where in running.beginning():
+                core.journal.record(subject, where)
 
     def _take_back(self, definition: Definition) -> None:
         """Undo a definition that could not be made durable. Where that is impossible, the engine must be restarted."""
@@ -171,7 +172,9 @@ class Registry:
         """Stop what was dropped. Its files go later, when no epoch runs any more that may read them."""
         match dropped.kind:
             case "query" if dropped.name:
-                self.core.loop.queries.pop(dropped.name).close(DROP_SECONDS)
+                gone = self.core.members.pop(dropped.name, None) or self.core.loop.queries.pop(dropped.name)
+                gone.close(DROP_SECONDS)
+                self.found.left(gone)
             case "stream" | "relation" if dropped.name:
                 self.core.inputs.drop(dropped.name)
                 self.core.asking.forget(dropped.name)
@@ -205,17 +208,27 @@ class Registry:
     # queries
 
     def add_query(self, query: Query, folder: str | None = None) -> None:
-        """Let a query run; `folder` has its files if it ran before a restart. If that fails, its name is free again."""
+        """Let a query run; `folder` has its files if it ran before a restart. If that fails, its name is free again.
+
+        One of many that differ in constants runs as a member of a family.
+        """
         core = self.core
+        try:
+            if not core.clock.standing and self.found.took(query):
+                return
+            query = self.found.alone(query)
+        except Exception:
+            core.catalog.queries.pop(query.name.lower(), None)
+            raise
         relations = {relation.name for relation in core.catalog.relations.values()}
         read = {source.name for source in sources(query.plan)}
         whole = frozenset(relations & read)
-        start = self._start(query, sorted(read - whole))
+        start = self.start(query, sorted(read - whole))
         directory = core.directory / "queries" / (folder or fresh_folder(core.directory / "queries", query.name))
         try:
             with writing(directory):
                 directory.mkdir(parents=True, exist_ok=True)
-            self._refuse_partial(whole)
+            self.refuse_partial(whole)
             fragments = build_fragments(
                 query,
                 compile_query(query, core.catalog),
@@ -227,14 +240,17 @@ class Registry:
                 start=start,
                 whole=whole,
             )
-            outbox = self._outbox(query, directory)
+            outbox = self.outbox(query, directory)
         except Exception:
             del core.catalog.queries[query.name.lower()]
             raise
-        reason = lambda running: inspection.why(core, running)  # noqa: E731
-        core.loop.queries[query.name] = RunningQuery(query, fragments, outbox, core.catalog, reason, core.wake.set)
+        core.loop.queries[query.name] = RunningQuery(query, fragments, outbox, core.catalog, self.reason, core.wake.set)
 
-    def _outbox(self, query: Query, directory: Path) -> Outbox:
+    def reason(self, running: RunningQuery) -> Why:
+        """Why a query has come no further."""
+        return inspection.why(self.core, running)
+
+    def outbox(self, query: Query, directory: Path) -> Outbox:
         """Where the query's results wait for its sink."""
         core = self.core
         make_sink = sink_after_restart if core.clock.standing else sink_for
@@ -247,7 +263,7 @@ class Registry:
 
     def _replace_query(self, query: Query, before: Query) -> None:
         """End the old query where it is and let the new one begin there; if that fails, the old one goes on."""
-        queries = self.core.loop.queries
+        queries = self.core.members if before.name in self.core.members else self.core.loop.queries
         old = queries.pop(before.name)
         old.courier.hold(DROP_SECONDS)  # both may write to the same place
         try:
@@ -258,8 +274,9 @@ class Registry:
             queries[before.name] = old
             raise
         old.close(DROP_SECONDS)
+        self.found.left(old)
 
-    def _refuse_partial(self, relations: Iterable[str]) -> None:
+    def refuse_partial(self, relations: Iterable[str]) -> None:
         """Refuse a new query over a relation that has lost rows which no other query needed any more."""
         for relation in relations:
             if self.core.inputs.logs[relation].forgotten is not None and not self.core.clock.standing:
@@ -270,7 +287,7 @@ class Registry:
                     hint="Register queries over a relation together, or put its rows in once more, into another.",
                 )
 
-    def _start(self, query: Query, streams: Iterable[str]) -> Tick | None:
+    def start(self, query: Query, streams: Iterable[str]) -> Tick | None:
         """The instant behind which a new query sees its streams; None if it sees them from their beginning.
 
         It is the last heartbeat that the streams have given; with FROM BEGINNING, the last instant whose tuples are

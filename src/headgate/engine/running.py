@@ -91,7 +91,7 @@ class Running:
     def advance(self, to: Tick | datetime | str) -> list[Epoch]:
         """Take every query whose kind of time `to` belongs to up to there, complete or not."""
         until = to if isinstance(to, int) else ticks(to)
-        meant = [query for query in self.core.queries() if isinstance(to, int) or query.domain is TimeDomain.TIMESTAMP]
+        meant = [query for query in self.core.programs() if isinstance(to, int) or query.domain is TimeDomain.TIMESTAMP]
         epochs = self.core.loop.take_all({query.name: until for query in meant})
         self.tidy()
         return epochs
@@ -151,7 +151,9 @@ class Running:
         """
         core = self.core
         last = {domain: self._last_timestamp(domain) for domain in TimeDomain}
-        read = [query for query in core.queries() if core.inputs.troubles.keys().isdisjoint(map(base, query.streams()))]
+        read = [
+            query for query in core.programs() if core.inputs.troubles.keys().isdisjoint(map(base, query.streams()))
+        ]
         ends = {query: end for query in read if (end := last[query.domain]) is not None}
         if core.temporary if close is None else close:
             ends = {query: settled(query.definition.plan, end, query.answer.instant_of) for query, end in ends.items()}
@@ -276,7 +278,7 @@ class Running:
         """How things go on when a query, or something that all need, has failed; empty if they do not."""
         if concerns_all(error):
             return "It is tried again." if error.code == "disk-failed" else ""
-        queries = self.core.queries()
+        queries = self.core.programs()
         failed = [query for query in queries if query.failed]
         if any(not query.given_up for query in failed):
             return "It is restarted from where it was."
@@ -300,7 +302,7 @@ class Running:
     def write_status(self) -> None:
         """Write why each query has come no further, its traces, and what has failed into the engine's directory."""
         with self.core.journal.turn:
-            reasons = {query.name: query.why() for query in self.core.queries()}
+            reasons = inspection.reasons(self.core)
         traces = {query.name: query.traces for query in self.core.queries()}
         with suppress(OSError):  # a full disk is told of elsewhere
             status.write(self.core.directory, reasons, traces, inspection.troubles(self.core))

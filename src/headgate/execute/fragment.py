@@ -262,6 +262,7 @@ class Fragment:
 
     def prepare(self, until: Tick) -> PreparedEpoch:
         """Prepare an epoch by time, from where the fragment is up to `until`."""
+        self.inputs.look()
         sized, slices = self._sized_for(until, lambda program: [program.result])
         fact = {"after": until, "epochs": self.epochs + 1}
         fact = fact if self.program.synopses else {**fact, "since": until}
@@ -273,10 +274,13 @@ class Fragment:
 
         Its statement takes every tuple, whenever it is stamped.
         """
-        after, arrived, before = self.after, self.inputs.arrived(upto, most), self.program.domain.origin - 1
+        with self.journal.turn:  # what comes from now on is left to the next epoch, tuples and members alike
+            after, arrived, before = self.after, self.inputs.arrived(upto, most), self.program.domain.origin - 1
         until = min(until, upto) if arrived.all_of_it else after
-        fact = {"after": until, "since": until, "epochs": self.epochs + 1, "taken": dict(arrived.positions)}
+        fact = {"after": until, "epochs": self.epochs + 1, "taken": dict(arrived.positions)}
+        fact = fact if self.program.synopses else {**fact, "since": until}  # otherwise it reads members from the first
         sized, span = self._sized(arrived.slices, tiny=False), Span(before, UNLIMITED, before)
+        sized = self._with_hash_joins(sized, arrived.slices)
         return PreparedEpoch(self, sized, arrived.slices, span, after, until, fact, arrived.rows)
 
     def committed(self, written: Written, rows: int) -> None:
@@ -294,7 +298,8 @@ class Fragment:
     def should_move_state(self) -> bool:
         """Say whether reading behind `since` has by now cost as much as moving the synopses would."""
         rewritten = self.synopses.rows - self._rows_at_rest()
-        return bool(self.program.synopses) and self.reread > MOVE_COST_ROWS + rewritten
+        by_time = not self.inputs.by_arrival  # otherwise there is nothing to move: members are read whole
+        return bool(self.program.synopses) and by_time and self.reread > MOVE_COST_ROWS + rewritten
 
     def _rows_at_rest(self) -> int:
         """How many rows of the synopses follow from base relations alone."""

@@ -6,7 +6,7 @@ was skipped before because it was stamped too late.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,7 +26,7 @@ from headgate.log.log import Log
 from headgate.plan.fragments import Part
 from headgate.plan.nodes import Scan, is_part, sources
 from headgate.sources.verdict import source_texts
-from headgate.ticks import Tick
+from headgate.ticks import UNLIMITED, Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,20 @@ class FragmentInputs:
         self.whole = whole
         """Relations that it sees in full, from before `start` too: their rows were put in before and still count."""
         self._spans = self.part.plan.ends
+        self.refresh: Callable[[], None] = lambda: None
+        """Called before its logs are looked at."""
+        self.looked_at = False
+        """Whether an epoch was ever prepared."""
 
     @property
     def by_arrival(self) -> bool:
         """Whether tuples are read in order of arrival, and not when an instant is complete."""
         return self.ahead != "nothing"
+
+    def look(self) -> None:
+        """Take note that an epoch is prepared: what its logs hold now counts."""
+        self.looked_at = True
+        self.refresh()
 
     # what waits
 
@@ -78,6 +87,7 @@ class FragmentInputs:
 
     def has_events(self, until: Tick) -> bool:
         """Say whether anything can happen up to `until`, read by time: tuples wait, or elements end."""
+        self.refresh()
         if not self.progress.epochs and self.part.plan.opens:
             return True
         visible = lambda log, low, high: has_visible_rows(self.part, log, self.logs[log], low, high)  # noqa: E731
@@ -162,7 +172,11 @@ class FragmentInputs:
         return Slice(chunks, low, high, self._seen(source.stream))
 
     def arrived(self, upto: Tick, most: int) -> Arrived:
-        """Return what has arrived and is stamped up to `upto`: all of it, or about `most` rows if any order will do."""
+        """Return what has arrived and is stamped up to `upto`: all of it, or about `most` rows if any order will do.
+
+        The members of a family are read whole, each time.
+        """
+        self.look()
         slices, positions, rows, all_of_it = dict[str, list[Slice]](), dict[str, Position](), 0, True
         for stream in self.program.streams():
             unread = self.unread(stream)
@@ -173,7 +187,14 @@ class FragmentInputs:
             positions[stream] = Position(arrived, max(upto, unread.position.upto))
             slices[stream] = self._arrived(stream, unread, some, upto)
             rows += sum(chunk.rows for chunk in some)
-        by_name = {source.name: slices[source.stream] for source in self.program.inputs}
+        before = self.program.domain.origin - 1
+        whole = {source: source.range(before, UNLIMITED) for source in self.program.inputs if is_part(source.stream)}
+        by_name = {
+            source.name: [Slice(self.logs[source.stream].overlapping(*whole[source]), *whole[source])]
+            if source in whole
+            else slices[source.stream]
+            for source in self.program.inputs
+        }
         return Arrived(by_name, positions, all_of_it, rows)
 
     def _arrived(self, stream: str, unread: Unread, new: list[Chunk], upto: Tick) -> list[Slice]:

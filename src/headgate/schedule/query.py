@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -31,6 +32,9 @@ from headgate.scope import Scopes
 from headgate.spark.failures import called
 from headgate.ticks import Tick, TimeDomain
 
+if TYPE_CHECKING:
+    from headgate.schedule.family import Membership
+
 
 class RunningQuery:
     """A registered query: its results so far, and how far they are complete."""
@@ -55,13 +59,28 @@ class RunningQuery:
         self._catalog = catalog
         self._reason = reason
         self._listeners: list[Callable[[Sequence[Result]], None]] = []
-        self.trouble: UserError | None = None
-        """Why it stands still, if it does."""
+        self.membership: Membership | None = None
+        """The family whose fragments are its own, if headgate has found it to be one of many."""
+        self._trouble: UserError | None = None
         self.complaints: list[UserError] = []
         """Errors of listeners that were not raised yet."""
 
     def __repr__(self) -> str:
         return f"RunningQuery({self.name}: {self.count} results, complete up to {self.complete})"
+
+    @property
+    def trouble(self) -> UserError | None:
+        """Why it stands still, if it does."""
+        return self._trouble if self.membership is None else self.membership.family.trouble
+
+    @trouble.setter
+    def trouble(self, error: UserError | None) -> None:
+        self._trouble = error
+
+    @property
+    def hidden(self) -> bool:
+        """Whether users do not see it: it runs for the queries that are its members."""
+        return False
 
     @property
     def answer(self) -> Fragment:
@@ -179,7 +198,14 @@ class RunningQuery:
     @property
     def count(self) -> int:
         """How many results were put out so far."""
+        if self.shares_outbox:
+            return sum(table.num_rows for table in self.result_tables())
         return self.outbox.log.rows
+
+    @property
+    def shares_outbox(self) -> bool:
+        """Whether its results lie among those of its family."""
+        return self.membership is not None and self.outbox is self.membership.family.outbox
 
     @property
     def guarantee(self) -> str:
@@ -195,7 +221,10 @@ class RunningQuery:
         connector = self.definition.connector
         if not self.outbox.kept and connector is not None:
             raise UserError("results-elsewhere", f'the results of query "{self.name}" go to {connector.format}')
-        return [chunk.table() for chunk in self.outbox.log.chunks]
+        tables = [chunk.table() for chunk in self.outbox.log.chunks]
+        if self.membership is not None and self.shares_outbox:
+            return [own for table in tables if (own := self.membership.own(table)).num_rows]
+        return tables
 
     def member(self, *values: Any, **named: Any) -> Member:
         """Return one member of a family, by its values in the order of the relation's columns, or by their names."""
@@ -215,6 +244,8 @@ class RunningQuery:
 
     def explain(self) -> str:
         """Return its plan, its programs and what it keeps, in words."""
+        if self.membership is not None:
+            return self.membership.explained(self.definition)
         parts = [(one.part, one.program) for one in self.leading_to(self.answer)]
         return explained(self.definition, parts, self.progress(), self.labels(), self._catalog.declarations.groups())
 
@@ -230,8 +261,18 @@ class RunningQuery:
     # running
 
     def notify(self, kept: list[Chunk]) -> None:
-        """Tell those who listen of an epoch's results. What a listener makes of them cannot fail the query."""
-        results = list(in_order([chunk.table() for chunk in kept])) if self._listeners else []
+        """Tell those who listen of an epoch's results."""
+        if self.heard:
+            self.tell([chunk.table() for chunk in kept])
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._listeners)
+
+    def tell(self, tables: Sequence[pa.Table]) -> None:
+        """Tell those who listen of results. What a listener makes of them cannot fail the query."""
+        results = list(in_order(tables))
         for listener in self._listeners if results else ():
             try:
                 called(
@@ -260,14 +301,35 @@ class RunningQuery:
         log.forget(lambda chunk: any(reader.inputs.still_needs(name, chunk) for reader in readers))
         log.compact()
 
+    def join(self, membership: Membership) -> None:
+        """Be a member of a family from now on."""
+        self.membership = membership
+        self.fragments, self.traces = membership.family.fragments, membership.family.traces
+        if self.outbox.kept and not self.shares_outbox:
+            self.outbox = membership.family.outbox
+            self.courier = Courier(self.outbox)
+
+    def beginning(self) -> list[Fact]:
+        """Return where it begins, for the journal."""
+        own = [] if self.shares_outbox else [(self.outbox.subject, {"number": self.outbox.number})]
+        fragments = self.fragments if self.membership is None else ()
+        return [*((fragment.subject, fragment.state()) for fragment in fragments), *own]
+
+    def folders(self) -> list[Path]:
+        """Return the folders that hold its files."""
+        return [] if self.shares_outbox else [self.outbox.directory]
+
     def close(self, wait_s: float = CLOSE_SECONDS) -> None:
         """Let go of its sink and of its sessions."""
-        self.courier.close(wait_s)
-        for fragment in self.fragments:
+        if not self.shares_outbox:
+            self.courier.close(wait_s)
+        for fragment in self.fragments if self.membership is None else ():
             fragment.close()
 
     def parts(self) -> list[Log | Outbox | Fragment]:
         """Return its pieces that the journal knows of."""
+        if self.membership is not None:
+            return [] if self.shares_outbox else [self.outbox.log, self.outbox]
         logs = [fragment.output for fragment in self.fragments if fragment.output is not None]
         return [self.outbox.log, self.outbox, *logs, *self.fragments]
 
@@ -279,6 +341,11 @@ class RunningQuery:
         """Raise an error that names the first of its files that is missing or cut short; delete files that never
         came to count.
         """
+        if self.membership is not None:
+            for log in [] if self.shares_outbox else [self.outbox.log]:
+                log.check()
+                log.sweep()
+            return
         logs = [self.outbox.log, *(fragment.output for fragment in self.fragments if fragment.output is not None)]
         for log in logs:
             log.check()

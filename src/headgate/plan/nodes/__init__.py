@@ -19,6 +19,7 @@ from headgate.plan.nodes.windows import Window
 from headgate.ticks import TimeDomain
 
 __all__ = [
+    "MEMBERS",
     "Aggregate",
     "Closing",
     "Compared",
@@ -54,7 +55,6 @@ __all__ = [
     "Window",
     "children",
     "domain",
-    "MEMBERS",
     "is_part",
     "is_stream",
     "names",

@@ -1,0 +1,300 @@
+"""Families that headgate finds: queries that differ in constants run as one program, and each as if it were alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate import Engine
+from headgate.engine.core import Core
+from headgate.errors import UserError
+
+pytestmark = pytest.mark.spark
+
+DEFINED = "CREATE STREAM ticks (symbol STRING, price DOUBLE)"
+NOW = "SELECT ISTREAM symbol, price FROM ticks [NOW] WHERE symbol = '{symbol}' AND price > {least}"
+FLOWING = "SELECT * FROM ticks WHERE symbol = '{symbol}' AND price > {least}"
+RANGE = "SELECT symbol, SUM(price) AS total FROM ticks [RANGE 3] WHERE symbol = '{symbol}' GROUP BY symbol HAVING COUNT(*) > {least}"
+COUNTED = "SELECT COUNT(*) AS n FROM ticks [RANGE 2] WHERE symbol = '{symbol}' AND price > {least}"
+ROWS = "SELECT MAX(price) AS most FROM ticks [ROWS 2] WHERE symbol = '{symbol}' AND price > {least}"
+EVERY = (NOW, FLOWING, RANGE, COUNTED, ROWS)
+
+Results = dict[str, list[tuple[Any, ...]]]
+
+
+def core(engine: Engine) -> Core:
+    return engine._core
+
+
+def families(engine: Engine) -> dict[str, int]:
+    """The families that run, with the number of their members."""
+    return {query.name: len(query.members) for query in core(engine).programs() if query.hidden}  # type: ignore[attr-defined]
+
+
+def register(engine: Engine, text: str, first: int, last: int, more: str = "") -> None:
+    for n in range(first, last + 1):
+        made = text.format(symbol="AB"[n % 2], least=n)
+        engine.execute(f"CREATE QUERY q{n} AS {made} {more.format(n=n)}")
+
+
+def play(engine: Engine, first: int, last: int) -> None:
+    """The ticks of some instants: A rises by one at every instant, B falls."""
+    for at in range(first, last + 1):
+        engine.push("ticks", [(at, ("A", float(at))), (at, ("B", 10.0 - at))])
+        engine.advance(at)
+
+
+def answers(engine: Engine) -> Results:
+    return {
+        query.name: sorted((one.at, one.sign, *one.row.values()) for one in query.results())
+        for query in engine.queries()
+    }
+
+
+def both(spark: SparkSession, work: Callable[[Engine], Results]) -> tuple[Results, Results]:
+    """What comes of some work with families and without."""
+    found = []
+    for setting in ("on", "off"):
+        with Engine(spark) as engine:
+            engine.execute(f"SET families = '{setting}'; {DEFINED}")
+            found.append(work(engine))
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("text", EVERY)
+def test_members_answer_what_they_would_answer_alone(spark: SparkSession, text: str) -> None:
+    expected: list[dict[str, int]] = []
+
+    def work(engine: Engine) -> Results:
+        register(engine, text, 0, 4)
+        play(engine, 1, 3)
+        expected.append(families(engine))
+        register(engine, text, 5, 6)
+        engine.execute("DROP QUERY q1")
+        play(engine, 4, 6)
+        return answers(engine)
+
+    together, alone = both(spark, work)
+    assert together == alone
+    assert list(together) == ["q0", "q2", "q3", "q4", "q5", "q6"]
+    assert any(together.values())
+    assert expected == [{"family of q0": 5}, {}]
+
+
+def test_a_family_is_made_of_queries_that_differ_in_constants_only(spark: SparkSession) -> None:
+    with Engine(spark) as engine:
+        engine.execute(DEFINED)
+        register(engine, NOW, 0, 2)
+        assert families(engine) == {}  # so few run alone
+        engine.execute("CREATE QUERY x AS SELECT ISTREAM symbol FROM ticks [NOW] WHERE symbol = 'A' AND price > 1")
+        assert families(engine) == {}
+        register(engine, NOW, 3, 3)
+        assert families(engine) == {"family of q0": 4}
+        engine.execute("SET families = 'off'")
+        register(engine, NOW, 4, 4)
+        engine.execute("SET families = 'on'; CREATE QUERY y AS " + NOW.format(symbol="B", least="7.5"))
+        assert families(engine) == {"family of q0": 5}  # 7 and 7.5 are both compared as DOUBLE
+        assert [query.name for query in engine.queries()] == ["q0", "q1", "q2", "x", "q3", "q4", "y"]
+
+
+def test_a_query_of_the_shape_that_comes_later_is_a_row(spark: SparkSession) -> None:
+    with Engine(spark) as engine:
+        engine.execute(DEFINED)
+        register(engine, NOW, 0, 3)
+        play(engine, 1, 2)
+        programs = len(core(engine).workspaces.known)
+        register(engine, NOW, 4, 30)
+        assert families(engine) == {"family of q0": 31}
+        assert len(core(engine).workspaces.known) == programs  # Spark was asked about nothing
+        for n in range(0, 29):
+            engine.execute(f"DROP QUERY q{n}")
+        play(engine, 3, 3)
+        assert families(engine) == {"family of q0": 2}
+        engine.execute("DROP QUERY q29; DROP QUERY q30")
+        assert families(engine) == {}
+        play(engine, 4, 4)
+
+
+def test_a_windowed_query_that_comes_later_begins_another_family(spark: SparkSession) -> None:
+    with Engine(spark) as engine:
+        engine.execute(DEFINED)
+        register(engine, RANGE, 0, 3)
+        play(engine, 1, 2)
+        register(engine, RANGE, 4, 7)
+        assert families(engine) == {"family of q0": 4, "family of q4": 4}
+
+
+def test_everything_that_takes_the_name_of_a_query_works_for_a_member(spark: SparkSession) -> None:
+    with Engine(spark) as engine:
+        engine.execute(DEFINED)
+        early = None
+        heard: dict[str, list[float]] = {"q0": [], "q2": []}
+        for n in range(4):
+            register(engine, NOW, n, n)
+            early = engine.query("q0") if early is None else early
+        for name, prices in heard.items():
+            engine.query(name).on_change(lambda some, prices=prices: prices.extend(one.row["price"] for one in some))
+        play(engine, 1, 4)
+        query = engine.query("q2")
+        assert early is engine.query("q0")
+        assert heard == {"q0": [1.0, 2.0, 3.0, 4.0], "q2": [3.0, 4.0]}
+        assert (query.complete, query.count, query.kind, query.streams()) == (4, 2, "stream", ["ticks"])
+        assert query.why().query == "q2"
+        said = query.explain()
+        assert "member 3 of family of q0" in said
+        assert "one of 4 queries" in said
+        assert "CROSS JOIN" in said
+        (listing,) = engine.execute("SHOW QUERIES")
+        assert [row[0] for row in listing.rows] == ["q0", "q1", "q2", "q3"]  # type: ignore[union-attr]
+        engine.execute("WHY q2; DESCRIBE q2")
+        engine.execute("ALTER QUERY q2 AS SELECT ISTREAM price FROM ticks [NOW] WHERE price < 6")
+        assert families(engine) == {"family of q0": 3}
+        play(engine, 5, 5)
+        assert [one.row for one in engine.query("q2").results()] == [{"price": 5.0}, {"price": 5.0}]
+        engine.execute("ALTER QUERY q2 AS " + NOW.format(symbol="A", least=5))
+        assert families(engine) == {"family of q0": 4}
+        play(engine, 6, 6)
+        assert [one.row["price"] for one in engine.query("q2").results()] == [6.0]
+        with pytest.raises(UserError, match="no-such-query"):
+            engine.query("family of q0")
+
+
+def test_members_go_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    def work(setting: str) -> Results:
+        directory = tmp_path / setting
+        with Engine(spark, directory) as engine:
+            engine.execute(f"SET families = '{setting}'; {DEFINED}")
+            register(engine, NOW, 0, 5)
+            play(engine, 1, 2)
+            engine.execute("DROP QUERY q5")
+            register(engine, NOW, 6, 6)
+        with Engine(spark, directory) as engine:
+            assert families(engine) == ({"family of q0": 6} if setting == "on" else {})
+            register(engine, NOW, 0, 1)  # a script may say once more what it has registered
+            play(engine, 3, 4)
+            engine.execute("DROP QUERY q1; CREATE QUERY q5 AS " + NOW.format(symbol="A", least=0))
+            engine._running.checkpoint()
+        with Engine(spark, directory) as engine:
+            assert families(engine) == ({"family of q0": 6} if setting == "on" else {})
+            play(engine, 5, 6)
+            return answers(engine)
+
+    together, alone = work("on"), work("off")
+    assert together == alone
+    assert [at for at, *_ in together["q5"]] == [5, 6]
+
+
+@pytest.mark.parametrize("text", [FLOWING, RANGE])
+def test_other_members_go_on_after_a_restart(spark: SparkSession, tmp_path: Path, text: str) -> None:
+    def work(setting: str) -> Results:
+        directory = tmp_path / setting
+        with Engine(spark, directory) as engine:
+            engine.execute(f"SET families = '{setting}'; {DEFINED}")
+            register(engine, text, 0, 4)
+            play(engine, 1, 2)
+        with Engine(spark, directory) as engine:
+            engine.execute("DROP QUERY q2")
+            play(engine, 3, 5)
+            for query in core(engine).programs():
+                for fragment in query.fragments:
+                    if fragment.program.synopses and not fragment.inputs.by_arrival:
+                        fragment.move_state()
+        with Engine(spark, directory) as engine:
+            play(engine, 6, 7)
+            return answers(engine)
+
+    assert work("on") == work("off")
+
+
+def test_members_with_sinks_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
+    with Engine(spark, tmp_path / "engine") as engine:
+        engine.execute(DEFINED)
+        register(engine, NOW, 0, 5, "INTO parquet OPTIONS ('path' = '" + str(tmp_path) + "/out{n}')")
+        assert families(engine) == {"family of q0": 6}
+        play(engine, 1, 3)
+        engine.step()
+        with pytest.raises(UserError, match="results-elsewhere"):
+            engine.query("q0").results()
+        assert not list((tmp_path / "engine" / "queries" / "family%20of%20q0" / "results").iterdir())
+    with Engine(spark, tmp_path / "engine") as engine:
+        play(engine, 4, 5)
+        engine.step()
+        assert engine.query("q2").delivered == 5
+    found = {n: sorted(pq.read_table(tmp_path / f"out{n}", columns=["price"])["price"].to_pylist()) for n in (0, 1, 2)}
+    assert found == {0: [1.0, 2.0, 3.0, 4.0, 5.0], 1: [5.0, 6.0, 7.0, 8.0, 9.0], 2: [3.0, 4.0, 5.0]}
+
+
+def test_members_see_their_streams_from_the_beginning_if_they_ask_for_it(spark: SparkSession) -> None:
+    def work(engine: Engine) -> Results:
+        play(engine, 1, 2)
+        for n in range(6):
+            engine.execute(f"CREATE QUERY q{n} FROM BEGINNING AS " + NOW.format(symbol="A", least=n))
+        engine.execute("CREATE QUERY x AS " + NOW.format(symbol="A", least=0))
+        play(engine, 3, 4)
+        engine.execute("CREATE QUERY y FROM BEGINNING AS " + NOW.format(symbol="A", least=1))
+        play(engine, 5, 5)
+        return answers(engine)
+
+    together, alone = both(spark, work)
+    assert together == alone
+    assert [at for at, *_ in together["q0"]] == [1, 2, 3, 4, 5]
+
+
+def test_tuples_ahead_of_the_heartbeat_are_answered_as_they_come(spark: SparkSession) -> None:
+    """A query that handles each tuple by itself does not wait, nor does a family of such queries."""
+
+    def work(engine: Engine) -> Results:
+        register(engine, FLOWING, 0, 4)
+        engine.push("ticks", [(5, ("A", 9.0)), (3, ("A", 8.0))])
+        engine.step()
+        early = answers(engine)
+        assert early["q0"] == [(3, "+", "A", 8.0), (5, "+", "A", 9.0)]
+        register(engine, FLOWING, 5, 5)  # it sees what came before it, too
+        engine.execute("CREATE QUERY x AS " + FLOWING.format(symbol="A", least=1))
+        engine.push("ticks", [(4, ("A", 7.0)), (6, ("B", 7.5))])
+        engine.step()
+        engine.advance(9)
+        register(engine, FLOWING, 6, 6)
+        play(engine, 10, 11)
+        return answers(engine)
+
+    together, alone = both(spark, work)
+    assert together == alone
+    assert len(together["x"]) == 5
+
+
+def test_a_family_that_fails_stands_still_with_all_members(spark: SparkSession) -> None:
+    """What fails for the constants of one member fails for the family, which the error names."""
+    text = "SELECT ISTREAM symbol, 1 / (price - price) AS x FROM ticks [NOW] WHERE symbol = 'A' AND price > {least}"
+    with Engine(spark) as engine:
+        engine.execute(DEFINED)
+        for n in range(4):
+            engine.execute(f"CREATE QUERY q{n} AS {text.format(least=n)}")
+        engine.execute("CREATE QUERY other AS SELECT ISTREAM symbol FROM ticks [NOW]")
+        with pytest.raises(UserError) as raised:
+            play(engine, 1, 1)
+        assert "family of q0" in raised.value.render()
+        assert engine.query("q3").failed
+        assert engine.query("q3").trouble is not None
+        assert set(engine.troubles()["queries"]) == {"q0", "q1", "q2", "q3"}
+        assert len(engine.query("other").results()) == 2
+
+
+def test_the_first_members_may_have_begun(spark: SparkSession) -> None:
+    """Queries that have answered go on alone; those that come after them are a family."""
+
+    def work(engine: Engine) -> Results:
+        register(engine, NOW, 0, 1)
+        play(engine, 1, 2)
+        register(engine, NOW, 2, 6)
+        assert families(engine) in ({"family of q2": 5}, {})
+        play(engine, 3, 5)
+        return answers(engine)
+
+    together, alone = both(spark, work)
+    assert together == alone
