@@ -24,7 +24,7 @@ from headgate.delta.program import Input, Program
 from headgate.delta.ranges import Ranges
 from headgate.log.statistics import Values
 from headgate.plan.fragments import all_parts, split
-from headgate.plan.nodes import Node, is_part
+from headgate.plan.nodes import Node
 from headgate.plan.rewrites.driver import rewritten
 from headgate.sql import Column
 from headgate.testing.cases import FUNCTIONS, Case, Change, sql_type
@@ -314,7 +314,7 @@ class Duck:
             self.lay(source, *source.range(since, until))
 
     def lay(self, source: Input, low: int | None, high: int | None) -> None:
-        if is_part(source.stream):
+        if source.stream in self.logs:
             self.lay_part(source, low, high)
             return
         schema = {**self.case.streams, **self.case.relations}[source.stream]
@@ -332,7 +332,7 @@ class Duck:
     def has_rows(self, stream: str, low: int | None, high: int) -> bool:
         stamps = (
             self.logs[stream]["_t"].to_pylist()
-            if is_part(stream)
+            if stream in self.logs
             else [ts for ts, *_ in self.case.input.get(stream, [])]
         )
         return any((low is None or low < ts) and ts <= high for ts in stamps)
