@@ -8,7 +8,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 from tools.duck import Duck, catalog_of, variants
-from tools.random_queries import HORIZON, KEYS, RELATIONS, SHAPES, STREAMS, cuttings, described, inputs, queries, windows
+from tools.random_queries import (
+    HORIZON,
+    KEYS,
+    RELATIONS,
+    SHAPES,
+    STREAMS,
+    cuttings,
+    described,
+    inputs,
+    queries,
+    windows,
+)
 
 from headgate.catalog.entries import Query
 from headgate.cql import shapes

@@ -6,6 +6,8 @@
 Both are the shape `symbol = _members.c1 AND price > _members.c2`, the first with the constants 'A' and 10. A shape with
 a relation of constants is a family (`families`): one query in the place of many, which differ in the row that they are.
 
+No value of a tuple makes a query of a family fail (`NEVER_FAIL`): if it could, one member would stop all others.
+
 A constant is taken out of the text where it cannot decide about a type: where WHERE, HAVING or ON compare it with a
 column, or a number with an aggregate. Everything else that a query's meaning depends on is part of the shape: the
 settings, the streams, relations and views as they are defined then, and where its answers go.
@@ -46,6 +48,18 @@ AROUND = (exp.And, exp.Or, exp.Not, exp.Paren)
 NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
 AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
+NEVER_FAIL = (
+    *(exp.Select, exp.From, exp.Join, exp.Where, exp.Having, exp.Group, exp.Order, exp.Ordered, exp.Limit, exp.Offset),
+    *(exp.Distinct, exp.SetOperation, exp.Subquery, exp.Table, exp.TableAlias, exp.With, exp.CTE, exp.Exists),
+    *(exp.Alias, exp.Identifier, exp.Column, exp.Star, exp.Literal, exp.Boolean, exp.Null, exp.Var, exp.Tuple),
+    *(*AROUND, *COMPARISONS, exp.In, exp.Is, exp.Like, exp.Case, exp.If, exp.Coalesce, exp.Upper, exp.Lower),
+    *(*AGGREGATES, exp.Filter, exp.Window, exp.WindowSpec, exp.RowNumber, StreamOf, StreamWindow),
+)
+"""What a query of a family may be made of: no value makes it fail, so that no member can stop the others."""
+
+ARITHMETIC = (exp.Add, exp.Sub, exp.Mul)
+"""Of doubles these do not fail either."""
+
 DECIMAL, DECIMAL_DIGITS, DECIMAL_PLACES = "DECIMAL(20,6)", 14, 6
 """The type of constants with a decimal point, and how many digits they may have before and behind it."""
 
@@ -77,7 +91,7 @@ def found(
     if catalog.settings.families == "off" or catalog.settings.heartbeats != "query":
         return None
     entries = _entries(tree, catalog)
-    if entries is None or tree.find(exp.Anonymous):
+    if entries is None:
         return None
     types: dict[str, set[str]] = {}
     for column in (column for entry in entries for column in _columns(entry)):
@@ -85,6 +99,8 @@ def found(
     if any(
         kind.startswith("DECIMAL") and _precision(kind) > DECIMAL_DIGITS for some in types.values() for kind in some
     ):
+        return None
+    if not all(_never_fails(node, types) for node in tree.walk()):
         return None
     slotted = tree.copy()
     constants: list[tuple[str, Any]] = []
@@ -185,6 +201,28 @@ def _columns(entry: Entry) -> tuple[Column, ...]:
 def _precision(kind: str) -> int:
     digits = kind.removeprefix("DECIMAL").strip("() ").partition(",")[0]
     return int(digits) if digits.isdigit() else 10
+
+
+def _never_fails(node: exp.Expression, types: dict[str, set[str]]) -> bool:
+    """Whether a node of a query computes something for every value there is."""
+    if isinstance(node, exp.Neg):
+        return isinstance(node.this, exp.Literal)
+    if isinstance(node, ARITHMETIC):
+        return all(types.get(column.name.lower()) == {"DOUBLE"} for column in node.find_all(exp.Column))
+    if isinstance(node, (*COMPARISONS, exp.In)):
+        compared = {kind for side in node.iter_expressions() if (kind := _kind(side, types)) is not None}
+        return len(compared) <= 1  # otherwise one is read as the other
+    return isinstance(node, NEVER_FAIL)
+
+
+def _kind(node: exp.Expression, types: dict[str, set[str]]) -> str | None:
+    """What kind of value a constant or a column is; None if that is not known."""
+    if isinstance(node, exp.Neg | exp.Literal):
+        return "STRING" if node.is_string else "a number"
+    if not isinstance(node, exp.Column):
+        return None
+    found = types.get(node.name.lower(), set())
+    return "a number" if all(kind in NUMBERS or kind.startswith("DECIMAL") for kind in found) else "/".join(found)
 
 
 def _is_condition(node: exp.Expression) -> bool:

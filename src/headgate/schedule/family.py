@@ -217,9 +217,11 @@ class FamilyQuery(RunningQuery):
         self.rows.put(number, Row(member.definition.shape.values, at))
 
     def leave(self, number: int, at: Tick) -> None:
-        """Let a member go: from `at` on it has no row."""
+        """Let a member go: from `at` on it has no row. A family that stands still is tried again without it."""
         del self.members[number]
         self.rows.take(number, at)
+        for fragment in self.fragments:
+            fragment.back_off.succeeded()
 
     # what RunningQuery does, for the members too
 
