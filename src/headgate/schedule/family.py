@@ -36,6 +36,10 @@ from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
 
 
+MOST_GONE = 1_000
+"""So many rows about members that have gone are no reason to write the others anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """The row of a member: its constants, and the instant from which it counts."""
@@ -83,12 +87,31 @@ class MemberRows:
             rows = [(number, *row.values, 1, row.at, number) for number, row in coming.items()]
             rows += [(number, *values, -1, self._leaving.get(number, 0), number) for number, values in going.items()]
             if rows:
-                columns = zip(*rows, strict=True)
-                arrays = [pa.array(values, one.type) for values, one in zip(columns, self.schema, strict=True)]
-                self.log.append(pa.table(arrays, schema=self.schema))
+                self.log.append(self._table(rows))
                 known = [[number, *map(_written, row.values)] for number, row in coming.items()]
                 self.log.journal.record(self.subject, {"came": known, "went": list(going)})
             self._changed = False
+
+    def rewrite(self) -> None:
+        """Write the rows that are there anew, if most of what the log holds is about members that have gone.
+
+        Only where epochs read all of it: state that was moved would not know.
+        """
+        before = list(self.log.chunks)
+        if sum(chunk.rows for chunk in before) < 2 * len(self.held) + MOST_GONE:
+            return
+        with self.log.journal.together():
+            live = {number: self.wanted[number] for number in self.held if number in self.wanted}
+            self.log.append(self._table([(number, *row.values, 1, row.at, number) for number, row in live.items()]))
+            self.log.journal.record(self.subject, {"went": [number for number in self.held if number not in live]})
+            self.log.journal.record(*self.log.dropping(before))
+        for chunk in before:
+            chunk.path.unlink(missing_ok=True)
+
+    def _table(self, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+        columns = zip(*rows, strict=True) if rows else [()] * len(self.schema)
+        arrays = [pa.array(values, one.type) for values, one in zip(columns, self.schema, strict=True)]
+        return pa.table(arrays, schema=self.schema)
 
     # what the journal knows of it
 
@@ -242,6 +265,8 @@ class FamilyQuery(RunningQuery):
 
     def tidy(self) -> None:
         super().tidy()
+        if self.answer.inputs.by_arrival:
+            self.rows.rewrite()
         self.rows.log.compact()
 
     def close(self, wait_s: float = CLOSE_SECONDS) -> None:
