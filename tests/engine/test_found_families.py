@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from headgate import Engine
 from headgate.engine.core import Core
 from headgate.errors import UserError
+from headgate.schedule import family
 
 pytestmark = pytest.mark.spark
 
@@ -325,3 +327,56 @@ def test_the_first_members_may_have_begun(spark: SparkSession) -> None:
 
     together, alone = both(spark, work)
     assert together == alone
+
+
+def test_rows_of_members_that_have_gone_do_not_pile_up(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(family, "MOST_GONE", 0)
+    with Engine(spark, tmp_path) as engine:
+        engine.execute(DEFINED)
+        register(engine, FLOWING, 0, 3)
+        for at in range(1, 6):
+            engine.execute("DROP QUERY q3; CREATE QUERY q3 AS " + FLOWING.format(symbol="A", least=0))
+            play(engine, at, at)
+        log = engine.query("q0").membership.family.rows.log  # type: ignore[union-attr]
+        assert sum(chunk.rows for chunk in log.chunks) < 12
+    with Engine(spark, tmp_path) as engine:
+        play(engine, 6, 6)
+        found = answers(engine)
+    assert [at for at, *_ in found["q3"]] == [5, 6]
+    assert [at for at, *_ in found["q0"]] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("text", [NOW, FLOWING])
+def test_queries_come_and_go_while_the_engine_runs(spark: SparkSession, text: str) -> None:
+    """Wherever an epoch is, a member misses nothing behind the instant from which it sees its streams."""
+    with Engine(spark) as engine:
+        engine.execute(DEFINED)
+        register(engine, text, 0, 3)
+        running = threading.Thread(target=engine.run)
+        running.start()
+        try:
+            last = 60
+            for at in range(1, last + 1):
+                engine.push("ticks", [(at, ("A", 99.0 + at))])
+                engine.punctuate("ticks", at)
+                if at % 3 == 0 and at < 50:
+                    engine.execute(f"CREATE QUERY c{at} AS " + text.format(symbol="A", least=at))
+                if at % 9 == 0 and at < 50:
+                    engine.execute(f"DROP QUERY c{at - 3}")
+            wait = threading.Event()
+            for _ in range(600):
+                if all(query.complete == last for query in engine.queries()):
+                    break
+                wait.wait(0.1)
+        finally:
+            engine.stop()
+            running.join()
+        for query in engine.queries():
+            instants = sorted(one.at for one in query.results())
+            if query.name.startswith("q") and int(query.name[1:]) % 2:
+                assert instants == []  # it looks at B
+            else:
+                assert instants == list(range(instants[0], last + 1)), query.name
+        assert len(core(engine).members) > 4

@@ -117,7 +117,7 @@ def alone(one: Found, member: Member) -> Case:
     return replace(one.case, query=tree.sql("cql"), input=seen)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(one=found(), cutting=cuttings())
 def test_a_member_answers_what_its_query_answers_alone(one: Found, cutting: Cutting) -> None:
     rows = [(member.start + 1, (number, *member.values), "+") for number, member in enumerate(one.members)]

@@ -265,11 +265,8 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
         if tree.args.get("if_exists"):
             return Dropped(kind, "")
         raise unknown(kind, tree.name, (thing.name for thing in known.values()), place(tree.this))
-    plans = [(view.name, view.plan) for view in catalog.views.values()]
-    plans += [(query.name, query.plan) for query in catalog.queries.values()]
-    under = (tree.name.lower(), late_name(tree.name.lower()))
-    readers = sorted({name for name, plan in plans for read in sources(plan) if read.name.lower() in under})
-    if kind in ("stream", "relation") and readers:
+    readers = _readers(tree.name.lower(), catalog) if kind in ("stream", "relation") else []
+    if readers:
         raise UserError(
             "still-read",
             f'{kind} "{tree.name}" cannot be dropped while it is read',
@@ -281,6 +278,14 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
     if kind in ("stream", "relation"):
         catalog.declarations.forget(dropped)
     return Dropped(kind, dropped)
+
+
+def _readers(name: str, catalog: Catalog) -> list[str]:
+    """The views and queries that read a stream or relation, or its dead letters."""
+    plans = [(view.name, view.plan) for view in catalog.views.values()]
+    plans += [(query.name, query.plan) for query in catalog.queries.values()]
+    under = (name, late_name(name))
+    return sorted({reader for reader, plan in plans for read in sources(plan) if read.name.lower() in under})
 
 
 def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> Altered:

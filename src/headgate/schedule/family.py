@@ -32,9 +32,9 @@ from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Fact
 from headgate.log.log import Log
+from headgate.log.tail import TAIL
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
-
 
 MOST_GONE = 1_000
 """So many rows about members that have gone are no reason to write the others anew."""
@@ -105,6 +105,7 @@ class MemberRows:
             self.log.append(self._table([(number, *row.values, 1, row.at, number) for number, row in live.items()]))
             self.log.journal.record(self.subject, {"went": [number for number in self.held if number not in live]})
             self.log.journal.record(*self.log.dropping(before))
+        TAIL.drop(before)
         for chunk in before:
             chunk.path.unlink(missing_ok=True)
 
