@@ -40,7 +40,7 @@ def test_queries_of_one_shape_are_analysed_once(spark: SparkSession, monkeypatch
 
     monkeypatch.setattr(analysis, "_Analysis", Counted)
     with Engine(spark) as engine:
-        engine.execute("CREATE STREAM s (t BIGINT, k STRING, v DOUBLE) TIMESTAMP BY t")
+        engine.execute("SET families = 'off'; CREATE STREAM s (t BIGINT, k STRING, v DOUBLE) TIMESTAMP BY t")
         for number in range(5):
             engine.execute(f"CREATE QUERY q{number} AS SELECT ISTREAM k FROM s [NOW] WHERE k = 'k{number}' AND v > 1")
         assert len(asked) == 1
