@@ -36,6 +36,7 @@ from headgate.engine.facts import (
     read_fact,
 )
 from headgate.engine.registry import Registry
+from headgate.engine.sharing import FOLDER
 from headgate.engine.stream_statements import apply_sensors, apply_time_fact
 from headgate.log.journal import Fact
 
@@ -69,9 +70,10 @@ def _resume(registry: Registry) -> bool:
     core.inputs.check_files()
     for running in core.queries():
         running.check_files()
+    registry.sharing.check_files()
     _promise_again(core)
     core.heartbeats.listen_again(core.clock.now_us())
-    sweep(core)
+    sweep(registry)
     return True
 
 
@@ -140,12 +142,13 @@ class _Reading:
 
 
 def checkpoint_facts(registry: Registry) -> Iterator[Fact]:
-    """Give the facts of a checkpoint: those of the engine, then those of inputs and queries."""
+    """Give the facts of a checkpoint: those of the engine, then those of inputs, queries and what these share."""
     for fact in _engine_facts(registry):
         yield SUBJECT, fact.to_json()
     yield from registry.core.inputs.facts()
     for query in registry.core.queries():
         yield from query.facts()
+    yield from registry.sharing.facts()
 
 
 def _engine_facts(registry: Registry) -> Iterator[EngineFact]:
@@ -167,9 +170,11 @@ def _by_rate(one: tuple[str, str, Sensors]) -> tuple[str, bool, Fraction]:
     return one[0], one[2].rate is not None, one[2].rate or Fraction(0)
 
 
-def sweep(core: Core) -> None:
-    """Delete the folders of streams, relations and queries that are not known any more."""
+def sweep(registry: Registry) -> None:
+    """Delete the folders of streams, relations, queries and shared fragments that are not known any more."""
+    core = registry.core
     known = core.inputs.folders() | {"queries": {query.outbox.directory for query in core.queries()}}
+    known[FOLDER] = registry.sharing.folders()
     for kind, folders in known.items():
         there = core.directory / kind
         for folder in there.iterdir() if there.exists() else ():

@@ -16,7 +16,7 @@ from pyspark.util import PythonEvalType
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Function, Query, Relation, Stream, View
-from headgate.compile import compile_query, compile_statements
+from headgate.compile import compile_statements
 from headgate.cql.definitions import (
     Altered,
     BoundsAsked,
@@ -24,6 +24,7 @@ from headgate.cql.definitions import (
     Dropped,
     Explanation,
     Listing,
+    PlanAsked,
     Setting,
     WhyAsked,
 )
@@ -33,9 +34,9 @@ from headgate.deliver.sinks.sink_for import sink_after_restart, sink_for
 from headgate.engine import inspection
 from headgate.engine.core import Core
 from headgate.engine.facts import AggregateRegistered
+from headgate.engine.sharing import Sharing
 from headgate.engine.statements import Statements
 from headgate.errors import UserError
-from headgate.execute.build import build_fragments
 from headgate.heartbeat.clocks import base
 from headgate.heartbeat.why import Why
 from headgate.log.checksum import writing
@@ -46,7 +47,7 @@ from headgate.plan.scopes import scopes
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
 
-ANSWERS = (BoundsAsked, WhyAsked, Explanation, Listing)
+ANSWERS = (BoundsAsked, PlanAsked, WhyAsked, Explanation, Listing)
 """Statements that leave everything as it is."""
 
 AGGREGATING = (PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF, PythonEvalType.SQL_GROUPED_AGG_ARROW_UDF)
@@ -59,6 +60,7 @@ class Registry:
         self.core = core
         self.default_sink = default_sink
         self.statements = Statements()
+        self.sharing = Sharing(core)
         self.folders_left = False
         """True if something was dropped or replaced whose folder is still to be deleted."""
 
@@ -104,6 +106,8 @@ class Registry:
         match definition:
             case BoundsAsked():
                 return inspection.bounds(self.core)
+            case PlanAsked():
+                return inspection.plan(self.core)
             case WhyAsked(query):
                 return self.core.query(query).why()
             case Stream() | Relation():
@@ -142,7 +146,8 @@ class Registry:
         if isinstance(entry, Query):
             outbox = core.query(entry.name).outbox
             for fragment in core.query(entry.name).fragments:
-                core.journal.record(fragment.subject, fragment.state())
+                if not fragment.epochs:  # otherwise it is shared, and known
+                    core.journal.record(fragment.subject, fragment.state())
             core.journal.record(outbox.subject, {"number": outbox.number})
 
     def _take_back(self, definition: Definition) -> None:
@@ -172,6 +177,7 @@ class Registry:
         match dropped.kind:
             case "query" if dropped.name:
                 self.core.loop.queries.pop(dropped.name).close(DROP_SECONDS)
+                self.sharing.let_go()
             case "stream" | "relation" if dropped.name:
                 self.core.inputs.drop(dropped.name)
                 self.core.asking.forget(dropped.name)
@@ -216,23 +222,15 @@ class Registry:
             with writing(directory):
                 directory.mkdir(parents=True, exist_ok=True)
             self._refuse_partial(whole)
-            fragments = build_fragments(
-                query,
-                compile_query(query, core.catalog),
-                core.workspaces,
-                core.inputs.logs,
-                core.inputs.schemas,
-                directory,
-                core.journal,
-                start=start,
-                whole=whole,
-            )
+            fragments = self.sharing.fragments(query, directory, start, whole)
             outbox = self._outbox(query, directory)
         except Exception:
             del core.catalog.queries[query.name.lower()]
             raise
         reason = lambda running: inspection.why(core, running)  # noqa: E731
-        core.loop.queries[query.name] = RunningQuery(query, fragments, outbox, core.catalog, reason, core.wake.set)
+        core.loop.queries[query.name] = RunningQuery(
+            query, fragments, outbox, core.catalog, reason, core.wake.set, core.loop.having
+        )
 
     def _outbox(self, query: Query, directory: Path) -> Outbox:
         """Where the query's results wait for its sink."""
@@ -258,6 +256,7 @@ class Registry:
             queries[before.name] = old
             raise
         old.close(DROP_SECONDS)
+        self.sharing.let_go()
 
     def _refuse_partial(self, relations: Iterable[str]) -> None:
         """Refuse a new query over a relation that has lost rows which no other query needed any more."""

@@ -55,9 +55,11 @@ __all__ = [
     "children",
     "domain",
     "is_part",
+    "is_shared",
     "is_stream",
     "names",
     "part_name",
+    "shared_name",
     "sources",
 ]
 
@@ -85,9 +87,19 @@ def part_name(number: int) -> str:
     return f"part({number})"
 
 
+def shared_name(number: int) -> str:
+    """What the log of a shared fragment is called."""
+    return f"shared({number})"
+
+
+def is_shared(log: str | None) -> bool:
+    """Whether a log is that of a fragment that several queries may read."""
+    return log is not None and log.startswith("shared(")
+
+
 def is_part(log: str) -> bool:
-    """Whether a log is that of a query's part."""
-    return log.startswith("part(")
+    """Whether a log holds what a fragment puts out, and no stream or relation."""
+    return log.startswith("part(") or is_shared(log)
 
 
 def is_stream(node: Node) -> TypeGuard[Stream]:
