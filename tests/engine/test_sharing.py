@@ -95,7 +95,9 @@ def test_what_is_shared_may_read_what_is_shared(spark: SparkSession) -> None:
 
 def test_a_shared_fragment_and_its_readers_run_in_one_turn(spark: SparkSession) -> None:
     with Engine(spark) as engine:
-        register(engine, {"a": GROUPS, "b": f"{GROUPS} HAVING COUNT(*) > 1", "c": f"SELECT ISTREAM * FROM ({GROUPS}) g"})
+        register(
+            engine, {"a": GROUPS, "b": f"{GROUPS} HAVING COUNT(*) > 1", "c": f"SELECT ISTREAM * FROM ({GROUPS}) g"}
+        )
         engine.push("s", [(1, "a", 1.0), (1, "a", 2.0)])
         engine.punctuate("s", 1)
         epochs = engine.step()
@@ -216,7 +218,9 @@ def test_a_restart_before_anything_has_run(spark: SparkSession, tmp_path: Path) 
 def test_all_readers_say_that_what_they_share_has_failed(spark: SparkSession, tmp_path: Path) -> None:
     bad = "SELECT k, SUM(CAST(k AS INT)) AS total FROM s [RANGE 4] GROUP BY k"
     with Engine(spark, tmp_path) as engine:
-        register(engine, {"a": bad, "b": f"{bad} HAVING COUNT(*) > 0 OR SUM(CAST(k AS INT)) > 1", "c": bad, "good": GROUPS})
+        register(
+            engine, {"a": bad, "b": f"{bad} HAVING COUNT(*) > 0 OR SUM(CAST(k AS INT)) > 1", "c": bad, "good": GROUPS}
+        )
         assert shared(engine, "a") == shared(engine, "c") != []
         engine.push("s", [(1, "a", 1.0)])
         with pytest.raises(UserError) as raised:
@@ -241,7 +245,9 @@ def test_all_readers_say_that_what_they_share_has_failed(spark: SparkSession, tm
 
 def test_the_plan_is_drawn(spark: SparkSession) -> None:
     with Engine(spark) as engine:
-        register(engine, {"a": GROUPS, "b": f"SELECT ISTREAM * FROM ({GROUPS}) g", "c": "SELECT ISTREAM k FROM s [NOW]"})
+        register(
+            engine, {"a": GROUPS, "b": f"SELECT ISTREAM * FROM ({GROUPS}) g", "c": "SELECT ISTREAM k FROM s [NOW]"}
+        )
         feed(engine, 1, 2)
         (listing,) = engine.execute("SHOW PLAN")
         assert str(listing).splitlines() == [

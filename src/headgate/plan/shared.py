@@ -14,13 +14,28 @@ from dataclasses import dataclass
 from typing import cast
 
 from headgate.plan.fragments import Part, streams
-from headgate.plan.nodes import Aggregate, Distinct, Join, Needed, Node, Piped, Ranked, Relation, is_stream, names
+from headgate.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Join,
+    Needed,
+    Node,
+    Piped,
+    Ranked,
+    Relation,
+    Union,
+    Window,
+    names,
+)
 from headgate.plan.rewrites.common import anonymous, renamed
 from headgate.plan.rewrites.projections import merged
 from headgate.plan.scopes import scopes
 
 KEEPING = (Join, Aggregate, Distinct, Ranked)
 """Operators that keep something between epochs, or do much work in one."""
+
+SHARABLE = (*KEEPING, Union, Window)
+"""Operators whose results may be shared. What selects and projects on top of them is done by each reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +122,12 @@ class SharableParts:
 
     def _at(self, node: Node) -> Sharable | None:
         """Return the node as one that may be shared; None if it may not."""
-        if is_stream(node) or isinstance(node, Needed | Piped) or (self._shared and node is self.plan):
+        if not isinstance(node, SHARABLE) or (self._shared and node is self.plan):
             return None
         if not self._keeps(node) or not streams(node) or not self._sees_as_much(node):
             return None
         form = cast(Relation, anonymous(node, self._forms))
-        return Sharable(self._positions[id(node)], cast(Relation, node), form)
+        return Sharable(self._positions[id(node)], node, form)
 
     def _keeps(self, node: Node) -> bool:
         if id(node) not in self._keeping:
