@@ -55,7 +55,7 @@ class Sharing:
         return self.known[form]
 
 
-@settings(max_examples=220)
+@settings(max_examples=150)
 @given(
     cases(depth=1),
     st.lists(cuttings(), min_size=1, max_size=3),
@@ -143,11 +143,11 @@ class Scene:
 
     def judge(self) -> None:
         """Compare all answers with the reference."""
-        for name, (horizon, given) in self.found.items():
+        for name, (horizon, shown) in self.found.items():
             text, start = self.came[name]
             seen = {stream: [one for one in rows if one[0] > start] for stream, rows in self.input.items()}
             case = Case(name, text, SCHEMAS, {}, (), seen, horizon)
-            differs = difference(evaluate(case)[1], given, horizon)
+            differs = difference(evaluate(case)[1], shown, horizon)
             assert differs is None, f"{text}, from {start} on: {differs}"
 
 

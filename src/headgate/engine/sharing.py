@@ -123,8 +123,14 @@ class Sharing:
             )
         change = Change(self)
         parts = SharableParts(query.plan)
-        reads = self._read_before(query, parts, directory, change, start) if again else change.shared_by(parts, start)
-        answer = change.made(query, parts, None, reads, directory, start)
+        try:
+            reads = (
+                self._read_before(query, parts, directory, change, start) if again else change.shared_by(parts, start)
+            )
+            answer = change.made(query, parts, None, reads, directory, start)
+        except Exception:
+            change.discard()
+            raise
         if again:
             change.adopt()
         else:
@@ -338,7 +344,7 @@ class Change:
                 query.divide(self.leading_to(answer or self.sharing.answers[query.answer]))
 
     def discard(self) -> None:
-        """Leave everything as it was, because it did not become durable."""
+        """Leave everything as it was, because the query is refused or did not become durable."""
         for old in self.replaced:
             self.core.journal.introduce(old.fragment.subject, old.fragment.apply)
 

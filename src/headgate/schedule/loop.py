@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 
 from headgate.errors import UserError
@@ -213,7 +214,8 @@ class Loop:
     def _may_run(self, query: RunningQuery, fragment: Fragment) -> bool:
         """Say whether a fragment still belongs to the query, and does not run beside this turn for another."""
         beside = self.beside.of if self.beside is not None else None
-        return fragment in query.fragments and (beside is None or beside.behind is not fragment)
+        elsewhere = beside.behind.directory if beside is not None and beside.behind is not None else None
+        return fragment in query.fragments and fragment.directory != elsewhere
 
     def _stop(self, turn: Turn, error: Exception, failures: list[UserError]) -> None:
         """End a turn that an error has met with."""
@@ -483,8 +485,7 @@ class Loop:
             before, name = {fragment} if fragment.failed else set[Fragment](), fragment.part.name
             try:
                 self._move_state([fragment])
-                readers = self._readers(name)
-                fragment.output.forget(lambda chunk: any(one.inputs.still_needs(name, chunk) for one in readers))  # noqa: B023
+                fragment.output.forget(partial(self._is_read, name))
                 fragment.output.compact()
             except Exception as error:
                 failures.append(self._failed(self.having(fragment)[0], error, before))
@@ -508,6 +509,9 @@ class Loop:
         if any(query.definition.family and query.definition.family.relation == log for query in self.queries.values()):
             return True  # its rows are the members, which a family that is altered begins with
         return not readers or any(reader.inputs.still_needs(log, chunk) for reader in readers)
+
+    def _is_read(self, log: str, chunk: Chunk) -> bool:
+        return any(reader.inputs.still_needs(log, chunk) for reader in self._readers(log))
 
     def _readers(self, log: str) -> list[Fragment]:
         found = (fragment for query in list(self.queries.values()) for fragment in query.reading(log))
