@@ -77,10 +77,11 @@ def compile_query(query: Query, catalog: Catalog) -> list[CompiledFragment]:
         parts = [(replace(whole, scopes=seen), described(seen)) for seen in query.by_groups]
     else:
         parts = [(part, "") for part in all_parts(whole)]
-    return [_compile_fragment(query, part, group, catalog) for part, group in parts]
+    return [compile_fragment(query, part, catalog, group) for part, group in parts]
 
 
-def _compile_fragment(query: Query, part: Part, group: str, catalog: Catalog) -> CompiledFragment:
+def compile_fragment(query: Query, part: Part, catalog: Catalog, group: str = "") -> CompiledFragment:
+    """A part of a query, or one that it shares with others, with its programs."""
     piped = part.log is not None
     return CompiledFragment(
         part,

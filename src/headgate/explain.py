@@ -23,11 +23,12 @@ def explained(
     time: str = "",
     waits: Mapping[str, frozenset[str]] | None = None,
     groups: Mapping[str, Groups] | None = None,
+    shared: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Everything `headgate explain` says of a query that runs in these parts, the last of which gives the answer.
 
     `time` is what is known of its progress, `waits` for which streams each part waits, `groups` how their sources are
-    grouped.
+    grouped, `shared` which other queries read each part that is shared.
     """
     said = [
         f"query {query.name} ({parts[-1][1].kind})",
@@ -47,6 +48,9 @@ def explained(
             for part, _ in parts
         ]
         said.append(_section(f"cut into fragments, heartbeats by {query.heartbeats}", "\n".join(cuts)))
+    if shared:
+        with_whom = [f"{name}: with {', '.join(others) or 'no other query now'}" for name, others in shared.items()]
+        said.append(_section("shares", "\n".join(with_whom)))
     if time:
         said.append(_section("time", time))
     if shown := _groups(query, parts, groups or {}):

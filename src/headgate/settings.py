@@ -30,6 +30,7 @@ class Settings:
     clock_unit_us: int = 1_000
     heartbeats: Literal["query", "operator", "memory-aware"] = "query"
     ordering: Literal["needed", "always"] = "needed"
+    sharing: Literal["on", "off"] = "on"
     epoch_rows: int | None = None
     flush_rows: int | None = None
     failed_after_us: int | None = None
@@ -159,6 +160,9 @@ TABLE: dict[str, SettingRow] = {
             "needed",
             "always",
         ),
+        _choice(
+            "sharing", "Whether new queries compute only once what their plans have in common with others.", "on", "off"
+        ),
         SettingRow(
             "time_unit",
             "unit_seconds",
@@ -240,8 +244,8 @@ def page() -> str:
         "",
         "`SET name = 'value';` changes a setting of the engine, and `SHOW SETTINGS;` lists those in force. Names and",
         "listed values may be written in upper or lower case. Settings are kept in the engine's directory. Those of",
-        "the language (`dialect`, `range`, `empty_aggregate`, `state`, `families`, `heartbeats`, `ordering`,",
-        "`time_unit`) count for statements after them, the others at once.",
+        "the language (`dialect`, `range`, `empty_aggregate`, `state`, `families`, `sharing`, `heartbeats`,",
+        "`ordering`, `time_unit`) count for statements after them, the others at once.",
         "",
         "| setting | values | default | meaning |",
         "| --- | --- | --- | --- |",

@@ -23,7 +23,7 @@ from headgate.delta.lower import Way, lower
 from headgate.delta.program import Input, Program
 from headgate.delta.ranges import Ranges
 from headgate.log.statistics import Values
-from headgate.plan.fragments import all_parts, split
+from headgate.plan.fragments import Part
 from headgate.plan.nodes import Node
 from headgate.plan.rewrites.driver import rewritten
 from headgate.sql import Column
@@ -153,9 +153,10 @@ def _list(call: exp.Expression, condition: exp.Expression) -> exp.Expression:
 class Fragments:
     """Executes a query in fragments, each with cuts of its own; one gets no further than those it reads."""
 
-    def __init__(self, case: Case, plan: Node) -> None:
+    def __init__(self, case: Case, parts: Sequence[Part]) -> None:
+        """The parts of a plan, each behind those that it reads."""
         self.case = case
-        self.parts = all_parts(split(plan, "operator"))
+        self.parts = parts
         self.logs: dict[str, pa.Table] = {}
 
     def run(self, cuttings: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> list[Change]:

@@ -148,6 +148,9 @@ class Query:
     whole.
     """
 
+    sharing: bool = True
+    """Whether what its plan has in common with those of other queries may be computed once for all of them."""
+
     family: Family | None = None
     """The members that it has, if it is one query in the place of many."""
 

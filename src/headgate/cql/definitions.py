@@ -90,6 +90,11 @@ class BoundsAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanAsked:
+    """SHOW PLAN: the engine draws the plan of all its queries."""
+
+
+@dataclass(frozen=True, slots=True)
 class WhyAsked:
     """WHY: the engine answers what holds a registered query back."""
 
@@ -108,6 +113,7 @@ Definition: TypeAlias = (
     | Altered
     | Listing
     | BoundsAsked
+    | PlanAsked
     | WhyAsked
 )
 
@@ -187,6 +193,8 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return _alter(tree, text, catalog, place)
         case syntax.Show() if tree.args.get("kind") == "BOUNDS":
             return BoundsAsked()
+        case syntax.Show() if tree.args.get("kind") == "PLAN":
+            return PlanAsked()
         case syntax.Show():
             return (
                 described(tree.name, catalog, place(tree.this))
@@ -492,6 +500,7 @@ def _bound(
         better.fired,
         heartbeats=settings.heartbeats,
         ordering=settings.ordering,
+        sharing=settings.sharing == "on",
         by_groups=() if whole else by_groups(better.plan, catalog.declarations.groups()),
         family=family,
     )

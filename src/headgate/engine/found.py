@@ -156,9 +156,10 @@ class FoundFamilies:
         del self._alone[shape]
         for one in fresh:
             self.core.loop.queries.pop(one.name)
-            for fragment in one.fragments:
+            for fragment in one.own:
                 fragment.close()
             self._join(family, one, start)
+        self.registry.sharing.let_go()
         self.registry.folders_left |= bool(fresh)
         return family
 
@@ -206,7 +207,9 @@ class FoundFamilies:
         if alone is not None and not _same_answers(fragments[-1], alone.answer, len(definition.family.shown)):  # type: ignore[union-attr]
             return None
         outbox = self._outbox(query, definition, directory)
-        family = FamilyQuery(definition, fragments, outbox, core.catalog, self.registry.reason, core.wake.set)
+        family = FamilyQuery(
+            definition, fragments, outbox, core.catalog, self.registry.reason, core.wake.set, core.loop.having
+        )
         rows = MemberRows(log, to_arrow_schema(schema, timezone="UTC"), f"members {folder}")
         later = takes_later(definition.plan) and not query.plan.opens
         family.begin(rows, fragments[-1].progress.start, later, query.shape.key)
@@ -232,7 +235,9 @@ class FoundFamilies:
             with writing(directory):
                 directory.mkdir(parents=True, exist_ok=True)
             outbox = self.registry.outbox(query, directory)
-        return RunningQuery(query, family.fragments, outbox, core.catalog, self.registry.reason, core.wake.set)
+        return RunningQuery(
+            query, family.fragments, outbox, core.catalog, self.registry.reason, core.wake.set, core.loop.having
+        )
 
     def _join(self, family: FamilyQuery, member: RunningQuery, start: Tick | None) -> None:
         """Let a query be a member from now on, and let the journal know."""

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from headgate.cql.definitions import Listing
 from headgate.engine.core import Core
+from headgate.engine.whole_plan import drawn
 from headgate.heartbeat import in_force
 from headgate.heartbeat.why import Why
 from headgate.schedule.query import RunningQuery
@@ -34,6 +35,11 @@ def silent(core: Core, stream: str) -> bool:
 def bounds(core: Core) -> Listing:
     """The bounds in force, where each came from, and the line of CQL that would declare it."""
     return Listing(in_force.HEADINGS, core.heartbeats.bounds_in_force())
+
+
+def plan(core: Core) -> Listing:
+    """The plan of all queries: what each stream, shared fragment and query reads, computes and keeps, line by line."""
+    return Listing(("plan",), tuple((line,) for line in drawn(core)))
 
 
 def why(core: Core, query: RunningQuery) -> Why:

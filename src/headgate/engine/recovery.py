@@ -38,6 +38,7 @@ from headgate.engine.facts import (
     read_fact,
 )
 from headgate.engine.registry import Registry
+from headgate.engine.sharing import FOLDER
 from headgate.engine.stream_statements import apply_sensors, apply_time_fact
 from headgate.log.journal import Fact
 
@@ -72,9 +73,10 @@ def _resume(registry: Registry) -> bool:
     core.inputs.check_files()
     for running in core.programs():
         running.check_files()
+    registry.sharing.check_files()
     _promise_again(core)
     core.heartbeats.listen_again(core.clock.now_us())
-    sweep(core)
+    sweep(registry)
     return True
 
 
@@ -149,12 +151,13 @@ class _Reading:
 
 
 def checkpoint_facts(registry: Registry) -> Iterator[Fact]:
-    """Give the facts of a checkpoint: those of the engine, then those of inputs and queries."""
+    """Give the facts of a checkpoint: those of the engine, then those of inputs, queries and what these share."""
     for fact in _engine_facts(registry):
         yield SUBJECT, fact.to_json()
     yield from registry.core.inputs.facts()
     for query in registry.core.programs():
         yield from query.facts()
+    yield from registry.sharing.facts()
 
 
 def _engine_facts(registry: Registry) -> Iterator[EngineFact]:
@@ -177,9 +180,11 @@ def _by_rate(one: tuple[str, str, Sensors]) -> tuple[str, bool, Fraction]:
     return one[0], one[2].rate is not None, one[2].rate or Fraction(0)
 
 
-def sweep(core: Core) -> None:
-    """Delete the folders of streams, relations and queries that are not known any more."""
-    known = core.inputs.folders() | {"queries": {one for query in core.programs() for one in query.folders()}}
+def sweep(registry: Registry) -> None:
+    """Delete the folders of streams, relations, queries and shared fragments that are not known any more."""
+    core = registry.core
+    own = {one for query in [*core.programs(), *core.members.values()] for one in query.folders()}
+    known = core.inputs.folders() | {"queries": own, FOLDER: registry.sharing.folders()}
     for kind, folders in known.items():
         there = core.directory / kind
         for folder in there.iterdir() if there.exists() else ():

@@ -16,7 +16,7 @@ from pyspark.util import PythonEvalType
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Function, Query, Relation, Stream, View
-from headgate.compile import compile_query, compile_statements
+from headgate.compile import compile_statements
 from headgate.cql.definitions import (
     Altered,
     BoundsAsked,
@@ -24,6 +24,7 @@ from headgate.cql.definitions import (
     Dropped,
     Explanation,
     Listing,
+    PlanAsked,
     Setting,
     WhyAsked,
 )
@@ -34,9 +35,9 @@ from headgate.engine import inspection
 from headgate.engine.core import Core
 from headgate.engine.facts import AggregateRegistered
 from headgate.engine.found import FoundFamilies
+from headgate.engine.sharing import Sharing
 from headgate.engine.statements import Statements
 from headgate.errors import UserError
-from headgate.execute.build import build_fragments
 from headgate.heartbeat.clocks import base
 from headgate.heartbeat.why import Why
 from headgate.log.checksum import writing
@@ -47,7 +48,7 @@ from headgate.plan.scopes import scopes
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
 
-ANSWERS = (BoundsAsked, WhyAsked, Explanation, Listing)
+ANSWERS = (BoundsAsked, PlanAsked, WhyAsked, Explanation, Listing)
 """Statements that leave everything as it is."""
 
 AGGREGATING = (PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF, PythonEvalType.SQL_GROUPED_AGG_ARROW_UDF)
@@ -61,6 +62,7 @@ class Registry:
         self.default_sink = default_sink
         self.statements = Statements()
         self.found = FoundFamilies(core, self)
+        self.sharing = Sharing(core)
         self.folders_left = False
         """True if something was dropped or replaced whose folder is still to be deleted."""
 
@@ -106,6 +108,8 @@ class Registry:
         match definition:
             case BoundsAsked():
                 return inspection.bounds(self.core)
+            case PlanAsked():
+                return inspection.plan(self.core)
             case WhyAsked(query):
                 return self.core.query(query).why()
             case Stream() | Relation():
@@ -175,6 +179,7 @@ class Registry:
                 gone = self.core.members.pop(dropped.name, None) or self.core.loop.queries.pop(dropped.name)
                 gone.close(DROP_SECONDS)
                 self.found.left(gone)
+                self.sharing.let_go()
             case "stream" | "relation" if dropped.name:
                 self.core.inputs.drop(dropped.name)
                 self.core.asking.forget(dropped.name)
@@ -229,22 +234,14 @@ class Registry:
             with writing(directory):
                 directory.mkdir(parents=True, exist_ok=True)
             self.refuse_partial(whole)
-            fragments = build_fragments(
-                query,
-                compile_query(query, core.catalog),
-                core.workspaces,
-                core.inputs.logs,
-                core.inputs.schemas,
-                directory,
-                core.journal,
-                start=start,
-                whole=whole,
-            )
+            fragments = self.sharing.fragments(query, directory, start, whole)
             outbox = self.outbox(query, directory)
         except Exception:
             del core.catalog.queries[query.name.lower()]
             raise
-        core.loop.queries[query.name] = RunningQuery(query, fragments, outbox, core.catalog, self.reason, core.wake.set)
+        core.loop.queries[query.name] = RunningQuery(
+            query, fragments, outbox, core.catalog, self.reason, core.wake.set, core.loop.having
+        )
 
     def reason(self, running: RunningQuery) -> Why:
         """Why a query has come no further."""
@@ -275,6 +272,7 @@ class Registry:
             raise
         old.close(DROP_SECONDS)
         self.found.left(old)
+        self.sharing.let_go()
 
     def refuse_partial(self, relations: Iterable[str]) -> None:
         """Refuse a new query over a relation that has lost rows which no other query needed any more."""

@@ -106,7 +106,7 @@ class Running:
             beside = self.core.loop.beside
             if self.registry.folders_left and (beside is None or beside.idle):
                 self.registry.folders_left = False
-                recovery.sweep(self.core)
+                recovery.sweep(self.registry)
 
     def checkpoint(self) -> None:
         """Begin a new segment of the journal behind a checkpoint of what holds now."""

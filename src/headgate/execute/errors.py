@@ -6,6 +6,7 @@ stand in the user's text, however they are spaced and quoted there, tell the pla
 
 from __future__ import annotations
 
+from headgate.catalog.entries import Query
 from headgate.cql.functions import BUILT_IN
 from headgate.errors import Place, UserError, nearest
 from headgate.spark.failures import condition, failure, parameters, reason_of
@@ -26,6 +27,16 @@ def failed(error: Exception, query: str, text: str, after: Tick, until: Tick) ->
     """Return the error for a query that fails in the epoch (after, until]."""
     message = f'query "{query}" failed in the epoch ({after}, {until}]'
     return failure(error, "query-failed", message, place=_failed_place(error, text))
+
+
+def failed_too(error: UserError, first: str, reader: Query) -> UserError:
+    """Return an error of a fragment that several queries share as one of its readers: as if it had failed alone."""
+    place, marked = error.place, "" if error.place is None else error.place.text[error.place.start : error.place.end]
+    if place is not None:
+        start = reader.text.find(marked)
+        place = Place(reader.text, start, start + len(marked)) if start >= 0 else None
+    message = error.message.replace(f'query "{first}"', f'query "{reader.name}"')
+    return UserError(error.code, message, place=place, detail=error.detail, hint=error.hint)
 
 
 def _rejected_place(error: Exception, text: str) -> Place:

@@ -42,6 +42,7 @@ from headgate.execute.workspaces import Workspaces
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
+from headgate.plan.nodes import is_shared
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, lacks_memory
 from headgate.ticks import UNLIMITED, Tick
@@ -188,8 +189,15 @@ class Fragment:
     @property
     def full_name(self) -> str:
         """The name that errors and notes give it."""
+        if self.shared:
+            return self.part.name
         whole = self.query if self.part.log is None else f"{self.part.log} of {self.query}"
         return f"{whole} for group {self.group}" if self.group else whole
+
+    @property
+    def shared(self) -> bool:
+        """Whether it belongs to the engine, and several queries may read it."""
+        return is_shared(self.part.log)
 
     @property
     def stop(self) -> str:
@@ -505,6 +513,15 @@ class Fragment:
                 f'what query "{self.query}" keeps was written by another version of headgate',
                 hint="DROP the query with that version, or begin with a new directory.",
             )
+
+    def check_files(self) -> None:
+        """Raise an error that names the first of its files that is missing or cut short; delete what never counted."""
+        if self.output is not None:
+            self.output.check()
+        self.synopses.check()
+        self.sweep()
+        if self.output is not None:
+            self.output.sweep()
 
     def sweep(self) -> None:
         """Delete files that were written and never came to count."""

@@ -58,6 +58,8 @@ DATA = (
     "queries/*/results/*.parquet",
     "queries/*/*/elements/*.parquet",
     "queries/**/synopses/*/*/*.parquet",
+    "shared/*/elements/*.parquet",
+    "shared/*/synopses/*/*/*.parquet",
     "sources/*/offsets/*",
 )
 """Files in an engine's directory that count by lines of its journal."""

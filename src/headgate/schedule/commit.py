@@ -15,13 +15,17 @@ def commit(epochs: Sequence[tuple[RunningQuery, Written]]) -> list[int]:
     """Make what epochs of different fragments have written count, all or nothing; return how many rows each has.
 
     The results of a fragment that gives the answer go to the query's outbox, those of another to the log that its
-    readers read. They are there exactly when the fragment has got so far.
+    readers read. They are there exactly when the fragment has got so far. What a query was computed by before it was
+    divided in another way does not count.
     """
     before = [_log(query, written).rows for query, written in epochs]
     pieces = [_pieces(query, written) if written.fragment.output is None else [] for query, written in epochs]
     kept: list[list[Chunk]] = []
     with epochs[0][0].outbox.journal.together():
         for (query, written), some in zip(epochs, pieces, strict=True):
+            if written.fragment not in query.fragments:
+                kept.append([])
+                continue
             kept.append(_put(query, written, some))
             written.fragment.journal.record(written.fragment.subject, written.progress)
     rows = [_log(query, written).rows - count for (query, written), count in zip(epochs, before, strict=True)]

@@ -13,12 +13,14 @@ while Spark computes: they lie behind the heartbeats that were promised, and so 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 
 from headgate.errors import UserError
+from headgate.execute.errors import failed_too
 from headgate.execute.fragment import Fragment, PreparedEpoch, Written
 from headgate.execute.together import MOST_BRANCHES, fits_together, run_together
 from headgate.heartbeat.clock import Clock
@@ -75,6 +77,9 @@ class Turn:
 
     prepared: PreparedEpoch | None = None
     """That epoch, ready to run."""
+
+    behind: Fragment | None = None
+    """A shared fragment that it would run next. If the turn of another query runs it, this one waits for that."""
 
 
 class Loop:
@@ -134,8 +139,10 @@ class Loop:
         turns = [self._begin(query, fixed, failures) for query, fixed in here]
         try:
             while any(turn.going for turn in turns):
+                taken = {one.chosen.fragment: one for one in turns if one.going and one.chosen is not None}
                 for turn in turns:
-                    if turn.going and turn.chosen is None and self._choose(turn, failures):
+                    waits = turn.chosen is not None or turn.behind in taken
+                    if turn.going and not waits and self._choose(turn, taken, failures):
                         delivered.add(turn.query.name)
                 small = [turn for turn in turns if turn.prepared is not None and fits_together(turn.prepared)]
                 large = [turn for turn in turns if turn.chosen is not None]
@@ -172,14 +179,25 @@ class Loop:
                     self.horizon.trace(query, choice.heartbeat)
                 yield chosen
 
-    def _choose(self, turn: Turn, failures: list[UserError]) -> bool:
-        """Choose and prepare the next epoch of a turn, or end the turn and deliver; say whether it was delivered."""
+    def _choose(self, turn: Turn, taken: dict[Fragment, Turn], failures: list[UserError]) -> bool:
+        """Choose and prepare the next epoch of a turn, or end the turn and deliver; say whether it was delivered.
+
+        `taken` are the fragments that are to run now, each in the turn of one query. The turns of others that share
+        it go on when it has run.
+        """
         query = turn.query
         try:
-            turn.chosen = next(turn.choices, None)
-            if turn.chosen is not None:
-                with self._standing_still_if_it_fails(turn.chosen.fragment):
-                    turn.prepared = turn.chosen.prepare()
+            chosen = next(turn.choices, None)
+            if chosen is not None and self._may_run(query, chosen.fragment):
+                turn.behind = chosen.fragment
+                other = taken.get(chosen.fragment)
+                if other is not None and other.chosen is not None:
+                    if chosen.until <= other.chosen.until:
+                        return False
+                    other.chosen = other.prepared = None
+                turn.chosen, taken[chosen.fragment] = chosen, turn
+                with self._standing_still_if_it_fails(chosen.fragment):
+                    turn.prepared = chosen.prepare()
                 return False
         except Exception as error:
             self._stop(turn, error, failures)
@@ -192,6 +210,12 @@ class Loop:
             failures.append(error)
         self._complain(query, failures)
         return True
+
+    def _may_run(self, query: RunningQuery, fragment: Fragment) -> bool:
+        """Say whether a fragment still belongs to the query, and does not run beside this turn for another."""
+        beside = self.beside.of if self.beside is not None else None
+        elsewhere = beside.behind.directory if beside is not None and beside.behind is not None else None
+        return fragment in query.fragments and fragment.directory != elsewhere
 
     def _stop(self, turn: Turn, error: Exception, failures: list[UserError]) -> None:
         """End a turn that an error has met with."""
@@ -302,7 +326,8 @@ class Loop:
         for query, one, rows in zip(queries, written, commit(list(zip(queries, written, strict=True))), strict=True):
             fragment = one.fragment
             now_us = self.clock.now_us()
-            query.traces.seen(fragment.stop, query.reached_by(fragment), work.began_us, now_us, rows, work)
+            for reader in self.having(fragment) if fragment.shared else (query,):
+                reader.traces.seen(fragment.stop, reader.reached_by(fragment), work.began_us, now_us, rows, work)
             self._epochs.append(Epoch(query.name, one.after, one.until, fragment.part.name, rows))
             if not fragment.should_move_state():  # otherwise its state has yet to be moved
                 fragment.back_off.succeeded()
@@ -364,8 +389,17 @@ class Loop:
         for fragment in query.fragments:
             if fragment.failed and fragment not in before:
                 fragment.back_off.failed(self.clock.now_us())
+                failed = self._told_to_all(query, fragment, failed) if fragment.shared else failed
         query.trouble = failed
         return failed
+
+    def _told_to_all(self, query: RunningQuery, fragment: Fragment, error: UserError) -> UserError:
+        """Tell the others that a fragment has failed which they share with a query; return what is told of that one."""
+        for other in self.having(fragment):
+            if other is not query:
+                other.trouble = failed_too(error, fragment.query, other.definition)
+                other.complaints.append(other.trouble)
+        return failed_too(error, fragment.query, query.definition)
 
     def _restart(self, query: RunningQuery, standing: set[Fragment]) -> None:
         """Restart fragments that have failed from their last commit, after a while; unless they fail time and again.
@@ -427,10 +461,11 @@ class Loop:
                     continue
                 before = {fragment for fragment in query.fragments if fragment.failed}
                 try:
-                    self._move_state(query)
+                    self._move_state(query.own)
                     query.tidy()
                 except Exception as error:
                     failures.append(self._failed(query, error, before))
+            self._tidy_shared(failures)
             for name, log in list(self.logs.items()):
                 if away is not None and away.reading(name):
                     continue  # its files must stay as they are
@@ -440,8 +475,23 @@ class Loop:
                     failures.append(failure(error, "log-not-tidied", f'the files of "{name}" could not be merged'))
         raise_all(failures)
 
-    def _move_state(self, query: RunningQuery) -> None:
-        for fragment in query.fragments:
+    def _tidy_shared(self, failures: list[UserError]) -> None:
+        """Tidy what queries share, unless one of them runs beside. The log is read as far as the last reader is."""
+        away = self._away()
+        kept_as_it_is = [] if away is None else away.fragments
+        for fragment in self.shared():
+            if fragment in kept_as_it_is or fragment.output is None:
+                continue
+            before, name = {fragment} if fragment.failed else set[Fragment](), fragment.part.name
+            try:
+                self._move_state([fragment])
+                fragment.output.forget(partial(self._is_read, name))
+                fragment.output.compact()
+            except Exception as error:
+                failures.append(self._failed(self.having(fragment)[0], error, before))
+
+    def _move_state(self, fragments: Iterable[Fragment]) -> None:
+        for fragment in fragments:
             if fragment.should_move_state() and not fragment.failed:
                 with self._watched(fragment):
                     fragment.move_state()
@@ -460,5 +510,17 @@ class Loop:
             return True  # its rows are the members, which a family that is altered begins with
         return not readers or any(reader.inputs.still_needs(log, chunk) for reader in readers)
 
+    def _is_read(self, log: str, chunk: Chunk) -> bool:
+        return any(reader.inputs.still_needs(log, chunk) for reader in self._readers(log))
+
     def _readers(self, log: str) -> list[Fragment]:
-        return [fragment for query in list(self.queries.values()) for fragment in query.reading(log)]
+        found = (fragment for query in list(self.queries.values()) for fragment in query.reading(log))
+        return list(dict.fromkeys(found))
+
+    def having(self, fragment: Fragment) -> list[RunningQuery]:
+        """Return the queries to whose answers a fragment leads."""
+        return [query for query in list(self.queries.values()) if fragment in query.fragments]
+
+    def shared(self) -> list[Fragment]:
+        """Return the fragments that queries share, each behind those that it reads."""
+        return list(dict.fromkeys(one for query in list(self.queries.values()) for one in query.shared))

@@ -47,17 +47,21 @@ class RunningQuery:
         catalog: Catalog,
         reason: Callable[[RunningQuery], Why],
         wake: Callable[[], None] = lambda: None,
+        sharing: Callable[[Fragment], Sequence[RunningQuery]] = lambda fragment: (),
     ) -> None:
         self.definition = definition
         self.fragments = fragments
-        """Each behind those it reads; the last gives the answer. By groups, each gives the answers of one group."""
+        """Each behind those it reads; the last gives the answer. By groups, each gives the answers of one group.
+
+        Some may be shared: they belong to the engine, and other queries have them too.
+        """
         self.outbox = outbox
         self.courier = Courier(outbox, wake)
-        streams = sorted(set(map(base, self.answer.part.streams)))
-        stops = dict.fromkeys(fragment.stop for fragment in fragments)
-        self.traces = Traces(streams, stops, self.domain)
+        self.traces = self._traces()
         self._catalog = catalog
         self._reason = reason
+        self._sharing = sharing
+        """Says which queries have a fragment."""
         self._listeners: list[Callable[[Sequence[Result]], None]] = []
         self.membership: Membership | None = None
         """The family whose fragments are its own, if headgate has found it to be one of many."""
@@ -67,6 +71,25 @@ class RunningQuery:
 
     def __repr__(self) -> str:
         return f"RunningQuery({self.name}: {self.count} results, complete up to {self.complete})"
+
+    def _traces(self) -> Traces:
+        streams = sorted(set(map(base, self.answer.part.streams)))
+        return Traces(streams, dict.fromkeys(fragment.stop for fragment in self.fragments), self.domain)
+
+    def divide(self, fragments: Sequence[Fragment]) -> None:
+        """Run by other fragments from now on, which give the same answers: they share more with other queries."""
+        self.fragments = fragments
+        self.traces = self._traces()
+
+    @property
+    def own(self) -> list[Fragment]:
+        """Its fragments that are not shared."""
+        return [fragment for fragment in self.fragments if not fragment.shared]
+
+    @property
+    def shared(self) -> list[Fragment]:
+        """The shared fragments from which its answer comes."""
+        return [fragment for fragment in self.fragments if fragment.shared]
 
     @property
     def trouble(self) -> UserError | None:
@@ -173,6 +196,8 @@ class RunningQuery:
 
         They depend on how many rows each part was seen to put out for each that it reads.
         """
+        if self.definition.heartbeats == "query":
+            return {one.part.name: self.answer.part.streams for one in reversed(self.leading_to(self.answer))}
         measured = {one.part.name: known for one in self.fragments if (known := one.selectivity()) is not None}
         return labels(self.answer.part, self.definition.heartbeats, measured)
 
@@ -247,7 +272,12 @@ class RunningQuery:
         if self.membership is not None:
             return self.membership.explained(self.definition)
         parts = [(one.part, one.program) for one in self.leading_to(self.answer)]
-        return explained(self.definition, parts, self.progress(), self.labels(), self._catalog.declarations.groups())
+        shared = {
+            fragment.part.name: [other.name for other in self._sharing(fragment) if other is not self]
+            for fragment in self.shared
+        }
+        groups = self._catalog.declarations.groups()
+        return explained(self.definition, parts, self.progress(), self.labels(), groups, shared)
 
     def progress(self) -> str:
         """Say whether the declared bounds keep it going when all sources pause, or a timeout must."""
@@ -290,8 +320,8 @@ class RunningQuery:
         return fragment in self.answers and not self.outbox.kept and self.outbox.sink.wants_empty
 
     def tidy(self) -> None:
-        """Drop what fragments have read of one another, and merge small files of results."""
-        for fragment in self.fragments:
+        """Drop what its own fragments have read of one another, and merge small files of results."""
+        for fragment in self.own:
             if fragment.output is not None:
                 self._tidy_output(fragment.part.name, fragment.output)
         self.outbox.tidy()
@@ -313,7 +343,8 @@ class RunningQuery:
         """Return where it begins, for the journal."""
         own = [] if self.shares_outbox else [(self.outbox.subject, {"number": self.outbox.number})]
         fragments = self.fragments if self.membership is None else ()
-        return [*((fragment.subject, fragment.state()) for fragment in fragments), *own]
+        begun = [fragment for fragment in fragments if fragment.epochs]  # they are shared, and known
+        return [*((one.subject, one.state()) for one in fragments if one not in begun), *own]
 
     def folders(self) -> list[Path]:
         """Return the folders that hold its files."""
@@ -323,15 +354,15 @@ class RunningQuery:
         """Let go of its sink and of its sessions."""
         if not self.shares_outbox:
             self.courier.close(wait_s)
-        for fragment in self.fragments if self.membership is None else ():
+        for fragment in self.own if self.membership is None else ():
             fragment.close()
 
     def parts(self) -> list[Log | Outbox | Fragment]:
-        """Return its pieces that the journal knows of."""
+        """Return its own pieces that the journal knows of."""
         if self.membership is not None:
             return [] if self.shares_outbox else [self.outbox.log, self.outbox]
-        logs = [fragment.output for fragment in self.fragments if fragment.output is not None]
-        return [self.outbox.log, self.outbox, *logs, *self.fragments]
+        logs = [fragment.output for fragment in self.own if fragment.output is not None]
+        return [self.outbox.log, self.outbox, *logs, *self.own]
 
     def facts(self) -> list[Fact]:
         """Return how far it has come, for a checkpoint."""
@@ -341,16 +372,10 @@ class RunningQuery:
         """Raise an error that names the first of its files that is missing or cut short; delete files that never
         came to count.
         """
-        if self.membership is not None:
-            for log in [] if self.shares_outbox else [self.outbox.log]:
-                log.check()
-                log.sweep()
-            return
-        logs = [self.outbox.log, *(fragment.output for fragment in self.fragments if fragment.output is not None)]
+        logs = [] if self.shares_outbox else [self.outbox.log]
         for log in logs:
             log.check()
-        for fragment in self.fragments:
-            fragment.synopses.check()
-            fragment.sweep()
+        for fragment in self.own if self.membership is None else ():
+            fragment.check_files()
         for log in logs:
             log.sweep()

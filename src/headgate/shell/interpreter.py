@@ -16,7 +16,17 @@ from typing import Any, assert_never
 
 from headgate.catalog.entries import Function, Query, Relation, Stream, View
 from headgate.compile import explanation
-from headgate.cql.definitions import Altered, BoundsAsked, Definition, Dropped, Explanation, Listing, Setting, WhyAsked
+from headgate.cql.definitions import (
+    Altered,
+    BoundsAsked,
+    Definition,
+    Dropped,
+    Explanation,
+    Listing,
+    PlanAsked,
+    Setting,
+    WhyAsked,
+)
 from headgate.deliver.sinks.sink import Result
 from headgate.engine import Engine
 from headgate.errors import Broken, Place, UserError, first_line
@@ -118,7 +128,7 @@ class Interpreter:
                 self.say(f"{kind} {name} is dropped" if name else f"there is no such {kind}")
             case Listing() | Why():
                 self.say(str(definition))
-            case BoundsAsked() | WhyAsked():
+            case BoundsAsked() | PlanAsked() | WhyAsked():
                 raise Broken("the engine has not answered")
             case _:
                 assert_never(definition)

@@ -56,9 +56,11 @@ __all__ = [
     "children",
     "domain",
     "is_part",
+    "is_shared",
     "is_stream",
     "names",
     "part_name",
+    "shared_name",
     "sources",
 ]
 
@@ -90,9 +92,21 @@ MEMBERS = "_members"
 """The relation of constants of a family that was found: it belongs to its query alone."""
 
 
+def shared_name(number: int) -> str:
+    """What the log of a shared fragment is called."""
+    return f"shared({number})"
+
+
+def is_shared(log: str | None) -> bool:
+    """Whether a log is that of a fragment that several queries may read."""
+    return log is not None and log.startswith("shared(")
+
+
 def is_part(log: str) -> bool:
-    """Whether a log belongs to one query alone: that of a part, or that of the members of a family that was found."""
-    return log.startswith("part(") or log == MEMBERS
+    """Whether a log is no stream or relation: it holds what a fragment puts out, or the members of a family that was
+    found.
+    """
+    return log.startswith("part(") or is_shared(log) or log == MEMBERS
 
 
 def is_stream(node: Node) -> TypeGuard[Stream]:
