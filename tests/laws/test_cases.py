@@ -11,6 +11,7 @@ from tools.duck import Duck, compiled
 from tools.places import CASES
 
 from headgate.errors import NotYet
+from headgate.execute import kept
 from headgate.testing.cases import Case, difference, read
 from headgate.testing.reference import evaluate
 from headgate.testing.runner import epoch_ends, on_spark
@@ -74,8 +75,12 @@ def test_what_was_found_stays_mended(case: Case, kept: dict[str, Any]) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("case", [*ANSWERED, *FOUND], ids=named)
-def test_spark_gives_the_expected_output(spark: SparkSession, case: Case) -> None:
-    """Runs every case, every fourth in two epochs; `headgate test --epochs each` cuts them at all instants."""
+def test_spark_gives_the_expected_output(spark: SparkSession, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs every case, every fourth in two epochs; `headgate test --epochs each` cuts them at all instants.
+
+    Every other case runs by plans that are kept from the first epoch on.
+    """
+    monkeypatch.setattr(kept, "WORTH_AFTER", sum(case.id.encode()) % 2)
     middle = [case.horizon // 2] if sum(case.id.encode()) % 4 == 0 else []
     found = on_spark(case, [*middle, case.horizon], spark)
     assert case.expected is not None
