@@ -206,7 +206,8 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Engine]]:
     engines: list[Engine] = []
     for module in ("execute.workspace", "deliver.sinks.callback"):
         monkeypatch.setattr(f"headgate.{module}.own_session", lambda session, partitions=None: session)
-    monkeypatch.setattr("headgate.execute.build.Fragment", OneRow)
+    for module in ("execute.build", "engine.sharing"):
+        monkeypatch.setattr(f"headgate.{module}.Fragment", OneRow)
     monkeypatch.setattr("test_borders.ANSWER", lambda: None)
     TOLD.clear()
 

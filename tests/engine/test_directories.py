@@ -30,7 +30,7 @@ def test_a_directory_of_format_2_goes_on(spark: SparkSession, tmp_path: Path) ->
     shutil.copytree(FORMAT_2, tmp_path / "state")
     with Engine(spark, tmp_path / "state", clock=ManualClock()) as engine:
         assert engine.resumed
-        assert [query.name for query in engine.queries()] == ["sums", "pairs", "altered", "q1", "grouped"]
+        assert [query.name for query in engine.queries()] == ["sums", "pairs", "q1", "grouped", "altered"]
         assert engine.counts("s") == {"taken": 4, "no-timestamp": 1, "late": 1}
         assert engine.late("s") == {"c": 1}
         assert [engine.heartbeat(stream) for stream in "stu"] == [6, 9, 0]

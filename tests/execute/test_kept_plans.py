@@ -61,7 +61,7 @@ def texts(unit: int) -> list[str]:
     return scaled
 
 
-def answers(spark: SparkSession, queries: Iterable[str], unit: int = 1, instants: int = 6) -> list[list[str]]:
+def answers(spark: SparkSession, queries: Iterable[str], unit: int = 1, instants: int = 8) -> list[list[str]]:
     """The answers of queries over streams that have no tuples at some instants."""
     chance = random.Random(7)
     with Engine(spark) as engine:
