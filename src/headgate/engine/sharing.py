@@ -228,7 +228,7 @@ class Sharing:
 
 
 class Change:
-    """What is to be shared when a query comes: new shared fragments, and others in the place of some that wait."""
+    """What changes when a query is registered: shared fragments, and new ones for queries that have not run yet."""
 
     def __init__(self, sharing: Sharing) -> None:
         self.sharing = sharing

@@ -138,6 +138,8 @@ class KeptPlans:
         text = statement(epoch, views, {name: placeholder(number) for number, name in enumerate(PARAMETERS)})
         places = {one.name: views[one.name] for one in inputs if one.rows is not None}
         plan = self._planner.planned(text, places, PARAMETERS)
+        for view in views.values():
+            self.workspace.take_away(view)
         return plan if plan is not None and _fits(plan, epoch.fragment.result_schema) else None
 
     def _place(self, schema: StructType, alike: Counter[str]) -> str:

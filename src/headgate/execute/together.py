@@ -71,11 +71,11 @@ def run_together(epochs: Sequence[PreparedEpoch]) -> list[Written] | None:
     two jobs or two statements, side by side: much of the time is planning, which Spark does in one thread.
     """
     workspaces = epochs[0].fragment.workspaces
-    for epoch in epochs:
-        for one in epoch.reads():
-            one.check()
     kept = workspaces.kept
     plans = {} if kept is None else kept.filled(epochs)
+    for number in plans:
+        for one in epochs[number].reads():
+            one.check()  # a statement does so when its inputs are laid
     work: list[Callable[[], Results | None]] = []
     for numbers in _halves([number for number in range(len(epochs)) if number in plans]):
         assert kept is not None

@@ -244,6 +244,12 @@ class Workspace:
         """Put an empty input under a name."""
         self._lay(name, [], schema)
 
+    def take_away(self, name: str) -> None:
+        """Let nothing lie under a name any more."""
+        self._laid.pop(name, None)
+        self._empty.pop(name, None)
+        self.session.catalog.dropTempView(name)
+
     def _frames_in_memory(
         self, slices: Sequence[Slice], schema: StructType, within: str | None
     ) -> list[DataFrame] | None:

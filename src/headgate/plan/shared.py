@@ -47,7 +47,7 @@ class Sharable:
 
     node: Relation
     form: Relation
-    """The same without the names that the query gives."""
+    """The subplan in its anonymous form: without the names of columns that the query gives."""
 
 
 class SharableParts:

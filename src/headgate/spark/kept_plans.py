@@ -87,8 +87,8 @@ class Planner:
         self._is_row = self._tag(f"{CATALYST}.InternalRow")
         self._is_bytes = self._tag("[B")
         self._nothing = self._sequence([])
-        self._places: dict[str, JavaObject] = {}
-        """By view: the rows that stand for its input in plans."""
+        self._places: dict[str, tuple[JavaObject, DataFrame]] = {}
+        """By view: the rows that stand for its input in plans, and the frame of them."""
 
     def rows_for(self, rows: pa.Table, schema: StructType) -> JavaObject | None:
         """Hand rows to Spark, in one partition; None if they are so many that Spark divides them itself."""
@@ -115,7 +115,7 @@ class Planner:
         leaves = list(self._items(plan.collectLeaves()))
         if not plan.subqueriesAll().isEmpty() or any(_kind(leaf) not in LEAVES for leaf in leaves):
             return None
-        numbers = {self._places[view].id(): name for name, view in inputs.items()}
+        numbers = {self._places[view][0].id(): name for name, view in inputs.items()}
         scans: dict[str, list[tuple[JavaObject, JavaObject, str]]] = {name: [] for name in inputs}
         for leaf in leaves:
             if _kind(leaf) == "RDDScanExec" and leaf.rdd().id() in numbers:
@@ -128,16 +128,15 @@ class Planner:
 
         Spark takes its rows to be about as large as those of the example, so that one task may have all of them.
         """
-        if view in self._places:
-            return
-        local = self.session.createDataFrame(example, schema)._jdf.queryExecution().analyzed()
-        place = self._context.parallelize(self._nothing, 1, self._is_row)
-        scan = self._jvm.org.apache.spark.sql.execution.LogicalRDD(
-            local.output(), place, self._single, self._nothing, False, self._none, self._own,
-            self._jvm.scala.Some(local.stats()), self._none, False,
-        )  # fmt: skip
-        DataFrame(self._datasets.ofRows(self._own, scan).toDF(), self.session).createOrReplaceTempView(view)
-        self._places[view] = place
+        if view not in self._places:
+            local = self.session.createDataFrame(example, schema)._jdf.queryExecution().analyzed()
+            place = self._context.parallelize(self._nothing, 1, self._is_row)
+            of_one_partition = local.output(), place, self._single, self._nothing, False, self._none
+            sized = self._own, self._jvm.scala.Some(local.stats()), self._none, False
+            scan = self._jvm.org.apache.spark.sql.execution.LogicalRDD(*of_one_partition, *sized)
+            frame = DataFrame(self._datasets.ofRows(self._own, scan).toDF(), self.session)
+            self._places[view] = place, frame
+        self._places[view][1].createOrReplaceTempView(view)
 
     # running plans
 
