@@ -152,3 +152,18 @@ def test_a_damaged_chunk_is_named_when_it_is_read(
         chunk.write_bytes(content)
         with pytest.raises(UserError, match=chunk.name):
             engine.advance(1)
+
+
+@pytest.mark.parametrize("text", ["SELECT * FROM s", "SELECT ISTREAM * FROM s [NOW]", QUERY])
+def test_no_row_is_lost_behind_chunks_of_which_nothing_is_read(spark: SparkSession, text: str) -> None:
+    """Spark takes two empty pieces of an Arrow table for its end."""
+    with Engine(spark) as engine:
+        engine.execute("CREATE STREAM s (k STRING, v DOUBLE)")
+        engine.execute("CREATE QUERY held AS SELECT COUNT(*) AS n FROM s [RANGE 100]")
+        for _ in range(4):
+            engine.push("s", [(1, ("a", 1.0)), (9, ("a", 9.0))])
+        engine.advance(3)
+        engine.execute(f"CREATE QUERY q AS {text}")
+        engine.push("s", [(5, ("b", 5.0))])
+        engine.advance(6)
+        assert [one.at for one in engine.query("q").results() if one.row["k"] == "b"] == [5]

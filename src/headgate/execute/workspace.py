@@ -323,7 +323,8 @@ class Workspace:
 def tables_in_memory(slices: Sequence[Slice], schema: StructType, within: str | None) -> dict[str, pa.Table] | None:
     """The rows of slices as Arrow, by the condition for their sources; None if they have to be read by Spark.
 
-    With `within`, the files hold them in a struct of that name.
+    With `within`, the files hold them in a struct of that name. The rows of a table lie in one piece: Spark takes two
+    empty pieces in a row for the end of the table, and rows behind them would be lost.
     """
     columns = arrow_schema(schema)
     if columns is None or sum(chunk.size for one in slices for chunk in one.chunks) > LOCAL_BYTES:
@@ -336,7 +337,8 @@ def tables_in_memory(slices: Sequence[Slice], schema: StructType, within: str | 
                 alike.setdefault(one.seen, []).append(one.in_time(fitted(rows, columns, within)))
             except pa.ArrowException:
                 return None  # a source's file with types that Spark converts and Arrow does not
-    return {seen: table for seen, parts in alike.items() if (table := pa.concat_tables(parts)).num_rows}
+    whole = {seen: pa.concat_tables(parts).combine_chunks() for seen, parts in alike.items()}
+    return {seen: table for seen, table in whole.items() if table.num_rows}
 
 
 def _laid(slices: Sequence[Slice]) -> tuple[object, ...]:
