@@ -41,6 +41,8 @@ def explained(
         said.append(_section(f"plan rewritten: {', '.join(query.rules)}", tree(query.plan)))
     if query.connector is not None:
         said.append(_section("goes", sinks.described(query.connector)))
+    if query.early is not None:
+        said.append(_section("answers early", _early(query)))
     if len(parts) > 1:
         waits = waits or {part.name: part.streams for part, _ in parts}
         cuts = [
@@ -73,6 +75,16 @@ def _groups(query: Query, parts: Sequence[tuple[Part, Program]], groups: Mapping
         for part, _ in parts
         for stream, scope in part.scopes.items()
     ]
+
+
+def _early(query: Query) -> str:
+    """When it answers from what has come beyond its heartbeats."""
+    assert query.early is not None
+    every = f", {query.early.every_us / 1e6:g} s apart at the least" if query.early.every_us else ""
+    return (
+        f"from what has come beyond the heartbeats{every}: an epoch up to the newest tuple, of which nothing counts;\n"
+        "it gives way to the settled answer when the heartbeats get there"
+    )
 
 
 def _order(part: Part) -> str:

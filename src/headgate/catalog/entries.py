@@ -119,6 +119,14 @@ class Family:
     """Whether each tuple is answered by itself, so that tuples need not wait for one another."""
 
 
+@dataclass(frozen=True, slots=True)
+class Early:
+    """That a query gives answers before its input is complete."""
+
+    every_us: int = 0
+    """The least pause between two of them, in microseconds on the engine's clock."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Query:
     """A continuous query: its text, the text with all defaults written out, its plans, and where its answers go."""
@@ -153,6 +161,9 @@ class Query:
 
     family: Family | None = None
     """The members that it has, if it is one query in the place of many."""
+
+    early: Early | None = None
+    """Whether it also answers from what has come beyond its heartbeats."""
 
     shape: Any = field(default=None, compare=False)
     """What it has in common with queries that differ from it in constants only (`cql.shapes`); None if it cannot be one

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from headgate import settings
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.entries import Function, Query, Relation, Stamped, Stream, View, late_name
+from headgate.catalog.entries import Early, Function, Query, Relation, Stamped, Stream, View, late_name
 from headgate.cql import calls, families, into, readers, script, shapes, syntax, time
 from headgate.cql.binder import bind
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
@@ -488,9 +488,10 @@ def _bound(
     else:
         bound, family = families.bind_family(tree, text, catalog, place.origin, _members(members, catalog, place))
     better = rewritten(bound.plan)
-    settings = catalog.settings
+    settings, early = catalog.settings, _early(tree)
+    heartbeats = settings.heartbeats if early is None else "query"  # an early answer is one epoch of the whole plan
     at_once = better.plan.flowing and len(sources(better.plan)) == 1  # its answers wait for nobody
-    whole = at_once or settings.heartbeats != "query" or settings.ordering == "always"
+    whole = at_once or heartbeats != "query" or settings.ordering == "always"
     return Query(
         name,
         _span(tree, text),
@@ -498,12 +499,18 @@ def _bound(
         bound.plan,
         better.plan,
         better.fired,
-        heartbeats=settings.heartbeats,
+        heartbeats=heartbeats,
         ordering=settings.ordering,
-        sharing=settings.sharing == "on",
+        sharing=settings.sharing == "on" and early is None,
         by_groups=() if whole else by_groups(better.plan, catalog.declarations.groups()),
         family=family,
+        early=early,
     )
+
+
+def _early(tree: exp.Expression) -> Early | None:
+    given = tree.meta.get("early")
+    return None if given is None else Early(given.args["every_us"] or 0)
 
 
 def _relation(tree: syntax.CreateRelation, catalog: Catalog, place: _Places) -> Relation:

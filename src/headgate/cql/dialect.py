@@ -10,6 +10,7 @@ subqueries may carry a `StreamWindow` in their argument `window`. Names are not 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -19,7 +20,8 @@ from sqlglot.tokens import TokenType
 
 from headgate.cql import foreign
 from headgate.cql.statement_grammar import StatementParser
-from headgate.cql.syntax import StreamOf, StreamWindow, WindowedQuery
+from headgate.cql.syntax import EarlyAnswers, StreamOf, StreamWindow, WindowedQuery
+from headgate.ticks import micros_per
 
 ARITHMETIC = (TokenType.SLASH, TokenType.STAR, TokenType.PLUS, TokenType.DASH, TokenType.MOD)
 STREAM_OPERATORS = ("ISTREAM", "DSTREAM", "RSTREAM")
@@ -252,11 +254,11 @@ class CqlParser(StatementParser):
             return False
         word, following = self._curr.text.upper(), self._next
         return (word == "EVERY" and following.token_type == TokenType.NUMBER) or (
-            word == "EMIT" and following.text.upper() in ("AT", "FINAL", "CHANGES")
+            word == "EMIT" and following.text.upper() in ("AT", "FINAL", "CHANGES", "EARLY")
         )
 
     def _parse_emission(self, operator: Any) -> None:
-        if not self._at_emission():
+        if not self._at_emission() or self._next.text.upper() == "EARLY":
             return
         if self._next.text.upper() == "FINAL":
             self.raise_error(
@@ -319,12 +321,39 @@ class CqlParser(StatementParser):
         query.meta.update(start=opening.start, end=self._prev.end + 1)
         return query
 
+    def _parse_whole_query(self) -> Any:
+        """A query in statement position, with EMIT EARLY behind it."""
+        query = self._parse_query()
+        if self._at_early():
+            query.meta["early"] = self._parse_early()
+        return query
+
+    def _at_early(self) -> bool:
+        return self._at_word("EMIT") and self._next.text.upper() == "EARLY"
+
+    def _parse_early(self) -> EarlyAnswers:
+        """`EMIT EARLY [EVERY 1 SECOND]`."""
+        opening = self._curr
+        self._advance(2)
+        every = None
+        if self._match_text_seq("EVERY"):
+            amount, unit = self._parse_span("EVERY needs a length of time")
+            every_us = Fraction(amount) * micros_per(unit) if unit not in (None, "TICK") else Fraction(0)
+            if every_us < 1:
+                self.raise_error("EMIT EARLY EVERY needs a length of time on the clock, such as 1 SECOND")
+            every = int(every_us)
+        return self._since(opening, EarlyAnswers(every_us=every))
+
     def _parse_query_body(self) -> Any:
         if self._at_operator():
             token = self._curr
             self._advance()
             if self._match(TokenType.L_PAREN):
                 inner = self._parse_query()
+                if self._at_early():
+                    self.raise_error(
+                        "EMIT EARLY stands once, behind a whole query that is registered: not in a view or a subquery"
+                    )
                 if not self._match(TokenType.R_PAREN):
                     self.raise_error("expected )")
             else:

@@ -23,6 +23,7 @@ from headgate.cql.trees import balanced, depth
 from headgate.errors import Place, UserError, nearest
 
 TOKEN = re.compile(r"<Token token_type: \S+, text: (.*?), line: .*>", re.DOTALL)
+EARLY = re.compile(r"\s+EARLY\b", re.IGNORECASE)
 ARGUMENT = re.compile(r"required keyword: '(\w+)' missing for <class .*>")
 """How sqlglot names its own objects in messages."""
 
@@ -208,6 +209,8 @@ def _syntax_error(error: ParseError, text: str, chunk: list[Token], origin: str)
     if missing := ARGUMENT.fullmatch(message):
         message = f'the argument "{missing[1]}" is missing'
     end = _offset(text, first)
+    if word.upper() == "EMIT" and EARLY.match(text, end):
+        message = "EMIT EARLY stands once, behind a whole query that is registered: not in a view or a subquery"
     start = max(end - (first["col"] or 0), end - len(word))
     needs_no_hint = message.startswith(("EVERY ", "EMIT ", "expected STREAM")) or message.endswith("stands twice")
     if not hint and word.isalpha() and not needs_no_hint:

@@ -88,7 +88,7 @@ def found(
     tree: exp.Expression, created: CreateQuery | None, catalog: Catalog, origin: str
 ) -> tuple[Shape, exp.Expression] | None:
     """The shape of a query, and its tree with columns of the member in the place of constants; None if it has none."""
-    if catalog.settings.families == "off" or catalog.settings.heartbeats != "query":
+    if "early" in tree.meta or catalog.settings.families == "off" or catalog.settings.heartbeats != "query":
         return None
     entries = _entries(tree, catalog)
     if entries is None:

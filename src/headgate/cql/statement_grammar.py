@@ -78,7 +78,7 @@ class StatementParser(TimeParser):
             members = self._parse_for_each() if self._at_word("FOR") else None
             if members is not None:
                 self._expect("AS")
-            return self.expression(Explain(this=self._parse_query(), members=members))
+            return self.expression(Explain(this=self._parse_whole_query(), members=members))
         if self._at_statement("WHY"):
             self._advance()
             return self.expression(Why(this=self._parse_name()))
@@ -93,7 +93,7 @@ class StatementParser(TimeParser):
                 if self._curr.text.upper() in foreign.STATEMENTS:
                     self._foreign(*foreign.STATEMENTS[self._curr.text.upper()])
                 self._misspelt(f'unknown statement "{self._curr.text}"', (*STATEMENTS, *foreign.STATEMENTS), alike=0.7)
-        return self._parse_query()
+        return self._parse_whole_query()
 
     def _parse_definition(self) -> Any:
         for word, parse in (
@@ -292,7 +292,7 @@ class StatementParser(TimeParser):
             self.raise_error("FOR EACH ROW OF belongs to CREATE QUERIES, which makes a query for each row")
         if not self._match_text_seq("AS"):
             self.raise_error("expected AS")
-        node = self.expression(CreateQuery(this=name, from_beginning=from_beginning, query=self._parse_query()))
+        node = self.expression(CreateQuery(this=name, from_beginning=from_beginning, query=self._parse_whole_query()))
         if self._match_text_seq("INTO"):
             self._parse_connector(node)
         return node
@@ -305,7 +305,7 @@ class StatementParser(TimeParser):
             self._parse_connector(node)
         if not self._match_text_seq("AS"):
             self.raise_error("expected AS")
-        node.set("query", self._parse_query())
+        node.set("query", self._parse_whole_query())
         if self._at_word("INTO") and node.args.get("format"):
             self.raise_error("INTO stands twice")
         if self._match_text_seq("INTO"):

@@ -137,6 +137,12 @@ class CreateQuery(exp.Expression):
     }
 
 
+class EarlyAnswers(exp.Expression):
+    """EMIT EARLY behind a query; `every_us` is the least pause between two early answers, in microseconds."""
+
+    arg_types = {"every_us": False}
+
+
 class CreateFunction(exp.Expression):
     """CREATE FUNCTION: a scalar function that is an expression over its parameters."""
 

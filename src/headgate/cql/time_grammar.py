@@ -52,6 +52,7 @@ BEHIND_A_NUMBER = (
     "ON",
     "FROM",
     "INTO",
+    "EMIT",
     "RANGE",
     "WITHIN",
     "TO",

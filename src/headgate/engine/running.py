@@ -269,7 +269,8 @@ class Running:
 
     def _patience_s(self) -> float:
         """How long to wait for something to arrive: no longer than until the clock alone lets something go on."""
-        next_us = self.core.asking.next_us
+        known = (self.core.asking.next_us, self.core.loop.next_early_us())
+        next_us = min((one for one in known if one is not None), default=None)
         if next_us is None:
             return POLL_SECONDS
         return min(max((next_us - self.core.clock.now_us()) / 1e6, 0), POLL_SECONDS)

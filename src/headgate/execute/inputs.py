@@ -97,6 +97,13 @@ class FragmentInputs:
         """Return the first instant at which anything happens, by what has come; None if there is none."""
         return next_event(self._spans, self.logs, self.progress.after, self.progress.start, self.whole)
 
+    def newest(self) -> Tick | None:
+        """Return the largest timestamp that has come and is not read; None if there is none."""
+        after, start = self.progress.after, self.progress.start
+        low = after if start is None else max(after, start)
+        highs = [chunk.high for log in self.program.logs() for chunk in self.logs[log].chunks]
+        return max((high for high in highs if high > low), default=None)
+
     def position(self, stream: str) -> Position:
         """Return how far a stream is read in order of arrival: at first nothing but what was read by time."""
         return self.progress.positions.get(stream, Position(0, self.progress.after))

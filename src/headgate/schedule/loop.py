@@ -35,6 +35,7 @@ from headgate.schedule.asking import Asking
 from headgate.schedule.beside import Beside
 from headgate.schedule.choice import Choice, NextEpoch
 from headgate.schedule.commit import commit
+from headgate.schedule.early import answer_early
 from headgate.schedule.horizon import Horizon
 from headgate.schedule.query import RunningQuery
 from headgate.settings import Settings
@@ -121,9 +122,32 @@ class Loop:
         self.deliver(pieces=0)  # what a crash or a sink that was down left waiting goes before anything new
         self.horizon.look()
         self._watch_streams()
-        epochs = self.take(dict.fromkeys(self.queries))
+        try:
+            epochs = self.take(dict.fromkeys(self.queries))
+        finally:
+            self._answer_early()
         self.asking.raise_failed()
         return epochs
+
+    def _answer_early(self) -> None:
+        """Give the early answers that are due."""
+        asked = [
+            one for one in list(self.queries.values()) if one.early_answers is not None and one is not self._away()
+        ]
+        if not asked:
+            return
+        name, failures = ", ".join(query.name for query in asked), list[UserError]()
+        with self.running, self.watch.over(name, asked[0].answer.workspaces.sessions(), self.clock):
+            answer_early(asked, self.clock.now_us(), self.tell)
+        for query in asked:
+            self._complain(query, failures)
+        raise_all(failures)
+
+    def next_early_us(self) -> int | None:
+        """Return when the next early answer is due; None if none is."""
+        known = (query.early_answers for query in list(self.queries.values()) if query is not self._away())
+        due = [next_us for early in known if early is not None and (next_us := early.next_us()) is not None]
+        return min(due, default=None)
 
     def take(self, heartbeats: Mapping[str, Tick | None]) -> list[Epoch]:
         """Give each query a turn, up to its heartbeat if one is given, and deliver its results at the end of it.

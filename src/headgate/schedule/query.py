@@ -12,6 +12,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
 from headgate.deliver.outbox import Outbox
+from headgate.deliver.sinks.console import ConsoleSink
 from headgate.deliver.sinks.sink import Result, in_order
 from headgate.delta.program import Kept
 from headgate.errors import UserError
@@ -27,6 +28,7 @@ from headgate.observe.trace import Traces
 from headgate.plan.fragments import labels
 from headgate.plan.limits import Growing
 from headgate.plan.scopes import scopes
+from headgate.schedule.early import EarlyAnswer, EarlyAnswers
 from headgate.schedule.member import Member, values_of
 from headgate.scope import Scopes
 from headgate.spark.failures import called
@@ -65,6 +67,11 @@ class RunningQuery:
         self._listeners: list[Callable[[Sequence[Result]], None]] = []
         self.membership: Membership | None = None
         """The family whose fragments are its own, if headgate has found it to be one of many."""
+        self.early_answers = EarlyAnswers(self) if definition.early is not None else None
+        """What it answers before its input is complete, if it is to."""
+        if self.early_answers is not None and isinstance(outbox.sink, ConsoleSink):
+            shown = outbox.sink.early
+            self.early_answers.listen(lambda answer: shown(self.name, answer.added, answer.withdrawn))
         self._trouble: UserError | None = None
         self.complaints: list[UserError] = []
         """Errors of listeners that were not raised yet."""
@@ -259,6 +266,26 @@ class RunningQuery:
         """Call `listener` with the results of each epoch that has any."""
         self._listeners.append(listener)
 
+    def early(self) -> EarlyAnswer | None:
+        """Return the early answer that holds now: what is known of the instants that are not complete; None before the
+        first one.
+        """
+        return self._early.last
+
+    def on_early(self, listener: Callable[[EarlyAnswer], None]) -> None:
+        """Call `listener` with each early answer that differs from the one before it."""
+        self._early.listen(listener)
+
+    @property
+    def _early(self) -> EarlyAnswers:
+        if self.early_answers is None:
+            raise UserError(
+                "no-early-answers",
+                f'query "{self.name}" gives no early answers',
+                hint="Write EMIT EARLY behind it: ALTER QUERY q AS SELECT ... EMIT EARLY EVERY 1 SECOND.",
+            )
+        return self.early_answers
+
     def state(self) -> tuple[Kept, ...]:
         """Return what the query keeps between epochs, each piece with what limits it or why it grows."""
         return tuple(dict.fromkeys(kept for fragment in self.fragments for kept in fragment.program.state()))
@@ -304,16 +331,20 @@ class RunningQuery:
         """Tell those who listen of results. What a listener makes of them cannot fail the query."""
         results = list(in_order(tables))
         for listener in self._listeners if results else ():
-            try:
-                called(
-                    listener,
-                    results,
-                    code="listener-failed",
-                    message=f'a function that listens to query "{self.name}" has failed',
-                    hint="The results are kept, and the query goes on.",
-                )
-            except UserError as error:
-                self.complaints.append(error)
+            self.call(listener, results)
+
+    def call(self, listener: Callable[[Any], None], heard: Any) -> None:
+        """Call a function that listens. What it meets with is a complaint."""
+        try:
+            called(
+                listener,
+                heard,
+                code="listener-failed",
+                message=f'a function that listens to query "{self.name}" has failed',
+                hint="The results are kept, and the query goes on.",
+            )
+        except UserError as error:
+            self.complaints.append(error)
 
     def wants_empty(self, fragment: Fragment) -> bool:
         """Say whether an epoch without results is of use: the sink wants to know up to when there are none."""

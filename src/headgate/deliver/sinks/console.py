@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from headgate.catalog import sinks
-from headgate.deliver.sinks.sink import Delivery, order, results
+from headgate.deliver.sinks.sink import Delivery, Result, order, results
 
 SHOWN = 50
 """How many results of one epoch are printed; the rest is counted."""
@@ -42,6 +42,15 @@ class ConsoleSink:
                 self.console.print(f"{delivery.query} ... and {delivery.rows - SHOWN} more", markup=False)
             if delivery.complete is not None:
                 self.console.print(f"{delivery.query} complete up to {delivery.complete}", markup=False)
+
+    def early(self, query: str, added: Sequence[Result], withdrawn: Sequence[Result]) -> None:
+        """Print what has changed in an early answer: first the results that do not hold any more."""
+        with PRINTING:
+            for mark, some in (("withdrawn ", withdrawn), ("", added)):
+                for result in some[:SHOWN]:
+                    self.console.print(f"{query} {mark}{result}", markup=False)
+                if len(some) > SHOWN:
+                    self.console.print(f"{query} {mark}~ ... and {len(some) - SHOWN} more", markup=False)
 
     def delivered(self) -> int | None:
         """Unknown: what was printed cannot be read back."""

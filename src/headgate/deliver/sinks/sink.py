@@ -27,9 +27,12 @@ class Result:
     at: Any
     sign: str
     row: dict[str, Any]
+    partial: bool = False
+    """Whether it belongs to an early answer, and may still be withdrawn."""
 
     def __str__(self) -> str:
-        return f"{self.at} {self.sign} {', '.join(f'{key}={value}' for key, value in self.row.items())}"
+        mark, row = "~ " if self.partial else "", ", ".join(f"{key}={value}" for key, value in self.row.items())
+        return f"{mark}{self.at} {self.sign} {row}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,247 @@
+"""Early answers: what a query would answer if nothing more came up to the newest tuple that is there.
+
+An early answer is an epoch from where the query is up to the newest timestamp, of which nothing is committed: no
+heartbeat (watermark) is promised, no state is moved, and tuples that come later are not late because of it. All inputs
+are read up to one point of their order of arrival. So it is right for the tuples that have come so far, and it is
+wrong as far as others are still to come. When the heartbeats get there, the settled answer is computed as if there
+had been no early one.
+
+    EarlyAnswer    what is known of the instants beyond the last complete one, and what has changed since the one before
+    EarlyAnswers   those of one query: when the next one is due, and the one that holds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from headgate.deliver.sinks.sink import Result, in_order
+from headgate.errors import UserError
+from headgate.execute.fragment import Fragment, PreparedEpoch, Written
+from headgate.execute.together import MOST_BRANCHES, fits_together, run_together
+from headgate.log.chunk import count
+from headgate.spark.failures import check_alive, concerns_all, failure, reason_of
+from headgate.ticks import Tick
+
+if TYPE_CHECKING:
+    from headgate.schedule.query import RunningQuery
+
+MOST_ROWS = 100_000
+"""An early answer with more rows than this is not given: the settled one comes by files."""
+
+
+@dataclass(frozen=True)
+class EarlyAnswer:
+    """What a query answers for the instants beyond the last complete one, by what has come so far."""
+
+    complete: Any
+    """The instant up to which results are settled; None while there is none."""
+
+    upto: Any
+    """The newest timestamp that has come: the early answer ends there."""
+
+    tuples: Mapping[str, int]
+    """How many tuples of each stream and relation had come."""
+
+    table: pa.Table | None = field(repr=False)
+    """The changes in (complete, upto]; None if there are none."""
+
+    before: pa.Table | None = field(repr=False)
+    """Those of the early answer before it that are not settled by now."""
+
+    @cached_property
+    def results(self) -> list[Result]:
+        """The changes in (complete, upto], in order of time, all of them partial."""
+        return _results(self.table)
+
+    @cached_property
+    def added(self) -> list[Result]:
+        """The results that the early answer before it did not have."""
+        return _difference(self.results, _results(self.before))
+
+    @cached_property
+    def withdrawn(self) -> list[Result]:
+        """The results of the early answer before it, beyond `complete`, that do not hold any more."""
+        return _difference(_results(self.before), self.results)
+
+
+class EarlyAnswers:
+    """The early answers of one query."""
+
+    def __init__(self, query: RunningQuery) -> None:
+        self.query = query
+        self.every_us = query.definition.early.every_us if query.definition.early is not None else 0
+        self.last: EarlyAnswer | None = None
+        self.trouble: UserError | None = None
+        """Why the last one that was due could not be given."""
+        self._tables: dict[Fragment, pa.Table] = {}
+        """By the fragment that gave it: what holds now."""
+        self._before: dict[Fragment, pa.Table] = {}
+        """What the last early answer was put together from."""
+        self._seen: dict[str, int] = {}
+        """How many tuples of each stream had come when the last one was computed."""
+        self._upto: Tick | None = None
+        self._state: tuple[Tick, dict[str, int]] | None = None
+        """How far the query was and what had come when the last one was put together."""
+        self._next_us = 0
+        self._listeners: list[Callable[[EarlyAnswer], None]] = []
+
+    # when
+
+    def tuples(self) -> dict[str, int]:
+        """Return how many tuples of each stream and relation have come."""
+        logs = self.query.answer.inputs.logs
+        return {stream: logs[stream].rows for stream in self.query.streams()}
+
+    def next_us(self) -> int | None:
+        """Return when the next one is due; None if nothing has come since the last one."""
+        come = any(count != self._seen.get(stream, 0) for stream, count in self.tuples().items())
+        return self._next_us if come and not self.query.failed else None
+
+    def begin(self, now_us: int) -> list[PreparedEpoch]:
+        """Prepare the epochs of an early answer, if one is due: one for each fragment that has something to say.
+
+        The caller holds the journal's turn: all inputs are read up to one point of their order of arrival.
+        """
+        next_us = self.next_us()
+        if next_us is None or now_us < next_us:
+            return []
+        self._next_us = now_us + self.every_us
+        self._seen = self.tuples()
+        answers = [one for one in self.query.answers if not one.inputs.by_arrival]  # others wait for nothing
+        newest = {one: one.inputs.newest() for one in answers}
+        self._upto = max((upto for upto in newest.values() if upto is not None), default=self.query.reached)
+        self._tables = {}
+        return [one.prepare(upto) for one, upto in newest.items() if upto is not None]
+
+    # what
+
+    def take(self, written: Written) -> None:
+        """Take what one of its epochs has given. The files do not count, and are deleted."""
+        try:
+            rows = sum(map(count, written.files))
+            if rows > MOST_ROWS:
+                raise UserError(
+                    "early-answer-too-large",
+                    f'an early answer of query "{self.query.name}" has {rows:,} rows, and is not given',
+                    detail=f"Up to {MOST_ROWS:,} are. The settled answer comes when its heartbeats do.",
+                    hint="Let heartbeats come more often, or leave EMIT EARLY out.",
+                )
+            if written.files:
+                tables = [pq.read_table(file) for file in written.files]
+                self._tables[written.fragment] = pa.concat_tables(tables, promote_options="default")
+        finally:
+            for file in written.files:
+                file.unlink(missing_ok=True)
+
+    @contextmanager
+    def guarded(self, tell: Callable[[str], None]) -> Iterator[None]:
+        """In here, an early answer is computed. What it meets with is told of once, and holds up nothing."""
+        try:
+            yield
+        except Exception as error:
+            check_alive(self.query.answer.workspaces.origin, error)
+            failed = failure(error, "early-answer-failed", f'an early answer of query "{self.query.name}" failed')
+            if concerns_all(failed):
+                raise failed from error
+            if self.trouble is None or reason_of(self.trouble) != reason_of(failed):
+                tell(f"{failed.render()}\nSettled answers go on.")
+            self.trouble = failed
+        else:
+            self.trouble = None
+
+    def settle(self) -> None:
+        """Put together what holds now, and tell those who listen if it differs from the early answer before."""
+        state = self.query.reached, dict(self._seen)
+        if self._upto is None or state == self._state:
+            return
+        self._state = state
+        last = self.last.table if self.last is not None else None
+        self._before = {one: self._beyond(table, one.after) for one, table in self._before.items()}
+        self._tables = {one: self._beyond(table, one.after) for one, table in self._tables.items()}
+        before, table = _whole(self._before.values()), _whole(self._tables.values())
+        domain, upto = self.query.domain, max(self._upto, self.query.reached)
+        newest = domain.moment(upto) if upto >= domain.origin else None
+        self.last = EarlyAnswer(self.query.complete, newest, state[1], table, before)
+        self._before = self._tables
+        settled = _rows(last) > _rows(before)
+        if self._listeners and (settled or self.last.added or self.last.withdrawn):
+            for listener in self._listeners:
+                self.query.call(listener, self.last)
+
+    def _beyond(self, table: pa.Table, after: Tick) -> pa.Table:
+        """The rows of a table that are not settled yet."""
+        domain, times = self.query.domain, table.column("_time")
+        if after < domain.origin:
+            return table
+        return table.filter(pc.greater(times, pa.scalar(domain.moment(after), times.type)))
+
+    def listen(self, listener: Callable[[EarlyAnswer], None]) -> None:
+        """Call `listener` with each early answer that differs from the one before."""
+        self._listeners.append(listener)
+
+
+def answer_early(queries: Iterable[RunningQuery], now_us: int, tell: Callable[[str], None]) -> None:
+    """Give the early answers that are due. What fails is told of, and tried again when more has come."""
+    epochs: list[tuple[EarlyAnswers, PreparedEpoch]] = []
+    known = [query.early_answers for query in queries if query.early_answers is not None]
+    with known[0].query.outbox.journal.turn:  # those that are due at once reflect the same input
+        for early in known:
+            with early.guarded(tell):
+                epochs += [(early, epoch) for epoch in early.begin(now_us)]
+    small = [(early, epoch) for early, epoch in epochs if fits_together(epoch)]
+    done = _together(small)
+    for early, epoch in epochs:
+        with early.guarded(tell):
+            early.take(done[epoch.fragment] if epoch.fragment in done else epoch.run())
+    for early in known:
+        early.settle()
+
+
+def _together(epochs: Sequence[tuple[EarlyAnswers, PreparedEpoch]]) -> dict[Fragment, Written]:
+    """Run small epochs in one statement; what is not done by that runs by a statement of its own."""
+    done: dict[Fragment, Written] = {}
+    for first in range(0, len(epochs), MOST_BRANCHES):
+        some = [epoch for _, epoch in epochs[first : first + MOST_BRANCHES]]
+        try:
+            written = run_together(some)
+        except Exception as error:
+            check_alive(some[0].fragment.workspaces.origin, error)
+            continue
+        done |= {one.fragment: one for one in written or ()}
+    return done
+
+
+def _whole(tables: Iterable[pa.Table]) -> pa.Table | None:
+    full = [table for table in tables if table.num_rows]
+    return pa.concat_tables(full, promote_options="default") if full else None
+
+
+def _rows(table: pa.Table | None) -> int:
+    return 0 if table is None else table.num_rows
+
+
+def _results(table: pa.Table | None) -> list[Result]:
+    return [replace(one, partial=True) for one in in_order([table])] if table is not None else []
+
+
+def _difference(some: Sequence[Result], others: Sequence[Result]) -> list[Result]:
+    """Those of some results that others do not have, each as often as it is there more often."""
+    left: dict[str, int] = {}
+    for one in others:
+        left[repr(one)] = left.get(repr(one), 0) + 1
+    found = []
+    for one in some:
+        key = repr(one)
+        if left.get(key, 0):
+            left[key] -= 1
+        else:
+            found.append(one)
+    return found
