@@ -46,7 +46,8 @@ def _put(query: RunningQuery, written: Written, pieces: list[list[Path]]) -> lis
         fragment.output.adopt(written.files)
         return []
     others = [one.after for one in query.answers if one is not fragment]
-    return query.outbox.put(pieces, min([written.after, *others]), min([written.until, *others]))
+    after, until = min([written.after, *others]), min([written.until, *others])
+    return query.outbox.put(pieces, after, until, query.counts({fragment: written.counts}))
 
 
 def _pieces(query: RunningQuery, written: Written) -> list[list[Path]]:
