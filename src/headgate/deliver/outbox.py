@@ -100,7 +100,7 @@ class Outbox:
         for number, after, until, files, rows, *left in what.get("waiting", ()):
             paths = tuple(self.log.directory / file for file in files)
             self.waiting.append(Delivery(self.query, number, after, until, self._moment(until), paths, rows, *left))
-        self.labels += [(rows, until, counts) for rows, until, counts in what.get("labels", ())]
+        self.labels += [(rows, until, tuples) for rows, until, tuples in what.get("labels", ())]
         while self.waiting and self.waiting[0].number <= what.get("delivered", 0):
             self.waiting.popleft()
 
@@ -114,8 +114,8 @@ class Outbox:
         place = bisect_left(self.labels, chunk.arrived, key=lambda one: one[0])
         if place == len(self.labels):
             return {}  # an earlier version knew none
-        _, until, counts = self.labels[place]
-        return label(counts, self._moment(until))
+        _, until, tuples = self.labels[place]
+        return label(tuples, self._moment(until))
 
     def _forget_labels(self) -> None:
         """Forget the labels that no results have any more, now that files were merged."""
@@ -137,29 +137,29 @@ class Outbox:
         return [[piece] for piece in flush.split(session, files, most, self.directory / ".pieces")]
 
     def put(
-        self, pieces: Sequence[Sequence[Path]], after: Tick, until: Tick, counts: Mapping[str, int] | None = None
+        self, pieces: Sequence[Sequence[Path]], after: Tick, until: Tick, tuples: Mapping[str, int] | None = None
     ) -> list[Chunk]:
         """Take the files of the results of (after, until], in pieces; return the chunks that they are now.
 
-        It is part of the commit of an epoch. `counts` has the numbers of the label: from how many tuples of each stream
+        It is part of the commit of an epoch. `tuples` has the numbers of the label: from how many tuples of each stream
         the results come, with all before them.
         """
-        counts = counts or {}
+        tuples = tuples or {}
         with self.journal.together():
             chunks = self.log.adopt_all(file for files in pieces for file in files)
             if not self.kept and (chunks or self.sink.wants_empty):
                 split = [[chunk] for chunk in chunks] if len(pieces) > 1 else [chunks]
-                deliveries = self._deliveries(split, after, until, counts)
+                deliveries = self._deliveries(split, after, until, tuples)
                 self.journal.record(
                     self.subject, {"number": deliveries[-1].number, "waiting": list(map(_listed, deliveries))}
                 )
-            elif self.kept and chunks and counts:
+            elif self.kept and chunks and tuples:
                 rows = self.log.rows + sum(chunk.rows for chunk in chunks)
-                self.journal.record(self.subject, {"labels": [[rows, until, counts]]})
+                self.journal.record(self.subject, {"labels": [[rows, until, tuples]]})
         return chunks
 
     def _deliveries(
-        self, pieces: Sequence[Sequence[Chunk]], after: Tick, until: Tick, counts: Mapping[str, int]
+        self, pieces: Sequence[Sequence[Chunk]], after: Tick, until: Tick, tuples: Mapping[str, int]
     ) -> list[Delivery]:
         """Return a delivery for each piece. Each ends before the first result of the next one."""
         ends = [*(max(after, min(until, _first_timestamp(chunks) - 1)) for chunks in pieces[1:]), until]
@@ -167,7 +167,7 @@ class Outbox:
         for position, (chunks, end) in enumerate(zip(pieces, ends, strict=True)):
             files, rows = tuple(chunk.path for chunk in chunks), sum(chunk.rows for chunk in chunks)
             number, left = self.number + 1 + position, len(pieces) - 1 - position
-            deliveries.append(Delivery(self.query, number, after, end, self._moment(end), files, rows, left, counts))
+            deliveries.append(Delivery(self.query, number, after, end, self._moment(end), files, rows, left, tuples))
             after = end
         return deliveries
 
@@ -284,7 +284,7 @@ class Outbox:
 def _listed(delivery: Delivery) -> list[Any]:
     files = [path.name for path in delivery.files]
     known = [delivery.number, delivery.after, delivery.until, files, delivery.rows, delivery.left]
-    return [*known, dict(delivery.counts)] if delivery.counts else known
+    return [*known, dict(delivery.tuples)] if delivery.tuples else known
 
 
 def _first_timestamp(chunks: Sequence[Chunk]) -> Tick:

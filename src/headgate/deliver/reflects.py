@@ -33,9 +33,9 @@ Label: TypeAlias = Mapping[str, Reflects]
 """By stream and relation; empty if it is not known."""
 
 
-def label(counts: Mapping[str, int], complete: Any) -> dict[str, Reflects]:
+def label(tuples: Mapping[str, int], complete: Any) -> dict[str, Reflects]:
     """Return the label of answers that are complete up to an instant, given the tuples they come from."""
-    return {stream: Reflects(tuples, complete) for stream, tuples in sorted(counts.items())}
+    return {stream: Reflects(count, complete) for stream, count in sorted(tuples.items())}
 
 
 def most(counted: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -45,9 +45,9 @@ def most(counted: Iterable[Mapping[str, int]]) -> dict[str, int]:
     instant, or comes from sources that the other does not see.
     """
     found: dict[str, int] = {}
-    for counts in counted:
-        for stream, tuples in counts.items():
-            found[stream] = max(tuples, found.get(stream, 0))
+    for one in counted:
+        for stream, count in one.items():
+            found[stream] = max(count, found.get(stream, 0))
     return found
 
 

@@ -101,7 +101,7 @@ class FragmentInputs:
         """Return how far a stream is read in order of arrival: at first nothing but what was read by time."""
         return self.progress.positions.get(stream, Position(0, self.progress.after))
 
-    def counts(self) -> dict[str, int]:
+    def tuples(self) -> dict[str, int]:
         """Return how many tuples have come of each stream and relation that it reads."""
         return {stream: self.logs[stream].rows for stream in self.program.streams()}
 

@@ -32,7 +32,7 @@ class Progress:
     positions: Mapping[str, Position] = field(default_factory=dict)
     """By stream, for a fragment that reads in order of arrival."""
 
-    counts: Mapping[str, int] = field(default_factory=dict)
+    tuples: Mapping[str, int] = field(default_factory=dict)
     """By stream and relation, for a fragment that reads by time: how many tuples had come when it got as far as it is.
     """
 
@@ -44,7 +44,7 @@ class Progress:
         self.epochs = fact.get("epochs", self.epochs)
         if "taken" in fact:
             self.positions = {stream: Position(*position) for stream, position in fact["taken"].items()}
-        self.counts = fact.get("counts", self.counts)
+        self.tuples = fact.get("tuples", self.tuples)
 
     def state(self) -> dict[str, Any]:
         """Return the fact that `apply` takes."""
@@ -55,4 +55,4 @@ class Progress:
             "epochs": self.epochs,
         }
         fact |= {"taken": dict(self.positions)} if self.positions else {}
-        return fact | ({"counts": dict(self.counts)} if self.counts else {})
+        return fact | ({"tuples": dict(self.tuples)} if self.tuples else {})

@@ -47,7 +47,7 @@ def _put(query: RunningQuery, written: Written, pieces: list[list[Path]]) -> lis
         return []
     others = [one.after for one in query.answers if one is not fragment]
     after, until = min([written.after, *others]), min([written.until, *others])
-    return query.outbox.put(pieces, after, until, query.counts({fragment: written.counts}))
+    return query.outbox.put(pieces, after, until, query.tuples({fragment: written.tuples}))
 
 
 def _pieces(query: RunningQuery, written: Written) -> list[list[Path]]:

@@ -148,15 +148,15 @@ class RunningQuery:
     @property
     def reflects(self) -> dict[str, Reflects]:
         """The label of its answers so far: the input that they reflect, by stream and relation; empty if unknown."""
-        return label(self.counts(), self.complete)
+        return label(self.tuples(), self.complete)
 
-    def counts(self, later: Mapping[Fragment, Mapping[str, int]] | None = None) -> dict[str, int]:
+    def tuples(self, later: Mapping[Fragment, Mapping[str, int]] | None = None) -> dict[str, int]:
         """Return from how many tuples of each stream and relation its answers come; nothing if that is not known.
 
         `later` has the numbers of fragments whose epochs are about to be committed. A stream that several fragments
         read counts as far as the one that saw most of it.
         """
-        numbers = {one: one.counts for one in self.fragments} | dict(later or {})
+        numbers = {one: one.tuples for one in self.fragments} | dict(later or {})
         found = most(numbers[one] for one in self.fragments)
         return found if found.keys() >= set(self.streams()) else {}
 

@@ -59,13 +59,13 @@ class Delivery:
     left: int = 0
     """How many pieces of the same epoch come behind it."""
 
-    counts: Mapping[str, int] = field(default_factory=dict, hash=False)
+    tuples: Mapping[str, int] = field(default_factory=dict, hash=False)
     """By stream and relation: from how many tuples the results up to here come; empty if it is not known."""
 
     @property
     def reflects(self) -> Label:
         """The input that everything up to `complete` reflects, by stream and relation; empty if it is not known."""
-        return label(self.counts, self.complete)
+        return label(self.tuples, self.complete)
 
 
 class Sink(Protocol):
