@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tools.duck_engine import engine_on_duckdb, without_spark
-from tools.random_queries import HORIZON, RELATIONS, STREAMS, cases
+from tools.random_queries import HORIZON, RELATIONS, cases
 
 from headgate import ManualClock
 from headgate.deliver.reflects import Label

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import types as kinds
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from tools.duck import Duck, shared, transpiled
 
 from headgate import Engine, ManualClock
 from headgate.delta.program import Input, Program
@@ -25,6 +24,7 @@ from headgate.execute.fragment import Fragment, PreparedEpoch, Written
 from headgate.execute.statement import Span, result_columns
 from headgate.execute.workspace import Slice
 from headgate.spark.in_memory import fitted
+from tools.duck import Duck, shared, transpiled
 
 KINDS: dict[str, kinds.DataType] = {
     "STRING": kinds.StringType(),
