@@ -13,6 +13,7 @@ from headgate.errors import NotYet, UserError
 if TYPE_CHECKING:
     from headgate.catalog.declarations import Party
     from headgate.catalog.skew import Bound
+    from headgate.deliver.reflects import Reflects
     from headgate.deliver.sinks.files import Commit, read_commits
     from headgate.deliver.sinks.sink import Delivery, Result
     from headgate.engine import Engine
@@ -27,6 +28,7 @@ __all__ = [
     "ManualClock",
     "NotYet",
     "Party",
+    "Reflects",
     "Result",
     "UserError",
     "__version__",
@@ -40,6 +42,7 @@ _HOMES = {
     "Engine": "headgate.engine",
     "ManualClock": "headgate.heartbeat.clock",
     "Party": "headgate.catalog.declarations",
+    "Reflects": "headgate.deliver.reflects",
     "Result": "headgate.deliver.sinks.sink",
     "read_commits": "headgate.deliver.sinks.files",
 }

@@ -134,7 +134,7 @@ READING = (
     "wholetext",
     "compression",
 )
-DELIVERING = ("deliver", "key", "flush_rows", "existing", "ordered")
+DELIVERING = ("deliver", "key", "flush_rows", "existing", "ordered", "reflects")
 WRITING = (*DELIVERING, *READING, "ignoreNullFields", "quoteAll")
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("json", "csv", "parquet", "orc", "text", "avro", "xml", "delta"), (*READING, *WRITING)),

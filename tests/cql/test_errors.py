@@ -146,6 +146,8 @@ MISTAKES = [
     "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'ordered' = 'yes')",
     "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO console OPTIONS ('flush_rows' = 'few')",
     "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO memory OPTIONS ('flush_rows' = '9')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO parquet OPTIONS ('path' = 'out', 'reflects' = 'yes')",
+    "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO console OPTIONS ('reflects' = 'true')",
     "CREATE QUERY q AS SELECT ISTREAM(k) FROM ticks [NOW] INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'current')",
     "CREATE QUERY q AS SELECT k, ARRAY(v) AS vs FROM ticks [NOW] INTO csv OPTIONS ('path' = 'out')",
     "CREATE QUERY q AS SELECT * FROM ticks [ROWS 1] INTO kafka OPTIONS ('topic' = 't')",

@@ -3,11 +3,12 @@
 `SINKS` feeds the checks of INTO, the error texts, `explain`, the shell's completion and `deliver.sinks.sink_for`, which
 makes the sink of a query. A new sink is a row of `SINKS` and a module in `deliver/sinks` (docs/sinks.md says how).
 
-Options reach a sink checked and spelled as in its row. Three options mean one thing for all sinks:
+Options reach a sink checked and spelled as in its row. Four options mean one thing for all sinks:
 
     'deliver' = 'changes' | 'upserts' | 'current'     what of a relation goes out; a stream has only additions
     'key' = 'a, b'                                    the columns that tell the rows of the relation apart
     'flush_rows' = '10000'                            how many results go out at once; of changes only
+    'reflects' = 'true'                               each row has the label of its delivery, in the column _reflects
 
 This module imports no Spark, so that INTO is checked without a JVM.
 """
@@ -69,6 +70,9 @@ class SinkKind:
     flushes: bool = True
     """True if an epoch's results may be cut into pieces (`flush_rows`)."""
 
+    labelled: bool = True
+    """True if rows can have the label of their delivery (`reflects`)."""
+
     identified: bool = True
     """True if the sink tells deliveries of this query from those of another, by a file in the query's folder."""
 
@@ -88,7 +92,8 @@ class SinkKind:
         """All options that it knows by name, those it needs first."""
         shared = (Option("deliver", _mode), Option("key")) if len(self.modes) > 1 else ()
         flush = (Option("flush_rows", _number),) if self.flushes else ()
-        return (*self.needs, *shared, *self.takes, *flush)
+        label = (Option("reflects", _yes_or_no),) if self.labelled else ()
+        return (*self.needs, *shared, *self.takes, *flush, *label)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -213,12 +218,14 @@ SINKS: dict[str, SinkKind] = {
             made_by="memory:MemorySink",
             guarantee="exactly once",
             flushes=False,
+            labelled=False,
             identified=False,
         ),
         SinkKind(
             name="console",
             made_by="console:ConsoleSink",
             guarantee="at least once: what was printed just before a crash is printed again",
+            labelled=False,
             identified=False,
         ),
         _file_sink("parquet", MODES, more=(Option("ordered", _yes_or_no),)),
@@ -310,9 +317,14 @@ def flush_rows(connector: Connector | None, default: int | None) -> int | None:
     return int(connector.options.get("flush_rows", 0)) or default if mode(connector) == "changes" else None
 
 
+def reflects(connector: Connector) -> bool:
+    """True if each row is to have the label of its delivery."""
+    return connector.options.get("reflects") == "true"
+
+
 def linked(connector: Connector) -> bool:
     """True if files of results can reach the sink as they are: Parquet, all changes, and no wish how it is written."""
-    written = any(option in connector.options for option in FILES["parquet"])
+    written = any(option in connector.options for option in FILES["parquet"]) or reflects(connector)
     return connector.format == "parquet" and mode(connector) == "changes" and not written
 
 

@@ -20,8 +20,9 @@ Slow flush: an epoch with more results than may go out at once (`flush_rows`) is
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -31,6 +32,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headgate.deliver import flush
+from headgate.deliver.reflects import Label, label
 from headgate.deliver.sinks.memory import MemorySink
 from headgate.deliver.sinks.sink import Delivery, Sink
 from headgate.errors import UserError
@@ -69,6 +71,9 @@ class Outbox:
         """Whether results stay here for good."""
         self.number = 0
         """The number of the last delivery: an epoch with results, or whose end the sink wants to know, or a piece."""
+        self.labels: list[tuple[int, Tick, Mapping[str, int]]] = []
+        """Of results that stay here: how many there were at the end of an epoch, up to when they were complete, and
+        from how many tuples of each stream they come. Only labels that some results have are kept."""
         self.waiting: deque[Delivery] = deque()
         """What the sink has not taken, in order."""
         self.back_off = BackOff()
@@ -95,12 +100,27 @@ class Outbox:
         for number, after, until, files, rows, *left in what.get("waiting", ()):
             paths = tuple(self.log.directory / file for file in files)
             self.waiting.append(Delivery(self.query, number, after, until, self._moment(until), paths, rows, *left))
+        self.labels += [(rows, until, tuples) for rows, until, tuples in what.get("labels", ())]
         while self.waiting and self.waiting[0].number <= what.get("delivered", 0):
             self.waiting.popleft()
 
     def state(self) -> dict[str, Any]:
         """Return the fact that `apply` takes."""
-        return {"number": self.number, "waiting": list(map(_listed, self.waiting))}
+        fact = {"number": self.number, "waiting": list(map(_listed, self.waiting))}
+        return fact | ({"labels": list(map(list, self.labels))} if self.labels else {})
+
+    def label_of(self, chunk: Chunk) -> Label:
+        """Return the label of results that stay here; of a file that was merged, that of the last of its epochs."""
+        place = bisect_left(self.labels, chunk.arrived, key=lambda one: one[0])
+        if place == len(self.labels):
+            return {}  # an earlier version knew none
+        _, until, tuples = self.labels[place]
+        return label(tuples, self._moment(until))
+
+    def _forget_labels(self) -> None:
+        """Forget the labels that no results have any more, now that files were merged."""
+        places = {bisect_left(self.labels, chunk.arrived, key=lambda one: one[0]) for chunk in self.log.chunks}
+        self.labels = [one for place, one in enumerate(self.labels) if place in places]
 
     # in
 
@@ -116,29 +136,38 @@ class Outbox:
             return [files]
         return [[piece] for piece in flush.split(session, files, most, self.directory / ".pieces")]
 
-    def put(self, pieces: Sequence[Sequence[Path]], after: Tick, until: Tick) -> list[Chunk]:
+    def put(
+        self, pieces: Sequence[Sequence[Path]], after: Tick, until: Tick, tuples: Mapping[str, int] | None = None
+    ) -> list[Chunk]:
         """Take the files of the results of (after, until], in pieces; return the chunks that they are now.
 
-        It is part of the commit of an epoch.
+        It is part of the commit of an epoch. `tuples` has the numbers of the label: from how many tuples of each stream
+        the results come, with all before them.
         """
+        tuples = tuples or {}
         with self.journal.together():
             chunks = self.log.adopt_all(file for files in pieces for file in files)
             if not self.kept and (chunks or self.sink.wants_empty):
                 split = [[chunk] for chunk in chunks] if len(pieces) > 1 else [chunks]
-                deliveries = self._deliveries(split, after, until)
+                deliveries = self._deliveries(split, after, until, tuples)
                 self.journal.record(
                     self.subject, {"number": deliveries[-1].number, "waiting": list(map(_listed, deliveries))}
                 )
+            elif self.kept and chunks and tuples:
+                rows = self.log.rows + sum(chunk.rows for chunk in chunks)
+                self.journal.record(self.subject, {"labels": [[rows, until, tuples]]})
         return chunks
 
-    def _deliveries(self, pieces: Sequence[Sequence[Chunk]], after: Tick, until: Tick) -> list[Delivery]:
+    def _deliveries(
+        self, pieces: Sequence[Sequence[Chunk]], after: Tick, until: Tick, tuples: Mapping[str, int]
+    ) -> list[Delivery]:
         """Return a delivery for each piece. Each ends before the first result of the next one."""
         ends = [*(max(after, min(until, _first_timestamp(chunks) - 1)) for chunks in pieces[1:]), until]
         deliveries = []
         for position, (chunks, end) in enumerate(zip(pieces, ends, strict=True)):
             files, rows = tuple(chunk.path for chunk in chunks), sum(chunk.rows for chunk in chunks)
             number, left = self.number + 1 + position, len(pieces) - 1 - position
-            deliveries.append(Delivery(self.query, number, after, end, self._moment(end), files, rows, left))
+            deliveries.append(Delivery(self.query, number, after, end, self._moment(end), files, rows, left, tuples))
             after = end
         return deliveries
 
@@ -245,6 +274,7 @@ class Outbox:
         """Merge small files of results that stay here. Others are handed over as they are."""
         if self.kept:
             self.log.compact()
+            self._forget_labels()
 
     def close(self) -> None:
         """Let go of the sink."""
@@ -253,7 +283,8 @@ class Outbox:
 
 def _listed(delivery: Delivery) -> list[Any]:
     files = [path.name for path in delivery.files]
-    return [delivery.number, delivery.after, delivery.until, files, delivery.rows, delivery.left]
+    known = [delivery.number, delivery.after, delivery.until, files, delivery.rows, delivery.left]
+    return [*known, dict(delivery.tuples)] if delivery.tuples else known
 
 
 def _first_timestamp(chunks: Sequence[Chunk]) -> Tick:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from headgate.cql.definitions import Listing
+from headgate.deliver.reflects import in_words
 from headgate.engine.core import Core
 from headgate.engine.whole_plan import drawn
 from headgate.heartbeat import in_force
@@ -56,7 +57,7 @@ def why(core: Core, query: RunningQuery) -> Why:
         least.part.scopes,
     )
     groups = {group: "no instant yet" if upto is None else str(upto) for group, upto in query.complete_by_group.items()}
-    return replace(found, groups=groups)
+    return replace(found, groups=groups, reflects=in_words(query.reflects) if query.begun else "")
 
 
 def reasons(core: Core) -> dict[str, Why]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -78,6 +78,9 @@ class Written:
     rows_in: int
     """How many rows it has read, about."""
 
+    tuples: Mapping[str, int] = field(default_factory=dict)
+    """By stream and relation: from how many tuples its results come, with those of earlier epochs."""
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedEpoch:
@@ -98,6 +101,9 @@ class PreparedEpoch:
 
     rows_in: int
     """How many rows are new, about."""
+
+    tuples: Mapping[str, int]
+    """By stream and relation: from how many tuples its results come, with those of earlier epochs."""
 
     @property
     def rows(self) -> int:
@@ -124,7 +130,7 @@ class PreparedEpoch:
 
     def written(self, files: list[Path]) -> Written:
         """Return what it has written, once it has run."""
-        return Written(self.fragment, self.after, self.until, files, self.progress, self.rows_in)
+        return Written(self.fragment, self.after, self.until, files, self.progress, self.rows_in, self.tuples)
 
 
 class Fragment:
@@ -242,6 +248,15 @@ class Fragment:
         """Whether its results are complete up to any instant."""
         return self.after >= self.program.domain.origin
 
+    @property
+    def tuples(self) -> Mapping[str, int]:
+        """From how many tuples its results come, by stream and relation that it reads itself; empty if unknown."""
+        if not self.inputs.by_arrival:
+            return self.progress.tuples
+        if self.epochs and not self.progress.positions:
+            return {}  # an earlier version read by time
+        return {stream: self.inputs.position(stream).arrived for stream in self.program.streams()}
+
     def selectivity(self) -> float | None:
         """Return how many rows it puts out for each that it reads; None while too few were read to know."""
         return self.rows_out / self.rows_in if self.rows_in >= MEASURED_ROWS else None
@@ -272,10 +287,11 @@ class Fragment:
         """Prepare an epoch by time, from where the fragment is up to `until`."""
         self.inputs.look()
         sized, slices = self._sized_for(until, lambda program: [program.result])
-        fact = {"after": until, "epochs": self.epochs + 1}
+        tuples = self.inputs.tuples()
+        fact = {"after": until, "epochs": self.epochs + 1, "tuples": tuples}
         fact = fact if self.program.synopses else {**fact, "since": until}
         span = Span(self.since, until, self.after)
-        return PreparedEpoch(self, sized, slices, span, self.after, until, fact, self.inputs.rows_taken(until))
+        return PreparedEpoch(self, sized, slices, span, self.after, until, fact, self.inputs.rows_taken(until), tuples)
 
     def prepare_arrived(self, upto: Tick, until: Tick, most: int) -> PreparedEpoch:
         """Prepare an epoch over what has arrived and is stamped up to `upto`: all of it, or about `most` rows.
@@ -289,7 +305,8 @@ class Fragment:
         fact = fact if self.program.synopses else {**fact, "since": until}  # otherwise it reads members from the first
         sized, span = self._sized(arrived.slices, tiny=False), Span(before, UNLIMITED, before)
         sized = self._with_hash_joins(sized, arrived.slices)
-        return PreparedEpoch(self, sized, arrived.slices, span, after, until, fact, arrived.rows)
+        tuples = {stream: position.arrived for stream, position in arrived.positions.items()}
+        return PreparedEpoch(self, sized, arrived.slices, span, after, until, fact, arrived.rows, tuples)
 
     def committed(self, written: Written, rows: int) -> None:
         """Count what an epoch has put out, now that it is committed."""
@@ -300,6 +317,7 @@ class Fragment:
     def advance_idle(self, until: Tick) -> None:
         """Be complete up to `until` without an epoch, because nothing happens. After a crash that is found out anew."""
         self.progress.after = until
+        self.progress.tuples = {} if self.inputs.by_arrival else self.inputs.tuples()
         if not self.program.synopses:
             self.progress.since = until
 

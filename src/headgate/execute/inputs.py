@@ -108,6 +108,10 @@ class FragmentInputs:
         """Return how far a stream is read in order of arrival: at first nothing but what was read by time."""
         return self.progress.positions.get(stream, Position(0, self.progress.after))
 
+    def tuples(self) -> dict[str, int]:
+        """Return how many tuples have come of each stream and relation that it reads."""
+        return {stream: self.logs[stream].rows for stream in self.program.streams()}
+
     def unread(self, stream: str) -> Unread:
         """Return the tuples of a stream that are not read, in order of arrival."""
         return Unread(self.logs[stream], self.position(stream))

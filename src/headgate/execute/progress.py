@@ -32,6 +32,10 @@ class Progress:
     positions: Mapping[str, Position] = field(default_factory=dict)
     """By stream, for a fragment that reads in order of arrival."""
 
+    tuples: Mapping[str, int] = field(default_factory=dict)
+    """By stream and relation, for a fragment that reads by time: how many tuples had come when it got as far as it is.
+    """
+
     def apply(self, fact: Mapping[str, Any]) -> None:
         """Take what the journal says."""
         self.start = fact.get("start", self.start)
@@ -40,8 +44,15 @@ class Progress:
         self.epochs = fact.get("epochs", self.epochs)
         if "taken" in fact:
             self.positions = {stream: Position(*position) for stream, position in fact["taken"].items()}
+        self.tuples = fact.get("tuples", self.tuples)
 
     def state(self) -> dict[str, Any]:
         """Return the fact that `apply` takes."""
-        fact = {"start": self.start, "after": self.after, "since": self.since, "epochs": self.epochs}
-        return fact | ({"taken": dict(self.positions)} if self.positions else {})
+        fact: dict[str, Any] = {
+            "start": self.start,
+            "after": self.after,
+            "since": self.since,
+            "epochs": self.epochs,
+        }
+        fact |= {"taken": dict(self.positions)} if self.positions else {}
+        return fact | ({"tuples": dict(self.tuples)} if self.tuples else {})

@@ -65,8 +65,12 @@ class Why:
     groups: Mapping[str, str] = field(default_factory=dict)
     """If the query runs by groups of sources: up to when the answers of each group are complete."""
 
+    reflects: str = ""
+    """The input that its answers reflect, in words; empty if that is not known."""
+
     def __str__(self) -> str:
         lines = [f'query "{self.query}" is complete up to {self.complete}']
+        lines += [f"its answers reflect {self.reflects}"] if self.reflects else []
         if self.held_by:
             since = "" if self.since_s is None else f", last heard of {self.since_s:.1f} s ago"
             lines += [f"held back by {self.held_by}{since}", f"  because {self.cause}"]

@@ -34,7 +34,8 @@ def write(
 ) -> None:
     """Replace the status: why each query has come no further, its traces, and what has failed."""
     queries = {name: {**asdict(reason), "text": str(reason)} for name, reason in reasons.items()}
-    traced = {name: one.to_json() for name, one in (traces or {}).items()}
+    told = {name: {"reflects": reason.reflects} for name, reason in reasons.items() if reason.reflects}
+    traced = {name: one.to_json() | told.get(name, {}) for name, one in (traces or {}).items()}
     staged = directory / f".{FILE}.staged"
     at = datetime.now(UTC).isoformat()
     said = {"at": at, "process": os.getpid(), "queries": queries, "traces": traced, "troubles": troubles or {}}

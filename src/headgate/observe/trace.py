@@ -189,6 +189,8 @@ class Traces:
         self.fragments = tuple(fragments)
         self.domain = domain
         self.traces: deque[Trace] = deque(maxlen=KEPT)
+        self.reflects = ""
+        """The input that the answers so far reflect, in words, where another process is told of it."""
         self._moves: dict[str, deque[tuple[Tick, int]]] = {stream: deque(maxlen=MOVES_KEPT) for stream in self.streams}
         """By stream: up to which instant it was complete when, from the last heartbeat on."""
         self._looked_us: int | None = None
@@ -361,6 +363,7 @@ class Traces:
     def from_json(cls, said: Mapping[str, Any]) -> Traces:
         """Return the traces that `to_json` wrote."""
         found = cls(said["streams"], said["fragments"], TimeDomain(said["domain"]))
+        found.reflects = said.get("reflects", "")
         for number, instant, sent_us, seen, *came in said["traces"]:
             stops = {stop: Seen(*one) for stop, one in seen.items()}
             came_us = (came[0][0], came[0][1], came[0][2]) if came and came[0] else None

@@ -36,7 +36,8 @@ def shown(traces: Traces, last: int) -> RenderableType:
         f"{seconds(slowest.waited_us)} s of waiting and {seconds(slowest.worked_us)} s of work a heartbeat."
     )
     tables = [_heartbeats(query, traces, last), _shares(traces), *([ages(traces)] if traces.ages() else [])]
-    return Group(*(part for table in tables for part in (table, Text())), Text(most))
+    reflects = [Text(f"The answers so far reflect {traces.reflects}.")] if traces.reflects else []
+    return Group(*(part for table in tables for part in (table, Text())), Text(most), *reflects)
 
 
 def _heartbeats(query: str, traces: Traces, last: int) -> Table:

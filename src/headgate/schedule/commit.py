@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from headgate.execute.fragment import Written
 from headgate.log.chunk import Chunk
@@ -27,7 +28,7 @@ def commit(epochs: Sequence[tuple[RunningQuery, Written]]) -> list[int]:
                 kept.append([])
                 continue
             kept.append(_put(query, written, some))
-            written.fragment.journal.record(written.fragment.subject, written.progress)
+            written.fragment.journal.record(written.fragment.subject, _progress(query, written))
     rows = [_log(query, written).rows - count for (query, written), count in zip(epochs, before, strict=True)]
     for (query, written), count, chunks in zip(epochs, rows, kept, strict=True):
         written.fragment.committed(written, count)
@@ -46,7 +47,17 @@ def _put(query: RunningQuery, written: Written, pieces: list[list[Path]]) -> lis
         fragment.output.adopt(written.files)
         return []
     others = [one.after for one in query.answers if one is not fragment]
-    return query.outbox.put(pieces, min([written.after, *others]), min([written.until, *others]))
+    after, until = min([written.after, *others]), min([written.until, *others])
+    return query.outbox.put(pieces, after, until, query.tuples({fragment: written.tuples}))
+
+
+def _progress(query: RunningQuery, written: Written) -> dict[str, Any]:
+    """Return what the journal is to say of the fragment: of an answer, also from how many tuples all of it comes.
+
+    The fragments that it reads may have advanced without an epoch, of which the journal knows nothing.
+    """
+    tuples = query.tuples({written.fragment: written.tuples}) if written.fragment.output is None else {}
+    return {**written.progress, "tuples": tuples} if tuples and "tuples" in written.progress else written.progress
 
 
 def _pieces(query: RunningQuery, written: Written) -> list[list[Path]]:

@@ -311,7 +311,9 @@ class SplitOutbox(Outbox):
     told: list[pa.Table]
     """The results of the last epoch, for those who listen."""
 
-    def put(self, pieces: Sequence[Sequence[Path]], after: Tick, until: Tick) -> list[Chunk]:
+    def put(
+        self, pieces: Sequence[Sequence[Path]], after: Tick, until: Tick, tuples: Mapping[str, int] | None = None
+    ) -> list[Chunk]:
         """Give the results of (after, until] to the members that have any."""
         files = [file for some in pieces for file in some]
         tables = [pq.read_table(file) for file in files]
@@ -319,7 +321,7 @@ class SplitOutbox(Outbox):
             for number, own in by_member(tables, self.family.shown).items():
                 member = self.family.members.get(number)  # otherwise it was dropped meanwhile
                 if member is not None:
-                    member.outbox.put(self._written(member.outbox, own), after, until)
+                    member.outbox.put(self._written(member.outbox, own), after, until, tuples)
         for file in files:
             file.unlink(missing_ok=True)
         self.log.rows += sum(table.num_rows for table in tables)

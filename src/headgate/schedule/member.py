@@ -61,10 +61,10 @@ class Member:
         """The instant up to which its results are complete: that of the family."""
         return self.query.complete
 
-    def results(self) -> list[Result]:
-        """Return what it put out so far, in order of time, without its own values."""
-        tables = [self._own(table) for table in self.query.result_tables()]
-        return list(in_order([table for table in tables if table.num_rows]))
+    def results(self, labels: bool = False) -> list[Result]:
+        """Return what it put out so far, in order of time, without its own values; with their labels if asked for."""
+        tables, known = self.query.labelled_tables()
+        return list(in_order(list(map(self._own, tables)), known if labels else ()))
 
     def _own(self, table: pa.Table) -> pa.Table:
         """The rows of a table of results that are its own."""
@@ -87,7 +87,10 @@ class Member:
             if own:
                 shown = [
                     Result(
-                        one.at, one.sign, {name: value for name, value in one.row.items() if name not in self.values}
+                        one.at,
+                        one.sign,
+                        {name: value for name, value in one.row.items() if name not in self.values},
+                        one.reflects,
                     )
                     for one in own
                 ]

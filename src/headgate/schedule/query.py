@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
 from headgate.deliver.outbox import Outbox
+from headgate.deliver.reflects import Label, Reflects, label, most
 from headgate.deliver.sinks.console import ConsoleSink
 from headgate.deliver.sinks.sink import Result, in_order
 from headgate.delta.program import Kept
@@ -152,6 +153,21 @@ class RunningQuery:
         return self.domain.moment(self.reached) if self.begun else None
 
     @property
+    def reflects(self) -> dict[str, Reflects]:
+        """The label of its answers so far: the input that they reflect, by stream and relation; empty if unknown."""
+        return label(self.tuples(), self.complete)
+
+    def tuples(self, later: Mapping[Fragment, Mapping[str, int]] | None = None) -> dict[str, int]:
+        """Return from how many tuples of each stream and relation its answers come; nothing if that is not known.
+
+        `later` has the numbers of fragments whose epochs are about to be committed. A stream that several fragments
+        read counts as far as the one that saw most of it.
+        """
+        numbers = {one: one.tuples for one in self.fragments} | dict(later or {})
+        found = most(numbers[one] for one in self.fragments)
+        return found if found.keys() >= set(self.streams()) else {}
+
+    @property
     def complete_by_group(self) -> dict[str, Any]:
         """The last complete instant of each group of sources, for a query that runs by groups."""
         answers = [fragment for fragment in self.answers if fragment.group]
@@ -244,19 +260,28 @@ class RunningQuery:
         """How often each result gets to where the query puts them: exactly once, or at least once."""
         return self.outbox.sink.guarantee
 
-    def results(self) -> list[Result]:
-        """Return everything put out so far, in order of time, if it was not delivered elsewhere."""
-        return list(in_order(self.result_tables()))
+    def results(self, labels: bool = False) -> list[Result]:
+        """Return everything put out so far, in order of time, if it was not delivered elsewhere.
+
+        With `labels`, each result has the label of its epoch. Where files of results were merged, all results of the
+        file have the label of the last of their epochs.
+        """
+        return list(in_order(*self.labelled_tables())) if labels else list(in_order(self.result_tables()))
 
     def result_tables(self) -> list[pa.Table]:
         """Return everything put out so far as tables, if it was not delivered elsewhere."""
+        return self.labelled_tables()[0]
+
+    def labelled_tables(self) -> tuple[list[pa.Table], list[Label]]:
+        """Return everything put out so far as tables, and the label of each."""
         connector = self.definition.connector
         if not self.outbox.kept and connector is not None:
             raise UserError("results-elsewhere", f'the results of query "{self.name}" go to {connector.format}')
-        tables = [chunk.table() for chunk in self.outbox.log.chunks]
+        chunks = list(self.outbox.log.chunks)
+        tables, labels = [chunk.table() for chunk in chunks], list(map(self.outbox.label_of, chunks))
         if self.membership is not None and self.shares_outbox:
-            return [own for table in tables if (own := self.membership.own(table)).num_rows]
-        return tables
+            tables = list(map(self.membership.own, tables))
+        return tables, labels
 
     def member(self, *values: Any, **named: Any) -> Member:
         """Return one member of a family, by its values in the order of the relation's columns, or by their names."""
@@ -329,7 +354,7 @@ class RunningQuery:
 
     def tell(self, tables: Sequence[pa.Table]) -> None:
         """Tell those who listen of results. What a listener makes of them cannot fail the query."""
-        results = list(in_order(tables))
+        results = list(in_order(tables, [self.reflects] * len(tables)))
         for listener in self._listeners if results else ():
             self.call(listener, results)
 

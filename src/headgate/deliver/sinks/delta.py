@@ -25,6 +25,7 @@ class DeltaSink:
     wants_empty = False
 
     def __init__(self, query: str, connector: Connector, session: SparkSession, directory: Path) -> None:
+        self.connector = connector
         self.path = connector.options["path"]
         self.session = own_session(session)
         self.writer = identity(directory)
@@ -32,7 +33,7 @@ class DeltaSink:
     def deliver(self, delivery: Delivery) -> None:
         """Append the rows in one transaction."""
         if delivery.rows:
-            frame = shape.ordered(shape.changes(self.session, delivery), delivery.rows)
+            frame = shape.ordered(shape.shaped(self.session, delivery, self.connector), delivery.rows)
             frame.write.format("delta").mode("append").options(**transaction(self.writer, delivery)).save(self.path)
 
     def delivered(self) -> int | None:

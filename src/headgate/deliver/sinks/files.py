@@ -240,7 +240,7 @@ class FileSink:
 
     def _current(self, delivery: Delivery) -> tuple[list[Path], int]:
         """The relation as it is now, from the files of the last commit and the changes since."""
-        frame, before, rows = shape.changes(self.session, delivery), None, delivery.rows
+        frame, before, count = shape.changes(self.session, delivery), None, delivery.rows
         if self._last and self._last["files"]:
             schema = frame.drop("_time", "_change").schema
             files = [self.folder / file for file in self._last["files"]]
@@ -248,12 +248,11 @@ class FileSink:
                 if not file.exists() or of_file(file) != checksum:
                     raise torn(file, DAMAGED if file.exists() else "it is missing")
             before = self.session.read.format(self.connector.format).schema(schema).load(list(map(address, files)))
-            rows += self._last["rows"]
-        self.session.conf.set("spark.sql.shuffle.partitions", str(-(-rows // shape.PART_ROWS)))
+            count += self._last["rows"]
+        self.session.conf.set("spark.sql.shuffle.partitions", str(-(-count // shape.PART_ROWS)))
         now = shape.netted(before, frame).where(f"IF(_n < 0, {ABSENT}, TRUE)")
-        return shape.write_files(
-            shape.repeated(now).drop("_n", "_copy"), self.staging, self.connector.format, self.options
-        )
+        rows = shape.labelled(shape.repeated(now).drop("_n", "_copy"), delivery, self.connector)
+        return shape.write_files(rows, self.staging, self.connector.format, self.options)
 
     def _placed(self, delivery: Delivery, written: list[Path], rows: int) -> tuple[list[str], int]:
         """Give the files their names, by which they are replaced if the delivery comes again."""

@@ -179,6 +179,7 @@ class JdbcSink:
             frame = (
                 shape.repeated(shape.netted(None, frame)).selectExpr("*", "IF(_n > 0, '+', '-') AS _change").drop("_n")
             )
+        frame = shape.labelled(frame, delivery, self.connector)
         return frame.selectExpr("*", "MONOTONICALLY_INCREASING_ID() AS _row")
 
     def _write(self, frame: DataFrame) -> None:
@@ -215,7 +216,8 @@ class JdbcSink:
         if self.mode == "changes":
             return [f"{insert} ORDER BY {run.quote('_row')}"]
         if not self.key:
-            return [self._delete_copies(run, listed), f"{insert} WHERE {change} = '+'"]
+            told_apart = run.listed([column for column in columns if column != shape.REFLECTS])
+            return [self._delete_copies(run, told_apart), f"{insert} WHERE {change} = '+'"]
         same = " AND ".join(f"s.{run.quote(column)} = t.{run.quote(column)}" for column in self.key)
         delete = f"DELETE FROM {self.target} AS t WHERE EXISTS (SELECT 1 FROM {self.stage} AS s WHERE {same}"
         if not self.database.is_postgres:
@@ -254,7 +256,7 @@ class Database:
     def __init__(self, session: SparkSession, connector: Connector) -> None:
         url = connector.options["url"]
         kind = url.split(":")[1].lower()
-        own_options = ("deliver", "key", "existing", "flush_rows")
+        own_options = ("deliver", "key", "existing", "flush_rows", "reflects")
         self.options = {name: value for name, value in connector.options.items() if name not in own_options}
         if kind in DRIVERS:
             self.options.setdefault("driver", DRIVERS[kind])

@@ -114,6 +114,7 @@ class KafkaSink:
         names = ", ".join(literal(file.name) for file in delivery.files)
         position = f"CONCAT(ARRAY_POSITION(ARRAY({names}), _metadata.file_name), '-', _metadata.row_index) AS _position"
         frame = shape.changes(self.session, delivery).selectExpr("*", position)
+        frame = shape.labelled(frame, delivery, self.connector)
         values = f"STRUCT({listed(column for column in frame.columns if column != '_position')})"
         value = f"TO_JSON({values}, MAP('timestampFormat', \"{shape.MICROSECONDS}\", 'ignoreNullFields', 'false'))"
         if sinks.mode(self.connector) == "upserts":

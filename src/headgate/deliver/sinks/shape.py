@@ -2,6 +2,8 @@
 
 changes    _time, [_change,] columns    as they come
 upserts    _time, _change, columns      the last change of each key: + it has this row now, - it has none any more
+
+With 'reflects' = 'true' there is one more column, `_reflects`: the label of the delivery, as JSON.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
+from headgate.deliver.reflects import as_text
 from headgate.deliver.sinks.sink import Delivery, order
 from headgate.spark import staging
 from headgate.spark.staging import address
@@ -29,6 +32,9 @@ SMALL_ROWS = 50_000
 
 PART_ROWS = 1_000_000
 """Larger deliveries are cut into parts of about this many rows, by time."""
+
+REFLECTS = "_reflects"
+"""The column with the label of a delivery."""
 
 MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 """Spark's writers of text leave out what is less than a millisecond unless told otherwise."""
@@ -53,7 +59,15 @@ def _schema(session: SparkSession, file: Path) -> StructType:
 def shaped(session: SparkSession, delivery: Delivery, connector: Connector) -> DataFrame:
     """The rows that go out by 'deliver' = 'changes' or 'upserts', in any order."""
     frame = changes(session, delivery)
-    return upserts(frame, sinks.key(connector)) if sinks.mode(connector) == "upserts" else frame
+    frame = upserts(frame, sinks.key(connector)) if sinks.mode(connector) == "upserts" else frame
+    return labelled(frame, delivery, connector)
+
+
+def labelled(frame: DataFrame, delivery: Delivery, connector: Connector) -> DataFrame:
+    """The rows with the label of their delivery, if the sink is to have it."""
+    if not sinks.reflects(connector):
+        return frame
+    return frame.withColumn(REFLECTS, F.lit(as_text(delivery.reflects)).cast("string"))
 
 
 def upserts(frame: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -121,7 +135,7 @@ def write_parts(
         return [], 0
     plain = sinks.mode(connector) == "changes"
     if file_format == "parquet" and plain and not options and delivery.rows <= SMALL_ROWS:
-        return _write_few(delivery, target), delivery.rows
+        return _write_few(delivery, connector, target), delivery.rows
     # in one task a sort needs no shuffle, and a window none that moves anything
     session.conf.set("spark.sql.shuffle.partitions", str(-(-delivery.rows // PART_ROWS)))
     frame = ordered(shaped(session, delivery, connector), delivery.rows)
@@ -136,9 +150,12 @@ def write_files(
     return staging.write_files(frame, target, file_format, {**exact, **(options or {})})
 
 
-def _write_few(delivery: Delivery, target: Path) -> list[Path]:
+def _write_few(delivery: Delivery, connector: Connector, target: Path) -> list[Path]:
     """Sort and write a small delivery in this process: a Spark job would take ten times as long."""
     table = pa.concat_tables([pq.read_table(file) for file in delivery.files], promote_options="default")
+    if sinks.reflects(connector):
+        label = pa.scalar(as_text(delivery.reflects), pa.string())
+        table = table.append_column(REFLECTS, pa.repeat(label, table.num_rows))
     target.mkdir(parents=True)
     path = target / "part-00000.parquet"
     pq.write_table(table.sort_by(order(table.column_names)), path)

@@ -8,8 +8,8 @@ delivery is by `_time`, deletions before insertions; in the files themselves row
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from headgate.catalog.entries import Connector
+from headgate.deliver.reflects import Label, label
 from headgate.ticks import Tick
 
 
@@ -27,6 +28,8 @@ class Result:
     at: Any
     sign: str
     row: dict[str, Any]
+    reflects: Label | None = field(default=None, compare=False)
+    """The label of its epoch, where that is asked for: the input that the answers up to there reflect."""
     partial: bool = False
     """Whether it belongs to an early answer, and may still be withdrawn."""
 
@@ -58,6 +61,14 @@ class Delivery:
     rows: int
     left: int = 0
     """How many pieces of the same epoch come behind it."""
+
+    tuples: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """By stream and relation: from how many tuples the results up to here come; empty if it is not known."""
+
+    @property
+    def reflects(self) -> Label:
+        """The input that everything up to `complete` reflects, by stream and relation; empty if it is not known."""
+        return label(self.tuples, self.complete)
 
 
 class Sink(Protocol):
@@ -98,19 +109,27 @@ class SinkClass(Protocol):
         """Open the sink, or raise an error that says why that cannot be done."""
 
 
-def in_order(tables: Sequence[pa.Table]) -> Iterator[Result]:
-    """The rows of several tables of results, ordered by time, deletions before insertions."""
+def in_order(tables: Sequence[pa.Table], labels: Sequence[Label] = ()) -> Iterator[Result]:
+    """The rows of several tables of results, ordered by time, deletions before insertions; with the label of each
+    table, if labels are given.
+    """
+    if labels:
+        tables = [
+            table.append_column("_label", pa.repeat(pa.scalar(number), table.num_rows))
+            for number, table in enumerate(tables)
+        ]
     if tables:
         table = pa.concat_tables(tables, promote_options="default")
-        yield from results(table.sort_by(order(table.column_names)))
+        yield from results(table.sort_by(order(table.column_names)), labels)
 
 
-def results(table: pa.Table) -> Iterator[Result]:
-    """The rows of a table of results, one by one."""
+def results(table: pa.Table, labels: Sequence[Label] = ()) -> Iterator[Result]:
+    """The rows of a table of results, one by one; with labels, `_label` is the place of its own among them."""
     changes = "_change" in table.column_names
     for row in table.to_pylist():
-        at = row.pop("_time")
-        yield Result(at, row.pop("_change") if changes else "+", row)
+        at, sign = row.pop("_time"), row.pop("_change") if changes else "+"
+        reflects = labels[row.pop("_label")] if labels else None
+        yield Result(at, sign, row, reflects)
 
 
 def order(columns: Iterable[str]) -> list[tuple[str, str]]:

@@ -1,0 +1,202 @@
+"""The law of labels: answers up to a label are those of the query over just the tuples that the label counts.
+
+Random queries run while tuples come out of order and late, heartbeats and steps come when they will, and engines are
+killed. Each label that is given out is taken at its word: the reference evaluates the query over the first tuples of
+each stream, in the order in which they came to the log, cut at the instant of the label. Engines are real; most of them
+run their epochs in DuckDB, a few on Spark.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from tools.duck_engine import engine_on_duckdb, without_spark
+from tools.random_queries import HORIZON, RELATIONS, cases
+
+from headgate import ManualClock
+from headgate.deliver.reflects import Label
+from headgate.engine import Engine
+from headgate.testing.cases import Case, Change, Row, difference
+from headgate.testing.reference import evaluate
+from headgate.testing.runner import script
+
+FLOWING = (
+    "Select Rstream(*) From S [Now]",
+    "Select Rstream(A, B) From S [Now] Where A > 0",
+    "Select Rstream(A, B) From (Select A, B From S [Now] Union All Select A, C From T [Now]) x",
+)
+"""Queries whose answers wait for nobody, or for one instant."""
+
+Opening = Callable[[Path], Engine]
+
+
+class Scene:
+    """An engine with some queries, and what came to its logs."""
+
+    def __init__(self, open_engine: Opening, directory: Path, case: Case, queries: dict[str, str], seed: int) -> None:
+        self.open_engine = open_engine
+        self.directory = directory
+        self.case = case
+        self.queries = queries
+        self.chance = random.Random(seed)
+        self.engine = open_engine(directory)
+        how = self.chance.choice(("query", "operator", "memory-aware"))
+        self.engine.execute(f"SET heartbeats = '{how}'; {script(case)}")
+        self.disorder = self.chance.choice((0, 3))
+        for stream in case.streams if self.disorder else ():
+            self.engine.execute(f"DISORDER OF {stream} {self.disorder}")
+        for name, text in queries.items():
+            if name != "answer":
+                self.engine.execute(f"CREATE QUERY {name} AS {text}")
+        self.coming = self._arrivals()
+        self.came: dict[str, list[tuple[int, Row, str]]] = {name: [] for name in case.input}
+        self.judged: set[tuple[str, tuple[tuple[str, int], ...], int, int]] = set()
+        self.labels = 0
+        """How many labels were taken at their word that count any tuples."""
+
+    def _arrivals(self) -> list[tuple[str, tuple[int, Row, str]]]:
+        """Tuples overtake each other by up to three ticks. Changes of relations do not, and come before them."""
+        delayed = [
+            (entry[0] + (self.chance.randint(0, 3) if name in self.case.streams else -1), place, name, entry)
+            for name, entries in self.case.input.items()
+            for place, entry in enumerate(entries)
+        ]
+        return [(name, entry) for _, _, name, entry in sorted(delayed, key=lambda one: (one[0], one[2], one[1]))]
+
+    # what happens
+
+    def run(self) -> None:
+        while self.coming:
+            match self.chance.randrange(8):
+                case 0 | 1 | 2 | 3:
+                    self._push(self.chance.randint(1, 4))
+                case 4 | 5:
+                    self.engine.step()
+                case 6:
+                    self._beat()
+                case 7 if self.chance.random() < 0.5:
+                    self._kill()
+            self.look()
+        self.engine.advance(HORIZON)
+        self.look()
+        self.look_back()
+        self.engine.close()
+
+    def _push(self, count: int) -> None:
+        for name, entry in self.coming[:count]:
+            pushed = [(entry[0], entry[1])] if name in self.case.streams else [entry]
+            if self.engine.push(name, pushed):
+                self.came[name].append(entry)
+            else:
+                assert name in self.case.streams, "changes of relations are never late here"
+        del self.coming[:count]
+
+    def _beat(self) -> None:
+        """Say that an instant is complete, whatever is still under way: that is late from then on."""
+        upto = self.chance.randint(0, HORIZON)
+        relations = [one for one in self.coming if one[0] in RELATIONS and one[1][0] <= upto]
+        self.coming = relations + [one for one in self.coming if one not in relations]
+        self._push(len(relations))
+        if self.chance.random() < 0.5:
+            self.engine.advance(upto)
+        else:
+            for name in self.case.streams:
+                self.engine.punctuate(name, upto)
+
+    def _kill(self) -> None:
+        self.engine._core.journal.close()
+        self.engine._core.lock.release()
+        self.engine = self.open_engine(self.directory)
+
+    # what is judged
+
+    def look(self) -> None:
+        """Judge the labels of now by the answers of now."""
+        for name in self.queries:
+            query = self.engine.query(name)
+            self._judge(name, query.reflects, self._found(name))
+
+    def look_back(self) -> None:
+        """Judge the labels of all results by the answers of the end."""
+        for name in self.queries:
+            query = self.engine.query(name)
+            found, results = self._found(name), query.results(labels=True)
+            assert [(one.at, one.sign, tuple(one.row.values())) for one in results] == found
+            for one in results:
+                assert one.reflects, "every epoch has a label"
+                if query.answer.inputs.ahead == "nothing":
+                    assert one.at <= next(iter(one.reflects.values())).complete
+                self._judge(name, one.reflects, found)
+
+    def _found(self, name: str) -> list[Change]:
+        return [(one.at, one.sign, tuple(one.row.values())) for one in self.engine.query(name).results()]
+
+    def _judge(self, name: str, label: Label, found: list[Change]) -> None:
+        query = self.engine.query(name)
+        if not label:
+            assert not query.begun or query.epochs == 0, f"{name} has a label"
+            return
+        assert set(label) == set(query.streams())
+        assert all(one.tuples <= len(self.came[stream]) for stream, one in label.items())
+        (complete,) = {one.complete for one in label.values()}
+        ahead = query.answer.inputs.ahead == "everything"
+        if complete is None and not ahead:
+            return
+        counts = {stream: one.tuples for stream, one in label.items()}
+        if complete is not None:
+            self._compare(name, counts, complete, found)
+        if ahead and found == self._found(name) and label == query.reflects:
+            self._compare(name, counts, HORIZON, found)
+
+    def _compare(self, name: str, counts: dict[str, int], upto: int, found: list[Change]) -> None:
+        shown = [change for change in found if change[0] <= upto]
+        key = name, tuple(sorted(counts.items())), upto, hash(tuple(shown))
+        if key in self.judged:
+            return
+        self.judged.add(key)
+        self.labels += any(counts.values())
+        prefix = {
+            stream: [entry for entry in self.came[stream][:count] if entry[0] <= upto]
+            for stream, count in counts.items()
+        }
+        case = replace(self.case, query=self.queries[name], input=prefix, horizon=upto)
+        differs = difference(evaluate(case)[1], shown, upto)
+        assert differs is None, f"{self.queries[name]}\n{counts} up to {upto}\n{self.came}\n{differs}"
+
+
+def played(
+    open_engine: Opening, case: Case, flowing: str, seed: int, about: AbstractContextManager[None] | None = None
+) -> Scene:
+    with TemporaryDirectory() as directory, about or nullcontext():
+        queries = {"answer": case.query, "again": case.query, "flowing": flowing}
+        scene = Scene(open_engine, Path(directory), case, queries, seed)
+        scene.run()
+        return scene
+
+
+@settings(max_examples=60)
+@given(cases(depth=0, most=8), st.sampled_from(FLOWING), st.integers(0, 10_000))
+def test_answers_up_to_a_label_are_those_over_its_tuples(case: Case, flowing: str, seed: int) -> None:
+    played(engine_on_duckdb, case, flowing, seed, without_spark())
+
+
+@settings(max_examples=30)
+@given(cases(depth=1, most=8), st.sampled_from(FLOWING), st.integers(0, 10_000))
+def test_labels_of_nested_queries(case: Case, flowing: str, seed: int) -> None:
+    played(engine_on_duckdb, case, flowing, seed, without_spark())
+
+
+@pytest.mark.spark
+@settings(max_examples=3)
+@given(case=cases(depth=0, most=4), flowing=st.sampled_from(FLOWING), seed=st.integers(0, 10_000))
+def test_labels_on_spark(spark: SparkSession, case: Case, flowing: str, seed: int) -> None:
+    played(lambda directory: Engine(spark, directory, clock=ManualClock()), case, flowing, seed)
