@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headgate.deliver.sinks.files import Commit, read_commits
     from headgate.deliver.sinks.sink import Delivery, Result
     from headgate.engine import Engine
+    from headgate.engine.snapshot import Snapshot
     from headgate.heartbeat.clock import ManualClock
 
 __version__ = "0.1.0"
@@ -28,6 +29,7 @@ __all__ = [
     "NotYet",
     "Party",
     "Result",
+    "Snapshot",
     "UserError",
     "__version__",
     "read_commits",
@@ -41,6 +43,7 @@ _HOMES = {
     "ManualClock": "headgate.heartbeat.clock",
     "Party": "headgate.catalog.declarations",
     "Result": "headgate.deliver.sinks.sink",
+    "Snapshot": "headgate.engine.snapshot",
     "read_commits": "headgate.deliver.sinks.files",
 }
 
