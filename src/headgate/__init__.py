@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headgate.deliver.sinks.files import Commit, read_commits
     from headgate.deliver.sinks.sink import Delivery, Result
     from headgate.engine import Engine
+    from headgate.engine.snapshot import Snapshot
     from headgate.heartbeat.clock import ManualClock
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ __all__ = [
     "Party",
     "Reflects",
     "Result",
+    "Snapshot",
     "UserError",
     "__version__",
     "read_commits",
@@ -44,6 +46,7 @@ _HOMES = {
     "Party": "headgate.catalog.declarations",
     "Reflects": "headgate.deliver.reflects",
     "Result": "headgate.deliver.sinks.sink",
+    "Snapshot": "headgate.engine.snapshot",
     "read_commits": "headgate.deliver.sinks.files",
 }
 

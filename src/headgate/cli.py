@@ -235,13 +235,14 @@ def tell_resumed(engine: Engine, directory: Path | None) -> None:
 
 
 def print_answers(engine: Engine, text: str, script: Path) -> None:
-    """Carry out a script, and print what its questions (SHOW, WHY, EXPLAIN) are answered."""
+    """Carry out a script, and print what its questions (SHOW, WHY, SNAPSHOT, EXPLAIN) are answered."""
     from headgate.compile import explanation
     from headgate.cql.definitions import Explanation, Listing
+    from headgate.engine.snapshot import Snapshot
     from headgate.heartbeat.why import Why
 
     for definition in engine.execute(text, str(script)):
-        if isinstance(definition, Listing | Why):
+        if isinstance(definition, Listing | Why | Snapshot):
             out.print(str(definition), markup=False, highlight=False)
         elif isinstance(definition, Explanation):
             out.print(explanation(definition.query, engine.catalog), markup=False, highlight=False)

@@ -73,6 +73,9 @@ def test_every_example_of_the_language_page_runs(spark: SparkSession, tmp_path: 
         engine.push("subscribers", [("a", 25.0, "+", "2026-01-01T00:00:00")])
         engine.advance("2026-01-01T00:02:00")
         engine.advance(120)
+        (asked,) = blocks("docs/cql.md", "sql")
+        (snapshot,) = engine.execute(asked)
+        assert f"{snapshot}\n" in blocks("docs/cql.md", "text")
         answered = {query.name for query in engine.queries() if query.count}
         assert all(query.complete is not None for query in engine.queries())
     silent = {query.name for query in engine.queries()} - answered

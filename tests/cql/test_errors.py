@@ -403,12 +403,27 @@ def complaint(mistake: str) -> str:
     return "no error"
 
 
+MISTAKES_IN_SNAPSHOTS = [
+    "SNAPSHOT",
+    "SNAPSHOT top",
+    "SNAPSHOT ticks",
+    "SNAPSHOT per_segment",
+    "CREATE QUERY top AS SELECT k FROM ticks [RANGE 5]; SNAPSHOT top,",
+    "CREATE QUERY top AS SELECT k FROM ticks [RANGE 5]; SNAPSHOT top, tpo",
+    "CREATE QUERY top AS SELECT k FROM ticks [RANGE 5]; SNAPSHOT top, Top",
+    "CREATE QUERY top AS SELECT k FROM ticks [RANGE 5]; SNAPSHOT top k",
+    "CREATE QUERY new AS SELECT ISTREAM(k) FROM ticks [NOW]; SNAPSHOT new",
+    "CREATE QUERY out AS SELECT k FROM ticks [NOW] INTO parquet OPTIONS ('path' = 'out'); SNAPSHOT out",
+    "CREATE QUERY a AS SELECT k FROM ticks [RANGE 5]; CREATE QUERY b AS SELECT vehicle FROM pos_speed [NOW]; SNAPSHOT a, b",
+]
+
 RUNNING: dict[str, Callable[[Engine], object]] = {
     "a row with a column that is not there": lambda engine: engine.push("ticks", [(1, {"kk": 1})]),
     "a row without its timestamp": lambda engine: engine.push("ticks", [("a", 1)]),
     "a change that is none": lambda engine: engine.push("changing", [(1, ("a",), "?")]),
     "a stream that is not there": lambda engine: engine.push("tick", []),
     "a query that is not there": lambda engine: engine.query("top"),
+    "a snapshot of what is not complete": lambda engine: engine.execute("SELECT k FROM ticks [NOW]; SNAPSHOT q1"),
     "files without a path": lambda engine: engine.execute("CREATE STREAM f (a INT) TIMESTAMP BY a FROM csv"),
     "a path that is not there": lambda engine: (
         engine.execute("CREATE STREAM g (a INT) TIMESTAMP BY a FROM csv OPTIONS ('path' = 'no/such/folder')"),
@@ -468,7 +483,7 @@ def complaints_of_running(spark: SparkSession) -> str:
     return "".join(texts)
 
 
-EVERY_MISTAKE = [*MISTAKES, *MISTAKES_IN_FAMILIES, *MISTAKES_ABOUT_TIME]
+EVERY_MISTAKE = [*MISTAKES, *MISTAKES_IN_FAMILIES, *MISTAKES_ABOUT_TIME, *MISTAKES_IN_SNAPSHOTS]
 
 
 def golden() -> str:

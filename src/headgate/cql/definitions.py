@@ -6,7 +6,7 @@ Declarations about clocks and delays are read by `time`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
@@ -19,7 +19,7 @@ from headgate.cql.binder import bind
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.monotone import kind_of
-from headgate.plan.nodes import is_stream, sources
+from headgate.plan.nodes import domain, is_stream, sources
 from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups
 from headgate.sql import Column, signature
@@ -101,6 +101,19 @@ class WhyAsked:
     query: str
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotAsked:
+    """SNAPSHOT: the engine answers with the rows of registered queries at one instant."""
+
+    queries: tuple[str, ...]
+    places: tuple[Place | None, ...] = field(default=(), compare=False)
+    """Where each of them is named; empty if no text names them."""
+
+    def place(self, query: str) -> Place | None:
+        """Where a query is named."""
+        return dict(zip(self.queries, self.places, strict=False)).get(query)
+
+
 Definition: TypeAlias = (
     Stream
     | Relation
@@ -115,6 +128,7 @@ Definition: TypeAlias = (
     | BoundsAsked
     | PlanAsked
     | WhyAsked
+    | SnapshotAsked
 )
 
 
@@ -220,6 +234,9 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return Setting(tree.this.key, taken_back=True)
         case syntax.Why():
             return WhyAsked(catalog.query(tree.name, place(tree.this)).name)
+        case syntax.Snapshot():
+            named = tree.expressions
+            return snapshot_asked([one.name for one in named], catalog, [place(one) for one in named])
         case syntax.Explain():
             return Explanation(_bound("query", tree.this, text, catalog, place, tree.args.get("members")))
         case exp.Command():
@@ -320,6 +337,66 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
         raise
     assert isinstance(now, View | Query)
     return Altered(now, before)
+
+
+def snapshot_asked(names: Sequence[str], catalog: Catalog, places: Sequence[Place | None] = ()) -> SnapshotAsked:
+    """What SNAPSHOT asks for. An error unless they are different queries that give relations over one kind of time, and
+    whose results are kept.
+    """
+    if not names:
+        raise UserError("no-name", "a snapshot needs the name of a query", hint="SNAPSHOT a, b;")
+    at: list[Place | None] = [*places] or [None] * len(names)
+    queries: list[Query] = []
+    for name, place in zip(names, at, strict=True):
+        query = _kept_relation(name, "a snapshot", catalog, place)
+        if query in queries:
+            raise UserError("name-taken", f'query "{query.name}" stands twice', place=place)
+        queries.append(query)
+    _refuse_two_times(queries, "a snapshot", at)
+    return SnapshotAsked(tuple(query.name for query in queries), tuple(places))
+
+
+def _kept_relation(name: str, what: str, catalog: Catalog, place: Place | None) -> Query:
+    """The query of that name, if it gives a relation and its results stay with the engine."""
+    if name.lower() not in catalog.queries and catalog.has_source(name):
+        found = catalog.source(name)
+        kind, flows = (
+            type(found).__name__.lower(),
+            isinstance(found, Stream) or (isinstance(found, View) and is_stream(found.plan)),
+        )
+        hint = f"CREATE QUERY {name}_now AS SELECT * FROM {name}{' [RANGE UNBOUNDED]' if flows else ''}, and name that."
+        raise UserError("wrong-kind", f'"{name}" is a {kind}, and {what} is of queries', place=place, hint=hint)
+    query = catalog.query(name, place)
+    if is_stream(query.plan):
+        raise UserError(
+            "wrong-kind",
+            f'query "{query.name}" gives a stream, and {what} is of relations',
+            place=place,
+            detail="A stream has tuples that come, and no rows that are there at an instant.",
+            hint="Leave ISTREAM, DSTREAM or RSTREAM out, and give what it reads a window.",
+        )
+    if query.connector is not None and query.connector.format != "memory":
+        raise UserError(
+            "results-elsewhere",
+            f'the results of query "{query.name}" go to {query.connector.format}',
+            place=place,
+            hint=f'Leave INTO out of query "{query.name}", or create another query without it.',
+        )
+    return query
+
+
+def _refuse_two_times(queries: Sequence[Query], what: str, places: Sequence[Place | None]) -> None:
+    """Refuse queries that have no instants in common, because they are over different kinds of time."""
+    first = queries[0]
+    for query, place in zip(queries, places, strict=True):
+        if domain(query.plan) is not domain(first.plan):
+            raise UserError(
+                "time-domains-differ",
+                f"{what} has one instant, and these queries are over different kinds of time",
+                place=place,
+                detail=f'Query "{first.name}" has {domain(first.plan)}, and "{query.name}" has {domain(query.plan)}.',
+                hint="Name those of one kind only.",
+            )
 
 
 def shown(kind: str, catalog: Catalog) -> Listing:

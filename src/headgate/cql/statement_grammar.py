@@ -1,4 +1,4 @@
-"""The grammar of statements: CREATE, REGISTER, DROP, ALTER, SHOW, SET, EXPLAIN, WHY, and labels before a query.
+"""The grammar of statements: CREATE, REGISTER, DROP, ALTER, SHOW, SET, EXPLAIN, WHY, SNAPSHOT, and labels of queries.
 
 `dialect` builds on it and adds the grammar of queries, which a statement reaches through `_parse_query`.
 """
@@ -24,6 +24,7 @@ from headgate.cql.syntax import (
     PendingView,
     SetOption,
     Show,
+    Snapshot,
     TakeBack,
     Why,
 )
@@ -41,6 +42,7 @@ STATEMENTS = (
     *TIME_STATEMENTS,
     "EXPLAIN",
     "WHY",
+    "SNAPSHOT",
     "REGISTER",
     "ISTREAM",
     "DSTREAM",
@@ -82,6 +84,9 @@ class StatementParser(TimeParser):
         if self._at_statement("WHY"):
             self._advance()
             return self.expression(Why(this=self._parse_name()))
+        if self._at_statement("SNAPSHOT"):
+            self._advance()
+            return self.expression(Snapshot(expressions=self._parse_csv(self._parse_name)))
         if self._at_statement(*TIME_STATEMENTS):
             return self._parse_time_statement()
         labelled = self._parse_label()

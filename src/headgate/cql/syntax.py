@@ -167,6 +167,12 @@ class Why(exp.Expression):
     arg_types = {"this": True}
 
 
+class Snapshot(exp.Expression):
+    """`SNAPSHOT a, b`: asks for the rows of several queries at one instant."""
+
+    arg_types = {"expressions": True}
+
+
 # declarations about time
 
 

@@ -20,14 +20,14 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog.declarations import Party
 from headgate.catalog.skew import SkewBound
-from headgate.cql.definitions import Definition, Listing
+from headgate.cql.definitions import Definition, Listing, snapshot_asked
 from headgate.engine import inspection, recovery, stream_statements
 from headgate.engine.core import Core
-from headgate.engine.registry import Registry
+from headgate.engine.registry import Answer, Registry
 from headgate.engine.running import Running
+from headgate.engine.snapshot import Snapshot, taken
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock, SystemClock
-from headgate.heartbeat.why import Why
 from headgate.permissions import Permissions, permissions
 from headgate.schedule.loop import Epoch
 from headgate.schedule.query import RunningQuery
@@ -76,7 +76,7 @@ class Engine:
 
     def execute(
         self, cql: str, origin: str = "", *, allow: Iterable[str] | str | Permissions | None = None
-    ) -> list[Definition | Why]:
+    ) -> list[Definition | Answer]:
         """Carry out CQL statements; returns what each of them defined or answered. `allow` limits what they may use."""
         return self._registry.execute(cql, origin, allow)
 
@@ -215,6 +215,12 @@ class Engine:
     def queries(self) -> list[RunningQuery]:
         """All running queries, in the order in which they were registered."""
         return self._core.queries()
+
+    def snapshot(self, *queries: str) -> Snapshot:
+        """The rows of several queries at the latest instant at which all of them are complete: `["name"]` has those of
+        one, `at` is the instant. They give relations, and their results are kept.
+        """
+        return taken(self._core, snapshot_asked(queries, self.catalog))
 
     def heartbeat(self, stream: str) -> Any:
         """The instant up to which the stream is known to be complete; None while that is unknown."""

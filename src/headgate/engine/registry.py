@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, TypeAlias, assert_never
 
 from pyspark.util import PythonEvalType
 
@@ -26,6 +26,7 @@ from headgate.cql.definitions import (
     Listing,
     PlanAsked,
     Setting,
+    SnapshotAsked,
     WhyAsked,
 )
 from headgate.deliver.courier import DROP_SECONDS
@@ -36,6 +37,7 @@ from headgate.engine.core import Core
 from headgate.engine.facts import AggregateRegistered
 from headgate.engine.found import FoundFamilies
 from headgate.engine.sharing import Sharing
+from headgate.engine.snapshot import Snapshot, taken
 from headgate.engine.statements import Statements
 from headgate.errors import UserError
 from headgate.heartbeat.clocks import base
@@ -48,8 +50,11 @@ from headgate.plan.scopes import scopes
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
 
-ANSWERS = (BoundsAsked, PlanAsked, WhyAsked, Explanation, Listing)
+ANSWERS = (BoundsAsked, PlanAsked, WhyAsked, SnapshotAsked, Explanation, Listing)
 """Statements that leave everything as it is."""
+
+Answer: TypeAlias = Why | Snapshot
+"""What the engine answers a question with, if not with a listing."""
 
 AGGREGATING = (PythonEvalType.SQL_GROUPED_AGG_PANDAS_UDF, PythonEvalType.SQL_GROUPED_AGG_ARROW_UDF)
 
@@ -70,9 +75,9 @@ class Registry:
 
     def execute(
         self, cql: str, origin: str = "", allow: Iterable[str] | str | Permissions | None = None
-    ) -> list[Definition | Why]:
+    ) -> list[Definition | Answer]:
         """Carry out the statements of a text one by one; each is durable before the next."""
-        answers: list[Definition | Why] = []
+        answers: list[Definition | Answer] = []
         catalog, journal = self.core.catalog, self.core.journal
         with journal.turn, self._allowing(allow):
             before = self._declared()
@@ -103,7 +108,7 @@ class Registry:
         catalog = self.core.catalog
         return catalog.settings, deepcopy(catalog.declarations), tuple(catalog.streams.values()), catalog.pending
 
-    def carry_out(self, definition: Definition) -> Definition | Why:
+    def carry_out(self, definition: Definition) -> Definition | Answer:
         """Make what runs follow the catalog, or answer a question; returns the definition or the answer."""
         match definition:
             case BoundsAsked():
@@ -112,6 +117,8 @@ class Registry:
                 return inspection.plan(self.core)
             case WhyAsked(query):
                 return self.core.query(query).why()
+            case SnapshotAsked():
+                return taken(self.core, definition)
             case Stream() | Relation():
                 self._add_stream(definition)
             case Query():

@@ -143,6 +143,13 @@ class RunningQuery:
         return self.answer.program.kind
 
     @property
+    def columns(self) -> list[str]:
+        """The names of the columns of its rows."""
+        shown = () if self.membership is None else self.membership.family.shown
+        about = ("_time", "_change", *shown)
+        return [name for name in self.answer.result_schema.names if name not in about]
+
+    @property
     def domain(self) -> TimeDomain:
         """The kind of its application time: timestamps or integers."""
         return self.answer.program.domain

@@ -118,7 +118,7 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
             return in_setting(past)
         case [statement, *_] if statement in ABOUT_TIME:
             return in_time(past, statement, catalog)
-        case ["WHY", *_]:
+        case ["WHY" | "SNAPSHOT", *_]:
             return catalog_names("query", catalog.queries.values())
         case ["SHOW"]:
             return keywords(LISTED)

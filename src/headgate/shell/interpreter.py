@@ -25,10 +25,13 @@ from headgate.cql.definitions import (
     Listing,
     PlanAsked,
     Setting,
+    SnapshotAsked,
     WhyAsked,
 )
 from headgate.deliver.sinks.sink import Result
 from headgate.engine import Engine
+from headgate.engine.registry import Answer
+from headgate.engine.snapshot import Snapshot
 from headgate.errors import Broken, Place, UserError, first_line
 from headgate.heartbeat.why import Why
 from headgate.shell.commands import Advance, Command, Explain, Push, parsed_command, summary
@@ -106,7 +109,7 @@ class Interpreter:
 
     # statements
 
-    def announce(self, definition: Definition | Why) -> None:
+    def announce(self, definition: Definition | Answer) -> None:
         """Prints what a statement did."""
         match definition:
             case Query():
@@ -126,9 +129,9 @@ class Interpreter:
                 self.say(f"{definition.name} is altered")
             case Dropped(kind, name):
                 self.say(f"{kind} {name} is dropped" if name else f"there is no such {kind}")
-            case Listing() | Why():
+            case Listing() | Why() | Snapshot():
                 self.say(str(definition))
-            case BoundsAsked() | PlanAsked() | WhyAsked():
+            case BoundsAsked() | PlanAsked() | WhyAsked() | SnapshotAsked():
                 raise Broken("the engine has not answered")
             case _:
                 assert_never(definition)

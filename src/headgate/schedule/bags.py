@@ -1,0 +1,68 @@
+"""The rows of a relation, from the changes that led to it: computed by Arrow, equal rows as often as they are there.
+
+Rows are compared as Spark compares them: nulls are equal to each other, NaN to NaN, and 0.0 to -0.0. Columns of arrays,
+structs and maps are compared by codes, numbers that are equal for equal values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+ABOUT = ("_time", "_change")
+"""The columns of a result that do not belong to the row."""
+
+
+def net(tables: Sequence[pa.Table]) -> pa.Table | None:
+    """The rows that are left of changes, in the order in which they first came; None without any tables."""
+    if not tables:
+        return None
+    changes = pa.concat_tables(tables, promote_options="default").combine_chunks()
+    rows = changes.select([name for name in changes.column_names if name not in ABOUT])
+    signs = pc.if_else(pc.equal(changes.column("_change"), "+"), 1, -1)
+    keys = [f"_key{place}" for place in range(rows.num_columns)]
+    compared = [*map(_comparable, rows.columns), signs.cast(pa.int64()), np.arange(rows.num_rows)]
+    grouped = pa.table(compared, names=[*keys, "_n", "_row"]).group_by(keys, use_threads=False)
+    counted = grouped.aggregate([("_n", "sum"), ("_row", "min")])
+    counted = counted.filter(pc.greater(counted.column("_n_sum"), 0)).sort_by("_row_min")
+    return rows.take(np.repeat(counted.column("_row_min").to_numpy(), counted.column("_n_sum").to_numpy()))
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.Array:
+    """A column that can be grouped by, with equal values where the column has equal ones."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):  # of no chunks, or of more than one array can hold
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if pa.types.is_floating(array.type):
+        array = pc.if_else(pc.is_nan(array), pa.scalar(np.nan, array.type), array)
+        return pc.if_else(pc.equal(array, pa.scalar(0.0, array.type)), pa.scalar(0.0, array.type), array)
+    return _codes(array) if pa.types.is_nested(array.type) else array
+
+
+def _codes(array: pa.Array) -> pa.Array:
+    """A number for each value: the same for equal values of any type, and one for null."""
+    if pa.types.is_map(array.type):
+        entries = pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)]))
+        array = array.cast(entries)
+    if pa.types.is_struct(array.type):
+        there = array.is_valid()
+        fields = [_words(field) for field in array.flatten()]
+        text = pc.binary_join_element_wise(*fields, "") if fields else pa.array([""] * len(array))
+        array = pc.if_else(there, text, pa.scalar(None, pa.string()))
+    elif pa.types.is_nested(array.type):
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+        lists = pa.LargeListArray.from_arrays(ends, _words(array.flatten()))
+        array = pc.if_else(array.is_valid(), pc.binary_join(lists, ""), pa.scalar(None, pa.string()))
+    else:
+        array = _comparable(array)
+    coded = pc.dictionary_encode(array, null_encoding="encode")
+    return coded.indices.cast(pa.int64())
+
+
+def _words(array: pa.Array) -> pa.Array:
+    """The codes as words that can be put one behind the other."""
+    return pc.binary_join_element_wise(_codes(array).cast(pa.string()), "", ",")
