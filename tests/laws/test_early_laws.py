@@ -24,10 +24,10 @@ Arrival = tuple[str, tuple[int, Row, str]]
 
 
 def batches(case: Case, chance: random.Random) -> list[list[Arrival]]:
-    """The input of a case, shuffled within limits and cut into batches; tuples of an instant keep their order."""
+    """The input of a case in batches. Tuples come out of order, those of an instant and rows of relations in order."""
     every = [(name, one) for name, rows in case.input.items() for one in rows if one[0] <= case.horizon]
     late = {instant: chance.uniform(0, 4) for _, (instant, *_) in every}
-    every.sort(key=lambda arrival: arrival[1][0] + late[arrival[1][0]])
+    every.sort(key=lambda one: one[1][0] + (0 if one[0] in case.relations else late[one[1][0]]))
     cuts = sorted(chance.sample(range(len(every) + 1), min(2, len(every) + 1)))
     return [every[low:high] for low, high in zip([0, *cuts], [*cuts, len(every)], strict=True)]
 

@@ -3,12 +3,13 @@
 `SINKS` feeds the checks of INTO, the error texts, `explain`, the shell's completion and `deliver.sinks.sink_for`, which
 makes the sink of a query. A new sink is a row of `SINKS` and a module in `deliver/sinks` (docs/sinks.md says how).
 
-Options reach a sink checked and spelled as in its row. Four options mean one thing for all sinks:
+Options reach a sink checked and spelled as in its row. Five options mean one thing for all sinks:
 
     'deliver' = 'changes' | 'upserts' | 'current'     what of a relation goes out; a stream has only additions
     'key' = 'a, b'                                    the columns that tell the rows of the relation apart
     'flush_rows' = '10000'                            how many results go out at once; of changes only
     'reflects' = 'true'                               each row has the label of its delivery, in the column _reflects
+    'partial' = 'true'                                early answers go out too, marked in the column _partial
 
 This module imports no Spark, so that INTO is checked without a JVM.
 """
@@ -71,7 +72,7 @@ class SinkKind:
     """True if an epoch's results may be cut into pieces (`flush_rows`)."""
 
     labelled: bool = True
-    """True if rows can have the label of their delivery (`reflects`)."""
+    """True if rows can have the label of their delivery (`reflects`), and say whether they are early (`partial`)."""
 
     identified: bool = True
     """True if the sink tells deliveries of this query from those of another, by a file in the query's folder."""
@@ -92,7 +93,7 @@ class SinkKind:
         """All options that it knows by name, those it needs first."""
         shared = (Option("deliver", _mode), Option("key")) if len(self.modes) > 1 else ()
         flush = (Option("flush_rows", _number),) if self.flushes else ()
-        label = (Option("reflects", _yes_or_no),) if self.labelled else ()
+        label = (Option("reflects", _yes_or_no), Option("partial", _yes_or_no)) if self.labelled else ()
         return (*self.needs, *shared, *self.takes, *flush, *label)
 
     @property
@@ -322,9 +323,20 @@ def reflects(connector: Connector) -> bool:
     return connector.options.get("reflects") == "true"
 
 
+def partial(connector: Connector) -> bool:
+    """True if early answers are to go out as well, marked as partial."""
+    return connector.options.get("partial") == "true"
+
+
+def takes_back(connector: Connector) -> bool:
+    """True if the sink holds what a relation is, so that an early answer can be taken back."""
+    return mode(connector) != "changes"
+
+
 def linked(connector: Connector) -> bool:
     """True if files of results can reach the sink as they are: Parquet, all changes, and no wish how it is written."""
-    written = any(option in connector.options for option in FILES["parquet"]) or reflects(connector)
+    more = reflects(connector) or partial(connector)
+    written = any(option in connector.options for option in FILES["parquet"]) or more
     return connector.format == "parquet" and mode(connector) == "changes" and not written
 
 

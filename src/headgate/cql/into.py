@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from headgate.catalog.entries import Connector
-from headgate.catalog.sinks import SINKS, SinkKind, key, mode
+from headgate.catalog.sinks import SINKS, SinkKind, key, mode, partial, takes_back
 from headgate.errors import Place, UserError, nearest, quoted
 from headgate.permissions import Permissions
 from headgate.sql import Column
@@ -63,7 +63,30 @@ def checked(
             at = places.get(option.lower())
             raise UserError("bad-option", objection.message, place=at, detail=objection.detail, hint=objection.hint)
     _check_columns(sink, options, kind, columns, places, place(given))
+    _check_partial(Connector(sink.name, options), _is_early(tree), places)
     return Connector(sink.name, _with_spelled_key(options, columns))
+
+
+def _is_early(tree: exp.Expression) -> bool:
+    query = tree.args.get("query")
+    return query is not None and "early" in query.meta
+
+
+def _check_partial(connector: Connector, early: bool, places: Mapping[str, Place | None]) -> None:
+    """Raise an error if early answers are to be marked that do not go out, or that the sink takes back by itself."""
+    if not partial(connector):
+        return
+    if not early:
+        hint = "Write EMIT EARLY behind the query, or leave 'partial' out."
+        raise UserError("bad-option", "'partial' is for early answers", place=places["partial"], hint=hint)
+    if takes_back(connector):
+        raise UserError(
+            "bad-option",
+            f"'partial' does not go with 'deliver' = '{mode(connector)}'",
+            place=places["partial"],
+            detail="Such a sink gets early answers anyway, and they are taken back when the settled ones come.",
+            hint="Leave 'partial' out.",
+        )
 
 
 def _spelled(option: exp.Expression, sink: SinkKind, place: Places) -> str:

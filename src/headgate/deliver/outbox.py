@@ -15,6 +15,10 @@ Slow flush: an epoch with more results than may go out at once (`flush_rows`) is
   that is still here.
 - If another large epoch comes before the last one is out, the rest of the old one goes at once, piece by piece. A sink
   that can keep up is never more than one epoch behind.
+
+Early answers (`EMIT EARLY`) are deliveries too. A sink that holds what the relation is (upserts, current) gets the
+changes that lead from one early answer to the next. Before anything settled goes out, the early answer is taken back.
+A file in the query's folder has the early answer that the sink holds, so that it is taken back after a crash as well.
 """
 
 from __future__ import annotations
@@ -24,24 +28,29 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headgate.deliver import flush
+from headgate.deliver.bags import correction
 from headgate.deliver.reflects import Label, label
 from headgate.deliver.sinks.memory import MemorySink
 from headgate.deliver.sinks.sink import Delivery, Sink
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
+from headgate.log.checksum import synced, writing
 from headgate.log.chunk import Chunk, count, span
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import reason_of
+from headgate.spark.staging import write_arrow
 from headgate.ticks import Tick, TimeDomain
 
 
@@ -74,6 +83,9 @@ class Outbox:
         self.labels: list[tuple[int, Tick, Mapping[str, int]]] = []
         """Of results that stay here: how many there were at the end of an epoch, up to when they were complete, and
         from how many tuples of each stream they come. Only labels that some results have are kept."""
+        self.shown: str | None = None
+        """The file with the early answer that the sink holds beyond what is settled, once it has what waits; None if it
+        holds none."""
         self.waiting: deque[Delivery] = deque()
         """What the sink has not taken, in order."""
         self.back_off = BackOff()
@@ -97,6 +109,7 @@ class Outbox:
     def apply(self, what: dict[str, Any]) -> None:
         """Take what the journal says of it."""
         self.number = what.get("number", self.number)
+        self.shown = what.get("shown", self.shown)
         for number, after, until, files, rows, *left in what.get("waiting", ()):
             paths = tuple(self.log.directory / file for file in files)
             self.waiting.append(Delivery(self.query, number, after, until, self._moment(until), paths, rows, *left))
@@ -107,6 +120,7 @@ class Outbox:
     def state(self) -> dict[str, Any]:
         """Return the fact that `apply` takes."""
         fact = {"number": self.number, "waiting": list(map(_listed, self.waiting))}
+        fact |= {"shown": self.shown} if self.shown is not None else {}
         return fact | ({"labels": list(map(list, self.labels))} if self.labels else {})
 
     def label_of(self, chunk: Chunk) -> Label:
@@ -147,26 +161,82 @@ class Outbox:
         tuples = tuples or {}
         with self.journal.together():
             chunks = self.log.adopt_all(file for files in pieces for file in files)
-            if not self.kept and (chunks or self.sink.wants_empty):
+            back = self._without_early(after) if self.shown is not None else []
+            if not self.kept and (back or chunks or self.sink.wants_empty):
                 split = [[chunk] for chunk in chunks] if len(pieces) > 1 else [chunks]
-                deliveries = self._deliveries(split, after, until, tuples)
-                self.journal.record(
-                    self.subject, {"number": deliveries[-1].number, "waiting": list(map(_listed, deliveries))}
-                )
+                deliveries = [*back, *self._deliveries(split, after, until, tuples, behind=len(back))]
+                shown = {"shown": None} if self.shown is not None else {}
+                listed = list(map(_listed, deliveries))
+                self.journal.record(self.subject, {"number": deliveries[-1].number, "waiting": listed, **shown})
             elif self.kept and chunks and tuples:
                 rows = self.log.rows + sum(chunk.rows for chunk in chunks)
                 self.journal.record(self.subject, {"labels": [[rows, until, tuples]]})
         return chunks
 
+    def show_early(self, table: pa.Table | None, reached: Tick, upto: Tick, tuples: Mapping[str, int]) -> None:
+        """Let a sink that can take back hold the changes of an early answer, in place of those it holds now.
+
+        What is settled goes up to `reached`, the early answer up to `upto`.
+        """
+        path = self.directory / f"early-{self.number + 1}.parquet" if table is not None else None
+        before = self._shown()
+        changes = self._correction(table, before, upto)
+        if changes is None:
+            return
+        if path is not None:
+            with writing(self.directory):
+                pq.write_table(table, path)
+                synced(path)
+        with self.journal.together():
+            deliveries = self._deliveries([self._adopted(changes)], reached, reached, tuples)
+            fact = {"number": deliveries[-1].number, "waiting": list(map(_listed, deliveries))}
+            self.journal.record(self.subject, {**fact, "shown": path.name if path is not None else None})
+        self._sweep_early()
+
+    def put_partial(self, table: pa.Table | None, reached: Tick, tuples: Mapping[str, int]) -> None:
+        """Let a sink that cannot take back have what is new in an early answer, marked as partial."""
+        if table is None:
+            return
+        with self.journal.together():
+            (made,) = self._deliveries([self._adopted(table)], reached, reached, tuples)
+            made = replace(made, partial=True)
+            self.journal.record(self.subject, {"number": made.number, "waiting": [_listed(made)]})
+
+    def _without_early(self, reached: Tick) -> list[Delivery]:
+        """Return the delivery after which the sink holds what is settled and nothing else."""
+        changes = self._correction(None, self._shown(), reached + 1)
+        return self._deliveries([self._adopted(changes)], reached, reached, {}) if changes is not None else []
+
+    def _shown(self) -> pa.Table | None:
+        return pq.read_table(self.directory / self.shown) if self.shown is not None else None
+
+    def _correction(self, now: pa.Table | None, before: pa.Table | None, at: Tick) -> pa.Table | None:
+        """Return the changes that lead from one early answer to another, at one instant."""
+        known = now if now is not None else before
+        if known is None:
+            return None
+        return correction(now, before, pa.scalar(self.domain.moment(at), known.schema.field("_time").type))
+
+    def _adopted(self, table: pa.Table) -> list[Chunk]:
+        """Return the chunks of results that do not come from files."""
+        written = write_arrow({".": table}, self.directory / ".early")
+        return self.log.adopt_all(sorted(written.glob("*.parquet")))
+
+    def _sweep_early(self) -> None:
+        """Delete the files of early answers that the sink does not hold any more."""
+        for path in self.directory.glob("early-*.parquet"):
+            if path.name != self.shown:
+                path.unlink(missing_ok=True)
+
     def _deliveries(
-        self, pieces: Sequence[Sequence[Chunk]], after: Tick, until: Tick, tuples: Mapping[str, int]
+        self, pieces: Sequence[Sequence[Chunk]], after: Tick, until: Tick, tuples: Mapping[str, int], behind: int = 0
     ) -> list[Delivery]:
-        """Return a delivery for each piece. Each ends before the first result of the next one."""
+        """Return a delivery for each piece, behind so many others. Each ends before the first result of the next."""
         ends = [*(max(after, min(until, _first_timestamp(chunks) - 1)) for chunks in pieces[1:]), until]
         deliveries = []
         for position, (chunks, end) in enumerate(zip(pieces, ends, strict=True)):
             files, rows = tuple(chunk.path for chunk in chunks), sum(chunk.rows for chunk in chunks)
-            number, left = self.number + 1 + position, len(pieces) - 1 - position
+            number, left = self.number + behind + 1 + position, len(pieces) - 1 - position
             deliveries.append(Delivery(self.query, number, after, end, self._moment(end), files, rows, left, tuples))
             after = end
         return deliveries
@@ -271,7 +341,10 @@ class Outbox:
             path.unlink(missing_ok=True)
 
     def tidy(self) -> None:
-        """Merge small files of results that stay here. Others are handed over as they are."""
+        """Merge small files of results that stay here, and delete early answers that are taken back. Other results are
+        handed over as they are.
+        """
+        self._sweep_early()
         if self.kept:
             self.log.compact()
             self._forget_labels()
@@ -284,7 +357,8 @@ class Outbox:
 def _listed(delivery: Delivery) -> list[Any]:
     files = [path.name for path in delivery.files]
     known = [delivery.number, delivery.after, delivery.until, files, delivery.rows, delivery.left]
-    return [*known, dict(delivery.tuples)] if delivery.tuples else known
+    more = [dict(delivery.tuples), *([True] if delivery.partial else [])]
+    return [*known, *more] if delivery.tuples or delivery.partial else known
 
 
 def _first_timestamp(chunks: Sequence[Chunk]) -> Tick:

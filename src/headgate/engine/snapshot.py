@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.cql.definitions import Listing, SnapshotAsked
+from headgate.deliver.bags import net
 from headgate.engine.core import Core
 from headgate.errors import UserError, quoted
-from headgate.schedule.bags import net
 from headgate.schedule.common import common_instant, starts, within
 from headgate.schedule.query import RunningQuery
 

@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from headgate.catalog import sinks
+from headgate.deliver.bags import difference
 from headgate.deliver.sinks.sink import Result, in_order
 from headgate.errors import UserError
 from headgate.execute.fragment import Fragment, PreparedEpoch, Written
@@ -64,12 +66,12 @@ class EarlyAnswer:
     @cached_property
     def added(self) -> list[Result]:
         """The results that the early answer before it did not have."""
-        return _difference(self.results, _results(self.before))
+        return _results(difference(self.table, self.before))
 
     @cached_property
     def withdrawn(self) -> list[Result]:
         """The results of the early answer before it, beyond `complete`, that do not hold any more."""
-        return _difference(_results(self.before), self.results)
+        return _results(difference(self.before, self.table))
 
 
 class EarlyAnswers:
@@ -171,10 +173,21 @@ class EarlyAnswers:
         newest = domain.moment(upto) if upto >= domain.origin else None
         self.last = EarlyAnswer(self.query.complete, newest, state[1], table, before)
         self._before = self._tables
+        self._deliver(upto)
         settled = _rows(last) > _rows(before)
         if self._listeners and (settled or self.last.added or self.last.withdrawn):
             for listener in self._listeners:
                 self.query.call(listener, self.last)
+
+    def _deliver(self, upto: Tick) -> None:
+        """Let the sink have it, if it can take it back or is to know what is partial."""
+        connector, outbox, answer = self.query.definition.connector, self.query.outbox, self.last
+        if connector is None or answer is None:
+            return
+        if sinks.takes_back(connector):
+            outbox.show_early(answer.table, self.query.reached, upto, answer.tuples)
+        elif sinks.partial(connector):
+            outbox.put_partial(difference(answer.table, answer.before), self.query.reached, answer.tuples)
 
     def _beyond(self, table: pa.Table, after: Tick) -> pa.Table:
         """The rows of a table that are not settled yet."""
@@ -230,18 +243,3 @@ def _rows(table: pa.Table | None) -> int:
 
 def _results(table: pa.Table | None) -> list[Result]:
     return [replace(one, partial=True) for one in in_order([table])] if table is not None else []
-
-
-def _difference(some: Sequence[Result], others: Sequence[Result]) -> list[Result]:
-    """Those of some results that others do not have, each as often as it is there more often."""
-    left: dict[str, int] = {}
-    for one in others:
-        left[repr(one)] = left.get(repr(one), 0) + 1
-    found = []
-    for one in some:
-        key = repr(one)
-        if left.get(key, 0):
-            left[key] -= 1
-        else:
-            found.append(one)
-    return found

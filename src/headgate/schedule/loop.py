@@ -140,6 +140,7 @@ class Loop:
         with self.running, self.watch.over(name, asked[0].answer.workspaces.sessions(), self.clock):
             answer_early(asked, self.clock.now_us(), self.tell)
         for query in asked:
+            self._deliver_one(query, pieces=1)
             self._complain(query, failures)
         raise_all(failures)
 

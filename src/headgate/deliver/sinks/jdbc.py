@@ -256,7 +256,7 @@ class Database:
     def __init__(self, session: SparkSession, connector: Connector) -> None:
         url = connector.options["url"]
         kind = url.split(":")[1].lower()
-        own_options = ("deliver", "key", "existing", "flush_rows", "reflects")
+        own_options = ("deliver", "key", "existing", "flush_rows", "reflects", "partial")
         self.options = {name: value for name, value in connector.options.items() if name not in own_options}
         if kind in DRIVERS:
             self.options.setdefault("driver", DRIVERS[kind])

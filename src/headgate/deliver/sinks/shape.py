@@ -3,7 +3,8 @@
 changes    _time, [_change,] columns    as they come
 upserts    _time, _change, columns      the last change of each key: + it has this row now, - it has none any more
 
-With 'reflects' = 'true' there is one more column, `_reflects`: the label of the delivery, as JSON.
+With 'reflects' = 'true' there is one more column, `_reflects`: the label of the delivery, as JSON. With 'partial' =
+'true' there is `_partial`: whether the row belongs to an early answer.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ PART_ROWS = 1_000_000
 REFLECTS = "_reflects"
 """The column with the label of a delivery."""
 
+PARTIAL = "_partial"
+"""The column that says whether a row belongs to an early answer."""
+
 MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 """Spark's writers of text leave out what is less than a millisecond unless told otherwise."""
 
@@ -64,10 +68,10 @@ def shaped(session: SparkSession, delivery: Delivery, connector: Connector) -> D
 
 
 def labelled(frame: DataFrame, delivery: Delivery, connector: Connector) -> DataFrame:
-    """The rows with the label of their delivery, if the sink is to have it."""
-    if not sinks.reflects(connector):
-        return frame
-    return frame.withColumn(REFLECTS, F.lit(as_text(delivery.reflects)).cast("string"))
+    """The rows with the label of their delivery, and whether they are early, if the sink is to have it."""
+    if sinks.reflects(connector):
+        frame = frame.withColumn(REFLECTS, F.lit(as_text(delivery.reflects)).cast("string"))
+    return frame.withColumn(PARTIAL, F.lit(delivery.partial)) if sinks.partial(connector) else frame
 
 
 def upserts(frame: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -156,6 +160,8 @@ def _write_few(delivery: Delivery, connector: Connector, target: Path) -> list[P
     if sinks.reflects(connector):
         label = pa.scalar(as_text(delivery.reflects), pa.string())
         table = table.append_column(REFLECTS, pa.repeat(label, table.num_rows))
+    if sinks.partial(connector):
+        table = table.append_column(PARTIAL, pa.repeat(pa.scalar(delivery.partial), table.num_rows))
     target.mkdir(parents=True)
     path = target / "part-00000.parquet"
     pq.write_table(table.sort_by(order(table.column_names)), path)

@@ -65,6 +65,9 @@ class Delivery:
     tuples: Mapping[str, int] = field(default_factory=dict, hash=False)
     """By stream and relation: from how many tuples the results up to here come; empty if it is not known."""
 
+    partial: bool = False
+    """Whether it is an early answer: results behind `until`, which the sink cannot take back."""
+
     @property
     def reflects(self) -> Label:
         """The input that everything up to `complete` reflects, by stream and relation; empty if it is not known."""

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.schedule.bags import net
+from headgate.deliver.bags import net
 
 NAN = math.nan
 

@@ -21,10 +21,54 @@ def net(tables: Sequence[pa.Table]) -> pa.Table | None:
     if not tables:
         return None
     changes = pa.concat_tables(tables, promote_options="default").combine_chunks()
-    rows = changes.select([name for name in changes.column_names if name not in ABOUT])
-    signs = pc.if_else(pc.equal(changes.column("_change"), "+"), 1, -1)
+    return _left(_rows(changes), _signs(changes))
+
+
+def difference(some: pa.Table | None, others: pa.Table | None) -> pa.Table | None:
+    """The rows of a table that another does not have, each as often as it is there more often; None if there are
+    none.
+    """
+    if some is None or others is None:
+        return some
+    both = pa.concat_tables([some, others], promote_options="default").combine_chunks()
+    left = _left(both, np.repeat([1, -1], [some.num_rows, others.num_rows]))
+    return left if left.num_rows else None
+
+
+def correction(now: pa.Table | None, before: pa.Table | None, at: pa.Scalar) -> pa.Table | None:
+    """The changes at one instant that lead from a relation with the changes `before` to one with those of `now`; None
+    if there are none.
+    """
+    known = [table for table in (now, before) if table is not None]
+    if not known:
+        return None
+    both = pa.concat_tables(known, promote_options="default").combine_chunks()
+    signs = np.concatenate([_signs(table) * (1 if table is now else -1) for table in known])
+    came, went = _left(_rows(both), signs), _left(_rows(both), -signs)
+    times, kind = both.schema.field("_time"), both.schema.field("_change")
+    made = [
+        rows.add_column(0, times, pa.repeat(at, rows.num_rows)).add_column(
+            1, kind, pa.repeat(pa.scalar(sign, kind.type), rows.num_rows)
+        )
+        for rows, sign in ((went, "-"), (came, "+"))
+    ]
+    changes = pa.concat_tables(made).select(both.column_names)
+    return changes if changes.num_rows else None
+
+
+def _rows(changes: pa.Table) -> pa.Table:
+    return changes.select([name for name in changes.column_names if name not in ABOUT])
+
+
+def _signs(changes: pa.Table) -> np.ndarray:
+    came = pc.equal(changes.column("_change"), "+").to_numpy(zero_copy_only=False)
+    return np.where(came.astype(bool), 1, -1)
+
+
+def _left(rows: pa.Table, counts: np.ndarray) -> pa.Table:
+    """The rows whose counts together are above zero, as often as that, in the order in which they first came."""
     keys = [f"_key{place}" for place in range(rows.num_columns)]
-    compared = [*map(_comparable, rows.columns), signs.cast(pa.int64()), np.arange(rows.num_rows)]
+    compared = [*map(_comparable, rows.columns), counts.astype(np.int64), np.arange(rows.num_rows)]
     grouped = pa.table(compared, names=[*keys, "_n", "_row"]).group_by(keys, use_threads=False)
     counted = grouped.aggregate([("_n", "sum"), ("_row", "min")])
     counted = counted.filter(pc.greater(counted.column("_n_sum"), 0)).sort_by("_row_min")
