@@ -74,6 +74,25 @@ class EarlyAnswer:
         return _results(difference(self.before, self.table))
 
 
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """What the epochs of an early answer have given."""
+
+    tuples: Mapping[str, int]
+    upto: Tick
+    tables: dict[Fragment, pa.Table] = field(default_factory=dict)
+
+    def beyond(self, query: RunningQuery) -> pa.Table | None:
+        """The results that are not settled by now; None if there are none."""
+        domain, found = query.domain, list[pa.Table]()
+        for fragment, table in self.tables.items():
+            times = table.column("_time")
+            if fragment.after >= domain.origin:
+                table = table.filter(pc.greater(times, pa.scalar(domain.moment(fragment.after), times.type)))
+            found += [table] if table.num_rows else []
+        return pa.concat_tables(found, promote_options="default") if found else None
+
+
 class EarlyAnswers:
     """The early answers of one query."""
 
@@ -83,16 +102,15 @@ class EarlyAnswers:
         self.last: EarlyAnswer | None = None
         self.trouble: UserError | None = None
         """Why the last one that was due could not be given."""
-        self._tables: dict[Fragment, pa.Table] = {}
-        """By the fragment that gave it: what holds now."""
-        self._before: dict[Fragment, pa.Table] = {}
-        """What the last early answer was put together from."""
         self._seen: dict[str, int] = {}
-        """How many tuples of each stream had come when the last one was computed."""
-        self._upto: Tick | None = None
-        self._state: tuple[Tick, dict[str, int]] | None = None
-        """How far the query was and what had come when the last one was put together."""
+        """How many tuples of each stream had come when the last one was due."""
         self._next_us = 0
+        self._coming: _Computed | None = None
+        """What is being computed."""
+        self._computed: _Computed | None = None
+        """What the last one was put together from."""
+        self._afters: list[Tick] = []
+        """How far each of the query's answers was then."""
         self._listeners: list[Callable[[EarlyAnswer], None]] = []
 
     # when
@@ -119,8 +137,8 @@ class EarlyAnswers:
         self._seen = self.tuples()
         answers = [one for one in self.query.answers if not one.inputs.by_arrival]  # others wait for nothing
         newest = {one: one.inputs.newest() for one in answers}
-        self._upto = max((upto for upto in newest.values() if upto is not None), default=self.query.reached)
-        self._tables = {}
+        upto = max((upto for upto in newest.values() if upto is not None), default=self.query.reached)
+        self._coming = _Computed(self._seen, upto)
         return [one.prepare(upto) for one, upto in newest.items() if upto is not None]
 
     # what
@@ -136,9 +154,9 @@ class EarlyAnswers:
                     detail=f"Up to {MOST_ROWS:,} are. The settled answer comes when its heartbeats do.",
                     hint="Let heartbeats come more often, or leave EMIT EARLY out.",
                 )
-            if written.files:
+            if written.files and self._coming is not None:
                 tables = [pq.read_table(file) for file in written.files]
-                self._tables[written.fragment] = pa.concat_tables(tables, promote_options="default")
+                self._coming.tables[written.fragment] = pa.concat_tables(tables, promote_options="default")
         finally:
             for file in written.files:
                 file.unlink(missing_ok=True)
@@ -155,46 +173,51 @@ class EarlyAnswers:
                 raise failed from error
             if self.trouble is None or reason_of(self.trouble) != reason_of(failed):
                 tell(f"{failed.render()}\nSettled answers go on.")
-            self.trouble = failed
-        else:
-            self.trouble = None
+            self.trouble, self._coming = failed, None
 
     def settle(self) -> None:
         """Put together what holds now, and tell those who listen if it differs from the early answer before."""
-        state = self.query.reached, dict(self._seen)
-        if self._upto is None or state == self._state:
+        coming, afters = self._coming, [one.after for one in self.query.answers]
+        if coming is None and (self._computed is None or afters == self._afters):
             return
-        self._state = state
-        last = self.last.table if self.last is not None else None
-        self._before = {one: self._beyond(table, one.after) for one, table in self._before.items()}
-        self._tables = {one: self._beyond(table, one.after) for one, table in self._tables.items()}
-        before, table = _whole(self._before.values()), _whole(self._tables.values())
-        domain, upto = self.query.domain, max(self._upto, self.query.reached)
-        newest = domain.moment(upto) if upto >= domain.origin else None
-        self.last = EarlyAnswer(self.query.complete, newest, state[1], table, before)
-        self._before = self._tables
-        self._deliver(upto)
-        settled = _rows(last) > _rows(before)
+        with self.query.outbox.journal.turn:
+            before = self._computed.beyond(self.query) if self._computed is not None else None
+            last, self._coming = self.last, None
+            if coming is not None:
+                self._computed, self.trouble = coming, None
+            self._afters, self.last = afters, self._answer(before)
+        self._deliver()
+        settled = last is not None and _rows(last.table) > _rows(before)
         if self._listeners and (settled or self.last.added or self.last.withdrawn):
             for listener in self._listeners:
                 self.query.call(listener, self.last)
 
-    def _deliver(self, upto: Tick) -> None:
+    def now(self) -> EarlyAnswer | None:
+        """Return the early answer that holds now, without what has been settled since it was given."""
+        with self.query.outbox.journal.turn:
+            if self.last is None or [one.after for one in self.query.answers] == self._afters:
+                return self.last
+            answer = self._answer(None)
+            return replace(answer, before=answer.table)
+
+    def _answer(self, before: pa.Table | None) -> EarlyAnswer:
+        """Return what was computed last, without what is settled; `before` are the results of the one before it."""
+        assert self._computed is not None
+        domain, upto = self.query.domain, max(self._computed.upto, self.query.reached)
+        newest = domain.moment(upto) if upto >= domain.origin else None
+        table = self._computed.beyond(self.query)
+        return EarlyAnswer(self.query.complete, newest, self._computed.tuples, table, before)
+
+    def _deliver(self) -> None:
         """Let the sink have it, if it can take it back or is to know what is partial."""
         connector, outbox, answer = self.query.definition.connector, self.query.outbox, self.last
-        if connector is None or answer is None:
+        if connector is None or answer is None or self._computed is None:
             return
         if sinks.takes_back(connector):
+            upto = max(self._computed.upto, self.query.reached)
             outbox.show_early(answer.table, self.query.reached, upto, answer.tuples)
         elif sinks.partial(connector):
             outbox.put_partial(difference(answer.table, answer.before), self.query.reached, answer.tuples)
-
-    def _beyond(self, table: pa.Table, after: Tick) -> pa.Table:
-        """The rows of a table that are not settled yet."""
-        domain, times = self.query.domain, table.column("_time")
-        if after < domain.origin:
-            return table
-        return table.filter(pc.greater(times, pa.scalar(domain.moment(after), times.type)))
 
     def listen(self, listener: Callable[[EarlyAnswer], None]) -> None:
         """Call `listener` with each early answer that differs from the one before."""
@@ -230,11 +253,6 @@ def _together(epochs: Sequence[tuple[EarlyAnswers, PreparedEpoch]]) -> dict[Frag
             continue
         done |= {one.fragment: one for one in written or ()}
     return done
-
-
-def _whole(tables: Iterable[pa.Table]) -> pa.Table | None:
-    full = [table for table in tables if table.num_rows]
-    return pa.concat_tables(full, promote_options="default") if full else None
 
 
 def _rows(table: pa.Table | None) -> int:

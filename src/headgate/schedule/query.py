@@ -302,7 +302,7 @@ class RunningQuery:
         """Return the early answer that holds now: what is known of the instants that are not complete; None before the
         first one.
         """
-        return self._early.last
+        return self._early.now()
 
     def on_early(self, listener: Callable[[EarlyAnswer], None]) -> None:
         """Call `listener` with each early answer that differs from the one before it."""
