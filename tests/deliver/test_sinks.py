@@ -608,6 +608,102 @@ def test_delta_is_told_who_writes_and_which_delivery(
         sink(spark, tmp_path / "q", f"delta OPTIONS ('path' = '{tmp_path}/out')")
 
 
+# labels
+
+
+def labelled(make: Deliveries, *rows: Row, tuples: int) -> tuple[Delivery, str]:
+    """A delivery, and its label as a sink gets it."""
+    delivery = replace(make(*rows), tuples={"s": tuples})
+    return delivery, json.dumps({"s": {"tuples": tuples, "complete": delivery.complete.isoformat()}})
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("format", ["parquet", "json", "csv"])
+def test_files_have_the_label_of_each_delivery(
+    spark: SparkSession, tmp_path: Path, deliveries: Deliveries, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = ", 'header' = 'true'" if format == "csv" else ""
+    into = sink(spark, tmp_path / "q", f"{format} OPTIONS ('path' = '{tmp_path / 'out'}', 'reflects' = 'true'{header})")
+    (first, one), (second, two) = labelled(deliveries, *FIRST, tuples=7), labelled(deliveries, *SECOND, tuples=9)
+    into.deliver(first)
+    monkeypatch.setattr(shape, "SMALL_ROWS", 0)  # by Spark
+    into.deliver(second)
+    into.deliver(deliveries((21, "+", "d", 1.0)))  # made by an earlier version
+    found = [
+        spark.read.format(format)
+        .option("header", True)
+        .option("escape", "\\")
+        .load([str(file) for file in commit.files])
+        for commit in read_commits(tmp_path / "out")
+    ]
+    assert [[row["_reflects"] for row in frame.collect()] for frame in found[:2]] == [[one] * 4, [two] * 2]
+    if format == "parquet":
+        assert found[2].columns == ["_time", "_change", "k", "v", "_reflects"]
+        assert [row["_reflects"] for row in found[2].collect()] == [None]
+    into.close()
+
+
+@pytest.mark.spark
+def test_files_of_current_rows_have_the_label_with_which_they_were_written(
+    spark: SparkSession, tmp_path: Path, deliveries: Deliveries
+) -> None:
+    options = f"'path' = '{tmp_path / 'out'}', 'deliver' = 'current', 'reflects' = 'true'"
+    into = sink(spark, tmp_path / "q", f"parquet OPTIONS ({options})")
+    expected = ""
+    for rows, tuples in ((FIRST, 7), (SECOND, 9), ((), 11)):
+        delivery, label = labelled(deliveries, *rows, tuples=tuples)
+        into.deliver(delivery)
+        (commit,) = list(read_commits(tmp_path / "out"))[-1:]
+        held = [row for file in commit.files for row in pq.read_table(file).to_pylist()]
+        expected = label if rows else expected
+        assert {row["_reflects"] for row in held} == {expected}
+    assert sorted((row["k"], row["v"]) for row in held) == [("a", None), ("c", 0.5)]
+    into.close()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("options", ["", "'deliver' = 'upserts', 'key' = 'k'", "'deliver' = 'current'"])
+def test_postgres_has_the_label_with_which_each_row_came(
+    spark: SparkSession, postgres: Server, tmp_path: Path, deliveries: Deliveries, options: str
+) -> None:
+    name = "labelled_" + re.sub(r"\W+", "", options)
+    given = ", ".join(filter(None, (f"'url' = '{postgres.url}', 'dbtable' = '{name}', 'user' = 'tester'", options)))
+    table = sink(spark, tmp_path / "q", f"jdbc OPTIONS ({given}, 'reflects' = 'true')")
+    (first, one), (second, two) = labelled(deliveries, *FIRST, tuples=7), labelled(deliveries, *SECOND, tuples=9)
+    table.deliver(first)
+    table.deliver(second)
+    table.close()
+    found = [tuple(row) for row in postgres.ask(f'SELECT k, "_reflects" FROM {name} ORDER BY k, "_reflects"')]
+    if options:
+        assert found == [("a", one), ("c", two)]
+    else:
+        assert found == [("a", one), ("a", one), ("a", one), ("b", one), ("b", two), ("c", two)]
+
+
+@pytest.mark.spark
+def test_kafka_has_the_label_in_each_value(
+    spark: SparkSession, kafka: str, tmp_path: Path, deliveries: Deliveries
+) -> None:
+    create_topic(kafka, "labelled", partitions=1)
+    options = f"'kafka.bootstrap.servers' = '{kafka}', 'topic' = 'labelled', 'key' = 'k', 'deliver' = 'upserts'"
+    topic = sink(spark, tmp_path / "q", f"kafka OPTIONS ({options}, 'reflects' = 'true')")
+    delivery, label = labelled(deliveries, *FIRST, tuples=7)
+    topic.deliver(delivery)
+    topic.close()
+    assert [(key, value["_reflects"]) for key, value, _ in records(kafka, "labelled")] == [("a", label), ("b", label)]
+
+
+@pytest.mark.spark
+def test_a_webhook_has_the_label_in_each_row(
+    spark: SparkSession, listener: Listener, tmp_path: Path, deliveries: Deliveries
+) -> None:
+    url = f"http://127.0.0.1:{listener.server_port}/alerts"
+    hook = sink(spark, tmp_path / "q", f"webhook OPTIONS ('url' = '{url}', 'reflects' = 'true')")
+    delivery, label = labelled(deliveries, *FIRST, tuples=7)
+    hook.deliver(delivery)
+    assert [row["_reflects"] for _, body in listener.taken for row in body["rows"]] == [label] * 4
+
+
 @pytest.mark.parametrize("name", SINKS)
 def test_a_row_names_its_class_and_an_example_that_is_accepted(name: str) -> None:
     kind = SINKS[name]
