@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tools.duck_engine import engine_on_duckdb, without_spark
-from tools.random_queries import HORIZON, RELATIONS, cases
+from tools.random_queries import HORIZON, KEYS, RELATIONS, STREAMS, cases, inputs
 
 from headgate import ManualClock
 from headgate.deliver.reflects import Label
@@ -36,6 +36,13 @@ FLOWING = (
 )
 """Queries whose answers wait for nobody, or for one instant."""
 
+MEMBERS = (
+    "Select Istream(A, B) From S [Now] Where B > {}",
+    "Select Rstream(A, B) From S [Now] Where B > {}",
+    "Select A, Count(*) As n From S [Range 3] Where B > {} Group By A",
+)
+"""Queries that are a family if the number differs."""
+
 Opening = Callable[[Path], Engine]
 
 
@@ -49,14 +56,15 @@ class Scene:
         self.queries = queries
         self.chance = random.Random(seed)
         self.engine = open_engine(directory)
-        how = self.chance.choice(("query", "operator", "memory-aware"))
-        self.engine.execute(f"SET heartbeats = '{how}'; {script(case)}")
+        self.heartbeats = self.chance.choice(("query", "operator", "memory-aware"))
+        self.engine.execute(f"SET heartbeats = '{self.heartbeats}'; {script(case)}")
         self.disorder = self.chance.choice((0, 3))
         for stream in case.streams if self.disorder else ():
             self.engine.execute(f"DISORDER OF {stream} {self.disorder}")
         for name, text in queries.items():
             if name != "answer":
                 self.engine.execute(f"CREATE QUERY {name} AS {text}")
+        self.families = sum(query.hidden for query in self.engine._core.programs())
         self.coming = self._arrivals()
         self.came: dict[str, list[tuple[int, Row, str]]] = {name: [] for name in case.input}
         self.judged: set[tuple[str, tuple[tuple[str, int], ...], int, int]] = set()
@@ -174,29 +182,80 @@ class Scene:
 
 
 def played(
-    open_engine: Opening, case: Case, flowing: str, seed: int, about: AbstractContextManager[None] | None = None
+    open_engine: Opening,
+    case: Case,
+    more: dict[str, str],
+    seed: int,
+    about: AbstractContextManager[None] | None = None,
 ) -> Scene:
     with TemporaryDirectory() as directory, about or nullcontext():
-        queries = {"answer": case.query, "again": case.query, "flowing": flowing}
-        scene = Scene(open_engine, Path(directory), case, queries, seed)
+        scene = Scene(open_engine, Path(directory), case, {"answer": case.query, **more}, seed)
         scene.run()
         return scene
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases(depth=0, most=8), st.sampled_from(FLOWING), st.integers(0, 10_000))
 def test_answers_up_to_a_label_are_those_over_its_tuples(case: Case, flowing: str, seed: int) -> None:
-    played(engine_on_duckdb, case, flowing, seed, without_spark())
+    played(engine_on_duckdb, case, {"again": case.query, "flowing": flowing}, seed, without_spark())
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(cases(depth=1, most=8), st.sampled_from(FLOWING), st.integers(0, 10_000))
 def test_labels_of_nested_queries(case: Case, flowing: str, seed: int) -> None:
-    played(engine_on_duckdb, case, flowing, seed, without_spark())
+    played(engine_on_duckdb, case, {"again": case.query, "flowing": flowing}, seed, without_spark())
+
+
+@settings(max_examples=12)
+@given(inputs(), st.sampled_from(MEMBERS), st.integers(0, 10_000))
+def test_labels_of_members_of_a_family(given: dict[str, list[tuple[int, Row, str]]], text: str, seed: int) -> None:
+    members = [text.format(number) for number in range(5)]
+    case = Case("members", members[0], STREAMS, RELATIONS, (), given, HORIZON, keys=KEYS)
+    more = {f"member_{number}": members[number] for number in range(1, 5)}
+    scene = played(engine_on_duckdb, case, more, seed, without_spark())
+    assert scene.families == (scene.heartbeats == "query"), "others run alone"
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(st.tuples(st.integers(0, HORIZON), st.sampled_from("aabc"), st.integers(0, 3)), max_size=12),
+    st.lists(st.booleans(), min_size=12, max_size=12),
+)
+def test_labels_of_a_query_by_groups(arrivals: list[tuple[int, str, int]], steps: list[bool]) -> None:
+    """Sources come as they will, one far ahead of another: each group has an instant of its own."""
+    text = "SELECT dev, SUM(v) AS n FROM s [RANGE 3] GROUP BY dev"
+    came: list[tuple[int, Row, str]] = []
+
+    def judge(label: Label, found: list[Change]) -> None:
+        if label and (complete := label["s"].complete) is not None:
+            prefix = [entry for entry in came[: label["s"].tuples] if entry[0] <= complete]
+            schema = {"s": {"dev": "string", "v": "int"}}
+            case = Case("groups", text, schema, {}, (), {"s": prefix}, complete)
+            differs = difference(evaluate(case)[1], [one for one in found if one[0] <= complete], complete)
+            assert differs is None, f"{label}\n{came}\n{differs}"
+
+    with without_spark(), engine_on_duckdb() as engine:
+        engine.execute(
+            "CREATE STREAM s (dev STRING, v INT) SOURCE BY dev; DISORDER OF s 2; GROUPS OF s ('a'), ('b');"
+            f"CREATE QUERY q AS {text}"
+        )
+        query = engine.query("q")
+        assert len(query.answers) == 3
+        for (at, dev, v), step in zip(arrivals, steps, strict=False):
+            if engine.push("s", [(at, (dev, v))]):
+                came.append((at, (dev, v), "+"))
+            if step:
+                engine.step()
+            judge(query.reflects, [(one.at, one.sign, tuple(one.row.values())) for one in query.results()])
+        engine.advance(HORIZON)
+        results = query.results(labels=True)
+        for one in results:
+            judge(one.reflects or {}, [(other.at, other.sign, tuple(other.row.values())) for other in results])
 
 
 @pytest.mark.spark
 @settings(max_examples=3)
 @given(case=cases(depth=0, most=4), flowing=st.sampled_from(FLOWING), seed=st.integers(0, 10_000))
 def test_labels_on_spark(spark: SparkSession, case: Case, flowing: str, seed: int) -> None:
-    played(lambda directory: Engine(spark, directory, clock=ManualClock()), case, flowing, seed)
+    more = {"again": case.query, "flowing": flowing}
+    played(lambda directory: Engine(spark, directory, clock=ManualClock()), case, more, seed)
