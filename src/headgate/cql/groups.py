@@ -42,7 +42,12 @@ def connectors(
     for query in queries:
         options = _with_place(query, kind, shared, own[query.name])
         written = syntax.CreateQuery(format=given, options=[exp.Tuple(expressions=[*pair]) for pair in options])
-        made = into.checked(written, query.name, "relation", query.plan.columns, permissions, place)
+        try:
+            made = into.checked(written, query.name, "relation", query.plan.columns, permissions, place)
+        except UserError as error:
+            if error.code == "no-such-column":  # a key of all queries
+                error.hint = f"'{query.name}.key' = '...' is the key of query \"{query.name}\" alone."
+            raise
         assert made is not None
         members[query.name] = made
     _refuse_same_table(members, given, place)

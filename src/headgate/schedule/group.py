@@ -125,7 +125,8 @@ class RunningGroup:
             if self.outbox.waiting or instant is None or instant <= self.until:
                 return
             for fragment in dict.fromkeys(one for query in queries for one in query.answers):
-                self.journal.record(fragment.subject, {"after": fragment.after, "since": fragment.since})
+                since = {} if fragment.program.synopses else {"since": fragment.since}
+                self.journal.record(fragment.subject, {"after": fragment.after, **since})
             self.outbox.put([], self.until, instant)
             self.journal.record(self.subject, {"until": instant})
 

@@ -53,7 +53,7 @@ class FileGroupSink(FileSink):
         self._tell_members()
 
     def _tell_members(self) -> None:
-        known = self._last["queries"] if self._last else {}
+        known = self._last.get("queries", {}) if self._last else {}
         for name, member in self.members.items():
             member.recall(known.get(name))
 
