@@ -15,6 +15,8 @@ from tools import crashes
 from tools.postgres_server import Server
 
 from headgate import Engine, UserError, read_commits
+from headgate.deliver.outbox import Outbox
+from headgate.deliver.sinks.file_group import FileGroupSink
 
 pytestmark = pytest.mark.spark
 
@@ -143,9 +145,10 @@ def survived(spark: SparkSession, where: Path, every: int | None) -> tuple[list[
         every = None if every is None else every + 1 + deaths % 5
 
 
-def test_dying_at_any_step_leaves_one_instant_of_all_queries(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [60, 110])
+def test_dying_at_any_step_leaves_one_instant_of_all_queries(spark: SparkSession, tmp_path: Path, every: int) -> None:
     undisturbed, _ = survived(spark, tmp_path / "undisturbed", None)
-    found, deaths = survived(spark, tmp_path / "dying", 120)
+    found, deaths = survived(spark, tmp_path / "dying", every)
     assert deaths > 3
     assert all(adds_up(bags) for _, bags in found)
     assert found[-1] == undisturbed[-1]
@@ -198,6 +201,10 @@ def test_a_group_that_comes_later_delivers_what_was_there_before(spark: SparkSes
         engine.step()
         ((complete, bags),) = pictures(tmp_path / "out")
         assert (complete, bags) == (engine.group("board").complete, shown(engine))
+        engine.punctuate("debits", END)
+        engine.punctuate("credits", END)
+        engine.run(until=lambda: engine.group("board").delivered == END)
+        assert pictures(tmp_path / "out")[-1] == (END, shown(engine))
 
 
 def test_members_of_a_found_family_and_queries_by_groups_of_sources_go_out_together(
@@ -224,7 +231,7 @@ def test_members_of_a_found_family_and_queries_by_groups_of_sources_go_out_toget
         assert engine.group("g").delivered == 2
         (*_, last) = read_commits(tmp_path / "out")
         assert last.complete == 2
-        found = {name: pq.read_table(files).to_pylist() for name, files in last.by_query.items() if files}
+        found = {name: pq.read_table(list(files)).to_pylist() for name, files in last.by_query.items() if files}
         assert found["q1"] == [{"_time": 1, "_change": "+", "v": 1}]
         assert found["q3"] == [{"_time": 1, "_change": "+", "v": 3}]
         assert counted(found["parts"]) == Counter([("k0", 1), ("k1", 7)])
@@ -251,8 +258,6 @@ def test_a_folder_of_another_group_is_refused_or_replaced(spark: SparkSession, t
 def test_a_sink_that_fails_is_told_and_tried_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headgate.deliver.sinks.file_group import FileGroupSink
-
     told: list[str] = []
     with Engine(spark) as engine:
         engine._core.loop.tell = told.append
@@ -300,10 +305,12 @@ def into_database(server: Server, options: str) -> str:
     return f"CREATE GROUP board OF balances, paid, got INTO jdbc OPTIONS ('url' = '{server.url}', 'user' = 'tester', {options})"
 
 
-AT_ONCE = """SELECT 'balances', COALESCE(SUM(balance), 0)::TEXT FROM {0}balances
-UNION ALL SELECT 'paid', COALESCE(SUM(paid), 0)::TEXT FROM {0}paid
-UNION ALL SELECT 'got', COALESCE(SUM(got), 0)::TEXT FROM {0}got
-UNION ALL SELECT 'complete', COUNT(DISTINCT complete)::TEXT FROM headgate_deliveries WHERE target LIKE '{0}%'"""
+IN_ONE_TRANSACTION = """BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT 'balances', COALESCE(SUM(balance), 0) FROM {0}balances;
+SELECT 'paid', COALESCE(SUM(paid), 0) FROM {0}paid;
+SELECT 'got', COALESCE(SUM(got), 0) FROM {0}got;
+SELECT 'complete', COUNT(DISTINCT complete) FROM headgate_deliveries WHERE target LIKE '{0}%';
+COMMIT"""
 
 
 def test_whoever_reads_all_tables_in_one_transaction_finds_one_instant(
@@ -319,7 +326,8 @@ def test_whoever_reads_all_tables_in_one_transaction_finds_one_instant(
             while not over.is_set():
                 there = postgres.ask("SELECT COUNT(*) FROM pg_tables WHERE tablename LIKE 'b1_%'")
                 if there == [["3"]]:
-                    found.append(dict(postgres.ask(AT_ONCE.format("b1_"))))  # type: ignore[arg-type]
+                    rows = postgres.ask(IN_ONE_TRANSACTION.format("b1_"))
+                    found.append({row[0]: row[1] for row in rows if len(row) == 2})
         except BaseException as error:
             failed.append(error)
 
@@ -364,6 +372,36 @@ def test_a_transaction_that_fails_changes_no_table(spark: SparkSession, postgres
         engine.step()
         for name in QUERIES:
             rows = postgres.ask(f'SELECT "_time", "_change" FROM b2_{name} ORDER BY "_time", "_change" DESC')
+            assert rows == [[str(one.at), one.sign] for one in engine.query(name).results()]
+
+
+def test_what_a_database_has_is_not_delivered_again_after_a_crash(
+    spark: SparkSession, postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine dies when a transaction has succeeded and the journal does not know of it yet."""
+    tables = ", ".join(f"'{name}.dbtable' = 'b3_{name}'" for name in QUERIES)
+
+    def dies(outbox: Outbox, number: int) -> None:
+        raise crashes.Dead
+
+    engine = Engine(spark, tmp_path / "state")
+    engine.execute(BANK + into_database(postgres, tables))
+    play(engine, 0, 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(Outbox, "_delivered", dies)
+        with pytest.raises(crashes.Dead):
+            play(engine, 2)
+    engine._core.lock.release()
+    numbers = "SELECT DISTINCT number FROM headgate_deliveries WHERE target LIKE 'b3_%'"
+    ((arrived,),) = postgres.ask(numbers)
+    with Engine(spark, tmp_path / "state") as engine:
+        assert [one.number for one in engine.group("board").outbox.waiting] == [int(arrived)]
+        engine.step()
+        play(engine, 2)
+        engine.advance(END)
+        assert int(postgres.ask(numbers)[0][0]) > int(arrived)
+        for name in QUERIES:
+            rows = postgres.ask(f'SELECT "_time", "_change" FROM b3_{name} ORDER BY "_time", "_change" DESC')
             assert rows == [[str(one.at), one.sign] for one in engine.query(name).results()]
 
 
