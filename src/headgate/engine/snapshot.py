@@ -90,7 +90,7 @@ def _refuse_printed(query: RunningQuery, asked: SnapshotAsked) -> None:
             "results-elsewhere",
             f'the results of query "{query.name}" are printed and not kept',
             place=asked.place(query.name),
-            hint=f"CREATE GROUP name OF {query.name}, behind the query, keeps them; so do `headgate shell` and Engine().",
+            hint=f"CREATE GROUP name OF {query.name} keeps them; so do `headgate shell` and Engine().",
         )
 
 
