@@ -434,6 +434,7 @@ MISTAKES_IN_GROUPS = [
         "CREATE GROUP g OF top, low INTO parqet OPTIONS ('path' = 'out')",
         "CREATE GROUP g OF top, low INTO parquet",
         "CREATE GROUP g OF top, low INTO parquet OPTIONS ('path' = 'out', 'flush_rows' = '10')",
+        "CREATE GROUP g OF top, low INTO parquet OPTIONS ('path' = 'out', 'partial' = 'true')",
         "CREATE GROUP g OF top, low INTO parquet OPTIONS ('path' = 'out', 'top.path' = 'other')",
         "CREATE GROUP g OF top, low INTO parquet OPTIONS ('path' = 'out', 'low.ordred' = 'true')",
         "CREATE GROUP g OF top, low INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'upserts', 'key' = 'k')",

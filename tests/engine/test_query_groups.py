@@ -220,7 +220,8 @@ def test_members_of_a_found_family_and_queries_by_groups_of_sources_go_out_toget
             engine.execute(f"CREATE QUERY q{n} AS SELECT SUM(v) AS v FROM t [RANGE 9] WHERE k = 'k{n}' GROUP BY k")
         assert any(query.hidden for query in engine._core.programs())
         assert len(engine.query("parts").answers) > 1
-        engine.execute(f"CREATE GROUP g OF q1, q3, q4, parts INTO parquet OPTIONS ('path' = '{tmp_path / 'out'}')")
+        options = f"'path' = '{tmp_path / 'out'}', 'parts.reflects' = 'true'"
+        engine.execute(f"CREATE GROUP g OF q1, q3, q4, parts INTO parquet OPTIONS ({options})")
         engine.push("s", [("k0", 1, 1), ("k0", 2, 5), ("k1", 7, 1), ("k1", 9, 3)])
         engine.push("t", [(f"k{n}", n, 1) for n in range(4)])
         engine.punctuate("s", 6, "k0")
@@ -235,6 +236,7 @@ def test_members_of_a_found_family_and_queries_by_groups_of_sources_go_out_toget
         assert found["q1"] == [{"_time": 1, "_change": "+", "v": 1}]
         assert found["q3"] == [{"_time": 1, "_change": "+", "v": 3}]
         assert counted(found["parts"]) == Counter([("k0", 1), ("k1", 7)])
+        assert {row["_reflects"] for row in found["parts"]} == {'{"s": {"tuples": 4, "complete": 2}}'}
         assert "q4" not in found
 
 

@@ -91,6 +91,13 @@ def _refuse_option(option: exp.Expression, name: str, query: str | None, kind: S
             place=place(option),
             hint=f'Leave "{option.name}" out.',
         )
+    if name.lower() == "partial":
+        raise UserError(
+            "bad-option",
+            "a group gets what is settled, and no early answers",
+            place=place(option),
+            hint=f'Leave "{option.name}" out.',
+        )
     if query is not None and kind is not None and name.lower() in kind.whole:
         raise UserError(
             "bad-option",

@@ -25,6 +25,7 @@ from headgate.catalog.entries import Group
 from headgate.catalog.sinks import SINKS
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
 from headgate.deliver.outbox import Outbox
+from headgate.deliver.reflects import most
 from headgate.deliver.sinks.sink import Delivery, GroupSink
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
@@ -125,9 +126,12 @@ class RunningGroup:
             if self.outbox.waiting or instant is None or instant <= self.until:
                 return
             for fragment in dict.fromkeys(one for query in queries for one in query.answers):
-                since = {} if fragment.program.synopses else {"since": fragment.since}
-                self.journal.record(fragment.subject, {"after": fragment.after, **since})
-            self.outbox.put([], self.until, instant)
+                progress = fragment.progress
+                fact = {"after": progress.after, "tuples": dict(progress.tuples)}
+                self.journal.record(
+                    fragment.subject, fact if fragment.program.synopses else {**fact, "since": progress.since}
+                )
+            self.outbox.put([], self.until, instant, most(query.tuples() for query in queries))
             self.journal.record(self.subject, {"until": instant})
 
     def close(self, wait_s: float = CLOSE_SECONDS) -> None:
@@ -191,7 +195,7 @@ class GatheredSink:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         queries = self.group.queries
-        parts = {query.name: replace(delivery, query=query.name) for query in queries}
+        parts = {query.name: replace(delivery, query=query.name, tuples=_tuples(query, delivery)) for query in queries}
         kept = self._linked(queries, delivery)
         with ExitStack() as files:
             writers: dict[str, pq.ParquetWriter] = {}
@@ -226,6 +230,16 @@ class GatheredSink:
 
 Kept = tuple[list[RunningQuery], Chunk, Chunk]
 """Queries, a chunk that holds results of theirs, and the same chunk under another name."""
+
+
+def _tuples(query: RunningQuery, delivery: Delivery) -> dict[str, int]:
+    """From how many tuples of each of its streams the results of a query come.
+
+    All queries of the group are complete up to the end of the delivery. So what one of them has seen of a stream, and
+    another has not, lies behind it, and changes nothing for the other.
+    """
+    known = {stream: delivery.tuples[stream] for stream in query.streams() if stream in delivery.tuples}
+    return known if len(known) == len(query.streams()) else {}
 
 
 def _overlaps(chunk: Chunk, delivery: Delivery) -> bool:
