@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -111,8 +111,9 @@ class RunningGroup:
 
     def finish(self, clock: Clock, tell: Callable[[str], None], wait_s: float) -> None:
         """Hand over the rest at the end of the engine."""
-        self.courier.wait(wait_s)
-        self._note()
+        with suppress(UserError):  # what cannot be noted now is delivered by the next engine
+            self.courier.wait(wait_s)
+            self._note()
         self.courier.finish(clock, tell, wait_s)
 
     def _note(self) -> None:
