@@ -417,6 +417,38 @@ MISTAKES_IN_SNAPSHOTS = [
     "CREATE QUERY a AS SELECT k FROM ticks [RANGE 5]; CREATE QUERY b AS SELECT vehicle FROM pos_speed [NOW]; SNAPSHOT a, b",
 ]
 
+MISTAKES_IN_GROUPS = [
+    f"CREATE QUERY top AS SELECT k FROM ticks [RANGE 5]; CREATE QUERY low AS SELECT v FROM ticks [NOW]; {rest}"
+    for rest in (
+        "CREATE GROUP g",
+        "CREATE GROUP g OF",
+        "CREATE GROUP g (top, low)",
+        "CREATE GROUP top OF top, low",
+        "CREATE GROUP g OF top, loww",
+        "CREATE GROUP g OF top, top",
+        "CREATE GROUP g OF top, ticks",
+        "CREATE QUERY new AS SELECT ISTREAM(k) FROM ticks [NOW]; CREATE GROUP g OF new",
+        "CREATE QUERY own AS SELECT k FROM ticks [NOW] INTO console; CREATE GROUP g OF own",
+        "CREATE QUERY b AS SELECT vehicle FROM pos_speed [NOW]; CREATE GROUP g OF top, b",
+        "CREATE GROUP g OF top, low INTO kafka OPTIONS ('topic' = 't')",
+        "CREATE GROUP g OF top, low INTO parqet OPTIONS ('path' = 'out')",
+        "CREATE GROUP g OF top, low INTO parquet",
+        "CREATE GROUP g OF top, low INTO parquet OPTIONS ('path' = 'out', 'flush_rows' = '10')",
+        "CREATE GROUP g OF top, low INTO parquet OPTIONS ('path' = 'out', 'partial' = 'true')",
+        "CREATE GROUP g OF top, low INTO parquet OPTIONS ('path' = 'out', 'top.path' = 'other')",
+        "CREATE GROUP g OF top, low INTO parquet OPTIONS ('path' = 'out', 'low.ordred' = 'true')",
+        "CREATE GROUP g OF top, low INTO parquet OPTIONS ('path' = 'out', 'deliver' = 'upserts', 'key' = 'k')",
+        "CREATE GROUP g OF top, low INTO jdbc OPTIONS ('url' = 'jdbc:postgresql://localhost/db', 'dbtable' = 't')",
+        "CREATE GROUP g OF top, low INTO jdbc OPTIONS ('url' = 'jdbc:postgresql://localhost/db', 'top.dbtable' = 'low')",
+        "CREATE GROUP g OF top, low INTO jdbc OPTIONS ('url' = 'jdbc:postgresql://localhost/db', 'topp.key' = 'k')",
+        "CREATE GROUP g OF top, low; DROP QUERY low",
+        "CREATE GROUP g OF top, low; ALTER QUERY low AS SELECT k FROM ticks [NOW]",
+        "CREATE GROUP g OF top, low; CREATE GROUP G OF top",
+        "CREATE GROUP g OF top, low; DROP GROUP h",
+        "SHOW GROUP",
+    )
+]
+
 RUNNING: dict[str, Callable[[Engine], object]] = {
     "a row with a column that is not there": lambda engine: engine.push("ticks", [(1, {"kk": 1})]),
     "a row without its timestamp": lambda engine: engine.push("ticks", [("a", 1)]),
@@ -483,7 +515,7 @@ def complaints_of_running(spark: SparkSession) -> str:
     return "".join(texts)
 
 
-EVERY_MISTAKE = [*MISTAKES, *MISTAKES_IN_FAMILIES, *MISTAKES_ABOUT_TIME, *MISTAKES_IN_SNAPSHOTS]
+EVERY_MISTAKE = [*MISTAKES, *MISTAKES_IN_FAMILIES, *MISTAKES_ABOUT_TIME, *MISTAKES_IN_SNAPSHOTS, *MISTAKES_IN_GROUPS]
 
 
 def golden() -> str:

@@ -35,6 +35,11 @@ ON_DISK: list[tuple[EngineFact, str]] = [
         '{"statement": {"cql": "CREATE QUERY q AS SELECT 1", "said": ["SELECT 1"], "now": 5, "query": "q",'
         ' "folder": "q.2", "groups": 3}}',
     ),
+    (
+        Statement("CREATE GROUP g OF q", ("CREATE GROUP g OF q",), 5, folder="g", group="g"),
+        '{"statement": {"cql": "CREATE GROUP g OF q", "said": ["CREATE GROUP g OF q"], "now": 5, "query": null,'
+        ' "folder": "g", "groups": 0, "group": "g"}, "v": 2}',
+    ),
     (MemberJoined("q", "family of q", 3, None), '{"joined": ["q", "family of q", 3, null]}'),
     (MemberLeft("family of q", 3), '{"left": ["family of q", 3]}'),
     (SensorsDeclared("s", {"a": 3}, Fraction(1, 3)), '{"sensors": ["s", {"a": 3}, "1/3"]}'),

@@ -56,11 +56,10 @@ def complaint(engine: Engine, text: str) -> UserError:
 def test_all_queries_are_shown_at_the_instant_of_the_slowest(spark: SparkSession) -> None:
     with Engine(spark) as engine:
         engine.execute(BANK)
-        for at in range(1, 6):
-            transfer(engine, at, "a", "b", at)
-            engine.punctuate("debits", at)
-        for at in range(1, 4):
-            engine.punctuate("credits", at)
+        engine.push("debits", [(at, ("a", at)) for at in range(1, 6)])
+        engine.push("credits", [(at, ("b", at)) for at in range(1, 5)])
+        engine.punctuate("debits", 5)
+        engine.punctuate("credits", 3)
         engine.step()
         assert engine.query("paid").complete == 5
         assert engine.query("got").complete == 3

@@ -175,7 +175,12 @@ def offers(text: str, catalog: Catalog) -> list[str]:
         # statements
         ("cre", ["create"]),
         ("CREATE STREAM s (a INT); SE", ["SELECT", "SET"]),
-        ("CREATE ", ["STREAM", "RELATION", "VIEW", "QUERY", "QUERIES", "FUNCTION"]),
+        ("CREATE ", ["STREAM", "RELATION", "VIEW", "QUERY", "QUERIES", "GROUP", "FUNCTION"]),
+        ("CREATE GROUP g ", ["OF"]),
+        ("CREATE GROUP g OF b", ["best"]),
+        ("CREATE GROUP g OF best IN", ["INTO"]),
+        ("CREATE GROUP g OF best INTO p", ["parquet"]),
+        ("SNAPSHOT b", ["best"]),
         ("CREATE QUERIES q ", ["FOR"]),
         ("CREATE QUERIES q FOR EACH ROW OF ", ["sites"]),
         ("CREATE QUERIES q FOR EACH ROW OF sites ", ["AS", "INTO", "FROM"]),

@@ -1,4 +1,4 @@
-"""What the engine knows by name: streams, relations, views, queries, functions and settings.
+"""What the engine knows by name: streams, relations, views, queries, groups, functions and settings.
 
 Names are case-insensitive and kept as they were first written. The catalog only remembers; the binder gives texts their
 meaning.
@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from headgate.catalog.declarations import Declarations
-from headgate.catalog.entries import Function, Query, Relation, Stream, View, late_name
+from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View, late_name
 from headgate.errors import Place, UserError, nearest, quoted, unknown
 from headgate.permissions import EVERYTHING, Permissions
 from headgate.settings import Settings, changed
@@ -27,6 +27,7 @@ class Catalog:
         self.relations: dict[str, Relation] = {}
         self.views: dict[str, View] = {}
         self.queries: dict[str, Query] = {}
+        self.groups: dict[str, Group] = {}
         self.functions: dict[str, Function] = {}
         self.aggregates: set[str] = set()
         """Names of functions from outside that are aggregates. All others are taken for scalar functions."""
@@ -45,12 +46,13 @@ class Catalog:
         """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""
 
     def of_kind(self, kind: str) -> dict[str, Any]:
-        """Everything known of a kind (stream, relation, view, query or function), by name in lower case."""
+        """Everything known of a kind (stream, relation, view, query, group or function), by name in lower case."""
         tables: dict[str, dict[str, Any]] = {
             "stream": self.streams,
             "relation": self.relations,
             "view": self.views,
             "query": self.queries,
+            "group": self.groups,
             "function": self.functions,
         }
         return tables[kind]
@@ -60,10 +62,10 @@ class Catalog:
         named: list[Stream | Relation | View] = [*self.streams.values(), *self.relations.values(), *self.views.values()]
         return [thing.name for thing in named]
 
-    def add(self, thing: Stream | Relation | View | Query, place: Place | None = None) -> None:
-        """Remember a stream, relation, view or query; an error if its name is taken."""
+    def add(self, thing: Stream | Relation | View | Query | Group, place: Place | None = None) -> None:
+        """Remember a stream, relation, view, query or group; an error if its name is taken."""
         key = thing.name.lower()
-        if any(key in known for known in (self.streams, self.relations, self.views, self.queries)):
+        if any(key in known for known in (self.streams, self.relations, self.views, self.queries, self.groups)):
             raise UserError("name-taken", f'name "{thing.name}" is taken', place=place)
         match thing:
             case Stream():
@@ -74,6 +76,12 @@ class Catalog:
                 self.views[key] = thing
             case Query():
                 self.queries[key] = thing
+            case Group():
+                self.groups[key] = thing
+
+    def groups_of(self, query: str) -> list[str]:
+        """The groups that a query belongs to."""
+        return [group.name for group in self.groups.values() if query.lower() in map(str.lower, group.queries)]
 
     def add_function(self, function: Function) -> None:
         """Remember a function in SQL; it replaces one of that name."""

@@ -1,4 +1,4 @@
-"""The entries of a catalog: streams, relations, views, queries and functions, each as the user defined it."""
+"""The entries of a catalog: streams, relations, views, queries, groups and functions, each as the user defined it."""
 
 from __future__ import annotations
 
@@ -175,6 +175,22 @@ class Query:
 
     def __repr__(self) -> str:
         return in_line(f"Query({self.name}: {self.text})")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Group:
+    """Queries whose results go out together, up to one instant that all of them have reached."""
+
+    name: str
+    queries: tuple[str, ...]
+    connector: Connector | None = None
+    """Where they go, with the options that hold for all of them; None if they only stay together."""
+
+    members: Mapping[str, Connector] = field(default_factory=dict)
+    """Where the results of each query go, with its own options; nothing if they go nowhere."""
+
+    def __repr__(self) -> str:
+        return in_line(f"Group({self.name}: {', '.join(self.queries)})")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

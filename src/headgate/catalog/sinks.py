@@ -74,6 +74,12 @@ class SinkKind:
     labelled: bool = True
     """True if rows can have the label of their delivery (`reflects`), and say whether they are early (`partial`)."""
 
+    together: str = ""
+    """The class that delivers several queries at once, as `module:class`; empty if that cannot be done."""
+
+    whole: tuple[str, ...] = ()
+    """Options that hold for all queries of a group, because they are delivered together."""
+
     identified: bool = True
     """True if the sink tells deliveries of this query from those of another, by a file in the query's folder."""
 
@@ -202,6 +208,8 @@ def _file_sink(
     return SinkKind(
         name=format,
         made_by="files:FileSink",
+        together="file_group:FileGroupSink",
+        whole=("path", "existing", "deliver"),
         guarantee="exactly once for readers that follow the commits",
         needs=(Option("path", _folder),),
         takes=(Option("existing", _existing), *_named(*FILES[format]), *more),
@@ -257,6 +265,8 @@ SINKS: dict[str, SinkKind] = {
         SinkKind(
             name="jdbc",
             made_by="jdbc:JdbcSink",
+            together="jdbc_group:JdbcGroupSink",
+            whole=("url", "user", "password", "driver"),
             guarantee="exactly once: rows and the number of their delivery change in one transaction",
             needs=(Option("url", _jdbc_address), Option("dbtable")),
             takes=(

@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from headgate import settings
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.entries import Early, Function, Query, Relation, Stamped, Stream, View, late_name
-from headgate.cql import calls, families, into, readers, script, shapes, syntax, time
+from headgate.catalog.entries import Early, Function, Group, Query, Relation, Stamped, Stream, View, late_name
+from headgate.cql import calls, families, groups, into, readers, script, shapes, syntax, time
 from headgate.cql.binder import bind
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.plan.expressions import INTEGRAL
@@ -119,6 +119,7 @@ Definition: TypeAlias = (
     | Relation
     | View
     | Query
+    | Group
     | Function
     | Setting
     | Explanation
@@ -217,6 +218,10 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             )
         case syntax.CreateQuery():
             return _query(tree.name, tree.args["query"], text, catalog, place, tree, tree.args.get("members"))
+        case syntax.CreateGroup():
+            group = _group(tree, catalog, place)
+            catalog.add(group, place(tree.this))
+            return group
         case syntax.CreateFunction():
             parameters = tuple(parameter.name for parameter in tree.args["parameters"])
             function = Function(tree.name, parameters, tree.args["body"].sql("spark"))
@@ -299,10 +304,25 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
             detail=f"It is read by {quoted(readers)}.",
             hint="Drop those first.",
         )
+    if kind == "query":
+        _refuse_grouped(tree.name, "dropped", catalog, place(tree.this))
     dropped = known.pop(tree.name.lower()).name
     if kind in ("stream", "relation"):
         catalog.declarations.forget(dropped)
     return Dropped(kind, dropped)
+
+
+def _refuse_grouped(query: str, what: str, catalog: Catalog, place: Place | None) -> None:
+    """Refuse to drop or alter a query that belongs to a group."""
+    found = catalog.groups_of(query)
+    if found:
+        raise UserError(
+            "in-a-group",
+            f'query "{catalog.query(query).name}" cannot be {what} while it belongs to a group',
+            place=place,
+            detail=f"It is one of {quoted(found)}.",
+            hint=f"DROP GROUP {found[0]}.",
+        )
 
 
 def _readers(name: str, catalog: Catalog) -> list[str]:
@@ -329,6 +349,8 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
     known = catalog.of_kind(kind)
     if named.name.lower() not in known:
         raise unknown(kind, named.name, (thing.name for thing in known.values()), place(named))
+    if kind == "query":
+        _refuse_grouped(named.name, "altered", catalog, place(named))
     before = known.pop(named.name.lower())
     try:
         now = _define(tree.this, text, catalog, place.origin)
@@ -340,20 +362,37 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
 
 
 def snapshot_asked(names: Sequence[str], catalog: Catalog, places: Sequence[Place | None] = ()) -> SnapshotAsked:
-    """What SNAPSHOT asks for. An error unless they are different queries that give relations over one kind of time, and
-    whose results are kept.
+    """What SNAPSHOT asks for; a group stands for its queries. An error unless they are different queries that give
+    relations over one kind of time, and whose results are kept.
     """
     if not names:
         raise UserError("no-name", "a snapshot needs the name of a query", hint="SNAPSHOT a, b;")
-    at: list[Place | None] = [*places] or [None] * len(names)
+    named: list[tuple[str, Place | None]] = []
+    for name, place in zip(names, places or [None] * len(names), strict=True):
+        group = catalog.groups.get(name.lower())
+        named += [(name, place)] if group is None else [(query, place) for query in group.queries]
+    queries = _together(named, "a snapshot", catalog)
+    return SnapshotAsked(tuple(query.name for query in queries), tuple(place for _, place in named))
+
+
+def _group(tree: syntax.CreateGroup, catalog: Catalog, place: _Places) -> Group:
+    """A group of queries, with the sink of each."""
+    named = tree.expressions
+    queries = _together([(one.name, place(one)) for one in named], "a group", catalog)
+    connector, members = groups.connectors(tree, queries, catalog.permissions, place)
+    return Group(tree.name, tuple(query.name for query in queries), connector, members)
+
+
+def _together(named: Sequence[tuple[str, Place | None]], what: str, catalog: Catalog) -> list[Query]:
+    """Queries that can have one instant in common: each is named once."""
     queries: list[Query] = []
-    for name, place in zip(names, at, strict=True):
-        query = _kept_relation(name, "a snapshot", catalog, place)
+    for name, place in named:
+        query = _kept_relation(name, what, catalog, place)
         if query in queries:
             raise UserError("name-taken", f'query "{query.name}" stands twice', place=place)
         queries.append(query)
-    _refuse_two_times(queries, "a snapshot", at)
-    return SnapshotAsked(tuple(query.name for query in queries), tuple(places))
+    _refuse_two_times(queries, what, [place for _, place in named])
+    return queries
 
 
 def _kept_relation(name: str, what: str, catalog: Catalog, place: Place | None) -> Query:
@@ -407,6 +446,9 @@ def shown(kind: str, catalog: Catalog) -> Listing:
     rows = []
     for thing in catalog.of_kind(singular).values():
         match thing:
+            case Group():
+                target = "" if thing.connector is None else thing.connector.format
+                rows.append((thing.name, ", ".join(thing.queries), target))
             case Function():
                 rows.append((thing.name, ", ".join(thing.parameters), thing.body))
             case Query() | View():
@@ -415,9 +457,8 @@ def shown(kind: str, catalog: Catalog) -> Listing:
             case Stream() | Relation():
                 origin = thing.connector.format if thing.connector else "push"
                 rows.append((thing.name, origin, signature(thing.columns)))
-    return Listing(
-        {"function": ("function", "parameters", "body")}.get(singular, (singular, "of", "columns")), tuple(rows)
-    )
+    headings = {"function": ("function", "parameters", "body"), "group": ("group", "of", "into")}
+    return Listing(headings.get(singular, (singular, "of", "columns")), tuple(rows))
 
 
 def described(name: str, catalog: Catalog, place: Place | None) -> Listing:

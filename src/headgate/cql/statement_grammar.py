@@ -14,6 +14,7 @@ from headgate.cql import foreign
 from headgate.cql.syntax import (
     Alter,
     CreateFunction,
+    CreateGroup,
     CreateQuery,
     CreateRelation,
     CreateStream,
@@ -49,8 +50,8 @@ STATEMENTS = (
     "RSTREAM",
     "WITH",
 )
-KINDS = ("STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION")
-LISTED = ("STREAMS", "RELATIONS", "VIEWS", "QUERIES", "FUNCTIONS", "SETTINGS", "BOUNDS", "PLAN")
+KINDS = ("STREAM", "RELATION", "VIEW", "QUERY", "GROUP", "FUNCTION")
+LISTED = ("STREAMS", "RELATIONS", "VIEWS", "QUERIES", "GROUPS", "FUNCTIONS", "SETTINGS", "BOUNDS", "PLAN")
 REGISTERED = {exp.DataType.Type.TINYINT: "STRING", exp.DataType.Type.CHAR: "STRING", exp.DataType.Type.FLOAT: "DOUBLE"}
 
 
@@ -107,13 +108,16 @@ class StatementParser(TimeParser):
             ("VIEW", self._parse_create_view),
             ("QUERY", self._parse_create_query),
             ("QUERIES", self._parse_create_queries),
+            ("GROUP", self._parse_create_group),
             ("FUNCTION", self._parse_create_function),
         ):
             if self._match_text_seq(word):
                 return parse()
         if self._curr and self._curr.text.upper() in foreign.CREATED:
             self._foreign(*foreign.CREATED[self._curr.text.upper()])
-        self._misspelt("expected STREAM, RELATION, VIEW, QUERY, QUERIES or FUNCTION after CREATE", (*KINDS, "QUERIES"))
+        self._misspelt(
+            "expected STREAM, RELATION, VIEW, QUERY, QUERIES, GROUP or FUNCTION after CREATE", (*KINDS, "QUERIES")
+        )
         raise AssertionError
 
     def _parse_register(self) -> Any:
@@ -169,7 +173,8 @@ class StatementParser(TimeParser):
                 return self.expression(Drop(this=self._parse_name(), kind=kind, if_exists=if_exists))
         known = (*KINDS, *TIME_STATEMENTS)
         self._misspelt(
-            "expected STREAM, RELATION, VIEW, QUERY, FUNCTION or a declaration such as DISORDER OF after DROP", known
+            "expected STREAM, RELATION, VIEW, QUERY, GROUP, FUNCTION or a declaration such as DISORDER OF after DROP",
+            known,
         )
         raise AssertionError
 
@@ -322,6 +327,15 @@ class StatementParser(TimeParser):
         if not self._match_text_seq("FOR", "EACH", "ROW", "OF"):
             self.raise_error("expected FOR EACH ROW OF and the name of a relation")
         return self._parse_name()
+
+    def _parse_create_group(self) -> CreateGroup:
+        """`CREATE GROUP g OF a, b [INTO ...]`."""
+        name = self._parse_name()
+        self._expect("OF")
+        node = self.expression(CreateGroup(this=name, expressions=self._parse_csv(self._parse_name)))
+        if self._match_text_seq("INTO"):
+            self._parse_connector(node)
+        return node
 
     def _parse_create_function(self) -> CreateFunction:
         name = self._parse_name()

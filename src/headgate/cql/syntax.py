@@ -104,7 +104,7 @@ class NamePendingView(exp.Expression):
 
 
 class Drop(exp.Expression):
-    """DROP of a stream, relation, view, query or function."""
+    """DROP of a stream, relation, view, query, group or function."""
 
     arg_types = {"this": True, "kind": True, "if_exists": False}
 
@@ -141,6 +141,12 @@ class EarlyAnswers(exp.Expression):
     """EMIT EARLY behind a query; `every_us` is the least pause between two early answers, in microseconds."""
 
     arg_types = {"every_us": False}
+
+
+class CreateGroup(exp.Expression):
+    """CREATE GROUP: queries whose results go out together, up to one instant."""
+
+    arg_types = {"this": True, "expressions": True, "format": False, "options": False}
 
 
 class CreateFunction(exp.Expression):

@@ -67,6 +67,8 @@ class Outbox:
         flush_rows: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.query = query
+        self.owner = f'query "{query}"'
+        """Whose results they are, for messages."""
         self.domain = domain
         self.sink = sink
         self.directory = directory
@@ -267,7 +269,7 @@ class Outbox:
                 self._failed(error, clock.now_us(), tell)
             else:
                 if self.trouble is not None:
-                    tell(f'the sink of query "{self.query}" takes results again')
+                    tell(f"the sink of {self.owner} takes results again")
                 self.back_off.succeeded()
                 self.trouble = None
                 self.taken_us = clock.now_us()
@@ -311,10 +313,10 @@ class Outbox:
     def _failed(self, error: Exception, now_us: int, tell: Callable[[str], None]) -> None:
         if self.trouble is None or reason_of(self.trouble) != reason_of(error):
             if isinstance(error, UserError) and error.code == "torn-file":
-                tell(f'results of query "{self.query}" are not delivered until they are put back\n{error.render()}')
+                tell(f"results of {self.owner} are not delivered until they are put back\n{error.render()}")
             else:
                 why = reason_of(error)
-                tell(f'the sink of query "{self.query}" takes no results, which wait and are tried again: {why}')
+                tell(f"the sink of {self.owner} takes no results, which wait and are tried again: {why}")
         self.trouble = error
         self.back_off.failed(now_us)
 
@@ -324,7 +326,7 @@ class Outbox:
         if arrived is not None and arrived > self.number:
             raise UserError(
                 "sink-ahead",
-                f'the sink of query "{self.query}" has results that this directory knows nothing of',
+                f"the sink of {self.owner} has results that this directory knows nothing of",
                 detail=f"It has taken delivery {arrived}, and the last one made here is {self.number}.",
                 hint="Give each directory a sink of its own, or DROP the query and create it anew.",
             )

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.courier import CLOSE_SECONDS
 from headgate.engine.facts import SUBJECT, EngineFact
+from headgate.errors import UserError, unknown
 from headgate.execute.workspaces import Workspaces
 from headgate.heartbeat.clock import Clock, EngineClock
 from headgate.heartbeat.manager import Heartbeats
@@ -25,6 +26,7 @@ from headgate.log.journal import Journal
 from headgate.log.lock import Lock
 from headgate.permissions import Permissions
 from headgate.schedule.asking import Asking
+from headgate.schedule.group import RunningGroup
 from headgate.schedule.loop import Loop
 from headgate.schedule.query import RunningQuery
 from headgate.sources.inputs import Inputs
@@ -103,6 +105,19 @@ class Core:
         found = (self.members.get(name) or self.loop.queries.get(name) for name in names)
         return [query for query in found if query is not None]
 
+    def group(self, name: str) -> RunningGroup:
+        """The group of that name, if it has a sink; an error if there is none."""
+        if name.lower() not in self.catalog.groups:
+            raise unknown("group", name, (group.name for group in self.catalog.groups.values()))
+        known = self.catalog.groups[name.lower()].name
+        if known not in self.loop.groups:
+            raise UserError("no-sink", f'group "{known}" has no sink', hint=f"CREATE GROUP {known} OF ... INTO one.")
+        return self.loop.groups[known]
+
+    def outlets(self) -> list[RunningQuery | RunningGroup]:
+        """All that has a sink, or may have one: the queries of the user, and groups of them."""
+        return [*self.queries(), *self.loop.groups.values()]
+
     def programs(self) -> list[RunningQuery]:
         """All queries that have fragments of their own: families stand for their members."""
         return list(self.loop.queries.values())
@@ -116,6 +131,8 @@ class Core:
         self.inputs.close()
         end_s = time.monotonic() + CLOSE_SECONDS
         self.loop.finish(CLOSE_SECONDS)
+        for group in self.loop.groups.values():
+            group.close(max(0.0, end_s - time.monotonic()))
         for query in self.programs():
             query.close(max(0.0, end_s - time.monotonic()))
         self.workspaces.close()

@@ -29,6 +29,7 @@ from headgate.engine.snapshot import Snapshot, taken
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.permissions import Permissions, permissions
+from headgate.schedule.group import RunningGroup
 from headgate.schedule.loop import Epoch
 from headgate.schedule.query import RunningQuery
 from headgate.server.listener import Listener, listening
@@ -211,6 +212,10 @@ class Engine:
     def query(self, name: str) -> RunningQuery:
         """The running query of that name."""
         return self._core.query(name)
+
+    def group(self, name: str) -> RunningGroup:
+        """The group of that name, with how far its sink is."""
+        return self._core.group(name)
 
     def queries(self) -> list[RunningQuery]:
         """All running queries, in the order in which they were registered."""

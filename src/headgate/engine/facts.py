@@ -3,6 +3,7 @@
 Every kind of fact is a class below, and `KINDS` is the list of all of them by the word that names a kind on disk:
 
     {"statement": {"cql": "CREATE STREAM s (v INT)", "said": [...], "now": 5, ...}}    Statement
+    {"statement": {"cql": "CREATE GROUP g OF q", "group": "g", ...}, "v": 2}           the same of a group
     {"joined": ["q", "family of q", 1, 17]}                                            MemberJoined
     {"left": ["family of q", 1]}                                                       MemberLeft
     {"sensors": ["s", {"a": 3}, "2"]}                                                  SensorsDeclared
@@ -42,7 +43,8 @@ class Statement:
     """A statement of CQL was carried out."""
 
     word: ClassVar[str] = "statement"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
+    """Version 2 has `group`. A statement without one is written as version 1."""
 
     cql: str
     said: tuple[str, ...]
@@ -61,8 +63,15 @@ class Statement:
     groups: int = 0
     """How many parts the query runs as, if it runs by groups of sources; 0 if it runs as a whole."""
 
+    group: str | None = None
+    """The group that it registers."""
+
     def to_json(self) -> Json:
-        return {"statement": {**asdict(self), "said": list(self.said)}}
+        known = {**asdict(self), "said": list(self.said)}
+        if self.group is None:
+            del known["group"]
+            return {"statement": known}
+        return {"statement": known, "v": self.version}
 
     @classmethod
     def from_json(cls, what: Json) -> Statement:

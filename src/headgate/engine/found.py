@@ -143,7 +143,11 @@ class FoundFamilies:
         few of them, or none can be made.
         """
         shape = query.shape.key
-        known = (self.core.loop.queries.get(name) for name in self._alone.get(shape, ()))
+        known = (
+            self.core.loop.queries.get(name)
+            for name in self._alone.get(shape, ())
+            if not self.core.catalog.groups_of(name)  # it keeps its results by itself
+        )
         alone = [one for one in known if one and one.definition.shape and one.definition.shape.key == shape]
         fresh = [one for one in alone if not one.begun and all(_is_untouched(part, start) for part in one.fragments)]
         later = query.plan.flowing or (takes_later(query.plan) and not query.plan.opens)

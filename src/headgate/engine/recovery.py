@@ -18,7 +18,7 @@ from itertools import groupby
 from typing import Any, assert_never
 
 from headgate.catalog.declarations import Sensors
-from headgate.catalog.entries import Query, Relation, Stream
+from headgate.catalog.entries import Group, Query, Relation, Stream
 from headgate.compile import compile_script
 from headgate.cql.definitions import Altered, Definition, Dropped
 from headgate.engine.core import Core
@@ -67,6 +67,8 @@ def _resume(registry: Registry) -> bool:
     alone = registry.found.go_on(reading.queries, reading.joined.values())
     for query, folder in alone.values():
         registry.add_query(query, folder)
+    for group, folder in reading.groups.values():
+        registry.add_group(group, folder)
     core.journal.waiting = {}
     core.clock.go_on()
     core.heartbeats.enabling.set_date(core.clock.date_us(), core.clock.now_us())
@@ -96,6 +98,8 @@ class _Reading:
         self.core = registry.core
         self.queries: dict[str, tuple[Query, str | None]] = {}
         """The queries that are registered and not dropped so far, each with the folder of its files."""
+        self.groups: dict[str, tuple[Group, str | None]] = {}
+        """The groups that are registered and not dropped so far, each with the folder of its files."""
         self.joined: dict[tuple[str, int], MemberJoined] = {}
         """The members of families that were found, by the folder of the family and their numbers."""
 
@@ -141,6 +145,10 @@ class _Reading:
                 self.define_query_again(query, statement)
             case Dropped("query", name):
                 self.queries.pop(name, None)
+            case Group() as group:
+                self.groups[group.name] = group, statement.folder
+            case Dropped("group", name):
+                self.groups.pop(name, None)
             case _:
                 self.registry.carry_out(definition)
 
@@ -151,12 +159,14 @@ class _Reading:
 
 
 def checkpoint_facts(registry: Registry) -> Iterator[Fact]:
-    """Give the facts of a checkpoint: those of the engine, then those of inputs, queries and what these share."""
+    """Give the facts of a checkpoint: those of the engine, then those of inputs, queries, groups and what is shared."""
     for fact in _engine_facts(registry):
         yield SUBJECT, fact.to_json()
     yield from registry.core.inputs.facts()
     for query in registry.core.programs():
         yield from query.facts()
+    for group in registry.core.loop.groups.values():
+        yield from group.facts()
     yield from registry.sharing.facts()
 
 
@@ -184,6 +194,7 @@ def sweep(registry: Registry) -> None:
     """Delete the folders of streams, relations, queries and shared fragments that are not known any more."""
     core = registry.core
     own = {one for query in [*core.programs(), *core.members.values()] for one in query.folders()}
+    own |= {group.outbox.directory for group in core.loop.groups.values()}
     known = core.inputs.folders() | {"queries": own, FOLDER: registry.sharing.folders()}
     for kind, folders in known.items():
         there = core.directory / kind

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, assert_never
 from pyspark.util import PythonEvalType
 
 from headgate.catalog import sinks
-from headgate.catalog.entries import Function, Query, Relation, Stream, View
+from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
 from headgate.compile import compile_statements
 from headgate.cql.definitions import (
     Altered,
@@ -31,7 +31,8 @@ from headgate.cql.definitions import (
 )
 from headgate.deliver.courier import DROP_SECONDS
 from headgate.deliver.outbox import Outbox
-from headgate.deliver.sinks.sink_for import sink_after_restart, sink_for
+from headgate.deliver.sinks.memory import MemorySink
+from headgate.deliver.sinks.sink_for import group_sink_for, sink_after_restart, sink_for
 from headgate.engine import inspection
 from headgate.engine.core import Core
 from headgate.engine.facts import AggregateRegistered
@@ -47,6 +48,7 @@ from headgate.log.folders import fresh_folder
 from headgate.permissions import Permissions, permissions
 from headgate.plan.nodes import domain, sources
 from headgate.plan.scopes import scopes
+from headgate.schedule.group import RunningGroup
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
 
@@ -123,6 +125,8 @@ class Registry:
                 self._add_stream(definition)
             case Query():
                 self.add_query(definition)
+            case Group():
+                self.add_group(definition)
             case Dropped():
                 self._drop(definition)
             case Altered(Query() as query, Query() as before):
@@ -147,6 +151,10 @@ class Registry:
             folder = None if running.shares_outbox else running.outbox.directory.name
         elif isinstance(entry, Stream | Relation):
             folder = core.inputs.inlets[entry.name].folder
+        elif isinstance(entry, Group) and entry.connector is not None:
+            group = core.group(entry.name)
+            folder = group.outbox.directory.name
+            core.journal.record(group.outbox.subject, {"number": group.outbox.number})
         statement = self.statements.of(said, definition, core.clock.now_us(), folder)
         core.record(
             statement,
@@ -160,12 +168,12 @@ class Registry:
     def _take_back(self, definition: Definition) -> None:
         """Undo a definition that could not be made durable. Where that is impossible, the engine must be restarted."""
         match definition:
-            case Stream() | Relation() | Query():
+            case Stream() | Relation() | Query() | Group():
                 self._forget(definition)
             case _:
                 self.core.journal.give_up()
 
-    def _forget(self, definition: Stream | Relation | Query) -> None:
+    def _forget(self, definition: Stream | Relation | Query | Group) -> None:
         """Remove something from the catalog and from what runs: its name is free again."""
         kind = type(definition).__name__.lower()
         del self.core.catalog.of_kind(kind)[definition.name.lower()]
@@ -187,6 +195,8 @@ class Registry:
                 gone.close(DROP_SECONDS)
                 self.found.left(gone)
                 self.sharing.let_go()
+            case "group" if dropped.name in self.core.loop.groups:
+                self.core.loop.groups.pop(dropped.name).close(DROP_SECONDS)
             case "stream" | "relation" if dropped.name:
                 self.core.inputs.drop(dropped.name)
                 self.core.asking.forget(dropped.name)
@@ -258,12 +268,46 @@ class Registry:
         """Where the query's results wait for its sink."""
         core = self.core
         make_sink = sink_after_restart if core.clock.standing else sink_for
-        sink = make_sink(query, core.spark, directory, self.default_sink)
+        default = "memory" if core.catalog.groups_of(query.name) else self.default_sink
+        sink = make_sink(query, core.spark, directory, default)
         flush_rows = lambda: sinks.flush_rows(query.connector, core.catalog.settings.flush_rows)  # noqa: E731
         outbox = Outbox(query.name, domain(query.plan), sink, directory, core.journal, flush_rows)
         if not core.clock.standing:
             outbox.continue_numbers()
         return outbox
+
+    # groups
+
+    def add_group(self, group: Group, folder: str | None = None) -> None:
+        """Let the results of queries go out together; `folder` has its files if it was there before a restart."""
+        core, folders = self.core, self.core.directory / "queries"
+        try:
+            queries = [core.query(name) for name in group.queries]
+            for query in queries:
+                _refuse_printed(query)
+            if group.connector is not None:
+                directory = folders / (folder or fresh_folder(folders, group.name))
+                with writing(directory):
+                    directory.mkdir(parents=True, exist_ok=True)
+                running = RunningGroup(
+                    group,
+                    lambda: [core.query(name) for name in group.queries],
+                    directory,
+                    core.journal,
+                    lambda: group_sink_for(group, core.spark, directory),
+                    core.wake.set,
+                )
+                if not core.clock.standing:
+                    running.outbox.continue_numbers()
+                core.loop.groups[group.name] = running
+        except Exception:
+            del core.catalog.groups[group.name.lower()]
+            self.folders_left = True
+            raise
+        for query in queries:
+            if not query.outbox.kept:
+                query.outbox.sink, query.outbox.kept = MemorySink(), True
+        core.wake.set()
 
     def _replace_query(self, query: Query, before: Query) -> None:
         """End the old query where it is and let the new one begin there; if that fails, the old one goes on."""
@@ -303,3 +347,13 @@ class Registry:
         if not query.from_beginning:
             known += [self.core.heartbeats.stream(base(stream)).promised(seen.get(stream)) for stream in streams]
         return max((instant for instant in known if instant is not None), default=None)
+
+
+def _refuse_printed(query: RunningQuery) -> None:
+    """Refuse a query for a group if some of its results were printed, and are gone."""
+    if not query.outbox.kept and query.outbox.number:
+        raise UserError(
+            "results-elsewhere",
+            f'results of query "{query.name}" were printed, and are not kept',
+            hint="Create the group together with its queries, before they run.",
+        )

@@ -16,6 +16,7 @@ from datetime import datetime
 from time import monotonic
 
 from headgate.catalog.entries import Relation, Stream
+from headgate.deliver.outbox import Outbox
 from headgate.engine import inspection, recovery
 from headgate.engine.registry import Registry
 from headgate.errors import UserError
@@ -25,7 +26,6 @@ from headgate.observe.trouble import Trouble
 from headgate.observe.watch import watching
 from headgate.plan.settled import settled
 from headgate.schedule.loop import HAND_SECONDS, Epoch
-from headgate.schedule.query import RunningQuery
 from headgate.sources.inlet import ticks
 from headgate.sources.replay import ReplayClock, date_us, histories
 from headgate.spark.failures import concerns_all, raise_all, sentence
@@ -168,14 +168,14 @@ class Running:
     def _hand_over(self) -> None:
         """Wait until the sinks have taken everything; one that does not for a while is an error."""
         core = self.core
-        waiting = [query for query in core.queries() if query.outbox.waiting]
+        waiting = [one for one in core.outlets() if one.undelivered]
         end_us = core.clock.now_us() + PATIENCE_US
         while waiting and not self._stopping and core.clock.now_us() < end_us:
             core.wake.wait(WAIT_SECONDS)
             core.wake.clear()
             core.loop.deliver()
-            waiting = [query for query in waiting if query.outbox.waiting]
-        raise_all([_not_taken(query) for query in waiting if not self._stopping])
+            waiting = [one for one in waiting if one.undelivered]
+        raise_all([_not_taken(one.outbox) for one in waiting if not self._stopping])
 
     def _last_timestamp(self, domain: TimeDomain) -> Tick | None:
         """The largest timestamp that has come on any stream or relation with that kind of time."""
@@ -320,12 +320,12 @@ def _collected(failures: list[UserError]) -> Iterator[None]:
         failures.append(error)
 
 
-def _not_taken(query: RunningQuery) -> UserError:
+def _not_taken(outbox: Outbox) -> UserError:
     """The error for a sink that has not taken all results."""
-    trouble = query.outbox.trouble
+    trouble = outbox.trouble
     return UserError(
         "sink-failed",
-        f'the sink of query "{query.name}" has not taken all results',
+        f"the sink of {outbox.owner} has not taken all results",
         detail="It has not answered yet." if trouble is None else sentence(trouble),
         hint="With --directory they are kept, and delivered the next time.",
     )

@@ -74,9 +74,13 @@ def taken(core: Core, asked: SnapshotAsked) -> Snapshot:
 
 
 def _rows(query: RunningQuery, changes: list[pa.Table]) -> pa.Table:
-    """The rows that changes have led to; without any, a table of no rows."""
+    """The rows that changes have led to, in the order of their columns; without any, a table of no rows."""
     rows = net(changes)
-    return pa.table({name: [] for name in query.columns}) if rows is None else rows
+    if rows is None:
+        return pa.table({name: [] for name in query.columns})
+    kinds = zip(rows.column_names, rows.schema.types, strict=True)
+    by = [(name, "ascending") for name, kind in kinds if not pa.types.is_nested(kind) and not pa.types.is_null(kind)]
+    return rows.sort_by(by) if by else rows
 
 
 def _refuse_printed(query: RunningQuery, asked: SnapshotAsked) -> None:
@@ -86,7 +90,7 @@ def _refuse_printed(query: RunningQuery, asked: SnapshotAsked) -> None:
             "results-elsewhere",
             f'the results of query "{query.name}" are printed and not kept',
             place=asked.place(query.name),
-            hint="`headgate shell` and Engine() keep the results of queries without INTO.",
+            hint=f"CREATE GROUP name OF {query.name} keeps them; so do `headgate shell` and Engine().",
         )
 
 

@@ -1,7 +1,7 @@
 """The statements that made an engine's catalog what it is, in order: carrying them out again makes that catalog.
 
-Settings count from where they stand, so the order matters. A query that was dropped or replaced leaves nothing behind:
-its statement goes. After a restart, a script finds here what it had registered before.
+Settings count from where they stand, so the order matters. A query that was dropped or replaced, and a group that was
+dropped, leave nothing behind: the statement goes. After a restart, a script finds here what it had registered before.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from headgate.catalog.entries import Function, Query, Relation, Stream, View
+from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
 from headgate.cql.definitions import Altered, Definition, Dropped, Setting
 from headgate.engine.facts import SUBJECT, Statement, read_fact
 from headgate.log.journal import facts
@@ -36,6 +36,8 @@ class Statements:
             case Altered(Query(name=name, by_groups=by_groups)):
                 before = next(one.said for one in self.all if one.query == name)
                 return Statement("CREATE" + said[len("ALTER") :], (*before, said), now_us, name, folder, len(by_groups))
+            case Group(name=name):
+                return Statement(said, (said,), now_us, folder=folder, group=name)
             case Setting(taken_back=True):  # what was declared from Python is declared behind all statements
                 return Statement(TAKEN_BACK.sub(r"\1 IF EXISTS", said), (said,), now_us)
         return Statement(said, (said,), now_us, folder=folder)
@@ -44,9 +46,10 @@ class Statements:
         """Remember a statement that was carried out. What it makes obsolete goes; a script must say anew what was
         dropped.
         """
-        gone = definition.name if isinstance(definition, Dropped) and definition.kind == "query" else statement.query
-        self.all = [one for one in self.all if one.query is None or one.query != gone]
-        if not isinstance(definition, Dropped) or definition.kind != "query":
+        leaves_nothing = isinstance(definition, Dropped) and definition.kind in ("query", "group")
+        gone = _subject(definition) if leaves_nothing else _registered(statement)
+        self.all = [one for one in self.all if gone is None or _registered(one) != gone]
+        if not leaves_nothing:
             self.all.append(statement)
         if isinstance(definition, Dropped | Altered):
             for said, known in list(self._recalled.items()):
@@ -65,6 +68,13 @@ class Statements:
         return known.pop(0) if known else None
 
 
+def _registered(statement: Statement) -> tuple[str, str] | None:
+    """The query or group that a statement registers."""
+    if statement.query is not None:
+        return "query", statement.query
+    return None if statement.group is None else ("group", statement.group)
+
+
 def _subject(definition: Definition) -> tuple[str, str] | None:
     """The kind and the name of what a definition is about."""
     match definition:
@@ -72,7 +82,7 @@ def _subject(definition: Definition) -> tuple[str, str] | None:
             return kind, name
         case Altered(now):
             return _subject(now)
-        case Stream() | Relation() | View() | Query() | Function():
+        case Stream() | Relation() | View() | Query() | Group() | Function():
             return type(definition).__name__.lower(), definition.name
     return None
 

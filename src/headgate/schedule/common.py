@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,7 +33,7 @@ def ticks_of(table: pa.Table) -> pa.ChunkedArray:
     return times.cast(pa.int64())
 
 
-def within(tables: Sequence[pa.Table], after: Tick | None, until: Tick) -> Iterator[pa.Table]:
+def within(tables: Iterable[pa.Table], after: Tick | None, until: Tick) -> Iterator[pa.Table]:
     """The results of (after, until]; without `after`, all up to `until`."""
     for table in tables:
         times = ticks_of(table)

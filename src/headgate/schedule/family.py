@@ -216,6 +216,11 @@ class FamilyQuery(RunningQuery):
         return self.definition.family.shown
 
     @property
+    def keeps(self) -> bool:
+        """Whether the results of its members stay in its outbox."""
+        return not isinstance(self.outbox, SplitOutbox)
+
+    @property
     def is_open(self) -> bool:
         """Whether no epoch was prepared yet."""
         return not self.begun and not any(fragment.inputs.looked_at for fragment in self.fragments)

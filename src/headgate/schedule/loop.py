@@ -36,6 +36,7 @@ from headgate.schedule.beside import Beside
 from headgate.schedule.choice import Choice, NextEpoch
 from headgate.schedule.commit import commit
 from headgate.schedule.early import answer_early
+from headgate.schedule.group import RunningGroup
 from headgate.schedule.horizon import Horizon
 from headgate.schedule.query import RunningQuery
 from headgate.settings import Settings
@@ -101,6 +102,8 @@ class Loop:
         self.logs = logs
         self.settings = settings
         self.queries: dict[str, RunningQuery] = {}
+        self.groups: dict[str, RunningGroup] = {}
+        """The groups of queries whose results go out together."""
         self.tell: Callable[[str], None] = lambda text: None
         """Hears of what fails and goes on."""
         self.stopping = False
@@ -453,6 +456,11 @@ class Loop:
                     self._deliver_one(query, pieces)
                 except UserError as error:
                     failures.append(error)
+        for group in list(self.groups.values()):
+            try:
+                group.deliver(self.clock, self.tell, self.patience_s)
+            except UserError as error:
+                failures.append(error)
         raise_all(failures)
 
     def _deliver_one(self, query: RunningQuery, pieces: int | None) -> None:
@@ -466,13 +474,16 @@ class Loop:
 
     def flushing(self) -> bool:
         """Say whether some sink may take more of what waits in the next turn."""
-        return any(query.courier.can_deliver(self.clock.now_us()) for query in list(self.queries.values()))
+        couriers = [one.courier for one in self.queries.values()] + [one.courier for one in self.groups.values()]
+        return any(courier.can_deliver(self.clock.now_us()) for courier in couriers)
 
     def finish(self, wait_s: float) -> None:
         """Hand over the rest of what is being flushed, and wait no longer than that for all sinks together."""
         end_s = monotonic() + wait_s
         for query in list(self.queries.values()):
             query.courier.finish(self.clock, self.tell, max(0.0, end_s - monotonic()))
+        for group in list(self.groups.values()):
+            group.finish(self.clock, self.tell, max(0.0, end_s - monotonic()))
 
     # files
 

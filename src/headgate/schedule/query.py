@@ -192,6 +192,11 @@ class RunningQuery:
         return self.domain.moment(upto) if upto >= self.domain.origin else None
 
     @property
+    def undelivered(self) -> bool:
+        """Whether its sink has yet to take something."""
+        return bool(self.outbox.waiting)
+
+    @property
     def reached(self) -> Tick:
         """The last complete instant in ticks, of the group that is least far; `origin - 1` before the first epoch."""
         return min(fragment.after for fragment in self.answers)
@@ -398,7 +403,7 @@ class RunningQuery:
         """Be a member of a family from now on."""
         self.membership = membership
         self.fragments, self.traces = membership.family.fragments, membership.family.traces
-        if self.outbox.kept and not self.shares_outbox:
+        if self.outbox.kept and membership.family.keeps:
             self.outbox = membership.family.outbox
             self.courier = Courier(self.outbox)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.entries import Query, Relation, Stream, View
+from headgate.catalog.entries import Group, Query, Relation, Stream, View
 from headgate.catalog.readers import STREAMED
 from headgate.catalog.sinks import SINKS
 from headgate.cql.statement_grammar import LISTED, STATEMENTS
@@ -105,7 +105,7 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
         return in_window(past[bracket + 1 :], columns_before(past, bracket, catalog))
     match [word.upper for word in past[:2]]:
         case ["CREATE"]:
-            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "QUERIES", "FUNCTION"])
+            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "QUERIES", "GROUP", "FUNCTION"])
         case ["CREATE", ("STREAM" | "RELATION") as kind]:
             return in_definition(past[2:], kind)
         case ["CREATE", "FUNCTION"]:
@@ -114,16 +114,21 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
             return in_family(past, catalog)
         case ["CREATE", "VIEW" | "QUERY"] if not any(word.upper == "AS" for word in past):
             return keywords(["AS"]) if len(past) > 2 else []
+        case ["CREATE", "GROUP"]:
+            return in_group(past, catalog)
         case ["SET", *_]:
             return in_setting(past)
         case [statement, *_] if statement in ABOUT_TIME:
             return in_time(past, statement, catalog)
-        case ["WHY" | "SNAPSHOT", *_]:
+        case ["WHY", *_]:
             return catalog_names("query", catalog.queries.values())
+        case ["SNAPSHOT", *_]:
+            groups = catalog_names("group", catalog.groups.values())
+            return [*catalog_names("query", catalog.queries.values()), *groups]
         case ["SHOW"]:
             return keywords(LISTED)
         case ["DROP"]:
-            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "FUNCTION", *ABOUT_TIME])
+            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "GROUP", "FUNCTION", *ABOUT_TIME])
         case ["DROP", statement, *_] if statement in ABOUT_TIME:
             return in_drop_of_declaration(past[1:], statement, catalog)
         case ["DROP", kind]:
@@ -134,6 +139,18 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
             return in_query(past, coming, catalog)
         case _:
             return [*all_names(catalog), *keywords(["STREAM", "RELATION", "VIEW", "QUERY"])]
+
+
+def in_group(past: Sequence[Word], catalog: Catalog) -> list[Candidate]:
+    """Candidates inside CREATE GROUP: OF and queries, then INTO and a sink."""
+    words = [word.upper for word in past]
+    if "INTO" in words:
+        grouped = [kind.name for kind in SINKS.values() if kind.together]
+        return keywords(["OPTIONS"]) if words[-1] != "INTO" else [Candidate(name, "sink") for name in grouped]
+    if "OF" in words:
+        after = keywords(["INTO"]) if words[-1] not in ("OF", ",") else []
+        return [*catalog_names("query", catalog.queries.values()), *after]
+    return keywords(["OF"]) if len(words) > 2 else []
 
 
 def in_family(past: Sequence[Word], catalog: Catalog) -> list[Candidate]:
@@ -350,7 +367,7 @@ def keywords(spelled: Iterable[str]) -> list[Candidate]:
     return [Candidate(word, "keyword") for word in spelled]
 
 
-def catalog_names(kind: str, known: Iterable[Stream | Relation | View | Query]) -> list[Candidate]:
+def catalog_names(kind: str, known: Iterable[Stream | Relation | View | Query | Group]) -> list[Candidate]:
     """Candidates for things of the catalog, all of one kind."""
     return [Candidate(quoted(thing.name), kind) for thing in list(known)]
 
@@ -378,6 +395,8 @@ def source_names(catalog: Catalog) -> list[Candidate]:
 
 def droppable_names(kind: str, catalog: Catalog) -> list[Candidate]:
     """Candidates for the things of one kind, behind DROP."""
+    if kind == "GROUP":
+        return catalog_names("group", catalog.groups.values())
     wanted = "query" if kind == "QUERIES" else kind.lower()
     return [candidate for candidate in all_names(catalog) if candidate.kind == wanted]
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, assert_never
 
-from headgate.catalog.entries import Function, Query, Relation, Stream, View
+from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
 from headgate.compile import explanation
 from headgate.cql.definitions import (
     Altered,
@@ -119,6 +119,10 @@ class Interpreter:
                 self.say(f"{description(definition)}: {query.kind}, running")
             case Stream() | Relation() | View():
                 self.say(description(definition))
+            case Group(name, queries, connector):
+                self.say(
+                    f"group {name} of {', '.join(queries)}{'' if connector is None else f', into {connector.format}'}"
+                )
             case Function(name, parameters):
                 self.say(f"function {name}({', '.join(parameters)})")
             case Setting(name, taken_back):

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,8 @@ class Commit:
     complete: Any
     files: tuple[Path, ...]
     rows: int
+    by_query: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+    """Of a group, the files of each query."""
 
 
 def read_commits(path: str | Path, after: int = 0) -> Iterator[Commit]:
@@ -69,7 +71,14 @@ def read_commits(path: str | Path, after: int = 0) -> Iterator[Commit]:
     for record in _records(folder, after):
         complete = record["complete"]
         at = datetime.fromisoformat(complete) if isinstance(complete, str) else complete
-        yield Commit(record["number"], at, tuple(folder / file for file in record["files"]), record["rows"])
+        files = tuple(folder / file for file in record["files"])
+        yield Commit(record["number"], at, files, record["rows"], _by_query(folder, record))
+
+
+def _by_query(folder: Path, record: dict[str, Any]) -> dict[str, tuple[Path, ...]]:
+    """The files of each query, in a record of a group."""
+    parts = record.get("queries", {}).items()
+    return {query: tuple(folder / part["folder"] / file for file in part["files"]) for query, part in parts}
 
 
 def _records(folder: Path, after: int) -> Iterator[dict[str, Any]]:
@@ -142,6 +151,9 @@ class FileSink:
         self._last: dict[str, Any] | None = None
         self._singles: list[int] = []
         self._swept = False
+        self._open()
+
+    def _open(self) -> None:
         with self._writable():
             self._claim()
             self._recall()
@@ -171,9 +183,8 @@ class FileSink:
             if existing == "refuse":
                 raise owned_by_another(f'folder "{self.connector.options["path"]}"', owner["query"])
             if existing == "replace":
-                for file in self.folder.iterdir():
-                    if DATA.fullmatch(file.name):
-                        file.unlink()
+                for file in self._data():
+                    file.unlink()
                 shutil.rmtree(self.commits)
         self.commits.mkdir(parents=True, exist_ok=True)
         settle(claim, sealed({"writer": self.writer, "query": self.query}))
@@ -212,12 +223,21 @@ class FileSink:
     def _deliver(self, delivery: Delivery) -> None:
         self._check_claim()
         self._sweep()
+        self._commit(delivery, *self._written(delivery))
+        self._tidy()
+
+    def _written(self, delivery: Delivery) -> tuple[list[str], int]:
+        """Put the files of a delivery into the folder; their names, and how many rows they hold. Current rows that have
+        not changed are in the files of the last commit.
+        """
         if self.mode != "current":
-            self._commit(delivery, *self._placed(delivery, *self._parts(delivery)))
-        elif delivery.rows:
-            self._commit(delivery, *self._placed(delivery, *self._current(delivery)))
-        else:
-            self._commit(delivery, self._last["files"] if self._last else [], self._last["rows"] if self._last else 0)
+            return self._placed(delivery, *self._parts(delivery))
+        if delivery.rows:
+            return self._placed(delivery, *self._current(delivery))
+        return (self._last["files"], self._last["rows"]) if self._last else ([], 0)
+
+    def _tidy(self) -> None:
+        """Delete or fold what a commit has made superfluous."""
         self._swept = True
         if self.mode == "current":
             self._forget()
@@ -275,22 +295,28 @@ class FileSink:
             "files": files,
             "rows": rows,
         }
-        if self.mode == "current" and delivery.rows:
-            record["checksums"] = [of_file(self.folder / file) for file in files]
-        elif self._last and "checksums" in self._last:  # of the same files as before
-            record["checksums"] = self._last["checksums"]
+        record |= self._besides(delivery, files)
         settle(self.commits / f"{delivery.number:012d}.json", sealed(record) + "\n")
         self._last = record
         self._singles.append(delivery.number)
+
+    def _besides(self, delivery: Delivery, files: list[str]) -> dict[str, Any]:
+        """What else stands in the record: the checksums of current rows, those of before if nothing has changed."""
+        if self.mode == "current" and delivery.rows:
+            return {"checksums": [of_file(self.folder / file) for file in files]}
+        return {"checksums": self._last["checksums"]} if self._last and "checksums" in self._last else {}
+
+    def _data(self) -> list[Path]:
+        """The files of results in the folder, committed or not."""
+        return [file for file in self.folder.iterdir() if DATA.fullmatch(file.name)]
 
     def _sweep(self) -> None:
         """Remove what was left by a delivery that was not committed: it may be cut into other parts the next time."""
         if self._swept:
             return
         last = self._last["number"] if self._last else 0
-        for file in self.folder.iterdir():
-            found = DATA.fullmatch(file.name)
-            if found and int(found[1]) > last:
+        for file in self._data():
+            if int(file.name.partition("-")[0]) > last:
                 file.unlink()
         self._swept = True
 
@@ -311,6 +337,6 @@ class FileSink:
         for number in sorted(self._singles)[:-2]:
             (self.commits / f"{number:012d}.json").unlink()
         self._singles = kept
-        for file in self.folder.iterdir():
-            if DATA.fullmatch(file.name) and file.name not in listed:
+        for file in self._data():
+            if file.relative_to(self.folder).as_posix() not in listed:
                 file.unlink()

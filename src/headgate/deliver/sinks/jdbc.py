@@ -150,21 +150,34 @@ class JdbcSink:
         return last
 
     def _deliver(self, delivery: Delivery) -> None:
+        frame = self.staged(delivery)
+        with self.database.transaction() as run:
+            self.merge(run, frame, delivery)
+
+    def staged(self, delivery: Delivery) -> DataFrame | None:
+        """Write the rows of a delivery into the staging table; what was written, or None if it has no rows."""
         frame = self._shaped(delivery) if delivery.rows else None
         if frame is not None:
             self._write(frame)
-        with self.database.transaction() as run:
-            if frame is not None:
-                self._merge(run, frame, delivery)
-            changed = run(
-                f"UPDATE {self.deliveries} SET number = {delivery.number}, complete = ? "
-                f"WHERE target = ? AND writer = ? AND number < {delivery.number}",
-                _text(delivery.complete),
-                self.target,
-                self.writer,
-            )
-            if not changed:
-                raise owned_by_another(f'table "{self.target}"', "another")
+        return frame
+
+    def merge(self, run: Transaction, frame: DataFrame | None, delivery: Delivery) -> None:
+        """Merge what was staged into the target and note the number of the delivery, as a part of a transaction."""
+        if frame is not None:
+            self._merge(run, frame, delivery)
+        changed = run(
+            f"UPDATE {self.deliveries} SET number = {delivery.number}, complete = ? "
+            f"WHERE target = ? AND writer = ? AND number < {delivery.number}",
+            _text(delivery.complete),
+            self.target,
+            self.writer,
+        )
+        if not changed:
+            raise owned_by_another(f'table "{self.target}"', "another")
+
+    def noted(self, number: int | None) -> None:
+        """Take the last delivery that the database has; None: it is asked before the next attempt."""
+        self._last = number
 
     def _shaped(self, delivery: Delivery) -> DataFrame:
         """The rows to merge, each with a number of its own, `_row`."""

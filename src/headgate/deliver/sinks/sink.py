@@ -102,6 +102,42 @@ class Sink(Protocol):
         """Release connections. Deliveries from which `deliver` has returned are not lost by that."""
 
 
+class GroupSink(Protocol):
+    """Takes the results of several queries, all or nothing in each delivery."""
+
+    guarantee: str
+
+    def deliver_all(self, delivery: Delivery, parts: Mapping[str, Delivery]) -> None:
+        """Put the part of each query out; when this returns, all of them are out. `delivery` has what they have in
+        common.
+
+        After a crash it is called again for a delivery that may be out already.
+        """
+
+    def delivered(self) -> int | None:
+        """The number of the last delivery that arrived, as the sink itself knows it: 0 if none did."""
+
+    def close(self) -> None:
+        """Release connections."""
+
+
+class GroupSinkClass(Protocol):
+    """A class of sinks for groups. It opens one with the group's name, its INTO, that of each query, Spark's session
+    and the group's own folder.
+    """
+
+    def __call__(
+        self,
+        group: str,
+        connector: Connector,
+        members: Mapping[str, Connector],
+        session: SparkSession,
+        directory: Path,
+        /,
+    ) -> GroupSink:
+        """Open the sink, or raise an error that says why that cannot be done."""
+
+
 class SinkClass(Protocol):
     """A class of sinks. It opens a sink with the query's name, INTO, Spark's session and the query's own folder."""
 

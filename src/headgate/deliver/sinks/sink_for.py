@@ -9,9 +9,9 @@ from typing import cast
 
 from pyspark.sql import SparkSession
 
-from headgate.catalog.entries import Connector, Query
+from headgate.catalog.entries import Connector, Group, Query
 from headgate.catalog.sinks import SINKS, SinkKind
-from headgate.deliver.sinks.sink import Delivery, Sink, SinkClass
+from headgate.deliver.sinks.sink import Delivery, GroupSink, GroupSinkClass, Sink, SinkClass
 from headgate.deliver.sinks.writer import known
 from headgate.errors import UserError
 from headgate.log.checksum import torn
@@ -27,6 +27,22 @@ def sink_for(query: Query, session: SparkSession, directory: Path, default: str 
     """
     connector = query.connector or Connector(default)
     kind = SINKS[connector.format]
+    _check_served(kind, session)
+    return sink_class(kind)(query.name, connector, session, directory)
+
+
+def group_sink_for(group: Group, session: SparkSession, directory: Path) -> GroupSink:
+    """Open the sink of a group. One that cannot be opened is a mistake of the group, and an error."""
+    assert group.connector is not None
+    kind = SINKS[group.connector.format]
+    _check_served(kind, session)
+    module, _, name = kind.together.partition(":")
+    made = cast("GroupSinkClass", getattr(importlib.import_module(f"headgate.deliver.sinks.{module}"), name))
+    return made(group.name, group.connector, group.members, session, directory)
+
+
+def _check_served(kind: SinkKind, session: SparkSession) -> None:
+    """Raise an error if Spark's session cannot serve a sink."""
     if kind.needs_jvm and over_connect(session):
         raise UserError(
             "not-over-connect",
@@ -35,7 +51,6 @@ def sink_for(query: Query, session: SparkSession, directory: Path, default: str 
         )
     if kind.needs_connector:
         check_connected(session, kind.name)
-    return sink_class(kind)(query.name, connector, session, directory)
 
 
 def sink_after_restart(query: Query, session: SparkSession, directory: Path, default: str = "memory") -> Sink:
