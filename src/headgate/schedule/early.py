@@ -211,7 +211,7 @@ class EarlyAnswers:
     def _deliver(self) -> None:
         """Let the sink have it, if it can take it back or is to know what is partial."""
         connector, outbox, answer = self.query.definition.connector, self.query.outbox, self.last
-        if connector is None or answer is None or self._computed is None:
+        if connector is None or answer is None or self._computed is None or outbox.held:
             return
         if sinks.takes_back(connector):
             upto = max(self._computed.upto, self.query.reached)
