@@ -24,7 +24,7 @@ def changes(rows: list[tuple[str, Any]], kind: pa.DataType) -> pa.Table:
 
 
 def left(kind: pa.DataType, *rows: tuple[str, Any]) -> list[Any]:
-    """What is left of changes that come in two tables."""
+    """Put changes into two tables, and return the values that are left of them."""
     half = len(rows) // 2
     found = net([changes([*rows[:half]], kind), changes([*rows[half:]], kind)])
     assert found is not None

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tools.postgres_server import Server
 
 from headgate import Engine, read_commits
+from headgate.deliver.outbox import Outbox
+from headgate.deliver.sinks.sink import Delivery
 from headgate.errors import UserError
+from headgate.log.journal import Journal
+from headgate.ticks import TimeDomain
 
 STREAM = "CREATE STREAM s (k STRING, v INT) DISORDER 100;"
 COUNTS = "CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 50] GROUP BY k EMIT EARLY INTO "
@@ -141,3 +146,32 @@ def test_where_partial_may_not_stand(spark: SparkSession, query: str, said: str)
         engine.execute(STREAM)
         with pytest.raises(UserError, match=said):
             engine.execute(f"CREATE QUERY q AS {query}")
+
+
+class Recorder:
+    """A sink of current rows that wants no empty deliveries."""
+
+    guarantee, wants_empty = "exactly once", False
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Take it."""
+
+    def delivered(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def test_an_epoch_without_results_takes_back_and_delivers_nothing_else(tmp_path: Path) -> None:
+    outbox = Outbox("q", TimeDomain.INTEGER, Recorder(), tmp_path, Journal())
+    table = pa.table({"_time": pa.array([5], pa.int64()), "_change": ["+"], "n": [1]})
+    outbox.show_early(table, 0, 5, {"s": 1})
+    assert outbox.put([], 0, 3, {"s": 1}) == []
+    given = [(one.number, one.until, pq.read_table(one.files[0]).to_pylist()) for one in outbox.waiting]
+    assert given == [
+        (1, 0, [{"_time": 5, "_change": "+", "n": 1}]),
+        (2, 0, [{"_time": 1, "_change": "-", "n": 1}]),
+    ]
+    outbox.tidy()
+    assert not list(tmp_path.glob("early-*.parquet"))

@@ -26,7 +26,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException, SparkRuntimeException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
-from server.test_http import NoSpark
+from tools.no_spark import NoSpark
 
 from headgate import Engine, ManualClock, UserError, read_commits
 from headgate.catalog.entries import Connector

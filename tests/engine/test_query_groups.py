@@ -121,7 +121,9 @@ def test_every_commit_is_one_instant_of_all_queries(spark: SparkSession, tmp_pat
 
 
 def survived(spark: SparkSession, where: Path, every: int | None) -> tuple[list[tuple[Any, Bags]], int]:
-    """What is in the folder of the group in the end, and how often the engine died: every so many steps."""
+    """Let an engine die after every so many steps. Return what the folder of the group holds in the end, and how often
+    it died.
+    """
     deaths = 0
     while True:
         with crashes.mortal(every) as death:

@@ -17,14 +17,13 @@ from datetime import date
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import httpx
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import types as kinds
+from tools.no_spark import NoSpark
 from tools.places import DOCS
 
 from headgate import Engine, ManualClock, Result, UserError
@@ -34,29 +33,6 @@ from headgate.server.connection import guarded
 from headgate.server.listener import address, listening
 
 JSON, LINES, CSV = ({"Content-Type": kind} for kind in ("application/json", "application/x-ndjson", "text/csv"))
-KINDS: dict[str, kinds.DataType] = {
-    "STRING": kinds.StringType(),
-    "INT": kinds.IntegerType(),
-    "BIGINT": kinds.LongType(),
-    "DOUBLE": kinds.DoubleType(),
-    "BOOLEAN": kinds.BooleanType(),
-    "TIMESTAMP": kinds.TimestampType(),
-    "DATE": kinds.DateType(),
-    "BINARY": kinds.BinaryType(),
-    "DECIMAL(10, 2)": kinds.DecimalType(10, 2),
-    "ARRAY<DOUBLE>": kinds.ArrayType(kinds.DoubleType()),
-}
-
-
-class NoSpark:
-    """Knows the types of columns, and nothing else."""
-
-    conf: ClassVar = {"spark.sql.session.timeZone": "UTC"}
-
-    def createDataFrame(self, rows: list[Any], columns: str) -> Any:  # noqa: N802
-        named = re.findall(r"`?(\w+)`? ([A-Z]+(?:\(.*?\)|<.*?>)?)(?:, |$)", columns)
-        return SimpleNamespace(schema=kinds.StructType([kinds.StructField(name, KINDS[kind]) for name, kind in named]))
-
 
 STREAMS = (
     "CREATE STREAM s (k STRING, v INT);"

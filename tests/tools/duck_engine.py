@@ -5,12 +5,9 @@ The state of a query is never moved: each epoch begins with empty synopses, and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, ClassVar
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -25,25 +22,9 @@ from headgate.execute.statement import Span, result_columns
 from headgate.execute.workspace import Slice
 from headgate.spark.in_memory import fitted
 from tools.duck import Duck, shared, transpiled
+from tools.no_spark import NoSpark
 
-KINDS: dict[str, kinds.DataType] = {
-    "STRING": kinds.StringType(),
-    "INT": kinds.IntegerType(),
-    "BIGINT": kinds.LongType(),
-    "DOUBLE": kinds.DoubleType(),
-    "BOOLEAN": kinds.BooleanType(),
-}
 MEMORY_BYTES = 2**30
-
-
-class NoSpark:
-    """Knows the types of columns, and nothing else."""
-
-    conf: ClassVar = {"spark.sql.session.timeZone": "UTC"}
-
-    def createDataFrame(self, rows: list[Any], columns: str) -> Any:  # noqa: N802
-        named = re.findall(r"`?(\w+)`? ([A-Z]+)(?:, |$)", columns)
-        return SimpleNamespace(schema=kinds.StructType([kinds.StructField(name, KINDS[kind]) for name, kind in named]))
 
 
 class OneEpoch(Duck):

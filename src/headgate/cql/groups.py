@@ -17,6 +17,12 @@ from headgate.cql import into, syntax
 from headgate.errors import Place, UserError, quoted
 from headgate.permissions import Permissions
 
+NOT_OF_GROUPS = {
+    "flush_rows": "the results of a group go out together, and are not cut into pieces",
+    "partial": "a group gets what is settled, and no early answers",
+}
+"""Options of sinks that no group takes, and why."""
+
 Places = Callable[[exp.Expression], Place | None]
 
 
@@ -84,20 +90,9 @@ def _told_apart(
 
 def _refuse_option(option: exp.Expression, name: str, query: str | None, kind: SinkKind | None, place: Places) -> None:
     """Refuse what cannot be said of a group, or of one of its queries alone."""
-    if name.lower() == "flush_rows":
-        raise UserError(
-            "bad-option",
-            "the results of a group go out together, and are not cut into pieces",
-            place=place(option),
-            hint=f'Leave "{option.name}" out.',
-        )
-    if name.lower() == "partial":
-        raise UserError(
-            "bad-option",
-            "a group gets what is settled, and no early answers",
-            place=place(option),
-            hint=f'Leave "{option.name}" out.',
-        )
+    if name.lower() in NOT_OF_GROUPS:
+        hint = f'Leave "{option.name}" out.'
+        raise UserError("bad-option", NOT_OF_GROUPS[name.lower()], place=place(option), hint=hint)
     if query is not None and kind is not None and name.lower() in kind.whole:
         raise UserError(
             "bad-option",

@@ -164,12 +164,13 @@ class Outbox:
         with self.journal.together():
             chunks = self.log.adopt_all(file for files in pieces for file in files)
             back = self._without_early(after) if self.shown is not None else []
-            if not self.kept and (back or chunks or self.sink.wants_empty):
+            deliveries = back
+            if not self.kept and (chunks or self.sink.wants_empty):
                 split = [[chunk] for chunk in chunks] if len(pieces) > 1 else [chunks]
                 deliveries = [*back, *self._deliveries(split, after, until, tuples, behind=len(back))]
+            if deliveries:
                 shown = {"shown": None} if self.shown is not None else {}
-                listed = list(map(_listed, deliveries))
-                self.journal.record(self.subject, {"number": deliveries[-1].number, "waiting": listed, **shown})
+                self.journal.record(self.subject, {**_waiting(deliveries), **shown})
             elif self.kept and chunks and tuples:
                 rows = self.log.rows + sum(chunk.rows for chunk in chunks)
                 self.journal.record(self.subject, {"labels": [[rows, until, tuples]]})
@@ -188,11 +189,13 @@ class Outbox:
         if path is not None:
             with writing(self.directory):
                 pq.write_table(table, path)
-                synced(path)
+                if self.journal.durable:
+                    synced(path)
+                    synced(self.directory)
         with self.journal.together():
             deliveries = self._deliveries([self._adopted(changes)], reached, reached, tuples)
-            fact = {"number": deliveries[-1].number, "waiting": list(map(_listed, deliveries))}
-            self.journal.record(self.subject, {**fact, "shown": path.name if path is not None else None})
+            shown = path.name if path is not None else None
+            self.journal.record(self.subject, {**_waiting(deliveries), "shown": shown})
         self._sweep_early()
 
     def put_partial(self, table: pa.Table | None, reached: Tick, tuples: Mapping[str, int]) -> None:
@@ -201,8 +204,7 @@ class Outbox:
             return
         with self.journal.together():
             (made,) = self._deliveries([self._adopted(table)], reached, reached, tuples)
-            made = replace(made, partial=True)
-            self.journal.record(self.subject, {"number": made.number, "waiting": [_listed(made)]})
+            self.journal.record(self.subject, _waiting([replace(made, partial=True)]))
 
     def _without_early(self, reached: Tick) -> list[Delivery]:
         """Return the delivery after which the sink holds what is settled and nothing else."""
@@ -354,6 +356,11 @@ class Outbox:
     def close(self) -> None:
         """Let go of the sink."""
         self.sink.close()
+
+
+def _waiting(deliveries: Sequence[Delivery]) -> dict[str, Any]:
+    """The fact that deliveries wait for the sink."""
+    return {"number": deliveries[-1].number, "waiting": list(map(_listed, deliveries))}
 
 
 def _listed(delivery: Delivery) -> list[Any]:

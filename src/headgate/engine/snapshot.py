@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from headgate.cql.definitions import Listing, SnapshotAsked
 from headgate.deliver.bags import net
+from headgate.deliver.sinks.sink import within
 from headgate.engine.core import Core
 from headgate.errors import UserError, quoted
-from headgate.schedule.common import common_instant, starts, within
+from headgate.schedule.common import common_instant, starts
 from headgate.schedule.query import RunningQuery
 
 SHOWN = 50

@@ -1,11 +1,8 @@
-"""One instant for several queries: the latest at which all of them are complete, and what each has put out up to it."""
+"""One instant for several queries: the latest at which all of them are complete."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from collections.abc import Sequence
 
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
@@ -23,23 +20,3 @@ def common_instant(queries: Sequence[RunningQuery]) -> Tick | None:
 def starts(query: RunningQuery) -> Tick:
     """The first instant at which a query has an answer."""
     return max(query.domain.origin, *(one.progress.start or query.domain.origin for one in query.answers))
-
-
-def ticks_of(table: pa.Table) -> pa.ChunkedArray:
-    """The instants of results, in ticks."""
-    times = table.column("_time")
-    if pa.types.is_timestamp(times.type):
-        times = times.cast(pa.timestamp("us", times.type.tz))
-    return times.cast(pa.int64())
-
-
-def within(tables: Iterable[pa.Table], after: Tick | None, until: Tick) -> Iterator[pa.Table]:
-    """The results of (after, until]; without `after`, all up to `until`."""
-    for table in tables:
-        times = ticks_of(table)
-        wanted = pc.less_equal(times, until)
-        if after is not None:
-            wanted = pc.and_(wanted, pc.greater(times, after))
-        found = table.filter(wanted)
-        if found.num_rows:
-            yield found

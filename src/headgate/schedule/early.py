@@ -19,18 +19,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headgate.catalog import sinks
 from headgate.deliver.bags import difference
-from headgate.deliver.sinks.sink import Result, in_order
+from headgate.deliver.sinks.sink import Result, in_order, within
 from headgate.errors import UserError
 from headgate.execute.fragment import Fragment, PreparedEpoch, Written
 from headgate.execute.together import MOST_BRANCHES, fits_together, run_together
 from headgate.log.chunk import count
 from headgate.spark.failures import check_alive, concerns_all, failure, reason_of
-from headgate.ticks import Tick
+from headgate.ticks import UNLIMITED, Tick
 
 if TYPE_CHECKING:
     from headgate.schedule.query import RunningQuery
@@ -82,14 +81,9 @@ class _Computed:
     upto: Tick
     tables: dict[Fragment, pa.Table] = field(default_factory=dict)
 
-    def beyond(self, query: RunningQuery) -> pa.Table | None:
+    def beyond(self) -> pa.Table | None:
         """The results that are not settled by now; None if there are none."""
-        domain, found = query.domain, list[pa.Table]()
-        for fragment, table in self.tables.items():
-            times = table.column("_time")
-            if fragment.after >= domain.origin:
-                table = table.filter(pc.greater(times, pa.scalar(domain.moment(fragment.after), times.type)))
-            found += [table] if table.num_rows else []
+        found = [rows for one, table in self.tables.items() for rows in within([table], one.after, UNLIMITED)]
         return pa.concat_tables(found, promote_options="default") if found else None
 
 
@@ -106,7 +100,7 @@ class EarlyAnswers:
         """How many tuples of each stream had come when the last one was due."""
         self._next_us = 0
         self._coming: _Computed | None = None
-        """What is being computed."""
+        """The early answer that is being computed; None between two of them."""
         self._computed: _Computed | None = None
         """What the last one was put together from."""
         self._afters: list[Tick] = []
@@ -115,14 +109,9 @@ class EarlyAnswers:
 
     # when
 
-    def tuples(self) -> dict[str, int]:
-        """Return how many tuples of each stream and relation have come."""
-        logs = self.query.answer.inputs.logs
-        return {stream: logs[stream].rows for stream in self.query.streams()}
-
     def next_us(self) -> int | None:
         """Return when the next one is due; None if nothing has come since the last one."""
-        come = any(count != self._seen.get(stream, 0) for stream, count in self.tuples().items())
+        come = any(count != self._seen.get(stream, 0) for stream, count in self.query.answer.inputs.tuples().items())
         return self._next_us if come and not self.query.failed else None
 
     def begin(self, now_us: int) -> list[PreparedEpoch]:
@@ -134,7 +123,7 @@ class EarlyAnswers:
         if next_us is None or now_us < next_us:
             return []
         self._next_us = now_us + self.every_us
-        self._seen = self.tuples()
+        self._seen = self.query.answer.inputs.tuples()
         answers = [one for one in self.query.answers if not one.inputs.by_arrival]  # others wait for nothing
         newest = {one: one.inputs.newest() for one in answers}
         upto = max((upto for upto in newest.values() if upto is not None), default=self.query.reached)
@@ -181,7 +170,7 @@ class EarlyAnswers:
         if coming is None and (self._computed is None or afters == self._afters):
             return
         with self.query.outbox.journal.turn:
-            before = self._computed.beyond(self.query) if self._computed is not None else None
+            before = self._computed.beyond() if self._computed is not None else None
             last, self._coming = self.last, None
             if coming is not None:
                 self._computed, self.trouble = coming, None
@@ -205,7 +194,7 @@ class EarlyAnswers:
         assert self._computed is not None
         domain, upto = self.query.domain, max(self._computed.upto, self.query.reached)
         newest = domain.moment(upto) if upto >= domain.origin else None
-        table = self._computed.beyond(self.query)
+        table = self._computed.beyond()
         return EarlyAnswer(self.query.complete, newest, self._computed.tuples, table, before)
 
     def _deliver(self) -> None:

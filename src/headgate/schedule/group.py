@@ -26,13 +26,13 @@ from headgate.catalog.sinks import SINKS
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.reflects import most
-from headgate.deliver.sinks.sink import Delivery, GroupSink
+from headgate.deliver.sinks.sink import Delivery, GroupSink, within
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import Chunk, span
 from headgate.log.journal import Fact, Journal
 from headgate.log.links import link
-from headgate.schedule.common import common_instant, within
+from headgate.schedule.common import common_instant
 from headgate.schedule.family import by_member
 from headgate.schedule.query import RunningQuery
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from headgate.catalog.entries import Connector
@@ -174,3 +175,23 @@ def results(table: pa.Table, labels: Sequence[Label] = ()) -> Iterator[Result]:
 def order(columns: Iterable[str]) -> list[tuple[str, str]]:
     """The columns by which results are ordered: by time, "-" before "+", which is the other way round in ASCII."""
     return [("_time", "ascending"), *([("_change", "descending")] if "_change" in columns else [])]
+
+
+def ticks_of(table: pa.Table) -> pa.ChunkedArray:
+    """The instants of results, in ticks."""
+    times = table.column("_time")
+    if pa.types.is_timestamp(times.type):
+        times = times.cast(pa.timestamp("us", times.type.tz))
+    return times.cast(pa.int64())
+
+
+def within(tables: Iterable[pa.Table], after: Tick | None, until: Tick) -> Iterator[pa.Table]:
+    """The results of (after, until]; without `after`, all up to `until`."""
+    for table in tables:
+        times = ticks_of(table)
+        wanted = pc.less_equal(times, until)
+        if after is not None:
+            wanted = pc.and_(wanted, pc.greater(times, after))
+        found = table.filter(wanted)
+        if found.num_rows:
+            yield found
