@@ -17,7 +17,9 @@ from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headgate.catalog import sinks
@@ -33,9 +35,10 @@ from headgate.execute import errors
 from headgate.execute.analysis import analysed
 from headgate.execute.epoch_end import LEAST_ROWS, hashed_rows_for_memory, rows_for_memory
 from headgate.execute.inputs import FragmentInputs
+from headgate.execute.kept import SmallStatement
 from headgate.execute.programs import Programs, SizedProgram
 from headgate.execute.progress import Progress
-from headgate.execute.statement import Span, Statement, state_steps
+from headgate.execute.statement import Span, Statement, result_columns, state_schema, state_steps, state_text
 from headgate.execute.synopses import SynopsisStore
 from headgate.execute.workspace import Reading, Slice, Workspace
 from headgate.execute.workspaces import Workspaces
@@ -48,7 +51,10 @@ from headgate.spark.failures import check_alive, lacks_memory
 from headgate.ticks import UNLIMITED, Tick
 
 MOVE_COST_ROWS = 12_000
-"""Moving the synopses costs about as much as reading this many tuples once more."""
+"""Moving the synopses by a statement costs about as much as reading this many tuples once more."""
+
+MOVE_COST_ROWS_BY_PLAN = 2_500
+"""Moving them by a plan that is kept costs about as much as reading this many."""
 
 LIGHTER_AT_REST = 10
 """So many rows of a synopsis at rest cost as much as one row that comes: they lie there, ready to be joined."""
@@ -112,14 +118,13 @@ class PreparedEpoch:
 
     def reads(self) -> Iterator[Reading]:
         """Return what its statement reads, of logs and of synopses."""
-        program, fragment = self.sized.program, self.fragment
-        needed = program.needed(program.result)
-        for source in program.inputs:
-            if source.name in needed:
-                yield Reading(source.name, self.slices[source.name], fragment.schemas[source.stream])
-        for name, schema in fragment.synopses.schemas.items():
-            if name in needed:
-                yield Reading(name, fragment.synopses.slices(name), schema, within=name)
+        program = self.sized.program
+        return self.fragment.reads(program, self.slices, [program.result])
+
+    def small_statement(self) -> SmallStatement:
+        """Return its statement, if it runs in one task."""
+        text, schema = self.sized.output(result_columns(self.sized.program)), self.fragment.result_schema
+        return SmallStatement(text, tuple(self.reads()), self.span.values(), self.rows, schema)
 
     def run(self) -> Written:
         """Run it by a statement of its own."""
@@ -325,7 +330,8 @@ class Fragment:
         """Say whether reading behind `since` has by now cost as much as moving the synopses would."""
         rewritten = self.synopses.rows - self._rows_at_rest()
         by_time = not self.inputs.by_arrival  # otherwise there is nothing to move: members are read whole
-        return bool(self.program.synopses) and by_time and self.reread > MOVE_COST_ROWS + rewritten
+        cost = MOVE_COST_ROWS if self.workspaces.kept is None else min(MOVE_COST_ROWS, MOVE_COST_ROWS_BY_PLAN)
+        return bool(self.program.synopses) and by_time and self.reread > cost + rewritten
 
     def _rows_at_rest(self) -> int:
         """How many rows of the synopses follow from base relations alone."""
@@ -358,18 +364,55 @@ class Fragment:
         Those that are the same as before are not computed.
         """
         if len(same) == len(self.program.synopses):
-            return self.synopses.write({}, self.workspaces.small, same)
+            return self.synopses.write(None, (), self.workspaces.small, same)
         from_logs = frozenset(
             synopsis.name
             for synopsis in self.program.synopses
             if synopsis.from_logs and self._reads_less(synopsis.from_logs, synopsis.contents, until)
         )
         sized, slices = self._sized_for(until, lambda program: state_steps(program, from_logs, same).values())
+        span, names = Span(self.since, until, self.after), tuple(state_steps(sized.program, from_logs, same))
         workspace = self.workspaces.of(sized.in_one_task)
         with workspace.turn:
-            self.lay(workspace, sized, slices)
-            contents = self.statement(sized, Span(self.since, until, self.after)).synopses(from_logs, same)
-            return self.synopses.write(contents, workspace, same)
+            contents: pa.Table | DataFrame | None = self._state_by_plan(sized, slices, span, from_logs, same)
+            if contents is None:
+                self.lay(workspace, sized, slices)
+                contents = self.statement(sized, span).synopses(self.synopses.schemas, from_logs, same)
+            return self.synopses.write(contents, names, workspace, same)
+
+    def _state_by_plan(
+        self,
+        sized: SizedProgram,
+        slices: Mapping[str, Sequence[Slice]],
+        span: Span,
+        from_logs: frozenset[str],
+        same: frozenset[str],
+    ) -> pa.Table | None:
+        """Return the synopses as of `until`, computed by a plan that was kept; None if there is none."""
+        kept = self.workspaces.kept
+        if kept is None or not sized.in_one_task:
+            return None
+        steps = state_steps(sized.program, from_logs, same)
+        if {one for step in steps.values() for one in sized.program.needed(step)}.intersection(sized.computed_first):
+            return None
+        text = state_text(sized.program, steps, self.synopses.schemas)
+        schema = state_schema(steps, self.synopses.schemas)
+        reads = tuple(self.reads(sized.program, slices, tuple(steps.values())))
+        filled = kept.filled([SmallStatement(text, reads, span.values(), self.rows_of(slices), schema)])
+        tables = kept.run([filled[0]]) if filled else None
+        return None if tables is None else tables[0]
+
+    def reads(
+        self, program: Program, slices: Mapping[str, Sequence[Slice]], targets: Iterable[str]
+    ) -> Iterator[Reading]:
+        """Return what some steps read, of logs and of synopses."""
+        needed = {name for target in targets for name in program.needed(target)}
+        for source in program.inputs:
+            if source.name in needed:
+                yield Reading(source.name, slices[source.name], self.schemas[source.stream])
+        for name, schema in self.synopses.schemas.items():
+            if name in needed:
+                yield Reading(name, self.synopses.slices(name), schema, within=name)
 
     def _reads_less(self, step: str, other: str, until: Tick) -> bool:
         return self.inputs.rows_read([step], until) < self.inputs.rows_read([other], until) + self.synopses.rows

@@ -6,16 +6,19 @@ up to there were put out by earlier epochs. The contents of its synopses are tho
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
 from pyspark.sql.functions import asc, desc
+from pyspark.sql.types import StringType, StructType
 
 from headgate.delta.program import Program
 from headgate.execute.programs import SizedProgram
 from headgate.execute.workspace import Workspace
-from headgate.sql import listed
+from headgate.sql import Column, cast, indented, listed
 from headgate.ticks import Tick, TimeDomain
 
 
@@ -58,12 +61,15 @@ class Statement:
         return self.workspace.write(self.results(), self.directory / ".results")
 
     def synopses(
-        self, from_logs: frozenset[str] = frozenset(), same: frozenset[str] = frozenset()
-    ) -> dict[str, DataFrame]:
-        """Return the contents of the synopses as of `until`, but for those that stay the same; some from the logs."""
+        self,
+        schemas: Mapping[str, StructType],
+        from_logs: frozenset[str] = frozenset(),
+        same: frozenset[str] = frozenset(),
+    ) -> DataFrame:
+        """Return the contents of the synopses as of `until` (`state_text`), but for those that stay the same."""
         steps = state_steps(self.program, from_logs, same)
         self._compute_first({needed for step in steps.values() for needed in self.program.needed(step)})
-        return {name: self._frame(self.program.step_statement(step)) for name, step in steps.items()}
+        return self._frame(state_text(self.program, steps, schemas))
 
     def results(self) -> DataFrame:
         """Return the results as sinks or other fragments get them."""
@@ -94,7 +100,35 @@ def state_steps(program: Program, from_logs: frozenset[str], same: frozenset[str
     }
 
 
-def _order(program: Program) -> list[Column]:
+def state_text(program: Program, steps: Mapping[str, str], schemas: Mapping[str, StructType]) -> str:
+    """Return the statement for several synopses, each computed by a step.
+
+    A column names the synopsis of a row, and each synopsis has a struct of its own:
+
+        _synopsis   sums_1                     kept_2
+        sums_1      {_k1: a, _rows: 2}         null
+        kept_2      null                       {k: a, _t: 17}
+    """
+    columns = {name: [Column(one.name, one.dataType.simpleString()) for one in schemas[name]] for name in steps}
+    structs = {name: f"STRUCT({', '.join(map(cast, columns[name]))})" for name in steps}
+    nothing = {name: f"STRUCT({', '.join(cast(column, 'NULL') for column in columns[name])})" for name in steps}
+    branches = []
+    for name, step in steps.items():
+        own = (structs[one] if one == name else f"CASE WHEN FALSE THEN {nothing[one]} END" for one in steps)
+        given = ", ".join(f"{struct} AS {one}" for one, struct in zip(steps, own, strict=True))
+        branches.append(f"SELECT '{name}' AS _synopsis, {given} FROM (\n{indented(program.step_statement(step))}\n)")
+    return "\nUNION ALL\n".join(branches)
+
+
+def state_schema(names: Iterable[str], schemas: Mapping[str, StructType]) -> StructType:
+    """Return the columns of `state_text`."""
+    found = StructType().add("_synopsis", StringType(), nullable=False)
+    for name in names:
+        found = found.add(name, schemas[name])
+    return found
+
+
+def _order(program: Program) -> list[SparkColumn]:
     """The order of results: by time, "-" before "+", which is the other way round in ASCII."""
     return [asc("_time"), desc("_change")] if program.kind == "relation" else [asc("_time")]
 

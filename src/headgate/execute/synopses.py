@@ -9,11 +9,12 @@ others are deleted.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -24,7 +25,6 @@ from headgate.log.chunk import Chunk, count, sized
 from headgate.log.links import link
 from headgate.log.tail import TAIL
 from headgate.spark.staging import write_arrow, write_parquet
-from headgate.sql import Column, cast
 
 Listed: TypeAlias = dict[str, dict[str, list[int | None]]]
 """By synopsis and file: size and checksum."""
@@ -85,28 +85,29 @@ class SynopsisStore:
         return [Slice(self.files[name])] if self.files.get(name) else []
 
     def write(
-        self, contents: Mapping[str, DataFrame], workspace: Workspace, same: Iterable[str] = ()
+        self, contents: DataFrame | pa.Table | None, names: Sequence[str], workspace: Workspace, same: Iterable[str]
     ) -> dict[str, Any]:
-        """Write the next version by one Spark job and return the fact that makes it count.
+        """Write the next version and return the fact that makes it count.
 
-        Synopses that are the same as in this version are not written: their files are linked.
+        `contents` are the rows of the named synopses, of `statement.state_text`: computed, or to be computed by one
+        Spark job. Synopses that are the same as in this version are not written: their files are linked.
         """
         version = self.version + 1
         folder = self.folder(version)
         self.discard_next()  # an earlier attempt may have left something
         staging = self.directory / ".synopses"
-        if contents:
-            sealed = self._staged(contents, workspace, staging)
+        if contents is not None:
+            sealed = self._staged(contents, names, workspace, staging)
         with writing(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
-            if contents:
+            if contents is not None:
                 sealed.rename(folder)
             for chunk in chain.from_iterable(self.files[name] for name in same):
                 target = folder / chunk.path.relative_to(self.folder(self.version))
                 target.parent.mkdir(parents=True, exist_ok=True)
                 link(chunk.path, target)
             folder.mkdir(exist_ok=True)
-        written = {name: self._written(folder / f"_synopsis={name}") for name in (*contents, *same)}
+        written = {name: self._written(folder / f"_synopsis={name}") for name in (*names, *same)}
         if self.durable:
             files = [chunk.path for chunk in chain.from_iterable(written.values())]
             with writing(folder):
@@ -115,24 +116,15 @@ class SynopsisStore:
         counts = {name: sum(chunk.rows for chunk in chunks) for name, chunks in written.items()}
         return self._fact(version, written, sum(counts.values()), counts)
 
-    def _staged(self, contents: Mapping[str, DataFrame], workspace: Workspace, staging: Path) -> Path:
-        """Compute the synopses, and return the folder that holds their files."""
-        together = self._together(contents)
-        rows = workspace.collected(together)
+    def _staged(
+        self, contents: DataFrame | pa.Table, names: Sequence[str], workspace: Workspace, staging: Path
+    ) -> Path:
+        """Compute the synopses if need be, and return the folder that holds their files."""
+        rows = contents if isinstance(contents, pa.Table) else workspace.collected(contents)
         if rows is None:
-            return write_parquet(together, staging, "_synopsis")
-        by_name = {name: rows.filter(pc.field("_synopsis") == name).select([name]) for name in contents}
+            return write_parquet(contents, staging, "_synopsis")
+        by_name = {name: rows.filter(pc.field("_synopsis") == name).select([name]) for name in names}
         return write_arrow({f"_synopsis={name}": some for name, some in by_name.items()}, staging)
-
-    def _together(self, contents: Mapping[str, DataFrame]) -> DataFrame:
-        """Return all synopses as one frame: a column names the synopsis of a row, and each has a struct of its own."""
-        together: DataFrame | None = None
-        for name, frame in contents.items():
-            columns = ", ".join(cast(Column(one.name, one.dataType.simpleString())) for one in self.schemas[name])
-            tagged = frame.selectExpr(f"'{name}' AS _synopsis", f"STRUCT({columns}) AS {name}")
-            together = tagged if together is None else together.unionByName(tagged, allowMissingColumns=True)
-        assert together is not None
-        return together
 
     def _written(self, folder: Path) -> list[Chunk]:
         return [sized(Chunk(file, count(file), 0, 0)) for file in sorted(folder.glob("*.parquet"))]

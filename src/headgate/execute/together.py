@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.execute.fragment import PreparedEpoch, Written
-from headgate.execute.kept import KeptPlans, statement
+from headgate.execute.kept import KeptPlans, SmallStatement
 from headgate.execute.workspace import TAKEN_ROWS, Reading, Workspace
 from headgate.spark.in_memory import arrow_schema
 from headgate.spark.jobs import JOBS
@@ -72,17 +72,15 @@ def run_together(epochs: Sequence[PreparedEpoch]) -> list[Written] | None:
     """
     workspaces = epochs[0].fragment.workspaces
     kept = workspaces.kept
-    plans = {} if kept is None else kept.filled(epochs)
-    for number in plans:
-        for one in epochs[number].reads():
-            one.check()  # a statement does so when its inputs are laid
+    statements = [epoch.small_statement() for epoch in epochs]
+    plans = {} if kept is None else kept.filled(statements)
     work: list[Callable[[], Results | None]] = []
     for numbers in _halves([number for number in range(len(epochs)) if number in plans]):
         assert kept is not None
         work.append(partial(_run_plans, kept, {number: plans[number] for number in numbers}))
     free = [workspaces.second, workspaces.small] if plans else [workspaces.small, workspaces.second]
     for numbers, workspace in zip(_halves([n for n in range(len(epochs)) if n not in plans]), free, strict=False):
-        work.append(partial(_run_statement, workspace, epochs, numbers))
+        work.append(partial(_run_statement, workspace, epochs, statements, numbers))
     results: Results = {}
     for given in _side_by_side(workspaces.small.session, work):
         if given is None:
@@ -114,13 +112,16 @@ def _run_plans(kept: KeptPlans, plans: Mapping[int, FilledPlan]) -> Results | No
     return None if tables is None else dict(zip(plans, tables, strict=True))
 
 
-def _run_statement(workspace: Workspace, epochs: Sequence[PreparedEpoch], numbers: Sequence[int]) -> Results | None:
+def _run_statement(
+    workspace: Workspace, epochs: Sequence[PreparedEpoch], statements: Sequence[SmallStatement], numbers: Sequence[int]
+) -> Results | None:
     """Run epochs as branches of one statement."""
     with workspace.turn:
         workspace.interpret(max(epochs[number].rows for number in numbers))
         laid = _Laying(workspace)
         shared = _Columns([epochs[number].fragment.result_schema for number in numbers])
-        branches = [_branch(number, epochs[number], laid.names(epochs[number]), shared) for number in numbers]
+        views = {number: laid.names(epochs[number]) for number in numbers}
+        branches = [_branch(number, statements[number], views[number], shared) for number in numbers]
         frame = workspace.session.sql("\nUNION ALL\n".join(branches)).coalesce(1)
         with JOBS.timed():
             rows = frame.toArrow()
@@ -133,9 +134,9 @@ def _run_statement(workspace: Workspace, epochs: Sequence[PreparedEpoch], number
     }
 
 
-def _branch(number: int, epoch: PreparedEpoch, views: Mapping[str, str], shared: _Columns) -> str:
-    text = indented(statement(epoch, views, epoch.span.values()))
-    return f"SELECT {number} AS _branch, {shared.selected(epoch.fragment.result_schema)} FROM (\n{text})"
+def _branch(number: int, one: SmallStatement, views: Mapping[str, str], shared: _Columns) -> str:
+    text = indented(f"{one.over(views, one.values)}\nLIMIT {TAKEN_ROWS + 1}")
+    return f"SELECT {number} AS _branch, {shared.selected(one.schema)} FROM (\n{text})"
 
 
 class _Laying:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -85,12 +86,17 @@ class Slice:
         """How many rows it has: exactly where its chunks lie in memory, at the most where they do not."""
         return sum(self._rows(chunk) for chunk in self.chunks)
 
+    def covers(self, chunk: Chunk) -> bool:
+        """Say whether the timestamps of all rows of a chunk are wanted."""
+        return (self.low is None or chunk.low > self.low) and (self.high is None or chunk.high <= self.high)
+
     def _rows(self, chunk: Chunk) -> int:
-        whole = (self.low is None or chunk.low > self.low) and (self.high is None or chunk.high <= self.high)
-        known = None if whole else TAIL.known([chunk])
+        known = None if self.covers(chunk) else TAIL.known([chunk])
         if known is None or "_t" not in known[0].column_names:
             return chunk.rows
-        return int(self.in_time(known[0].select(["_t"])).num_rows)
+        times = known[0].column("_t").to_numpy()
+        low = times > self.low if self.low is not None else True
+        return int(np.count_nonzero(low & (times <= self.high) if self.high is not None else low))
 
     @property
     def condition(self) -> str:

@@ -6,9 +6,13 @@ and in the rows under them. So a statement is planned with places to fill:
     parameters    variables without a value, which Spark's optimizer can neither compute with nor compare
     inputs        scans of one partition, with nothing in them
 
-To run it, a copy of the physical plan gets values and rows in these places. The optimizer has seen neither, so nothing
-of what it decided depends on them. Only whether an input is empty is known to it: what reads nothing falls away, and a
-statement has a plan for each set of empty inputs that it meets with.
+Spark's optimizer sees neither, so nothing that it decides depends on them. Only whether an input is empty is known to
+it: what reads nothing falls away, and a statement has a plan for each set of empty inputs that it meets with.
+
+The physical plan reads its parameters from an array and its rows from buffers, and becomes an RDD once. To run it, the
+array and the buffers are filled and a job is begun: Spark sends them along with the task. Nothing is planned, no code
+is generated and no RDD is made again. Only a plan with an exchange, which remembers its first rows, is copied for each
+run.
 
 No public interface of Spark does this. All that reaches into it is here: it works where Spark runs in this process,
 with the version that headgate is made for. Elsewhere statements are planned each time.
@@ -17,52 +21,75 @@ with the version that headgate is made for. Elsewhere statements are planned eac
 from __future__ import annotations
 
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from headgate.spark.session import CODE_CACHE
+
 CATALYST = "org.apache.spark.sql.catalyst"
 
 LEAVES = ("RDDScanExec", "LocalTableScanExec", "OneRowRelationExec")
-"""Leaves of plans that can be kept. Others, such as a shuffle that is used once more, may hide a plan that a copy would
-share with the first; so would a subquery.
-"""
+"""Leaves of plans that can be kept. Others, such as a shuffle that is used once more, may hide a plan."""
+
+REMEMBERS = ("Exchange", "Broadcast")
+"""Parts of the names of operators that keep what they gave first. A plan with one of them is copied for each run."""
+
+REFUSED = ("InMemory", "Python", "Subquery")
+"""Parts of the names of operators of which no plan is kept: what they keep or run lies elsewhere."""
 
 FIRST_VALUE = 4_611_686_018_427_387_907
 """Parameters have this value and those behind it while a statement is analysed. No instant is so far away."""
 
+CODE_FOR_PLANS = 1_000
+"""Plans run compiled code if Spark keeps at least so many pieces of it; otherwise it would compile them again and
+again, and plans are interpreted.
+"""
 
-@dataclass(frozen=True, slots=True)
+MOST_FRAMES = 50
+"""So many sets of plans that ran together are kept, ready to run once more."""
+
+Rows: TypeAlias = JavaObject
+"""Rows that Spark has, as a sequence of Scala."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class KeptPlan:
-    """A physical plan with places for parameters and inputs."""
+    """A plan that is ready to run, with places for parameters and inputs."""
 
     dataset: JavaObject
     """The statement that it was made of."""
 
     plan: JavaObject
-    scans: Mapping[str, tuple[tuple[JavaObject, JavaObject, str], ...]]
-    """By input: the scans of it that are in the plan, each with its columns and its name."""
+    result: JavaObject | None
+    """The RDD of what it gives, as Arrow's record batches; None if one is made for each run."""
 
-    variables: Mapping[str, JavaObject]
-    """By parameter: what stands in its place."""
+    buffers: Mapping[str, JavaObject]
+    """By input: the buffer from which its scans take their rows."""
 
+    instants: JavaObject
+    """The array from which it takes its parameters, in the order of `parameters`."""
+
+    parameters: tuple[str, ...]
     schema: StructType
     """The columns that it gives."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilledPlan:
-    """A plan with what belongs into its places, ready to run."""
+    """A plan with what belongs into its places."""
 
     plan: KeptPlan
-    rows: Mapping[str, JavaObject]
-    """By input: its rows, of `rows_for`."""
+    rows: Mapping[str, Sequence[Rows]]
+    """By input: its rows, of `rows_for`, in one or more pieces."""
 
     values: Mapping[str, int]
     """By parameter."""
@@ -77,25 +104,35 @@ class Planner:
         self._jvm = jvm
         self._own: Any = session._jsparkSession
         self._context: Any = session.sparkContext._jsc.sc()
+        self._gateway: Any = session.sparkContext._gateway
         self._datasets = self._object("org.apache.spark.sql.classic.Dataset")
         self._sessions = jvm.org.apache.spark.sql.classic.SparkSession
+        self._expressions = jvm.org.apache.spark.sql.catalyst.expressions
         self._long = self._object("org.apache.spark.sql.types.LongType")
+        self._int = self._object("org.apache.spark.sql.types.IntegerType")
+        self._longs = self._object("org.apache.spark.sql.types.ArrayType").apply(self._long, False)
+        self._array = jvm.org.apache.spark.sql.catalyst.util.GenericArrayData
         self._literals = self._object(f"{CATALYST}.expressions.Literal")
         self._single = self._object(f"{CATALYST}.plans.physical.SinglePartition")
         self._none = self._object("scala.None")
         self._no_pairs = self._object("scala.collection.immutable.Map").empty()
+        self._as_it_is = getattr(self._object("scala.Predef"), "$conforms")()
         self._is_row = self._tag(f"{CATALYST}.InternalRow")
+        self._is_object = self._tag("java.lang.Object")
         self._is_bytes = self._tag("[B")
         self._nothing = self._sequence([])
+        self._compiles = int(session.conf.get(CODE_CACHE, "100") or 0) >= CODE_FOR_PLANS
         self._places: dict[str, tuple[JavaObject, DataFrame]] = {}
         """By view: the rows that stand for its input in plans, and the frame of them."""
+        self._frames: OrderedDict[tuple[KeptPlan, ...], tuple[DataFrame, list[int]]] = OrderedDict()
+        """By plans that ran together: the job of all of them, and the number of the plan of each of its partitions."""
+        self._turn = threading.Lock()
+        """Held while a job is looked up."""
 
-    def rows_for(self, rows: pa.Table, schema: StructType) -> JavaObject | None:
-        """Hand rows to Spark, in one partition; None if they are so many that Spark divides them itself."""
+    def rows_for(self, rows: pa.Table, schema: StructType) -> Rows | None:
+        """Hand rows to Spark; None if they are so many that Spark divides them itself."""
         found = self.session.createDataFrame(rows, schema)._jdf.queryExecution().analyzed()
-        if _kind(found) != "LocalRelation":
-            return None
-        return self._context.parallelize(found.data(), 1, self._is_row)
+        return found.data() if _kind(found) == "LocalRelation" else None
 
     # making a plan
 
@@ -107,21 +144,51 @@ class Planner:
         """
         variables = {name: self._variable(name, number) for number, name in enumerate(parameters)}
         analysed = self.session.sql(text)._jdf.queryExecution().analyzed()
-        values = [(self._literal(FIRST_VALUE + number), variables[name]) for number, name in enumerate(parameters)]
+        values = [
+            (self._literals.create(FIRST_VALUE + n, self._long), variables[name]) for n, name in enumerate(parameters)
+        ]
         opened = analysed.transformAllExpressions(self._pairs(values))
-        with self._active():
+        with self._active(), self._compiled():
             dataset = self._datasets.ofRows(self._own, opened)
             plan = dataset.queryExecution().executedPlan()
-        leaves = list(self._items(plan.collectLeaves()))
-        if not plan.subqueriesAll().isEmpty() or any(_kind(leaf) not in LEAVES for leaf in leaves):
-            return None
-        numbers = {self._places[view][0].id(): name for name, view in inputs.items()}
-        scans: dict[str, list[tuple[JavaObject, JavaObject, str]]] = {name: [] for name in inputs}
-        for leaf in leaves:
-            if _kind(leaf) == "RDDScanExec" and leaf.rdd().id() in numbers:
-                scans[numbers[leaf.rdd().id()]].append((leaf, leaf.output(), leaf.name()))
+            operators = list(self._operators(plan))
+            kinds = list(map(_kind, operators))
+            if not plan.subqueriesAll().isEmpty() or any(word in kind for kind in kinds for word in REFUSED):
+                return None
+            if any(_kind(leaf) not in LEAVES for leaf in operators if leaf.children().isEmpty()):
+                return None
+            places = {self._places[view][0].id(): name for name, view in inputs.items()}
+            filled, buffers = self._reading_buffers(operators, places)
+            instants = self._array(self._long_array([0] * len(parameters)))
+            array = self._expressions.Literal(instants, self._longs)
+            read = [(variables[name], self._element(array, place)) for place, name in enumerate(parameters)]
+            ready = plan.transform(self._pairs(filled)).transformAllExpressions(self._pairs(read))
+            once = not any(word in kind for kind in kinds for word in REMEMBERS)
+            result = dataset.toArrowBatchRdd(ready) if once else None
         schema = StructType.fromJson(json.loads(plan.schema().json()))
-        return KeptPlan(dataset, plan, {name: tuple(found) for name, found in scans.items()}, variables, schema)
+        return KeptPlan(dataset, ready, result, buffers, instants, tuple(parameters), schema)
+
+    def _reading_buffers(
+        self, operators: Sequence[Any], inputs: Mapping[int, str]
+    ) -> tuple[list[tuple[Any, Any]], dict[str, JavaObject]]:
+        """Return for each scan of an input one that reads a buffer, and the buffer of each input."""
+        pairs, buffers, rows = list[tuple[Any, Any]](), dict[str, JavaObject](), dict[str, JavaObject]()
+        for scan in operators:
+            name = inputs.get(scan.rdd().id()) if _kind(scan) == "RDDScanExec" else None
+            if name is None:
+                continue
+            if name not in buffers:
+                buffers[name] = self._jvm.scala.collection.mutable.ArrayBuffer()
+                held = self._context.parallelize(self._sequence([buffers[name]]), 1, self._is_object)
+                rows[name] = held.flatMap(self._as_it_is, self._is_row)
+            place = scan.output(), rows[name], scan.name(), self._single, self._nothing, self._none
+            pairs.append((scan, scan.copy(*place)))
+        return pairs, buffers
+
+    def _element(self, array: JavaObject, place: int) -> JavaObject:
+        """Return an expression that reads a parameter. Generated code refers to the array, and not to what is in it."""
+        element = self._expressions.GetArrayItem(array, self._expressions.Literal(place, self._int), False)
+        return self._expressions.KnownNotNull(element)
 
     def lay_place(self, view: str, example: pa.Table, schema: StructType) -> None:
         """Put a place for an input under the name of a view.
@@ -142,40 +209,49 @@ class Planner:
 
     def run(self, work: Sequence[FilledPlan]) -> list[list[pa.Buffer]]:
         """Run plans in one job and return what each gives, as Arrow's record batches without their schema."""
-        with self._active():
-            parts = [self._part(one) for one in work]
-            together = self._context.union(self._sequence(parts), self._is_bytes)
-            owners = [number for number, part in enumerate(parts) for _ in range(part.getNumPartitions())]
-            dataset = self._own.createDataset(together, self._jvm.org.apache.spark.sql.Encoders.BINARY())
-        frame = DataFrame(dataset.toDF(), self.session).selectExpr("SPARK_PARTITION_ID() AS part", "value")
-        taken = frame.coalesce(1).toArrow()
+        for one in work:
+            self._fill(one)
+        frame, owners = self._job(tuple(one.plan for one in work))
+        taken = frame.toArrow()
         batches: list[list[pa.Buffer]] = [[] for _ in work]
         for part, value in zip(taken.column("part").to_pylist(), taken.column("value"), strict=True):
             batches[owners[part]].append(value.as_buffer())
         return batches
 
-    def _part(self, work: FilledPlan) -> JavaObject:
-        """Return the rows that a plan gives as Arrow, to be computed."""
-        kept = work.plan
-        rows = [
-            (scan, scan.copy(columns, work.rows[name], label, self._single, self._nothing, self._none))
-            for name, scans in kept.scans.items()
-            for scan, columns, label in scans
-        ]
-        values = [(variable, self._literal(work.values[name])) for name, variable in kept.variables.items()]
-        plan = kept.plan.transform(self._pairs(rows)).transformAllExpressions(self._pairs(values))
-        return kept.dataset.toArrowBatchRdd(plan)
+    def _fill(self, work: FilledPlan) -> None:
+        """Put rows and values into the places of a plan."""
+        plan = work.plan
+        for name, buffer in plan.buffers.items():
+            buffer.clear()
+            for rows in work.rows[name]:
+                buffer.addAll(rows)
+        values = self._array(self._long_array([work.values[name] for name in plan.parameters]))
+        self._jvm.java.lang.System.arraycopy(values.array(), 0, plan.instants.array(), 0, len(plan.parameters))
+
+    def _job(self, plans: tuple[KeptPlan, ...]) -> tuple[DataFrame, list[int]]:
+        """Return a job that runs plans, and the number of the plan of each of its partitions."""
+        if any(plan.result is None for plan in plans):
+            return self._made_job(plans)
+        with self._turn:
+            known = self._frames.pop(plans, None) or self._made_job(plans)
+            self._frames[plans] = known
+            while len(self._frames) > MOST_FRAMES:
+                self._frames.popitem(last=False)
+            return known
+
+    def _made_job(self, plans: Sequence[KeptPlan]) -> tuple[DataFrame, list[int]]:
+        with self._active():
+            parts = [plan.result or plan.dataset.toArrowBatchRdd(plan.plan.clone()) for plan in plans]
+            together = self._context.union(self._sequence(parts), self._is_bytes)
+            dataset = self._own.createDataset(together, self._jvm.org.apache.spark.sql.Encoders.BINARY())
+        frame = DataFrame(dataset.toDF(), self.session).selectExpr("SPARK_PARTITION_ID() AS part", "value")
+        return frame.coalesce(1), [number for number, part in enumerate(parts) for _ in range(part.getNumPartitions())]
 
     # Spark's objects
 
     def _variable(self, name: str, number: int) -> JavaObject:
         variables = self._jvm.org.apache.spark.sql.catalyst.expressions.objects
         return variables.LambdaVariable(name, self._long, False, FIRST_VALUE + number)
-
-    def _literal(self, value: int) -> JavaObject:
-        if -(2**31) <= value < 2**31:  # it would get there as an INT
-            return self._own.sessionState().sqlParser().parseExpression(f"{value}L")
-        return self._literals.create(value, self._long)
 
     @contextmanager
     def _active(self) -> Iterator[None]:
@@ -189,6 +265,36 @@ class Planner:
                 self._sessions.setActiveSession(before.get())
             else:
                 self._sessions.clearActiveSession()
+
+    @contextmanager
+    def _compiled(self) -> Iterator[None]:
+        """In here, plans are made to run generated code, if Spark keeps that compiled.
+
+        Operators without such code, as those of windows, stay interpreted: each task would generate code for them.
+        """
+        if not self._compiles:
+            yield
+            return
+        keys = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+        before = {key: str(self.session.conf.get(key)) for key in keys}
+        try:
+            for key, value in keys.items():
+                self.session.conf.set(key, value)
+            yield
+        finally:
+            for key, value in before.items():
+                self.session.conf.set(key, value)
+
+    def _operators(self, plan: Any) -> Iterator[Any]:
+        yield plan
+        for child in self._items(plan.children()):
+            yield from self._operators(child)
+
+    def _long_array(self, values: Sequence[int]) -> Any:
+        array = self._gateway.new_array(self._jvm.long, len(values))
+        for place, value in enumerate(values):
+            array[place] = value
+        return array
 
     def _object(self, name: str) -> Any:
         """Return an object of Scala."""

@@ -49,6 +49,12 @@ off.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1",)
 """Java's options for a JVM that ends soon: it compiles quickly and not well, and leaves the processor to the work."""
 
+CODE_CACHE = "spark.sql.codegen.cache.maxEntries"
+"""Spark's setting for how many pieces of generated code stay compiled. It is fixed when the JVM starts."""
+
+CODE_KEPT = 4_000
+"""Enough for the plans that are kept (`kept_plans`), of which each has a few pieces."""
+
 INTERRUPT = "spark.job.interruptOnCancel"
 """Spark's setting that interrupts the tasks of an interrupted job too. Otherwise they keep their core until they look.
 """
@@ -134,6 +140,7 @@ def started(
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": os.environ.get("HEADGATE_DRIVER_MEMORY", "2g"),
         "spark.sql.catalogImplementation": "in-memory",
+        CODE_CACHE: str(CODE_KEPT),
         "spark.driver.extraJavaOptions": " ".join(
             [f"-Dlog4j2.configurationFile={quiet}", f"-Dheadgate.log={log}", "-XX:+UseParallelGC", *java]
         ),
