@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query
-from headgate.cql.definitions import Altered, Defined, Definition, defined
+from headgate.cql.definitions import Altered, Defined, Definition, Language, defined
 from headgate.delta.lower import lower
 from headgate.delta.program import Program
 from headgate.errors import Place, UserError
@@ -48,9 +48,11 @@ class CompiledFragment:
     """The group of sources whose answers it gives, in a query that runs by groups."""
 
 
-def compile_script(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
+def compile_script(
+    text: str, catalog: Catalog, origin: str = "", language: Language | None = None
+) -> list[Definition]:
     """Carry out a whole script on the catalog; an error in it leaves what came before."""
-    return [one.definition for one in compile_statements(text, catalog, origin)]
+    return [one.definition for one in compile_statements(text, catalog, origin, language=language)]
 
 
 def compile_statements(
@@ -58,13 +60,15 @@ def compile_statements(
     catalog: Catalog,
     origin: str = "",
     registered: Callable[[str], Definition | None] = lambda statement: None,
+    language: Language | None = None,
 ) -> Iterator[Defined]:
     """Carry out a script on the catalog, one statement a step, so that each can be put to work before the next.
 
     `registered` says what the words of a statement have defined already; that is given out and not defined again. A
-    query that is refused is not left in the catalog.
+    query that is refused is not left in the catalog. Without `language`, SET dialect and the file's ending tell which
+    it is.
     """
-    for one in defined(text, catalog, origin, registered):
+    for one in defined(text, catalog, origin, registered, language):
         if not one.known and catalog.settings.state == "bounded":
             _refuse_growing(one, catalog)
         yield one
@@ -142,6 +146,8 @@ def _refuse_growing(one: Defined, catalog: Catalog) -> None:
 
 def _first_word(query: Query, words: list[str], statement: Place) -> Place:
     """Where the query says the first of the words that it says at all; the whole query if it says none."""
+    if query.gsql is not None:
+        return statement
     start = max(statement.text.find(query.text, statement.start), statement.start)
     for word in words:
         if (at := query.text.lower().find(word.lower())) >= 0:

@@ -5,21 +5,26 @@ Declarations about clocks and delays are read by `time`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
 from headgate import settings
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Early, Function, Group, Query, Relation, Stamped, Stream, View, late_name
+from headgate.catalog.protocols import Gsql, InterfaceSet, Protocol
 from headgate.cql import calls, families, groups, into, readers, script, shapes, syntax, time
 from headgate.cql.binder import bind
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
+from headgate.gsql.parser import is_gsql
+from headgate.gsql.tokens import spans
+from headgate.gsql.translate import InCql, translated
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.monotone import kind_of
-from headgate.plan.nodes import domain, is_stream, sources
+from headgate.plan.nodes import Node, domain, is_stream, sources
 from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups
 from headgate.sql import Column, signature
@@ -29,6 +34,7 @@ KNOWN_SHAPES = 1_000
 """Of so many shapes of queries the plans are remembered."""
 
 INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
+SETS_DIALECT = re.compile(r"SET\s+dialect\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,8 @@ Definition: TypeAlias = (
     | Query
     | Group
     | Function
+    | Protocol
+    | InterfaceSet
     | Setting
     | Explanation
     | Dropped
@@ -131,6 +139,9 @@ Definition: TypeAlias = (
     | WhyAsked
     | SnapshotAsked
 )
+
+
+Language: TypeAlias = Literal["cql", "gsql"]
 
 
 class Defined(NamedTuple):
@@ -144,6 +155,9 @@ class Defined(NamedTuple):
     known: bool
     """True if the words of the statement had defined it before, so that the catalog was left alone."""
 
+    language: Language = "cql"
+    """The language of the statement."""
+
 
 def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
     """Carry out a script on the catalog, statement by statement; a bare query is registered as q1, q2, ..."""
@@ -155,18 +169,142 @@ def defined(
     catalog: Catalog,
     origin: str = "",
     registered: Callable[[str], Definition | None] = lambda statement: None,
+    language: Language | None = None,
 ) -> Iterator[Defined]:
     """Carry out a script on the catalog, one statement a step, so that each can be put to work before the next.
 
     A mistake takes back nothing before it. `registered` says what the words of a statement have defined already; that
-    is given out and not defined again.
+    is given out and not defined again. `language` is that of the whole text, which is one statement if it is GSQL;
+    without it, SET dialect and the file's ending tell.
     """
+    if language is None and _may_hold_gsql(text, catalog, origin):
+        yield from _defined_in_turn(text, catalog, origin, registered)
+        return
+    if language == "gsql":
+        definition = _define_gsql(text, 0, len(text), catalog, origin)
+        yield Defined(text, definition, Place(text, 0, len(text), origin), False, "gsql")
+        return
     for tree in script.parse(text, origin):
         statement = _span(tree, text)
         place = Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin)
         before = registered(statement)
         definition = _defined(tree, text, catalog, origin) if before is None else before
         yield Defined(statement, definition, place, before is not None)
+
+
+def _may_hold_gsql(text: str, catalog: Catalog, origin: str) -> bool:
+    """Whether a script is in GSQL, or may come to it by SET dialect."""
+    return origin.lower().endswith(".gsql") or catalog.settings.dialect == "gsql" or "gsql" in text.lower()
+
+
+def _defined_in_turn(
+    text: str, catalog: Catalog, origin: str, registered: Callable[[str], Definition | None]
+) -> Iterator[Defined]:
+    """Carry out a script whose statements are read one by one, because SET dialect says how the following are read.
+
+    The script of a file that ends in `.gsql` begins in GSQL.
+    """
+    for statement in statements(text, catalog, origin):
+        before = registered(statement.words)
+        definition = statement.defined(catalog) if before is None else before
+        yield Defined(statement.words, definition, statement.place, before is not None, statement.language)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptStatement:
+    """One statement of a script, and the language it is in."""
+
+    place: Place
+    language: Language
+
+    @property
+    def words(self) -> str:
+        return self.place.text[self.place.start : self.place.end]
+
+    def defined(self, catalog: Catalog) -> Definition:
+        """Carry it out on the catalog."""
+        text, start, end, origin = self.place.text, self.place.start, self.place.end, self.place.origin
+        if self.language == "gsql":
+            return _define_gsql(text, start, end, catalog, origin)
+        blank = "".join("\n" if letter == "\n" else " " for letter in text[:start])
+        alone = blank + text[start:end]
+        try:
+            (tree,) = script.parse(alone, origin)
+            return _defined(tree, alone, catalog, origin)
+        except UserError as error:
+            if error.place is not None and error.place.text == alone:
+                error.place = replace(error.place, text=text)
+            raise
+
+
+def statements(text: str, catalog: Catalog, origin: str = "") -> Iterator[ScriptStatement]:
+    """The statements of a script, each in the language that holds when it is asked for."""
+    file_in_gsql = origin.lower().endswith(".gsql")
+    for start, end in spans(text):
+        in_gsql = file_in_gsql or catalog.settings.dialect == "gsql"
+        language: Language = "gsql" if in_gsql and is_gsql(text, start, end) else "cql"
+        yield ScriptStatement(Place(text, start, end, origin), language)
+        if SETS_DIALECT.match(text, start):
+            file_in_gsql = False
+
+
+def _define_gsql(text: str, start: int, end: int, catalog: Catalog, origin: str) -> Definition:
+    """Carry out a statement of GSQL: on the catalog, or as the CQL that it amounts to."""
+    place = Place(text, start, end, origin)
+    match translated(text, start, end, catalog, origin):
+        case Protocol() as protocol:
+            if catalog.protocols.get(protocol.name.lower(), protocol) != protocol:
+                raise UserError("name-taken", f'there is a protocol "{protocol.name}" already', place=place)
+            catalog.protocols[protocol.name.lower()] = protocol
+            return protocol
+        case InterfaceSet() as interfaces:
+            catalog.interface_sets[interfaces.name.lower()] = interfaces
+            return interfaces
+        case InCql() as made:
+            try:
+                return _with_gsql(_define_in_cql(made, catalog, origin), made, text[start:end], catalog)
+            except UserError as error:
+                raise made.moved(error, text, origin) from None
+
+
+def _define_in_cql(made: InCql, catalog: Catalog, origin: str) -> Definition:
+    cql = made.cql.text
+    (tree,) = script.parse(cql, origin)
+    query = tree.args.get("query") or tree
+    query.meta["gsql"] = True
+    for parameter in made.parameters:
+        catalog.parameters[parameter.full_name] = parameter
+    try:
+        return _defined(tree, cql, catalog, origin)
+    except UserError:
+        for parameter in made.parameters:
+            del catalog.parameters[parameter.full_name]
+        raise
+
+
+def _with_gsql(definition: Definition, made: InCql, words: str, catalog: Catalog) -> Definition:
+    """What was defined, with what is known of it because it was written in GSQL."""
+    match definition:
+        case Stream():
+            stream = replace(definition, protocol=made.protocol)
+            catalog.streams[stream.name.lower()] = stream
+            return stream
+        case View():
+            view = replace(definition, gsql=_gsql(definition.plan, made, words))
+            catalog.views[view.name.lower()] = view
+            return view
+        case Query():
+            query = replace(definition, gsql=_gsql(definition.bound, made, words))
+            catalog.queries[query.name.lower()] = query
+            return query
+        case Explanation(query):
+            return Explanation(replace(query, gsql=_gsql(query.bound, made, words)))
+        case _:
+            return definition
+
+
+def _gsql(plan: Node, made: InCql, words: str) -> Gsql:
+    return Gsql(words, {column.name.lower(): kind for column, kind in zip(plan.columns, made.kinds, strict=True)})
 
 
 def _defined(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
@@ -505,7 +643,8 @@ def _query(
     created: syntax.CreateQuery | None = None,
     members: exp.Identifier | None = None,
 ) -> Query:
-    query = _bound_or_known(name, tree, text, catalog, place, created) if members is None else None
+    alone = members is not None or tree.meta.get("gsql")  # others read a query of GSQL by its plan
+    query = None if alone else _bound_or_known(name, tree, text, catalog, place, created)
     if query is None:
         query = _bound(name, tree, text, catalog, place, members)
     if created is not None:
