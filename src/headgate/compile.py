@@ -16,7 +16,8 @@ from typing import Literal, TypeAlias
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query
-from headgate.cql.definitions import Altered, Defined, Definition, Language, defined
+from headgate.cql.definitions import Altered, Defined, Definition, defined
+from headgate.cql.languages import Language
 from headgate.delta.lower import lower
 from headgate.delta.program import Program
 from headgate.errors import Place, UserError

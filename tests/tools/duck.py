@@ -81,7 +81,7 @@ def catalog_of(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Catalog:
         catalog.add_function(Function(name, (parameter,), body))
     for name, schema in case.streams.items():
         columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
-        catalog.add(Stream(name, columns, time))
+        catalog.add(Stream(name, columns, time, case.timestamps.get(name)))
     for name, schema in case.relations.items():
         columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
         catalog.add(Relation(name, columns, time, key=case.keys.get(name, ())))

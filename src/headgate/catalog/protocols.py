@@ -79,3 +79,6 @@ class Gsql:
     text: str
     kinds: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By column in lower case: its GSQL type."""
+
+    defined: tuple[str, ...] = ()
+    """What DEFINE gives, in lower case."""

@@ -5,10 +5,9 @@ Declarations about clocks and delays are read by `time`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
@@ -16,11 +15,10 @@ from headgate import settings
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Early, Function, Group, Query, Relation, Stamped, Stream, View, late_name
 from headgate.catalog.protocols import Gsql, InterfaceSet, Protocol
-from headgate.cql import calls, families, groups, into, readers, script, shapes, syntax, time
+from headgate.cql import calls, families, groups, into, languages, readers, script, shapes, syntax, time
 from headgate.cql.binder import bind
+from headgate.cql.languages import Language
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
-from headgate.gsql.parser import is_gsql
-from headgate.gsql.tokens import spans
 from headgate.gsql.translate import InCql, translated
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.monotone import kind_of
@@ -34,7 +32,6 @@ KNOWN_SHAPES = 1_000
 """Of so many shapes of queries the plans are remembered."""
 
 INSTANTS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
-SETS_DIALECT = re.compile(r"SET\s+dialect\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +138,6 @@ Definition: TypeAlias = (
 )
 
 
-Language: TypeAlias = Literal["cql", "gsql"]
-
-
 class Defined(NamedTuple):
     """A statement of a script and what it defines."""
 
@@ -177,7 +171,7 @@ def defined(
     is given out and not defined again. `language` is that of the whole text, which is one statement if it is GSQL;
     without it, SET dialect and the file's ending tell.
     """
-    if language is None and _may_hold_gsql(text, catalog, origin):
+    if language is None and languages.may_hold_gsql(text, catalog.settings.dialect, origin):
         yield from _defined_in_turn(text, catalog, origin, registered)
         return
     if language == "gsql":
@@ -192,60 +186,23 @@ def defined(
         yield Defined(statement, definition, place, before is not None)
 
 
-def _may_hold_gsql(text: str, catalog: Catalog, origin: str) -> bool:
-    """Whether a script is in GSQL, or may come to it by SET dialect."""
-    return origin.lower().endswith(".gsql") or catalog.settings.dialect == "gsql" or "gsql" in text.lower()
-
-
 def _defined_in_turn(
     text: str, catalog: Catalog, origin: str, registered: Callable[[str], Definition | None]
 ) -> Iterator[Defined]:
-    """Carry out a script whose statements are read one by one, because SET dialect says how the following are read.
-
-    The script of a file that ends in `.gsql` begins in GSQL.
-    """
-    for statement in statements(text, catalog, origin):
-        before = registered(statement.words)
-        definition = statement.defined(catalog) if before is None else before
-        yield Defined(statement.words, definition, statement.place, before is not None, statement.language)
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptStatement:
-    """One statement of a script, and the language it is in."""
-
-    place: Place
-    language: Language
-
-    @property
-    def words(self) -> str:
-        return self.place.text[self.place.start : self.place.end]
-
-    def defined(self, catalog: Catalog) -> Definition:
-        """Carry it out on the catalog."""
-        text, start, end, origin = self.place.text, self.place.start, self.place.end, self.place.origin
-        if self.language == "gsql":
-            return _define_gsql(text, start, end, catalog, origin)
-        blank = "".join("\n" if letter == "\n" else " " for letter in text[:start])
-        alone = blank + text[start:end]
-        try:
-            (tree,) = script.parse(alone, origin)
-            return _defined(tree, alone, catalog, origin)
-        except UserError as error:
-            if error.place is not None and error.place.text == alone:
-                error.place = replace(error.place, text=text)
-            raise
-
-
-def statements(text: str, catalog: Catalog, origin: str = "") -> Iterator[ScriptStatement]:
-    """The statements of a script, each in the language that holds when it is asked for."""
-    file_in_gsql = origin.lower().endswith(".gsql")
-    for start, end in spans(text):
-        in_gsql = file_in_gsql or catalog.settings.dialect == "gsql"
-        language: Language = "gsql" if in_gsql and is_gsql(text, start, end) else "cql"
-        yield ScriptStatement(Place(text, start, end, origin), language)
-        if SETS_DIALECT.match(text, start):
-            file_in_gsql = False
+    """Carry out a script whose statements are read one by one, because SET dialect says how those behind it are read."""
+    for statement in languages.statements(text, lambda: catalog.settings.dialect, origin):
+        place, before = statement.place, registered(statement.words)
+        if before is not None:
+            definition = before
+        elif statement.language == "gsql":
+            definition = _define_gsql(text, place.start, place.end, catalog, origin)
+        else:
+            tree, alone = statement.tree()
+            try:
+                definition = _defined(tree, alone, catalog, origin)
+            except UserError as error:
+                raise statement.moved(error, alone) from None
+        yield Defined(statement.words, definition, place, before is not None, statement.language)
 
 
 def _define_gsql(text: str, start: int, end: int, catalog: Catalog, origin: str) -> Definition:
@@ -304,7 +261,8 @@ def _with_gsql(definition: Definition, made: InCql, words: str, catalog: Catalog
 
 
 def _gsql(plan: Node, made: InCql, words: str) -> Gsql:
-    return Gsql(words, {column.name.lower(): kind for column, kind in zip(plan.columns, made.kinds, strict=True)})
+    kinds = {column.name.lower(): kind for column, kind in zip(plan.columns, made.kinds, strict=True)}
+    return Gsql(words, kinds, made.defined)
 
 
 def _defined(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:

@@ -130,7 +130,7 @@ class _Reading:
         """Carry out a statement on the catalog. One that was altered stands as the CREATE that would make it now."""
         again = (statement.query or "").lower() in self.core.catalog.queries
         cql = "ALTER" + statement.cql[len("CREATE") :] if again else statement.cql
-        for definition in compile_script(cql, self.core.catalog):
+        for definition in compile_script(cql, self.core.catalog, language=statement.language):
             self.define_again(definition, statement)
             self.registry.statements.recall(statement, definition)
 

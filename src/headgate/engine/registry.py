@@ -16,6 +16,7 @@ from pyspark.util import PythonEvalType
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
+from headgate.catalog.protocols import InterfaceSet, Protocol
 from headgate.compile import compile_statements
 from headgate.cql.definitions import (
     Altered,
@@ -29,6 +30,7 @@ from headgate.cql.definitions import (
     SnapshotAsked,
     WhyAsked,
 )
+from headgate.cql.languages import Language
 from headgate.deliver.courier import DROP_SECONDS
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.sinks.memory import MemorySink
@@ -83,7 +85,9 @@ class Registry:
         catalog, journal = self.core.catalog, self.core.journal
         with journal.turn, self._allowing(allow):
             before = self._declared()
-            for said, definition, _, known in compile_statements(cql, catalog, origin, self.statements.recalled):
+            for said, definition, _, known, language in compile_statements(
+                cql, catalog, origin, self.statements.recalled
+            ):
                 if known:
                     answers.append(definition)
                     continue
@@ -93,7 +97,7 @@ class Registry:
                     changes = now != before if isinstance(definition, Setting) else not isinstance(definition, ANSWERS)
                     before = now
                     if changes:
-                        self._remember(said, definition)
+                        self._remember(said, definition, language)
                 self.folders_left |= isinstance(definition, Dropped | Altered)
         return answers
 
@@ -135,13 +139,13 @@ class Registry:
                 self.core.inputs.reshape(stream)
             case Setting():
                 self._apply_settings()
-            case Altered() | View() | Function() | Explanation() | Listing():
+            case Altered() | View() | Function() | Protocol() | InterfaceSet() | Explanation() | Listing():
                 pass  # only the catalog knows them
             case _:
                 assert_never(definition)
         return definition
 
-    def _remember(self, said: str, definition: Definition) -> None:
+    def _remember(self, said: str, definition: Definition, language: Language) -> None:
         """Make a statement durable, together with where a query that it defines begins."""
         core = self.core
         entry = definition.now if isinstance(definition, Altered) else definition
@@ -155,7 +159,7 @@ class Registry:
             group = core.group(entry.name)
             folder = group.outbox.directory.name
             core.journal.record(group.outbox.subject, {"number": group.outbox.number})
-        statement = self.statements.of(said, definition, core.clock.now_us(), folder)
+        statement = self.statements.of(said, definition, core.clock.now_us(), folder, language)
         core.record(
             statement,
             then=lambda: self.statements.add(statement, definition),

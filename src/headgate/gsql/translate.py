@@ -60,6 +60,8 @@ class InCql:
     """The protocol of a stream, in lower case."""
 
     parameters: tuple[ParameterValue, ...] = ()
+    defined: tuple[str, ...] = ()
+    """What DEFINE gives, in lower case."""
 
     def moved(self, error: UserError, text: str, origin: str) -> UserError:
         """An error of the CQL statement as one of the GSQL statement."""
@@ -128,7 +130,7 @@ def _query(query: Query, text: str, whole: Span, catalog: Catalog, origin: str) 
         cql = written(f"CREATE VIEW {named(name)} AS ", made.cql)
     else:
         cql = written(f"CREATE QUERY {named(name)} AS ", made.cql, into)
-    return InCql(cql, whole, name, made.kinds, parameters=parameters)
+    return InCql(cql, whole, name, made.kinds, parameters=parameters, defined=tuple(query.defined))
 
 
 def _parameter(

@@ -32,6 +32,7 @@ from headgate.testing.reference_sql import (
     with_stamps,
 )
 from headgate.testing.reference_windows import (
+    FURTHEST,
     Possible,
     TupleStream,
     VaryingRelation,
@@ -89,7 +90,13 @@ class _Reference(Windows):
         """Whether some column is a double; then aggregates are computed exactly, and rounded once."""
         for name, schema in case.streams.items():
             tuples = [(ts, row) for ts, row, _ in case.input.get(name, []) if ts <= case.horizon]
-            self.named[name.lower()] = TupleStream(_columns(schema), sorted(tuples, key=lambda entry: entry[0]))
+            stamp = case.timestamps.get(name)
+            times = {instant: instant for instant in range(case.horizon + FURTHEST)}
+            self.named[name.lower()] = TupleStream(
+                _columns(schema),
+                sorted(tuples, key=lambda entry: entry[0]),
+                {stamp.lower(): times} if stamp is not None else {},
+            )
         for name, schema in case.relations.items():
             self.named[name.lower()] = self.changelog(
                 _columns(schema), case.input.get(name, []), case.keys.get(name, ())
