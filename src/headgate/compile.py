@@ -25,6 +25,7 @@ from headgate.explain import explained
 from headgate.heartbeat.progress import progress
 from headgate.plan.fragments import Part, all_parts, split
 from headgate.plan.nodes import sources
+from headgate.plan.parameters import with_values
 from headgate.scope import described
 
 Ahead: TypeAlias = Literal["nothing", "an instant", "everything"]
@@ -88,10 +89,11 @@ def compile_query(query: Query, catalog: Catalog) -> list[CompiledFragment]:
 def compile_fragment(query: Query, part: Part, catalog: Catalog, group: str = "") -> CompiledFragment:
     """A part of a query, or one that it shares with others, with its programs."""
     piped = part.log is not None
+    plan = with_values(part.plan, {name: one.changes for name, one in catalog.parameters.items()})
     return CompiledFragment(
         part,
-        lower(part.plan, as_elements=piped),
-        lower(part.plan, tiny=True, as_elements=piped),
+        lower(plan, as_elements=piped),
+        lower(plan, tiny=True, as_elements=piped),
         _ahead(query, part),
         {stream: scope.condition(catalog.stream(stream).source or "") for stream, scope in part.scopes.items()},
         group,

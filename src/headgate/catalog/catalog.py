@@ -93,6 +93,12 @@ class Catalog:
         """Remember a function in SQL; it replaces one of that name."""
         self.functions[function.name.lower()] = function
 
+    def forget_parameters(self, query: str) -> None:
+        """Forget the parameters of a query that is gone."""
+        self.parameters = {
+            name: one for name, one in self.parameters.items() if one.query.lower() != query.lower()
+        }
+
     def has_source(self, name: str) -> bool:
         """True if a stream, relation or view has this name, or a query that was written in GSQL."""
         known = (self.streams, self.relations, self.views)

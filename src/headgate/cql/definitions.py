@@ -14,19 +14,19 @@ from sqlglot import exp
 from headgate import settings
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Early, Function, Group, Query, Relation, Stamped, Stream, View, late_name
-from headgate.catalog.protocols import Gsql, InterfaceSet, Protocol
+from headgate.catalog.protocols import Gsql, InterfaceSet, ParameterValue, Protocol
 from headgate.cql import calls, families, groups, into, languages, readers, script, shapes, syntax, time
 from headgate.cql.binder import bind
 from headgate.cql.languages import Language
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
-from headgate.gsql.translate import InCql, translated
+from headgate.gsql.translate import InCql, sql_value, translated
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.monotone import kind_of
 from headgate.plan.nodes import Node, domain, is_stream, sources
 from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups
 from headgate.sql import Column, signature
-from headgate.ticks import TimeDomain
+from headgate.ticks import Tick, TimeDomain
 
 KNOWN_SHAPES = 1_000
 """Of so many shapes of queries the plans are remembered."""
@@ -98,6 +98,21 @@ class PlanAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ParameterSet:
+    """ALTER QUERY ... SET: the engine gives a parameter another value, and decides from which instant on it counts."""
+
+    query: str
+    name: str
+    value: str
+    """A literal of SQL."""
+
+    since: Tick | None = None
+    """The instant that was asked for; None: the first behind all that has come."""
+
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class WhyAsked:
     """WHY: the engine answers what holds a registered query back."""
 
@@ -126,6 +141,7 @@ Definition: TypeAlias = (
     | Function
     | Protocol
     | InterfaceSet
+    | ParameterSet
     | Setting
     | Explanation
     | Dropped
@@ -300,6 +316,8 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return _view(tree, query, named, written, catalog, place)
         case syntax.Drop():
             return _drop(tree, catalog, place)
+        case syntax.SetParameter():
+            return _set_parameter(tree, catalog, place)
         case syntax.Alter():
             return _alter(tree, text, catalog, place)
         case syntax.Show() if tree.args.get("kind") == "BOUNDS":
@@ -403,6 +421,8 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
     if kind == "query":
         _refuse_grouped(tree.name, "dropped", catalog, place(tree.this))
     dropped = known.pop(tree.name.lower()).name
+    if kind == "query":
+        catalog.forget_parameters(dropped)
     if kind in ("stream", "relation"):
         catalog.declarations.forget(dropped)
     return Dropped(kind, dropped)
@@ -455,6 +475,40 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
         raise
     assert isinstance(now, View | Query)
     return Altered(now, before)
+
+
+def parameter(query: str, name: str, catalog: Catalog, place: Place | None = None) -> ParameterValue:
+    """The parameter of a query; an error if it has none of that name."""
+    known = catalog.query(query, place)
+    found = catalog.parameters.get(f"{known.name}.{name}".lower())
+    if found is not None:
+        return found
+    own = [one.name for one in catalog.parameters.values() if one.query.lower() == known.name.lower()]
+    raise unknown("parameter", name, own, place)
+
+
+def _set_parameter(tree: syntax.SetParameter, catalog: Catalog, place: _Places) -> ParameterSet:
+    known = parameter(tree.name, tree.args["parameter"].name, catalog, place(tree.args["parameter"]))
+    value, at = tree.args["value"], place(tree.args["parameter"])
+    negative = isinstance(value, exp.Neg)
+    plain = value.this if negative else value
+    if not isinstance(plain, exp.Literal | exp.Boolean):
+        raise UserError("wrong-type", "a parameter takes a literal", place=at, hint="SET least = 100")
+    written: object = plain.name if isinstance(plain, exp.Literal) and plain.is_string else None
+    if isinstance(plain, exp.Boolean):
+        written = bool(plain.this)
+    elif not plain.is_string:
+        written = (-1 if negative else 1) * (int(plain.name) if plain.name.isdigit() else float(plain.name))
+    since = tree.args.get("since")
+    if since is not None and not (isinstance(since, exp.Literal) and not since.is_string and since.name.isdigit()):
+        raise UserError("wrong-type", "FROM takes an instant as a number", place=at, hint="FROM 1200, or without FROM")
+    return ParameterSet(
+        known.query,
+        known.name,
+        sql_value(written, known.type, at),
+        None if since is None else int(since.name),
+        at,
+    )
 
 
 def snapshot_asked(names: Sequence[str], catalog: Catalog, places: Sequence[Place | None] = ()) -> SnapshotAsked:
@@ -538,6 +592,14 @@ def shown(kind: str, catalog: Catalog) -> Listing:
     """Answer SHOW STREAMS, QUERIES, ...: list everything of that kind."""
     if kind == "SETTINGS":
         return Listing(("setting", "value", "values"), tuple(settings.listed(catalog.settings)))
+    if kind == "PROTOCOLS":
+        protocols = catalog.protocols.values()
+        return Listing(("protocol", "fields"), tuple((one.name, _fields(one)) for one in protocols))
+    if kind == "PARAMETERS":
+        of = catalog.parameters.values()
+        return Listing(
+            ("query", "parameter", "type", "value"), tuple((one.query, one.name, one.type, one.value) for one in of)
+        )
     singular = {"QUERIES": "query"}.get(kind, kind.lower().removesuffix("s"))
     rows = []
     for thing in catalog.of_kind(singular).values():
@@ -555,6 +617,12 @@ def shown(kind: str, catalog: Catalog) -> Listing:
                 rows.append((thing.name, origin, signature(thing.columns)))
     headings = {"function": ("function", "parameters", "body"), "group": ("group", "of", "into")}
     return Listing(headings.get(singular, (singular, "of", "columns")), tuple(rows))
+
+
+def _fields(protocol: Protocol) -> str:
+    return ", ".join(
+        f"{one.kind} {one.name}" + (f" ({one.order})" if one.order is not None else "") for one in protocol.attributes
+    )
 
 
 def described(name: str, catalog: Catalog, place: Place | None) -> Listing:

@@ -9,6 +9,7 @@ Every kind of fact is a class below, and `KINDS` is the list of all of them by t
     {"left": ["family of q", 1]}                                                       MemberLeft
     {"sensors": ["s", {"a": 3}, "2"]}                                                  SensorsDeclared
     {"aggregate": "spread"}                                                            AggregateRegistered
+    {"parameter": ["q", "least", 61, "100"]}                                           ParameterChanged
     {"heartbeats": {...}, "now": 5}                                                    HeartbeatsSaved
     {"told": ["pause", "s"], "now": 5}                                                 Paused
     {"told": ["resume", "s"], "now": 5}                                                Resumed
@@ -164,6 +165,27 @@ class AggregateRegistered:
 
 
 @dataclass(frozen=True, slots=True)
+class ParameterChanged:
+    """A parameter of a query has another value from an instant on."""
+
+    word: ClassVar[str] = "parameter"
+    version: ClassVar[int] = 1
+
+    query: str
+    name: str
+    since: Tick
+    value: str
+    """A literal of SQL."""
+
+    def to_json(self) -> Json:
+        return {"parameter": [self.query, self.name, self.since, self.value]}
+
+    @classmethod
+    def from_json(cls, what: Json) -> ParameterChanged:
+        return cls(*what["parameter"])
+
+
+@dataclass(frozen=True, slots=True)
 class HeartbeatsSaved:
     """The state of the time manager, in a checkpoint."""
 
@@ -264,7 +286,14 @@ TimeFact: TypeAlias = Paused | Resumed | Finished | Punctuated
 """A fact about how far a stream or source is."""
 
 EngineFact: TypeAlias = (
-    Statement | MemberJoined | MemberLeft | SensorsDeclared | AggregateRegistered | HeartbeatsSaved | TimeFact
+    Statement
+    | MemberJoined
+    | MemberLeft
+    | SensorsDeclared
+    | AggregateRegistered
+    | ParameterChanged
+    | HeartbeatsSaved
+    | TimeFact
 )
 
 KINDS: dict[str, type[EngineFact]] = {
@@ -275,6 +304,7 @@ KINDS: dict[str, type[EngineFact]] = {
         MemberLeft,
         SensorsDeclared,
         AggregateRegistered,
+        ParameterChanged,
         HeartbeatsSaved,
         Paused,
         Resumed,

@@ -25,6 +25,7 @@ from headgate.cql.definitions import (
     Dropped,
     Explanation,
     Listing,
+    ParameterSet,
     PlanAsked,
     Setting,
     SnapshotAsked,
@@ -39,6 +40,7 @@ from headgate.engine import inspection
 from headgate.engine.core import Core
 from headgate.engine.facts import AggregateRegistered
 from headgate.engine.found import FoundFamilies
+from headgate.engine.parameters import set_parameter
 from headgate.engine.sharing import Sharing
 from headgate.engine.snapshot import Snapshot, taken
 from headgate.engine.statements import Statements
@@ -54,8 +56,8 @@ from headgate.schedule.group import RunningGroup
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
 
-ANSWERS = (BoundsAsked, PlanAsked, WhyAsked, SnapshotAsked, Explanation, Listing)
-"""Statements that leave everything as it is."""
+ANSWERS = (BoundsAsked, PlanAsked, WhyAsked, SnapshotAsked, Explanation, Listing, ParameterSet)
+"""Statements that leave everything as it is, and one that the journal remembers by a fact of its own."""
 
 Answer: TypeAlias = Why | Snapshot
 """What the engine answers a question with, if not with a listing."""
@@ -125,6 +127,8 @@ class Registry:
                 return self.core.query(query).why()
             case SnapshotAsked():
                 return taken(self.core, definition)
+            case ParameterSet():
+                return set_parameter(self.core, definition)
             case Stream() | Relation():
                 self._add_stream(definition)
             case Query():

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.protocols import InterfaceSet, ParameterValue, Protocol
-from headgate.errors import Place, UserError, nearest, quoted
+from headgate.errors import Place, UserError, nearest
 from headgate.gsql import queries, schemas
 from headgate.gsql.expressions import Scope
 from headgate.gsql.inputs import named
@@ -160,7 +160,7 @@ def _fits(given: str, wanted: str) -> bool:
     return TYPES.get(given) == TYPES[wanted]
 
 
-def sql_value(value: object, wanted: str) -> str:
+def sql_value(value: object, wanted: str, place: Place | None = None) -> str:
     """A value from Python as a literal of a parameter's SQL type."""
     if wanted == "BOOLEAN" and isinstance(value, bool):
         return str(value).upper()
@@ -171,5 +171,5 @@ def sql_value(value: object, wanted: str) -> str:
     if wanted == "STRING" and isinstance(value, str):
         return literal(value)
     raise UserError(
-        "wrong-type", f"the parameter is {wanted}, and the value is {value!r}", detail=f"Types are {quoted(TYPES)}."
+        "wrong-type", f"the parameter is {wanted}, and the value is {value!r}", place=place
     )
