@@ -50,9 +50,7 @@ class CompiledFragment:
     """The group of sources whose answers it gives, in a query that runs by groups."""
 
 
-def compile_script(
-    text: str, catalog: Catalog, origin: str = "", language: Language | None = None
-) -> list[Definition]:
+def compile_script(text: str, catalog: Catalog, origin: str = "", language: Language | None = None) -> list[Definition]:
     """Carry out a whole script on the catalog; an error in it leaves what came before."""
     return [one.definition for one in compile_statements(text, catalog, origin, language=language)]
 

@@ -1,7 +1,7 @@
 """IPv4 addresses in SQL: functions that every query knows, written in SQL themselves.
 
-    IP_NUMBER('10.0.0.1')   167772161: the order and the bits of an address; null for any other text
-    IP_TEXT(167772161)      '10.0.0.1'
+IP_NUMBER('10.0.0.1')   167772161: the order and the bits of an address; null for any other text
+IP_TEXT(167772161)      '10.0.0.1'
 """
 
 from __future__ import annotations

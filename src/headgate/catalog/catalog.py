@@ -95,14 +95,16 @@ class Catalog:
 
     def forget_parameters(self, query: str) -> None:
         """Forget the parameters of a query that is gone."""
-        self.parameters = {
-            name: one for name, one in self.parameters.items() if one.query.lower() != query.lower()
-        }
+        self.parameters = {name: one for name, one in self.parameters.items() if one.query.lower() != query.lower()}
 
     def has_source(self, name: str) -> bool:
         """True if a stream, relation or view has this name, or a query that was written in GSQL."""
         known = (self.streams, self.relations, self.views)
         return any(name.lower() in some for some in known) or self._readable(name) is not None
+
+    def is_readable_query(self, name: str) -> bool:
+        """True if this is the name of a query that others can read."""
+        return self._readable(name) is not None
 
     def _readable(self, name: str) -> View | None:
         """The query of that name as a view, if it was written in GSQL, in which queries read each other."""

@@ -103,6 +103,9 @@ class View:
     gsql: Gsql | None = None
     """What is known of it if it was written in GSQL."""
 
+    reads: frozenset[str] = frozenset()
+    """The queries in GSQL that it reads by their names, in lower case."""
+
     def __repr__(self) -> str:
         return f"View({self.name})"
 
@@ -173,6 +176,9 @@ class Query:
 
     gsql: Gsql | None = None
     """What is known of it if it was written in GSQL; its text is the CQL that it amounts to."""
+
+    reads: frozenset[str] = frozenset()
+    """The queries in GSQL that it reads by their names, in lower case."""
 
     shape: Any = field(default=None, compare=False)
     """What it has in common with queries that differ from it in constants only (`cql.shapes`); None if it cannot be one

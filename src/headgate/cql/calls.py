@@ -64,7 +64,9 @@ def check(plan: Node, catalog: Catalog, place: Place) -> None:
             _check_encryption(text, place)
         if any(word in lowered for word in TODAY):
             _check_instants(text, temporal_columns(plan), place)
-    known = KNOWN | {"parameter"} | {name.lower() for name in (*catalog.functions, *catalog.outside, *catalog.aggregates)}
+    known = (
+        KNOWN | {"parameter"} | {name.lower() for name in (*catalog.functions, *catalog.outside, *catalog.aggregates)}
+    )
     unknown = sorted(names - known)
     for name in unknown:
         if catalog.permissions.restricted or catalog.closed:

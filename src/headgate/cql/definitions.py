@@ -205,7 +205,7 @@ def defined(
 def _defined_in_turn(
     text: str, catalog: Catalog, origin: str, registered: Callable[[str], Definition | None]
 ) -> Iterator[Defined]:
-    """Carry out a script whose statements are read one by one, because SET dialect says how those behind it are read."""
+    """Carry out a script statement by statement, because SET dialect says how those behind it are read."""
     for statement in languages.statements(text, lambda: catalog.settings.dialect, origin):
         place, before = statement.place, registered(statement.words)
         if before is not None:
@@ -385,7 +385,8 @@ def _view(
 ) -> View:
     """Bind a view and put it into the catalog. Columns that are given with a type are cast to it."""
     types = [column.args["kind"].sql("spark") if isinstance(column, exp.ColumnDef) else None for column in columns]
-    plan = bind(query, text, catalog, place.origin, [column.name for column in columns], types).plan
+    bound = bind(query, text, catalog, place.origin, [column.name for column in columns], types)
+    plan = bound.plan
     wanted = tree.args.get("kind")
     if wanted is not None and is_stream(plan) != (wanted == "STREAM"):
         given = "stream" if is_stream(plan) else "relation"
@@ -396,7 +397,7 @@ def _view(
             place=place(tree.this),
             hint=hint,
         )
-    view = View(tree.name, plan)
+    view = View(tree.name, plan, reads=bound.reads)
     catalog.add(view, place(tree.this))
     return view
 
@@ -411,14 +412,9 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
         raise unknown(kind, tree.name, (thing.name for thing in known.values()), place(tree.this))
     readers = _readers(tree.name.lower(), catalog) if kind in ("stream", "relation") else []
     if readers:
-        raise UserError(
-            "still-read",
-            f'{kind} "{tree.name}" cannot be dropped while it is read',
-            place=place(tree.this),
-            detail=f"It is read by {quoted(readers)}.",
-            hint="Drop those first.",
-        )
+        raise _still_read(kind, tree.name, "dropped", readers, place(tree.this))
     if kind == "query":
+        _refuse_read(tree.name, "dropped", catalog, place(tree.this))
         _refuse_grouped(tree.name, "dropped", catalog, place(tree.this))
     dropped = known.pop(tree.name.lower()).name
     if kind == "query":
@@ -426,6 +422,24 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
     if kind in ("stream", "relation"):
         catalog.declarations.forget(dropped)
     return Dropped(kind, dropped)
+
+
+def _still_read(kind: str, name: str, what: str, readers: list[str], place: Place | None) -> UserError:
+    return UserError(
+        "still-read",
+        f'{kind} "{name}" cannot be {what} while it is read',
+        place=place,
+        detail=f"It is read by {quoted(readers)}.",
+        hint="Drop those first.",
+    )
+
+
+def _refuse_read(query: str, what: str, catalog: Catalog, place: Place | None) -> None:
+    """Refuse to drop or alter a query in GSQL that others read by its name."""
+    every: list[View | Query] = [*catalog.views.values(), *catalog.queries.values()]
+    readers = sorted(one.name for one in every if query.lower() in one.reads)
+    if readers:
+        raise _still_read("query", query, what, readers, place)
 
 
 def _refuse_grouped(query: str, what: str, catalog: Catalog, place: Place | None) -> None:
@@ -466,6 +480,7 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
     if named.name.lower() not in known:
         raise unknown(kind, named.name, (thing.name for thing in known.values()), place(named))
     if kind == "query":
+        _refuse_read(named.name, "altered", catalog, place(named))
         _refuse_grouped(named.name, "altered", catalog, place(named))
     before = known.pop(named.name.lower())
     try:
@@ -788,6 +803,7 @@ def _bound(
         by_groups=() if whole else by_groups(better.plan, catalog.declarations.groups()),
         family=family,
         early=early,
+        reads=bound.reads,
     )
 
 

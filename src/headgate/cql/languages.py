@@ -85,12 +85,12 @@ def trees(text: str, origin: str = "") -> Iterator[exp.Expression]:
     if not may_hold_gsql(text, origin=origin):
         yield from script.parse(text, origin)
         return
-    dialect = "cql"
-    for statement in statements(text, lambda: dialect, origin):
+    dialects = ["cql"]
+    for statement in statements(text, lambda: dialects[-1], origin):
         if statement.language == "cql":
             yield statement.tree()[0]
             found = SETS_DIALECT.match(text, statement.place.start)
-            dialect = found[1].lower() if found else dialect
+            dialects += [found[1].lower()] if found else []
             continue
         yield from _connecting(statement)
 

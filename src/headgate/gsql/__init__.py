@@ -1,1 +1,1 @@
-"""GSQL, Gigascope's language: its text becomes the CQL that it amounts to, with a map of places from one to the other."""
+"""GSQL, Gigascope's language: a text becomes the CQL that it amounts to, with a map of places between the two."""

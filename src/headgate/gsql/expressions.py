@@ -104,10 +104,14 @@ class Scope:
                 hint=f"Write {owners[0].alias}.{tree.name}.",
             )
         if not owners:
-            known = [*(name for one in candidates for name in one.attributes), *(key.name for key in self.keys.values())]
+            known = [
+                *(name for one in candidates for name in one.attributes),
+                *(key.name for key in self.keys.values()),
+            ]
+            where = quoted([candidates[0].alias]) if len(candidates) == 1 else "FROM"
             raise UserError(
                 "no-such-column",
-                f'attribute "{tree.name}" does not exist in {quoted([candidates[0].alias]) if len(candidates) == 1 else "FROM"}',
+                f'attribute "{tree.name}" does not exist in {where}',
                 place=self.place(tree.span),
                 detail=f"There are {quoted(known)}.",
                 hint=nearest(tree.name, known),
@@ -212,10 +216,9 @@ class Scope:
                 hint=nearest(tree.name, [one.name for one in self.parameters.values()])
                 or f"PARAM {{ {tree.name} uint = 0; }} before the query declares it.",
             )
-        times = [
-            f"{named(one.alias) + '.' if len(self.sources) > 1 else ''}{named(one.stamp) if one.stamp else 'ELEMENT_TIME'}"
-            for one in self.sources
-        ]
+        stamps = [named(one.stamp) if one.stamp else "ELEMENT_TIME" for one in self.sources]
+        owners = [f"{named(one.alias)}." if len(self.sources) > 1 else "" for one in self.sources]
+        times = [owner + stamp for owner, stamp in zip(owners, stamps, strict=True)]
         when = times[0] if len(times) == 1 else f"GREATEST({', '.join(times)})"
         when = f"MAX({when})" if self.keys else when
         name = literal(f"{self.query_name}.{known.name}".lower())
@@ -272,7 +275,9 @@ class Scope:
         if tree.operator not in ("=", "<>") and "ip" in (left.kind, right.kind):
             return self.number(tree.left), self.number(tree.right)
         if tree.operator not in ("=", "<>") and "ipv6" in (left.kind, right.kind):
-            raise refused("the order of IPv6 addresses", "Compare them by = and <>, or IN [...].", self.place(tree.span))
+            raise refused(
+                "the order of IPv6 addresses", "Compare them by = and <>, or IN [...].", self.place(tree.span)
+            )
         if {left.kind, right.kind} & {"uint", "int", "ushort", "ullong", "llong"}:
             left, right = self.counted(left), self.counted(right)
         texts = ("string", "v_str", "ip", "ipv6")
@@ -370,7 +375,9 @@ class Scope:
                 raise UserError(
                     "wrong-arguments", f"{tree.name} takes {len(pieces) - 1} arguments", place=self.place(tree.span)
                 )
-            made = written(*(part for pair in zip(pieces, [v.text for v in values], strict=False) for part in pair), pieces[-1])
+            made = written(
+                *(part for pair in zip(pieces, [v.text for v in values], strict=False) for part in pair), pieces[-1]
+            )
             return Value(made.at(tree.span), kind)
         made = written(f"{named(tree.name)}(", listed([value.text for value in values]), ")")
         return Value(made.at(tree.span), "bool" if tree.predicate else "other")

@@ -57,7 +57,7 @@ def source(table: Table, catalog: Catalog, place: Place) -> Source:
     """The source that a table of FROM names; an error if there is none."""
     names = _streams(table, catalog, place)
     entries = [catalog.source(name, place) for name in names]
-    plans = tuple(filter(None, map(_plan, entries)))
+    plans: tuple[Node, ...] = tuple(plan for entry in entries if (plan := _plan(entry)) is not None)
     for name, entry in zip(names, entries, strict=True):
         plan = _plan(entry)
         if plan is None or not is_stream(plan):
@@ -84,7 +84,7 @@ def _streams(table: Table, catalog: Catalog, place: Place) -> list[str]:
             "no-such-stream",
             f'no stream has protocol "{table.name}"',
             place=place,
-            hint=f"CREATE STREAM {table.name}, or CREATE STREAM eth0.{table.name} FROM csv OPTIONS ('path' = 'folder').",
+            hint=f"CREATE STREAM {table.name} FROM csv OPTIONS ('path' = 'folder'), or of an interface: eth0.{table.name}.",
         )
     members: tuple[str, ...] = (table.interface,)
     known = catalog.interface_sets.get(table.interface.lower())

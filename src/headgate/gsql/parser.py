@@ -189,9 +189,7 @@ class Parser:
 
     def refuse_unused(self) -> None:
         """Refuse a definition that says nothing: neither of the query nor by `#name` in it."""
-        used = {
-            two.text.lower() for one, two in zip(self.tokens, self.tokens[1:], strict=False) if one.text == "#"
-        }
+        used = {two.text.lower() for one, two in zip(self.tokens, self.tokens[1:], strict=False) if one.text == "#"}
         for name in self.defined:
             if name not in PRESENTED and name not in used:
                 token = next(token for token in self.tokens if token.kind == "name" and token.text.lower() == name)
@@ -301,7 +299,7 @@ class Parser:
 
     def key_set(self) -> tuple[Key, ...]:
         self.expect("(")
-        keys = []
+        keys: list[Key] = []
         while not self.take(")"):
             if keys:
                 self.expect(",")
@@ -475,7 +473,9 @@ class Parser:
             return Constant("string", token.text, (token.start, token.end))
         if token.kind == "number":
             self.index += 1
-            return Constant("float" if "." in token.text else constant_kind(token.text), token.text, (token.start, token.end))
+            return Constant(
+                "float" if "." in token.text else constant_kind(token.text), token.text, (token.start, token.end)
+            )
         if self.at("TRUE", "FALSE"):
             self.index += 1
             return Constant("bool", token.upper, (token.start, token.end))
@@ -522,7 +522,7 @@ class Parser:
         start = self.token.start
         kind, named = self.name("the type of a field, or }"), self.name("the name of a field")
         access = self.name("a function").text if self.token.kind == "name" else ""
-        properties = []
+        properties: list[tuple[str, str, Span]] = []
         if self.take("("):
             while not self.take(")"):
                 if properties:

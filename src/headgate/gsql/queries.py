@@ -118,7 +118,9 @@ class _Selecting:
             self.scope.shown = self.present
         group = self.group() if tree.keys else Written("")
         values = [self.scope.value(item.value) for item in tree.items]
-        items = listed([self.item(value, item.name, item.value) for value, item in zip(values, tree.items, strict=True)])
+        items = listed(
+            [self.item(value, item.name, item.value) for value, item in zip(values, tree.items, strict=True)]
+        )
         having = self.having()
         final = Written(" EMIT FINAL").at(self.closing_place()) if self.final else Written("")
         cql = written(Written("SELECT ").at(tree.span), items, " FROM ", from_clause, where, group, having, final)
@@ -218,9 +220,7 @@ class _Selecting:
         found: dict[tuple[str, str], tuple[str, str]] = {}
         for one in self.conditions:
             if isinstance(one, Binary) and one.operator == "=":
-                sides = [
-                    self.scope.found(side)[:2] for side in (one.left, one.right) if isinstance(side, Attribute)
-                ]
+                sides = [self.scope.found(side)[:2] for side in (one.left, one.right) if isinstance(side, Attribute)]
                 if len(sides) == 2 and sides[0][0] is not sides[1][0]:
                     (left, a), (right, b) = sides
                     found.setdefault((left.alias, a.lower()), (right.alias, b))
@@ -345,7 +345,7 @@ def _merged(tree: Merge, text: str, catalog: Catalog, origin: str) -> Translatio
         if not one.ordered_in_time(name):
             raise UserError(
                 "not-ordered",
-                f'streams are merged by their time, and "{written_attribute.name}" of "{one.alias}" does not follow from it',
+                f'streams are merged by time, and "{written_attribute.name}" of "{one.alias}" does not follow from it',
                 place=scope.place(written_attribute.span),
                 hint=f"Merge by {one.stamp}." if one.stamp else "Declare it as the first increasing attribute.",
             )

@@ -14,7 +14,7 @@ REFUSED = {
     "CLEANING_BY": ("CLEANING_BY", "Sample with SAMPLE 10 PERCENT in CQL, and read that as a view."),
     "FILTER_JOIN": (
         "FILTER_JOIN",
-        "Use INNER_JOIN, which equates ordered attributes, or a join with windows in CQL, such as s [RANGE 10 SECONDS].",
+        "Use INNER_JOIN, which equates ordered attributes, or a join of windows in CQL: s [RANGE 10 SECONDS].",
     ),
     "WATCHLIST_JOIN": (
         "WATCHLIST_JOIN",

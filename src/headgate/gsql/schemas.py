@@ -1,4 +1,4 @@
-"""PROTOCOL schemas, with what they inherit and the orders of their fields, and the streams of protocols on interfaces."""
+"""PROTOCOL schemas, what they inherit, the orders of their fields, and streams of protocols on interfaces."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from headgate.gsql.syntax import InterfaceStream, ProtocolField, Schema, Span
 from headgate.gsql.types import TYPES
 from headgate.gsql.written import Written, written
 from headgate.plan.monotone import kind_of
+from headgate.sql import Order
 
 INCREASING = ("increasing", "strictly_increasing", "banded_increasing")
 DECREASING = ("decreasing", "strictly_decreasing")
@@ -78,7 +79,7 @@ def _attribute(field: ProtocolField, text: str, origin: str) -> ProtocolAttribut
             place=at,
             detail="An ordered field is a whole number or a timeval.",
         )
-    order = "increasing" if word in INCREASING else "decreasing"
+    order: Order = "increasing" if word in INCREASING else "decreasing"
     return ProtocolAttribute(field.name, kind, order, _band(word, words[word][0], at), field.access)
 
 

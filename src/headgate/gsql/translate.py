@@ -133,9 +133,7 @@ def _query(query: Query, text: str, whole: Span, catalog: Catalog, origin: str) 
     return InCql(cql, whole, name, made.kinds, parameters=parameters, defined=tuple(query.defined))
 
 
-def _parameter(
-    tree: ParameterDeclaration, query: str, text: str, catalog: Catalog, origin: str
-) -> ParameterValue:
+def _parameter(tree: ParameterDeclaration, query: str, text: str, catalog: Catalog, origin: str) -> ParameterValue:
     if tree.value is None:
         raise UserError(
             "no-value",
@@ -170,6 +168,4 @@ def sql_value(value: object, wanted: str, place: Place | None = None) -> str:
         return f"{float(value)!r}D"
     if wanted == "STRING" and isinstance(value, str):
         return literal(value)
-    raise UserError(
-        "wrong-type", f"the parameter is {wanted}, and the value is {value!r}", place=place
-    )
+    raise UserError("wrong-type", f"the parameter is {wanted}, and the value is {value!r}", place=place)

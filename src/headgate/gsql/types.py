@@ -1,4 +1,4 @@
-"""The types of GSQL: which type of SQL holds each, what an operator gives, and what stands for a value that is missing."""
+"""The types of GSQL: the type of SQL that holds each, what an operator gives, what stands for a missing value."""
 
 from __future__ import annotations
 

@@ -92,9 +92,7 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
             arguments = tuple(_changed(one, change) for one in value.arguments)
             return replace(value, sql=change(value.sql), arguments=arguments, condition=condition)
         case _ if is_dataclass(value) and not isinstance(value, type):
-            new = {
-                field.name: _changed(getattr(value, field.name), change) for field in fields(value) if field.init
-            }
+            new = {field.name: _changed(getattr(value, field.name), change) for field in fields(value) if field.init}
             same = all(new[name] is getattr(value, name) or new[name] == getattr(value, name) for name in new)
             return value if same else replace(value, **new)
         case _:

@@ -148,7 +148,7 @@ def _value(value: Any, kind: str) -> Any:
 
 
 def _typed(row: list[Any], query: Query, timed: set[str]) -> Row:
-    """An expected row in the types of the query's columns, with the instant of arrival for a time that it may ignore."""
+    """An expected row in the types of the query's columns, with the instant of arrival for a time that is ignored."""
     return tuple(
         ARRIVED if column.name.lower() in timed else _value(value, column.type)
         for value, column in zip(row, query.bound.columns, strict=True)
@@ -156,7 +156,7 @@ def _typed(row: list[Any], query: Query, timed: set[str]) -> Row:
 
 
 def _horizon(last: int, texts: Iterable[str]) -> int:
-    """An instant at which all groups and joins over the input are final, as the numbers in the queries let one expect."""
+    """An instant at which all groups and joins are final, as the numbers in the queries let one expect."""
     text = " ".join(texts)
     numbers = [int(found) for found in re.findall(r"\b\d{1,5}\b", text)]
     times = [int(found) for pair in re.findall(r"\*\s*(\d{1,3})\b|\b(\d{1,3})\s*\*", text) for found in pair if found]
