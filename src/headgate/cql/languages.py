@@ -77,6 +77,16 @@ def statements(text: str, dialect: Callable[[], str], origin: str = "") -> Itera
             file_in_gsql = False
 
 
+@dataclass(slots=True)
+class _Dialect:
+    """The dialect that a script has come to, without being carried out."""
+
+    dialect: str = "cql"
+
+    def now(self) -> str:
+        return self.dialect
+
+
 def trees(text: str, origin: str = "") -> Iterator[exp.Expression]:
     """The syntax trees of a script that is not carried out, to see what it reads and writes.
 
@@ -85,12 +95,12 @@ def trees(text: str, origin: str = "") -> Iterator[exp.Expression]:
     if not may_hold_gsql(text, origin=origin):
         yield from script.parse(text, origin)
         return
-    dialects = ["cql"]
-    for statement in statements(text, lambda: dialects[-1], origin):
+    said = _Dialect()
+    for statement in statements(text, said.now, origin):
         if statement.language == "cql":
             yield statement.tree()[0]
             found = SETS_DIALECT.match(text, statement.place.start)
-            dialects += [found[1].lower()] if found else []
+            said.dialect = found[1].lower() if found else said.dialect
             continue
         yield from _connecting(statement)
 

@@ -84,7 +84,7 @@ def _streams(table: Table, catalog: Catalog, place: Place) -> list[str]:
             "no-such-stream",
             f'no stream has protocol "{table.name}"',
             place=place,
-            hint=f"CREATE STREAM {table.name} FROM csv OPTIONS ('path' = 'folder'), or of an interface: eth0.{table.name}.",
+            hint=f"CREATE STREAM eth0.{table.name} FROM csv OPTIONS ('path' = 'folder').",
         )
     members: tuple[str, ...] = (table.interface,)
     known = catalog.interface_sets.get(table.interface.lower())
