@@ -22,7 +22,7 @@ from headgate.gsql.syntax import (
     Select,
     Span,
 )
-from headgate.gsql.types import MISSING
+from headgate.gsql.types import MISSING, mergeable, wider
 from headgate.gsql.written import Written, listed, written
 
 
@@ -350,13 +350,15 @@ def _merged(tree: Merge, text: str, catalog: Catalog, origin: str) -> Translatio
                 hint=f"Merge by {one.stamp}." if one.stamp else "Declare it as the first increasing attribute.",
             )
         ordered.add(list(one.kinds).index(name.lower()))
-        if [kind for _, kind in one.kinds.values()] != kinds:
+        others = [kind for _, kind in one.kinds.values()]
+        if len(others) != len(kinds) or not all(map(mergeable, kinds, others)):
             raise UserError(
                 "columns-differ",
                 f'"{first.alias}" and "{one.alias}" have different schemas',
                 place=scope.place(table.span),
                 detail=f'"{first.alias}" has {_schema(first)}; "{one.alias}" has {_schema(one)}.',
             )
+        kinds = [kind if kind == other else wider(kind, other) for kind, other in zip(kinds, others, strict=True)]
     if len(ordered) > 1:
         raise UserError(
             "columns-differ",

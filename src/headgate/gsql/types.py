@@ -70,6 +70,12 @@ def wider(one: str, other: str) -> str:
     return "int" if found == "bool" else found
 
 
+def mergeable(one: str, other: str) -> bool:
+    """Whether streams can be merged in which an attribute has these types: equal ones, or whole numbers of any size."""
+    whole = NUMBERS[1:-1]
+    return one == other or (one in whole and other in whole)
+
+
 def address_number(text: str) -> int | None:
     """An IPv4 address as a number; None if it is none."""
     try:

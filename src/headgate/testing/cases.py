@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from headgate.errors import UserError
+from headgate.sql import Order
 
 Row: TypeAlias = tuple[Any, ...]
 Change: TypeAlias = tuple[int, str, Row]
@@ -77,6 +78,9 @@ class Case:
 
     timestamps: dict[str, str] = field(default_factory=dict)
     """Streams in which a column holds the timestamp, with the column."""
+
+    orders: dict[str, dict[str, Order]] = field(default_factory=dict)
+    """Streams with columns that are declared to increase or decrease, with the columns and their orders."""
 
     timeless: bool = False
     """Whether it does not count at which instants the expected rows come."""

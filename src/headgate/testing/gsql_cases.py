@@ -68,6 +68,10 @@ def from_json(given: dict[str, Any]) -> Case:
             for stream in streams
             if (timestamp := catalog.streams[stream.lower()].timestamp) is not None
         },
+        orders={
+            stream: {one.name: one.order for one in catalog.streams[stream.lower()].columns if one.order is not None}
+            for stream in streams
+        },
         timeless=True,
     )
 
@@ -157,7 +161,7 @@ def _typed(row: list[Any], query: Query, timed: set[str]) -> Row:
 
 def _horizon(last: int, texts: Iterable[str]) -> int:
     """An instant at which all groups and joins are final, as the numbers in the queries let one expect."""
-    text = " ".join(texts)
+    text = re.sub(r"'[^']*'", "", " ".join(texts))
     numbers = [int(found) for found in re.findall(r"\b\d{1,5}\b", text)]
     times = [int(found) for pair in re.findall(r"\*\s*(\d{1,3})\b|\b(\d{1,3})\s*\*", text) for found in pair if found]
     return (last + 1) * max([1, *times]) + 2 * max([1, *numbers]) + 2

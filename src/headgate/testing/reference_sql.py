@@ -31,7 +31,8 @@ ORDERED = (
 
 
 ADDRESSES = (
-    "ip_number(ip) AS list_sum([CAST(string_split(ip, '.')[i] AS BIGINT) << (8 * (4 - i)) FOR i IN [1, 2, 3, 4]])",
+    "ip_number(ip) AS list_reduce(CAST(string_split(CAST(ip AS VARCHAR), '.') AS BIGINT[]), "
+    "lambda high_, low_: high_ * 256 + low_)",
     "ip_text(n) AS concat_ws('.', (n >> 24) & 255, (n >> 16) & 255, (n >> 8) & 255, n & 255)",
 )
 """Addresses as numbers and back, in DuckDB's own way."""

@@ -56,7 +56,10 @@ def script(case: Case) -> str:
     ]
     for kind, schemas in (("STREAM", case.streams), ("RELATION", case.relations)):
         for stream, schema in schemas.items():
-            columns = ", ".join(f"{name(column)} {sql_type(type_)}" for column, type_ in schema.items())
+            orders = {column: f" {order}" for column, order in case.orders.get(stream, {}).items()}
+            columns = ", ".join(
+                f"{name(column)} {sql_type(type_)}{orders.get(column, '')}" for column, type_ in schema.items()
+            )
             key = f" KEY ({', '.join(map(name, case.keys[stream]))})" if stream in case.keys else ""
             stamp = f" TIMESTAMP BY {name(case.timestamps[stream])}" if stream in case.timestamps else ""
             lines.append(f"CREATE {kind} {name(stream)} ({columns}){key}{stamp}")
