@@ -117,13 +117,10 @@ class Catalog:
         found = self.streams.get(key) or self.relations.get(key) or self.views.get(key) or self._readable(name)
         if found is not None:
             return found
-        detail = f"There are {quoted(self.names())}." if self.names() else "No stream or view is defined."
+        names = [*self.names(), *(query.name for query in self.queries.values() if query.gsql is not None)]
+        detail = f"There are {quoted(names)}." if names else "No stream or view is defined."
         raise UserError(
-            "no-such-stream",
-            f'stream "{name}" does not exist',
-            place=place,
-            detail=detail,
-            hint=nearest(name, self.names()),
+            "no-such-stream", f'stream "{name}" does not exist', place=place, detail=detail, hint=nearest(name, names)
         )
 
     def stream(self, name: str, place: Place | None = None) -> Stream:

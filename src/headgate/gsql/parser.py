@@ -340,9 +340,10 @@ class Parser:
             )
         interface_name = joined_name(parts[:-1]) if len(parts) > 1 else None
         span = self.since(start)
+        named = self.token.kind == "name" and not self.at("JOIN", *RESERVED)
+        alias = self.name("an alias").text if named else parts[-1]
         if self.at("JOIN"):
             raise refused("JOIN in FROM", "select ... INNER_JOIN from a, b where a.t = b.t", self.place())
-        alias = self.name("an alias").text if self.token.kind == "name" and not self.at(*RESERVED) else parts[-1]
         return Table(parts[-1], interface_name, is_set, alias, span)
 
     def dotted(self) -> list[str]:

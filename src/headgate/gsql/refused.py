@@ -53,4 +53,4 @@ PROPERTIES = {
 
 def refused(what: str, hint: str, place: Place) -> UserError:
     """The error for a construct of GSQL that headgate does not have."""
-    return UserError("not-yet", f"{what} of GSQL is not in headgate", place=place, hint=hint)
+    return UserError("not-yet", f"{what} is not in headgate's GSQL", place=place, hint=hint)
