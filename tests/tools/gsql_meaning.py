@@ -98,13 +98,13 @@ def joined(tree: Select, known: Mapping[str, list[Row]]) -> list[Callable[[Attri
         pairs: list[Pair] = reduce(
             lambda before, entry: [{**pair, entry[0]: row} for pair in before for row in entry[1]], inputs, [{}]
         )
-        rows = [looked_up(pair, {}) for pair in pairs]
-        return [row for row in rows if tree.where is None or value(tree.where, row)]
+        every = [looked_up(pair, {}) for pair in pairs]
+        return [row for row in every if tree.where is None or value(tree.where, row)]
     parts = conjuncts(tree.where)
     sides = []
-    for alias, rows in inputs:
+    for alias, given in inputs:
         own = [part for part in parts if {one.table.lower() for one in attributes(part)} == {alias}]
-        sides.append([row for row in rows if all(value(part, looked_up({alias: row}, {})) for part in own)])
+        sides.append([row for row in given if all(value(part, looked_up({alias: row}, {})) for part in own)])
     both = [part for part in parts if len({one.table.lower() for one in attributes(part)}) != 1]
     equal: dict[tuple[str, str], tuple[str, str]] = {}
     for part in both:
@@ -117,9 +117,9 @@ def joined(tree: Select, known: Mapping[str, list[Row]]) -> list[Callable[[Attri
     (left, _), (right, _) = inputs
     met: list[tuple[int, int]] = []
     result: list[Pair] = []
-    for i, one in enumerate(sides[0]):
-        for j, two in enumerate(sides[1]):
-            pair: Pair = {left: one, right: two}
+    for i, first in enumerate(sides[0]):
+        for j, second in enumerate(sides[1]):
+            pair: Pair = {left: first, right: second}
             if all(value(part, looked_up(pair, {})) for part in both):
                 met.append((i, j))
                 result.append(pair)
@@ -197,7 +197,9 @@ def grouped(tree: Select, rows: list[Callable[[Attribute], Any]], names: frozens
     keys = {key.name.lower(): key.value for key in every}
     groups: dict[tuple[Any, ...], list[Callable[[Attribute], Any]]] = {}
     for row in rows:
-        groups.setdefault(tuple(value(one, row) if name in names else None for name, one in keys.items()), []).append(row)
+        groups.setdefault(tuple(value(one, row) if name in names else None for name, one in keys.items()), []).append(
+            row
+        )
     super_names = {one.name.lower() for one in tree.supergroup} | {name for name in keys if name[0] == "t"}
 
     def supergroup(group: tuple[Any, ...]) -> list[tuple[Any, ...]]:

@@ -28,7 +28,9 @@ rows = st.lists(
         }
     ),
     max_size=9,
-).map(lambda found: sorted(({name: row[name] for name in "tnsib"} for row in found), key=lambda row: int(row["t"])))
+).map(
+    lambda found: sorted(({name: row[name] for name in "tnsib"} for row in found), key=lambda row: int(str(row["t"])))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +107,7 @@ def aggregations(draw: st.DrawFn, tables: list[str]) -> str:
     )
     condition = draw(st.sampled_from(["max(b)", "And_Aggr(b)", "Xor_Aggr(b)", "min(b)"]))
     address = draw(st.sampled_from(["min(i)", "max(i)", "Or_Aggr(i)"]))
-    grouping = draw(
-        st.sampled_from(["s", "s", "ROLLUP(s, n)", "CUBE(s, n)", "GROUPING_SETS((s), (s, n), ())"])
-    )
+    grouping = draw(st.sampled_from(["s", "s", "ROLLUP(s, n)", "CUBE(s, n)", "GROUPING_SETS((s), (s, n), ())"]))
     having = draw(st.sampled_from(["", " having count(*) > 1", " having sum(n) >= 2 and max(s) <> 'y'"]))
     supers = draw(st.booleans()) and grouping == "s"
     if supers:
