@@ -32,7 +32,7 @@ def judged(script: Script, case: Case, found: list[Change]) -> None:
     assert given == meant, f"{script}\n{case.query}\nnot meant: {given - meant}\nmissing: {meant - given}"
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(scripts(), st.integers(0, 99))
 def test_programs_give_what_gsql_means(script: Script, seed: int) -> None:
     case = gsql_cases.from_json(script.case())
@@ -41,7 +41,7 @@ def test_programs_give_what_gsql_means(script: Script, seed: int) -> None:
     judged(script, case, found)
 
 
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(scripts())
 def test_the_reference_gives_it_at_the_same_instants(script: Script) -> None:
     case = gsql_cases.from_json(script.case())
@@ -52,7 +52,7 @@ def test_the_reference_gives_it_at_the_same_instants(script: Script) -> None:
 
 
 @pytest.mark.spark
-@settings(max_examples=3)
+@settings(max_examples=1)
 @given(script=scripts(), seed=st.integers(0, 9))
 def test_spark_gives_what_gsql_means(spark: SparkSession, script: Script, seed: int) -> None:
     case = gsql_cases.from_json(script.case())
