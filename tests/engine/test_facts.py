@@ -83,7 +83,11 @@ def test_facts_of_earlier_versions_mean_what_they_did(directory: str) -> None:
 
 def test_directory_2_has_every_kind_that_there_was() -> None:
     known = [what for subject, what in facts(FIXTURES / "directory-2" / "journal") if subject == SUBJECT]
-    assert {type(read_fact(what)) for what in known} == set(KINDS.values()) - {MemberJoined, MemberLeft, ParameterChanged}
+    assert {type(read_fact(what)) for what in known} == set(KINDS.values()) - {
+        MemberJoined,
+        MemberLeft,
+        ParameterChanged,
+    }
 
 
 @pytest.mark.parametrize(
