@@ -17,6 +17,7 @@ LAYERS = """
     spark
     plan
     catalog
+    gsql
     cql
     heartbeat
     delta
@@ -35,7 +36,7 @@ LAYERS = """
 """
 """From the bottom to the top. A module imports from lines above its own, and from its own package."""
 
-WITHOUT_SPARK = ("plan", "catalog", "cql", "heartbeat", "delta", "log", "explain", "compile")
+WITHOUT_SPARK = ("plan", "catalog", "gsql", "cql", "heartbeat", "delta", "log", "explain", "compile")
 
 
 def rank_of() -> dict[str, int]:

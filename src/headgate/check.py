@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from headgate.catalog.readers import STREAMED, reader
 from headgate.compile import compile_query, compile_script
 from headgate.cql import script
 from headgate.cql.definitions import Altered, Definition, Explanation
+from headgate.cql.languages import Language, may_hold_gsql, statements
 from headgate.errors import Place, UserError, nearest, quoted
 from headgate.execute.build import build_fragments
 from headgate.execute.workspaces import Workspaces
@@ -43,18 +44,25 @@ def problems(
     catalog = Catalog()
     catalog.permissions = permissions(allow)
     catalog.closed = session is None or not _functions(session)
+    shapes: dict[str, StructType] = {}
     try:
-        statements = script.spans(text, origin)
+        parts = _statements(text, origin, catalog)
     except UserError as error:
         yield error
         return
-    shapes: dict[str, StructType] = {}
-    for whole in statements:
+    for whole, language in parts:
         try:
-            for definition in compile_script(text[whole.start : whole.end], catalog, origin):
+            for definition in compile_script(text[whole.start : whole.end], catalog, origin, language):
                 yield from _refused(definition, catalog, session, shapes, whole)
         except UserError as error:
             yield _moved(error, whole)
+
+
+def _statements(text: str, origin: str, catalog: Catalog) -> Iterable[tuple[Place, Language]]:
+    """The statements of a script with their languages; one that may hold GSQL is read as it is carried out."""
+    if not may_hold_gsql(text, origin=origin):
+        return [(place, "cql") for place in script.spans(text, origin)]
+    return ((one.place, one.language) for one in statements(text, lambda: catalog.settings.dialect, origin))
 
 
 def _functions(session: SparkSession) -> bool:

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query
 from headgate.cql.definitions import Altered, Defined, Definition, defined
+from headgate.cql.languages import Language
 from headgate.delta.lower import lower
 from headgate.delta.program import Program
 from headgate.errors import Place, UserError
@@ -24,6 +25,7 @@ from headgate.explain import explained
 from headgate.heartbeat.progress import progress
 from headgate.plan.fragments import Part, all_parts, split
 from headgate.plan.nodes import sources
+from headgate.plan.parameters import with_values
 from headgate.scope import described
 
 Ahead: TypeAlias = Literal["nothing", "an instant", "everything"]
@@ -48,9 +50,9 @@ class CompiledFragment:
     """The group of sources whose answers it gives, in a query that runs by groups."""
 
 
-def compile_script(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
+def compile_script(text: str, catalog: Catalog, origin: str = "", language: Language | None = None) -> list[Definition]:
     """Carry out a whole script on the catalog; an error in it leaves what came before."""
-    return [one.definition for one in compile_statements(text, catalog, origin)]
+    return [one.definition for one in compile_statements(text, catalog, origin, language=language)]
 
 
 def compile_statements(
@@ -58,13 +60,15 @@ def compile_statements(
     catalog: Catalog,
     origin: str = "",
     registered: Callable[[str], Definition | None] = lambda statement: None,
+    language: Language | None = None,
 ) -> Iterator[Defined]:
     """Carry out a script on the catalog, one statement a step, so that each can be put to work before the next.
 
     `registered` says what the words of a statement have defined already; that is given out and not defined again. A
-    query that is refused is not left in the catalog.
+    query that is refused is not left in the catalog. Without `language`, SET dialect and the file's ending tell which
+    it is.
     """
-    for one in defined(text, catalog, origin, registered):
+    for one in defined(text, catalog, origin, registered, language):
         if not one.known and catalog.settings.state == "bounded":
             _refuse_growing(one, catalog)
         yield one
@@ -83,10 +87,11 @@ def compile_query(query: Query, catalog: Catalog) -> list[CompiledFragment]:
 def compile_fragment(query: Query, part: Part, catalog: Catalog, group: str = "") -> CompiledFragment:
     """A part of a query, or one that it shares with others, with its programs."""
     piped = part.log is not None
+    plan = with_values(part.plan, {name: one.changes for name, one in catalog.parameters.items()})
     return CompiledFragment(
         part,
-        lower(part.plan, as_elements=piped),
-        lower(part.plan, tiny=True, as_elements=piped),
+        lower(plan, as_elements=piped),
+        lower(plan, tiny=True, as_elements=piped),
         _ahead(query, part),
         {stream: scope.condition(catalog.stream(stream).source or "") for stream, scope in part.scopes.items()},
         group,
@@ -142,6 +147,8 @@ def _refuse_growing(one: Defined, catalog: Catalog) -> None:
 
 def _first_word(query: Query, words: list[str], statement: Place) -> Place:
     """Where the query says the first of the words that it says at all; the whole query if it says none."""
+    if query.gsql is not None:
+        return statement
     start = max(statement.text.find(query.text, statement.start), statement.start)
     for word in words:
         if (at := query.text.lower().find(word.lower())) >= 0:

@@ -34,6 +34,8 @@ def explained(
         f"query {query.name} ({parts[-1][1].kind})",
         _section("with all defaults", query.resolved),
     ]
+    if query.gsql is not None:
+        said[1:1] = [_section("in GSQL", query.gsql.text), _section("which amounts to this CQL", query.text)]
     if query.family is not None:
         said.append(_section(f"for each row of {query.family.relation}, which amounts to", query.family.text))
     said.append(_section("plan", tree(query.bound)))

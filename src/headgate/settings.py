@@ -20,7 +20,7 @@ from headgate.ticks import MICROSECONDS_PER_UNIT, micros_per
 class Settings:
     """The values in force, with their defaults. `TABLE` says what each one means."""
 
-    dialect: Literal["cql", "stream", "oracle"] = "cql"
+    dialect: Literal["cql", "stream", "oracle", "gsql"] = "cql"
     range: Literal["closed", "half-open"] = "closed"
     empty_aggregate: Literal["row", "no-row"] = "row"
     unit_seconds: Fraction = Fraction(1)
@@ -41,9 +41,10 @@ DIALECTS = {
     "cql": {"range": "closed", "empty_aggregate": "row"},
     "stream": {"range": "half-open", "empty_aggregate": "no-row"},
     "oracle": {"range": "half-open", "empty_aggregate": "row"},
+    "gsql": {"range": "closed", "empty_aggregate": "row"},
 }
 """The settings that each dialect implies. In Stanford's prototype (`stream`), `A UNION B` of bare names is also a
-union of bags.
+union of bags. GSQL is another language, which becomes CQL (`gsql`); what CQL it is mixed with is the papers'.
 """
 
 
@@ -129,7 +130,7 @@ TABLE: dict[str, SettingRow] = {
     for row in (
         _choice(
             "dialect",
-            "How a text is read where CQL's dialects differ. It also sets `range` and `empty_aggregate`.",
+            "How a text is read where CQL's dialects differ, or as GSQL. It also sets `range` and `empty_aggregate`.",
             *DIALECTS,
         ),
         _choice("range", "Whether `[RANGE T]` includes its lower end.", "closed", "half-open"),

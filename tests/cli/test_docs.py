@@ -37,6 +37,15 @@ def test_every_example_of_the_language_page_compiles() -> None:
         lower(query.plan)
 
 
+def test_every_example_of_the_page_on_gsql_compiles() -> None:
+    catalog = Catalog()
+    for block in blocks("docs/gsql.md", "gsql"):
+        define(block, catalog)
+    assert len(catalog.queries) >= 19
+    for query in catalog.queries.values():
+        lower(query.plan)
+
+
 def test_every_example_of_the_page_on_sources_compiles() -> None:
     catalog = Catalog()
     for block in blocks("docs/sources.md", "cql"):

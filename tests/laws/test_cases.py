@@ -12,12 +12,13 @@ from tools.places import CASES
 
 from headgate.errors import NotYet
 from headgate.execute import kept
-from headgate.testing.cases import Case, difference, read
+from headgate.testing.cases import Case, difference, differs, read
 from headgate.testing.reference import evaluate
 from headgate.testing.runner import epoch_ends, on_spark
 from headgate.testing.texts import assumptions_of
 
 EVERY = read(CASES / "cql.jsonl")
+GSQL = read(CASES / "gsql.jsonl")
 FOUND = read(CASES / "found.jsonl")
 CUTTINGS = [
     json.loads(line) for line in (CASES / "found.jsonl").read_text(encoding="utf-8").splitlines() if line.strip()
@@ -62,6 +63,22 @@ def test_program_gives_the_expected_output(case: Case, epochs: str) -> None:
     found = Duck(case, compiled(case)).run(ends, [True] * len(ends))
     assert case.expected is not None
     assert difference(case.expected, found, case.horizon) is None
+
+
+@pytest.mark.parametrize("case", GSQL, ids=named)
+def test_gsql_gives_the_expected_output(case: Case) -> None:
+    """By the reference, and by programs however time is cut."""
+    assert differs(case, evaluate(case)[1]) is None
+    for epochs in ("one", "each", "random:1"):
+        ends = epoch_ends(case, epochs)
+        assert differs(case, Duck(case, compiled(case)).run(ends, [True] * len(ends))) is None
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", GSQL[::13], ids=named)
+def test_spark_gives_the_expected_output_of_gsql(spark: SparkSession, case: Case) -> None:
+    """Some of them; `headgate test tests/cases/gsql.jsonl` runs all."""
+    assert differs(case, on_spark(case, "random:7", spark)) is None
 
 
 @pytest.mark.parametrize("case, kept", list(zip(FOUND, CUTTINGS, strict=True)), ids=[case.id for case in FOUND])

@@ -80,8 +80,9 @@ def catalog_of(case: Case, time: TimeDomain = TimeDomain.INTEGER) -> Catalog:
     for name, (parameter, body) in FUNCTIONS.items():
         catalog.add_function(Function(name, (parameter,), body))
     for name, schema in case.streams.items():
-        columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
-        catalog.add(Stream(name, columns, time))
+        orders = case.orders.get(name, {})
+        columns = tuple(Column(column, sql_type(kind), orders.get(column)) for column, kind in schema.items())
+        catalog.add(Stream(name, columns, time, case.timestamps.get(name)))
     for name, schema in case.relations.items():
         columns = tuple(Column(column, sql_type(kind)) for column, kind in schema.items())
         catalog.add(Relation(name, columns, time, key=case.keys.get(name, ())))
@@ -110,7 +111,7 @@ def transpiled(sql: str) -> str:
     return sqlglot.parse_one(sql, read="spark").transform(_in_duckdb).sql("duckdb")
 
 
-UNCUT = (exp.Literal, exp.Null, exp.Anonymous)
+UNCUT = (exp.Literal, exp.Null, exp.Anonymous, exp.SplitPart)
 """Casts of these to whole numbers are left alone: DuckDB takes the TRUNC of an error for null."""
 
 

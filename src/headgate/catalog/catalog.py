@@ -12,6 +12,7 @@ from typing import Any
 
 from headgate.catalog.declarations import Declarations
 from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View, late_name
+from headgate.catalog.protocols import InterfaceSet, ParameterValue, Protocol
 from headgate.errors import Place, UserError, nearest, quoted, unknown
 from headgate.permissions import EVERYTHING, Permissions
 from headgate.settings import Settings, changed
@@ -29,6 +30,11 @@ class Catalog:
         self.queries: dict[str, Query] = {}
         self.groups: dict[str, Group] = {}
         self.functions: dict[str, Function] = {}
+        self.protocols: dict[str, Protocol] = {}
+        """Schemas of GSQL, which streams on interfaces have."""
+        self.interface_sets: dict[str, InterfaceSet] = {}
+        self.parameters: dict[str, ParameterValue] = {}
+        """The parameters of queries, by query and name in lower case: `q.least`."""
         self.aggregates: set[str] = set()
         """Names of functions from outside that are aggregates. All others are taken for scalar functions."""
         self.outside: set[str] = set()
@@ -87,23 +93,34 @@ class Catalog:
         """Remember a function in SQL; it replaces one of that name."""
         self.functions[function.name.lower()] = function
 
+    def forget_parameters(self, query: str) -> None:
+        """Forget the parameters of a query that is gone."""
+        self.parameters = {name: one for name, one in self.parameters.items() if one.query.lower() != query.lower()}
+
     def has_source(self, name: str) -> bool:
-        """True if a stream, relation or view has this name."""
-        return any(name.lower() in known for known in (self.streams, self.relations, self.views))
+        """True if a stream, relation or view has this name, or a query that was written in GSQL."""
+        known = (self.streams, self.relations, self.views)
+        return any(name.lower() in some for some in known) or self._readable(name) is not None
+
+    def is_readable_query(self, name: str) -> bool:
+        """True if this is the name of a query that others can read."""
+        return self._readable(name) is not None
+
+    def _readable(self, name: str) -> View | None:
+        """The query of that name as a view, if it was written in GSQL, in which queries read each other."""
+        query = self.queries.get(name.lower())
+        return View(query.name, query.bound, query.gsql) if query is not None and query.gsql is not None else None
 
     def source(self, name: str, place: Place | None = None) -> Stream | Relation | View:
-        """The stream, relation or view of that name; an error if there is none."""
+        """The stream, relation or view of that name, or a query written in GSQL; an error if there is none."""
         key = name.lower()
-        found = self.streams.get(key) or self.relations.get(key) or self.views.get(key)
+        found = self.streams.get(key) or self.relations.get(key) or self.views.get(key) or self._readable(name)
         if found is not None:
             return found
-        detail = f"There are {quoted(self.names())}." if self.names() else "No stream or view is defined."
+        names = [*self.names(), *(query.name for query in self.queries.values() if query.gsql is not None)]
+        detail = f"There are {quoted(names)}." if names else "No stream or view is defined."
         raise UserError(
-            "no-such-stream",
-            f'stream "{name}" does not exist',
-            place=place,
-            detail=detail,
-            hint=nearest(name, self.names()),
+            "no-such-stream", f'stream "{name}" does not exist', place=place, detail=detail, hint=nearest(name, names)
         )
 
     def stream(self, name: str, place: Place | None = None) -> Stream:

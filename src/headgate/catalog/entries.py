@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from headgate.catalog.protocols import Gsql
 from headgate.plan.nodes import Node
 from headgate.scope import Scopes
 from headgate.sql import Column, signature
@@ -57,6 +58,9 @@ class Stream:
     ahead: Tick | None = None
     """How far in the future a timestamp may lie; None: the default of its domain."""
 
+    protocol: str | None = None
+    """The protocol of GSQL whose tuples it has, in lower case."""
+
     def __repr__(self) -> str:
         return in_line(f"Stream({self.name}: {signature(self.columns)})")
 
@@ -96,6 +100,11 @@ class View:
 
     name: str
     plan: Node
+    gsql: Gsql | None = None
+    """What is known of it if it was written in GSQL."""
+
+    reads: frozenset[str] = frozenset()
+    """The queries in GSQL that it reads by their names, in lower case."""
 
     def __repr__(self) -> str:
         return f"View({self.name})"
@@ -164,6 +173,12 @@ class Query:
 
     early: Early | None = None
     """Whether it also answers from what has come beyond its heartbeats."""
+
+    gsql: Gsql | None = None
+    """What is known of it if it was written in GSQL; its text is the CQL that it amounts to."""
+
+    reads: frozenset[str] = frozenset()
+    """The queries in GSQL that it reads by their names, in lower case."""
 
     shape: Any = field(default=None, compare=False)
     """What it has in common with queries that differ from it in constants only (`cql.shapes`); None if it cannot be one

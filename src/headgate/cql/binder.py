@@ -66,6 +66,8 @@ class BoundQuery:
 
     plan: Node
     resolved: str
+    reads: frozenset[str] = frozenset()
+    """The queries in GSQL that it reads by their names, in lower case."""
 
 
 T = TypeVar("T")
@@ -100,7 +102,7 @@ def bind(
     if not complete(plan):
         raise NotYet("a subquery that reads columns of the query around it in this way", place=binder.place(tree))
     calls.check(plan, catalog, binder.whole)
-    return BoundQuery(plan, binder.resolved(tree))
+    return BoundQuery(plan, binder.resolved(tree), frozenset(binder.reads))
 
 
 class Binder(Resolver):
@@ -110,6 +112,7 @@ class Binder(Resolver):
         super().__init__(text, catalog, origin)
         self.insertions: list[tuple[int, str]] = []
         self.local: dict[str, View] = {}
+        self.reads: set[str] = set()
         self.enclosing: Scope | None = None
 
     # defaults

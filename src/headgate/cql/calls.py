@@ -26,6 +26,9 @@ from headgate.sql import BARE
 WITH_OPTIONS = ("from_avro", "to_avro", "from_xml", "to_xml", "schema_of_xml", "schema_of_avro")
 """Functions that take options, some of which name files."""
 
+PARAMETER = "parameter"
+"""What stands for a parameter of a query until it is compiled."""
+
 NOT_CALLED = frozenset(
     """all and any array as join between by case cast char date decimal distinct else end exists extract filter from
     group having ignore in interval is like ilike rlike not null numeric on or order over partition range respect
@@ -64,7 +67,7 @@ def check(plan: Node, catalog: Catalog, place: Place) -> None:
             _check_encryption(text, place)
         if any(word in lowered for word in TODAY):
             _check_instants(text, temporal_columns(plan), place)
-    known = KNOWN | {name.lower() for name in (*catalog.functions, *catalog.outside, *catalog.aggregates)}
+    known = KNOWN | {PARAMETER} | {name.lower() for name in (*catalog.functions, *catalog.outside, *catalog.aggregates)}
     unknown = sorted(names - known)
     for name in unknown:
         if catalog.permissions.restricted or catalog.closed:
@@ -105,7 +108,7 @@ def place_of(name: str, place: Place, literal: bool = False) -> Place:
 
 def calls_unknown(plan: Node) -> bool:
     """Whether a plan calls functions that Spark does not have by itself: the user's."""
-    return not {name for text in sql_texts(plan) for name in called_functions(text)} <= KNOWN
+    return not {name for text in sql_texts(plan) for name in called_functions(text)} - {PARAMETER} <= KNOWN
 
 
 def called_functions(sql: str) -> Iterator[str]:

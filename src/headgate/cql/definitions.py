@@ -14,16 +14,19 @@ from sqlglot import exp
 from headgate import settings
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Early, Function, Group, Query, Relation, Stamped, Stream, View, late_name
-from headgate.cql import calls, families, groups, into, readers, script, shapes, syntax, time
+from headgate.catalog.protocols import Gsql, InterfaceSet, ParameterValue, Protocol
+from headgate.cql import calls, families, groups, into, languages, readers, script, shapes, syntax, time
 from headgate.cql.binder import bind
+from headgate.cql.languages import Language
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
+from headgate.gsql.translate import InCql, sql_value, translated
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.monotone import kind_of
-from headgate.plan.nodes import domain, is_stream, sources
+from headgate.plan.nodes import Node, domain, is_stream, sources
 from headgate.plan.rewrites.driver import rewritten
 from headgate.plan.scopes import by_groups
 from headgate.sql import Column, signature
-from headgate.ticks import TimeDomain
+from headgate.ticks import Tick, TimeDomain
 
 KNOWN_SHAPES = 1_000
 """Of so many shapes of queries the plans are remembered."""
@@ -95,6 +98,21 @@ class PlanAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ParameterSet:
+    """ALTER QUERY ... SET: the engine gives a parameter another value, and decides from which instant on it counts."""
+
+    query: str
+    name: str
+    value: str
+    """A literal of SQL."""
+
+    since: Tick | None = None
+    """The instant that was asked for; None: the first behind all that has come."""
+
+    place: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class WhyAsked:
     """WHY: the engine answers what holds a registered query back."""
 
@@ -121,6 +139,9 @@ Definition: TypeAlias = (
     | Query
     | Group
     | Function
+    | Protocol
+    | InterfaceSet
+    | ParameterSet
     | Setting
     | Explanation
     | Dropped
@@ -144,6 +165,9 @@ class Defined(NamedTuple):
     known: bool
     """True if the words of the statement had defined it before, so that the catalog was left alone."""
 
+    language: Language = "cql"
+    """The language of the statement."""
+
 
 def define(text: str, catalog: Catalog, origin: str = "") -> list[Definition]:
     """Carry out a script on the catalog, statement by statement; a bare query is registered as q1, q2, ..."""
@@ -155,18 +179,106 @@ def defined(
     catalog: Catalog,
     origin: str = "",
     registered: Callable[[str], Definition | None] = lambda statement: None,
+    language: Language | None = None,
 ) -> Iterator[Defined]:
     """Carry out a script on the catalog, one statement a step, so that each can be put to work before the next.
 
     A mistake takes back nothing before it. `registered` says what the words of a statement have defined already; that
-    is given out and not defined again.
+    is given out and not defined again. `language` is that of the whole text, which is one statement if it is GSQL;
+    without it, SET dialect and the file's ending tell.
     """
+    if language is None and languages.may_hold_gsql(text, catalog.settings.dialect, origin):
+        yield from _defined_in_turn(text, catalog, origin, registered)
+        return
+    if language == "gsql":
+        definition = _define_gsql(text, 0, len(text), catalog, origin)
+        yield Defined(text, definition, Place(text, 0, len(text), origin), False, "gsql")
+        return
     for tree in script.parse(text, origin):
         statement = _span(tree, text)
         place = Place(text, tree.meta.get("start", 0), tree.meta.get("end", len(text)), origin)
         before = registered(statement)
         definition = _defined(tree, text, catalog, origin) if before is None else before
         yield Defined(statement, definition, place, before is not None)
+
+
+def _defined_in_turn(
+    text: str, catalog: Catalog, origin: str, registered: Callable[[str], Definition | None]
+) -> Iterator[Defined]:
+    """Carry out a script statement by statement, because SET dialect says how those behind it are read."""
+    for statement in languages.statements(text, lambda: catalog.settings.dialect, origin):
+        place, before = statement.place, registered(statement.words)
+        if before is not None:
+            definition = before
+        elif statement.language == "gsql":
+            definition = _define_gsql(text, place.start, place.end, catalog, origin)
+        else:
+            tree, alone = statement.tree()
+            try:
+                definition = _defined(tree, alone, catalog, origin)
+            except UserError as error:
+                raise statement.moved(error, alone) from None
+        yield Defined(statement.words, definition, place, before is not None, statement.language)
+
+
+def _define_gsql(text: str, start: int, end: int, catalog: Catalog, origin: str) -> Definition:
+    """Carry out a statement of GSQL: on the catalog, or as the CQL that it amounts to."""
+    place = Place(text, start, end, origin)
+    match translated(text, start, end, catalog, origin):
+        case Protocol() as protocol:
+            if catalog.protocols.get(protocol.name.lower(), protocol) != protocol:
+                raise UserError("name-taken", f'there is a protocol "{protocol.name}" already', place=place)
+            catalog.protocols[protocol.name.lower()] = protocol
+            return protocol
+        case InterfaceSet() as interfaces:
+            catalog.interface_sets[interfaces.name.lower()] = interfaces
+            return interfaces
+        case InCql() as made:
+            try:
+                return _with_gsql(_define_in_cql(made, catalog, origin), made, text[start:end], catalog)
+            except UserError as error:
+                raise made.moved(error, text, origin) from None
+
+
+def _define_in_cql(made: InCql, catalog: Catalog, origin: str) -> Definition:
+    cql = made.cql.text
+    (tree,) = script.parse(cql, origin)
+    query = tree.args.get("query") or tree
+    query.meta["gsql"] = True
+    for parameter in made.parameters:
+        catalog.parameters[parameter.full_name] = parameter
+    try:
+        return _defined(tree, cql, catalog, origin)
+    except UserError:
+        for parameter in made.parameters:
+            del catalog.parameters[parameter.full_name]
+        raise
+
+
+def _with_gsql(definition: Definition, made: InCql, words: str, catalog: Catalog) -> Definition:
+    """What was defined, with what is known of it because it was written in GSQL."""
+    match definition:
+        case Stream():
+            stream = replace(definition, protocol=made.protocol)
+            catalog.streams[stream.name.lower()] = stream
+            return stream
+        case View():
+            view = replace(definition, gsql=_gsql(definition.plan, made, words))
+            catalog.views[view.name.lower()] = view
+            return view
+        case Query():
+            query = replace(definition, gsql=_gsql(definition.bound, made, words))
+            catalog.queries[query.name.lower()] = query
+            return query
+        case Explanation(query):
+            return Explanation(replace(query, gsql=_gsql(query.bound, made, words)))
+        case _:
+            return definition
+
+
+def _gsql(plan: Node, made: InCql, words: str) -> Gsql:
+    kinds = {column.name.lower(): kind for column, kind in zip(plan.columns, made.kinds, strict=True)}
+    return Gsql(words, kinds, made.defined)
 
 
 def _defined(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> Definition:
@@ -204,6 +316,8 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return _view(tree, query, named, written, catalog, place)
         case syntax.Drop():
             return _drop(tree, catalog, place)
+        case syntax.SetParameter():
+            return _set_parameter(tree, catalog, place)
         case syntax.Alter():
             return _alter(tree, text, catalog, place)
         case syntax.Show() if tree.args.get("kind") == "BOUNDS":
@@ -271,7 +385,8 @@ def _view(
 ) -> View:
     """Bind a view and put it into the catalog. Columns that are given with a type are cast to it."""
     types = [column.args["kind"].sql("spark") if isinstance(column, exp.ColumnDef) else None for column in columns]
-    plan = bind(query, text, catalog, place.origin, [column.name for column in columns], types).plan
+    bound = bind(query, text, catalog, place.origin, [column.name for column in columns], types)
+    plan = bound.plan
     wanted = tree.args.get("kind")
     if wanted is not None and is_stream(plan) != (wanted == "STREAM"):
         given = "stream" if is_stream(plan) else "relation"
@@ -282,7 +397,7 @@ def _view(
             place=place(tree.this),
             hint=hint,
         )
-    view = View(tree.name, plan)
+    view = View(tree.name, plan, reads=bound.reads)
     catalog.add(view, place(tree.this))
     return view
 
@@ -297,19 +412,34 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
         raise unknown(kind, tree.name, (thing.name for thing in known.values()), place(tree.this))
     readers = _readers(tree.name.lower(), catalog) if kind in ("stream", "relation") else []
     if readers:
-        raise UserError(
-            "still-read",
-            f'{kind} "{tree.name}" cannot be dropped while it is read',
-            place=place(tree.this),
-            detail=f"It is read by {quoted(readers)}.",
-            hint="Drop those first.",
-        )
+        raise _still_read(kind, tree.name, "dropped", readers, place(tree.this))
     if kind == "query":
+        _refuse_read(tree.name, "dropped", catalog, place(tree.this))
         _refuse_grouped(tree.name, "dropped", catalog, place(tree.this))
     dropped = known.pop(tree.name.lower()).name
+    if kind == "query":
+        catalog.forget_parameters(dropped)
     if kind in ("stream", "relation"):
         catalog.declarations.forget(dropped)
     return Dropped(kind, dropped)
+
+
+def _still_read(kind: str, name: str, what: str, readers: list[str], place: Place | None) -> UserError:
+    return UserError(
+        "still-read",
+        f'{kind} "{name}" cannot be {what} while it is read',
+        place=place,
+        detail=f"It is read by {quoted(readers)}.",
+        hint="Drop those first.",
+    )
+
+
+def _refuse_read(query: str, what: str, catalog: Catalog, place: Place | None) -> None:
+    """Refuse to drop or alter a query in GSQL that others read by its name."""
+    every: list[View | Query] = [*catalog.views.values(), *catalog.queries.values()]
+    readers = sorted(one.name for one in every if query.lower() in one.reads)
+    if readers:
+        raise _still_read("query", query, what, readers, place)
 
 
 def _refuse_grouped(query: str, what: str, catalog: Catalog, place: Place | None) -> None:
@@ -350,6 +480,7 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
     if named.name.lower() not in known:
         raise unknown(kind, named.name, (thing.name for thing in known.values()), place(named))
     if kind == "query":
+        _refuse_read(named.name, "altered", catalog, place(named))
         _refuse_grouped(named.name, "altered", catalog, place(named))
     before = known.pop(named.name.lower())
     try:
@@ -359,6 +490,40 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
         raise
     assert isinstance(now, View | Query)
     return Altered(now, before)
+
+
+def parameter(query: str, name: str, catalog: Catalog, place: Place | None = None) -> ParameterValue:
+    """The parameter of a query; an error if it has none of that name."""
+    known = catalog.query(query, place)
+    found = catalog.parameters.get(f"{known.name}.{name}".lower())
+    if found is not None:
+        return found
+    own = [one.name for one in catalog.parameters.values() if one.query.lower() == known.name.lower()]
+    raise unknown("parameter", name, own, place)
+
+
+def _set_parameter(tree: syntax.SetParameter, catalog: Catalog, place: _Places) -> ParameterSet:
+    known = parameter(tree.name, tree.args["parameter"].name, catalog, place(tree.args["parameter"]))
+    value, at = tree.args["value"], place(tree.args["parameter"])
+    negative = isinstance(value, exp.Neg)
+    plain = value.this if negative else value
+    if not isinstance(plain, exp.Literal | exp.Boolean):
+        raise UserError("wrong-type", "a parameter takes a literal", place=at, hint="SET least = 100")
+    written: object = plain.name if isinstance(plain, exp.Literal) and plain.is_string else None
+    if isinstance(plain, exp.Boolean):
+        written = bool(plain.this)
+    elif not plain.is_string:
+        written = (-1 if negative else 1) * (int(plain.name) if plain.name.isdigit() else float(plain.name))
+    since = tree.args.get("since")
+    if since is not None and not (isinstance(since, exp.Literal) and not since.is_string and since.name.isdigit()):
+        raise UserError("wrong-type", "FROM takes an instant as a number", place=at, hint="FROM 1200, or without FROM")
+    return ParameterSet(
+        known.query,
+        known.name,
+        sql_value(written, known.type, at),
+        None if since is None else int(since.name),
+        at,
+    )
 
 
 def snapshot_asked(names: Sequence[str], catalog: Catalog, places: Sequence[Place | None] = ()) -> SnapshotAsked:
@@ -442,6 +607,14 @@ def shown(kind: str, catalog: Catalog) -> Listing:
     """Answer SHOW STREAMS, QUERIES, ...: list everything of that kind."""
     if kind == "SETTINGS":
         return Listing(("setting", "value", "values"), tuple(settings.listed(catalog.settings)))
+    if kind == "PROTOCOLS":
+        protocols = catalog.protocols.values()
+        return Listing(("protocol", "fields"), tuple((one.name, _fields(one)) for one in protocols))
+    if kind == "PARAMETERS":
+        of = catalog.parameters.values()
+        return Listing(
+            ("query", "parameter", "type", "value"), tuple((one.query, one.name, one.type, one.value) for one in of)
+        )
     singular = {"QUERIES": "query"}.get(kind, kind.lower().removesuffix("s"))
     rows = []
     for thing in catalog.of_kind(singular).values():
@@ -459,6 +632,12 @@ def shown(kind: str, catalog: Catalog) -> Listing:
                 rows.append((thing.name, origin, signature(thing.columns)))
     headings = {"function": ("function", "parameters", "body"), "group": ("group", "of", "into")}
     return Listing(headings.get(singular, (singular, "of", "columns")), tuple(rows))
+
+
+def _fields(protocol: Protocol) -> str:
+    return ", ".join(
+        f"{one.kind} {one.name}" + (f" ({one.order})" if one.order is not None else "") for one in protocol.attributes
+    )
 
 
 def described(name: str, catalog: Catalog, place: Place | None) -> Listing:
@@ -505,7 +684,8 @@ def _query(
     created: syntax.CreateQuery | None = None,
     members: exp.Identifier | None = None,
 ) -> Query:
-    query = _bound_or_known(name, tree, text, catalog, place, created) if members is None else None
+    alone = members is not None or tree.meta.get("gsql")  # others read a query of GSQL by its plan
+    query = None if alone else _bound_or_known(name, tree, text, catalog, place, created)
     if query is None:
         query = _bound(name, tree, text, catalog, place, members)
     if created is not None:
@@ -623,6 +803,7 @@ def _bound(
         by_groups=() if whole else by_groups(better.plan, catalog.declarations.groups()),
         family=family,
         early=early,
+        reads=bound.reads,
     )
 
 

@@ -369,6 +369,8 @@ def named_input(binder: Binder, written: exp.Table, window: StreamWindow | None)
         found = catalog.late_of(catalog.only_stream(identifier.name, "LATE", binder.place(identifier)))
     else:
         found = binder.local.get(identifier.name.lower()) or catalog.source(identifier.name, binder.place(identifier))
+        if isinstance(found, View) and catalog.is_readable_query(found.name):
+            binder.reads.add(found.name.lower())
     node: Node
     match found:
         case BaseStream():

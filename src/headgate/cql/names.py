@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp, parse_one
 
+from headgate.catalog import addresses
 from headgate.catalog.catalog import Catalog
 from headgate.cql.dialect import Cql
 from headgate.cql.inputs import CURRENT_TIME, Scope, check_conditions
@@ -106,9 +107,11 @@ class Resolver:
 
     def expanded_call(self, node: exp.Expression) -> exp.Expression | None:
         """Expands a call of a function defined in SQL to its body, with the arguments in place."""
-        if not isinstance(node, exp.Anonymous) or node.name.lower() not in self.catalog.functions:
+        if not isinstance(node, exp.Anonymous):
             return None
-        function = self.catalog.functions[node.name.lower()]
+        function = self.catalog.functions.get(node.name.lower()) or addresses.FUNCTIONS.get(node.name.lower())
+        if function is None:
+            return None
         if len(node.expressions) != len(function.parameters):
             raise UserError(
                 "wrong-arguments",

@@ -15,7 +15,7 @@ from sqlglot import exp
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Connector
 from headgate.catalog.readers import STREAMED, reader
-from headgate.cql import script
+from headgate.cql.languages import trees
 from headgate.cql.syntax import CreateRelation, CreateStream
 from headgate.errors import Place, UserError, nearest, quoted
 
@@ -80,7 +80,7 @@ def formats(text: str, origin: str = "") -> set[str]:
     one is the user's affair.
     """
     found: set[str] = set()
-    for tree in script.parse(text, origin):
+    for tree in trees(text, origin):
         given = [tree.args.get(which) for which in ("format", "payload")]
         named = {one.name.lower() for one in given if isinstance(one, exp.Identifier)}
         if "jdbc" not in named or options(tree, "options").get("url", "").startswith("jdbc:postgresql:"):
@@ -110,7 +110,7 @@ class Files:
 def files_read(text: str, origin: str = "") -> tuple[list[Files], bool]:
     """The paths on this machine that a script reads, and whether it reads nothing else. Patterns are left out."""
     found, alone = [], True
-    for tree in script.parse(text, origin):
+    for tree in trees(text, origin):
         given = tree.args.get("format")
         if not isinstance(tree, CreateStream | CreateRelation) or given is None:
             continue

@@ -24,6 +24,7 @@ from headgate.cql.syntax import (
     NamePendingView,
     PendingView,
     SetOption,
+    SetParameter,
     Show,
     Snapshot,
     TakeBack,
@@ -51,7 +52,19 @@ STATEMENTS = (
     "WITH",
 )
 KINDS = ("STREAM", "RELATION", "VIEW", "QUERY", "GROUP", "FUNCTION")
-LISTED = ("STREAMS", "RELATIONS", "VIEWS", "QUERIES", "GROUPS", "FUNCTIONS", "SETTINGS", "BOUNDS", "PLAN")
+LISTED = (
+    "STREAMS",
+    "RELATIONS",
+    "VIEWS",
+    "QUERIES",
+    "GROUPS",
+    "FUNCTIONS",
+    "SETTINGS",
+    "BOUNDS",
+    "PLAN",
+    "PROTOCOLS",
+    "PARAMETERS",
+)
 REGISTERED = {exp.DataType.Type.TINYINT: "STRING", exp.DataType.Type.CHAR: "STRING", exp.DataType.Type.FLOAT: "DOUBLE"}
 
 
@@ -178,8 +191,10 @@ class StatementParser(TimeParser):
         )
         raise AssertionError
 
-    def _parse_alter_statement(self) -> Alter:
+    def _parse_alter_statement(self) -> Alter | SetParameter:
         if self._match_text_seq("QUERY"):
+            if self._next and self._next.text.upper() == "SET":
+                return self._parse_set_parameter()
             return self.expression(Alter(this=self._parse_create_query()))
         if self._match_text_seq("QUERIES"):
             return self.expression(Alter(this=self._parse_create_queries()))
@@ -192,6 +207,20 @@ class StatementParser(TimeParser):
             return self.expression(Alter(this=name, column=self._parse_ordered_column()))
         self.raise_error("expected QUERY, QUERIES, VIEW or STREAM after ALTER")
         raise AssertionError
+
+    def _parse_set_parameter(self) -> SetParameter:
+        """`q SET name = value [FROM instant]`, behind ALTER QUERY."""
+        name = self._parse_name()
+        self._expect("SET")
+        parameter = self._parse_name()
+        if not self._match(TokenType.EQ) or not self._curr:
+            self.raise_error("expected = and the value of the parameter")
+        value, since = self._parse_unary(), None
+        if self._match_text_seq("FROM"):
+            since = self._parse_unary()
+            if since is None:
+                self.raise_error("expected an instant")
+        return self.expression(SetParameter(this=name, parameter=parameter, value=value, since=since))
 
     def _parse_show_statement(self) -> Show:
         for kind in LISTED:

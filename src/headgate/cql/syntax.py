@@ -115,6 +115,12 @@ class Alter(exp.Expression):
     arg_types = {"this": True, "column": False}
 
 
+class SetParameter(exp.Expression):
+    """`ALTER QUERY q SET name = value [FROM instant]`: another value of a parameter from an instant on."""
+
+    arg_types = {"this": True, "parameter": True, "value": True, "since": False}
+
+
 class Show(exp.Expression):
     """`SHOW STREAMS` and the like, or `DESCRIBE name`, which has the name in `this`."""
 

@@ -20,13 +20,15 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog.declarations import Party
 from headgate.catalog.skew import SkewBound
-from headgate.cql.definitions import Definition, Listing, snapshot_asked
+from headgate.cql.definitions import Definition, Listing, ParameterSet, parameter, snapshot_asked
 from headgate.engine import inspection, recovery, stream_statements
 from headgate.engine.core import Core
+from headgate.engine.parameters import set_parameter
 from headgate.engine.registry import Answer, Registry
 from headgate.engine.running import Running
 from headgate.engine.snapshot import Snapshot, taken
 from headgate.errors import UserError
+from headgate.gsql.translate import sql_value
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.permissions import Permissions, permissions
 from headgate.schedule.group import RunningGroup
@@ -87,6 +89,15 @@ class Engine:
         deterministic: rows are computed again when they leave a relation.
         """
         self._registry.register_function(name, function, returns)
+
+    def set_parameter(self, query: str, name: str, value: Any, since: Tick | None = None) -> Tick:
+        """Give a parameter of a GSQL query another value, without a restart. It counts for tuples stamped `since` or
+        later: an instant behind all that has come, by default the first. Returns that instant; it is durable then.
+        """
+        known = parameter(query, name, self.catalog)
+        asked = ParameterSet(known.query, known.name, sql_value(value, known.type), since)
+        with self.turn:
+            return set_parameter(self._core, asked).since or 0
 
     # running
 

@@ -4,10 +4,12 @@ Every kind of fact is a class below, and `KINDS` is the list of all of them by t
 
     {"statement": {"cql": "CREATE STREAM s (v INT)", "said": [...], "now": 5, ...}}    Statement
     {"statement": {"cql": "CREATE GROUP g OF q", "group": "g", ...}, "v": 2}           the same of a group
+    {"statement": {"cql": "select time from TCP", "language": "gsql", ...}, "v": 3}    the same of GSQL
     {"joined": ["q", "family of q", 1, 17]}                                            MemberJoined
     {"left": ["family of q", 1]}                                                       MemberLeft
     {"sensors": ["s", {"a": 3}, "2"]}                                                  SensorsDeclared
     {"aggregate": "spread"}                                                            AggregateRegistered
+    {"parameter": ["q", "least", 61, "100"]}                                           ParameterChanged
     {"heartbeats": {...}, "now": 5}                                                    HeartbeatsSaved
     {"told": ["pause", "s"], "now": 5}                                                 Paused
     {"told": ["resume", "s"], "now": 5}                                                Resumed
@@ -27,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from headgate.errors import UserError
 from headgate.ticks import Tick
@@ -40,11 +42,11 @@ Json: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement of CQL was carried out."""
+    """A statement of CQL or GSQL was carried out."""
 
     word: ClassVar[str] = "statement"
-    version: ClassVar[int] = 2
-    """Version 2 has `group`. A statement without one is written as version 1."""
+    version: ClassVar[int] = 3
+    """Version 2 has `group`, version 3 has `language`. A statement without them is written as version 1."""
 
     cql: str
     said: tuple[str, ...]
@@ -66,12 +68,17 @@ class Statement:
     group: str | None = None
     """The group that it registers."""
 
+    language: Literal["cql", "gsql"] = "cql"
+
     def to_json(self) -> Json:
         known = {**asdict(self), "said": list(self.said)}
-        if self.group is None:
+        version = 3 if self.language != "cql" else 2 if self.group is not None else 1
+        if version < 3:
+            del known["language"]
+        if version < 2:
             del known["group"]
             return {"statement": known}
-        return {"statement": known, "v": self.version}
+        return {"statement": known, "v": version}
 
     @classmethod
     def from_json(cls, what: Json) -> Statement:
@@ -155,6 +162,27 @@ class AggregateRegistered:
     @classmethod
     def from_json(cls, what: Json) -> AggregateRegistered:
         return cls(what["aggregate"])
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterChanged:
+    """A parameter of a query has another value from an instant on."""
+
+    word: ClassVar[str] = "parameter"
+    version: ClassVar[int] = 1
+
+    query: str
+    name: str
+    since: Tick
+    value: str
+    """A literal of SQL."""
+
+    def to_json(self) -> Json:
+        return {"parameter": [self.query, self.name, self.since, self.value]}
+
+    @classmethod
+    def from_json(cls, what: Json) -> ParameterChanged:
+        return cls(*what["parameter"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +286,14 @@ TimeFact: TypeAlias = Paused | Resumed | Finished | Punctuated
 """A fact about how far a stream or source is."""
 
 EngineFact: TypeAlias = (
-    Statement | MemberJoined | MemberLeft | SensorsDeclared | AggregateRegistered | HeartbeatsSaved | TimeFact
+    Statement
+    | MemberJoined
+    | MemberLeft
+    | SensorsDeclared
+    | AggregateRegistered
+    | ParameterChanged
+    | HeartbeatsSaved
+    | TimeFact
 )
 
 KINDS: dict[str, type[EngineFact]] = {
@@ -269,6 +304,7 @@ KINDS: dict[str, type[EngineFact]] = {
         MemberLeft,
         SensorsDeclared,
         AggregateRegistered,
+        ParameterChanged,
         HeartbeatsSaved,
         Paused,
         Resumed,

@@ -30,6 +30,7 @@ from headgate.engine.facts import (
     HeartbeatsSaved,
     MemberJoined,
     MemberLeft,
+    ParameterChanged,
     Paused,
     Punctuated,
     Resumed,
@@ -37,6 +38,7 @@ from headgate.engine.facts import (
     Statement,
     read_fact,
 )
+from headgate.engine.parameters import apply_parameter, parameter_facts
 from headgate.engine.registry import Registry
 from headgate.engine.sharing import FOLDER
 from headgate.engine.stream_statements import apply_sensors, apply_time_fact
@@ -117,6 +119,8 @@ class _Reading:
                 apply_sensors(self.core, fact)
             case AggregateRegistered(function):
                 self.core.catalog.aggregates.add(function)
+            case ParameterChanged():
+                apply_parameter(self.core, fact)
             case HeartbeatsSaved(state, now_us):
                 self.core.clock.stand_at(now_us)
                 self.core.heartbeats.restore(state, self.core.catalog)
@@ -130,7 +134,7 @@ class _Reading:
         """Carry out a statement on the catalog. One that was altered stands as the CREATE that would make it now."""
         again = (statement.query or "").lower() in self.core.catalog.queries
         cql = "ALTER" + statement.cql[len("CREATE") :] if again else statement.cql
-        for definition in compile_script(cql, self.core.catalog):
+        for definition in compile_script(cql, self.core.catalog, language=statement.language):
             self.define_again(definition, statement)
             self.registry.statements.recall(statement, definition)
 
@@ -175,6 +179,7 @@ def _engine_facts(registry: Registry) -> Iterator[EngineFact]:
     for function in sorted(core.catalog.aggregates):
         yield AggregateRegistered(function)
     yield from registry.statements.all
+    yield from parameter_facts(core)
     yield from registry.found.facts()
     sensors = [
         (party.stream, party.source, found)

@@ -16,6 +16,7 @@ from pyspark.util import PythonEvalType
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
+from headgate.catalog.protocols import InterfaceSet, Protocol
 from headgate.compile import compile_statements
 from headgate.cql.definitions import (
     Altered,
@@ -24,11 +25,13 @@ from headgate.cql.definitions import (
     Dropped,
     Explanation,
     Listing,
+    ParameterSet,
     PlanAsked,
     Setting,
     SnapshotAsked,
     WhyAsked,
 )
+from headgate.cql.languages import Language
 from headgate.deliver.courier import DROP_SECONDS
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.sinks.memory import MemorySink
@@ -37,6 +40,7 @@ from headgate.engine import inspection
 from headgate.engine.core import Core
 from headgate.engine.facts import AggregateRegistered
 from headgate.engine.found import FoundFamilies
+from headgate.engine.parameters import set_parameter
 from headgate.engine.sharing import Sharing
 from headgate.engine.snapshot import Snapshot, taken
 from headgate.engine.statements import Statements
@@ -52,8 +56,8 @@ from headgate.schedule.group import RunningGroup
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
 
-ANSWERS = (BoundsAsked, PlanAsked, WhyAsked, SnapshotAsked, Explanation, Listing)
-"""Statements that leave everything as it is."""
+ANSWERS = (BoundsAsked, PlanAsked, WhyAsked, SnapshotAsked, Explanation, Listing, ParameterSet)
+"""Statements that leave everything as it is, and one that the journal remembers by a fact of its own."""
 
 Answer: TypeAlias = Why | Snapshot
 """What the engine answers a question with, if not with a listing."""
@@ -83,7 +87,9 @@ class Registry:
         catalog, journal = self.core.catalog, self.core.journal
         with journal.turn, self._allowing(allow):
             before = self._declared()
-            for said, definition, _, known in compile_statements(cql, catalog, origin, self.statements.recalled):
+            for said, definition, _, known, language in compile_statements(
+                cql, catalog, origin, self.statements.recalled
+            ):
                 if known:
                     answers.append(definition)
                     continue
@@ -93,7 +99,7 @@ class Registry:
                     changes = now != before if isinstance(definition, Setting) else not isinstance(definition, ANSWERS)
                     before = now
                     if changes:
-                        self._remember(said, definition)
+                        self._remember(said, definition, language)
                 self.folders_left |= isinstance(definition, Dropped | Altered)
         return answers
 
@@ -121,6 +127,8 @@ class Registry:
                 return self.core.query(query).why()
             case SnapshotAsked():
                 return taken(self.core, definition)
+            case ParameterSet():
+                return set_parameter(self.core, definition)
             case Stream() | Relation():
                 self._add_stream(definition)
             case Query():
@@ -135,13 +143,13 @@ class Registry:
                 self.core.inputs.reshape(stream)
             case Setting():
                 self._apply_settings()
-            case Altered() | View() | Function() | Explanation() | Listing():
+            case Altered() | View() | Function() | Protocol() | InterfaceSet() | Explanation() | Listing():
                 pass  # only the catalog knows them
             case _:
                 assert_never(definition)
         return definition
 
-    def _remember(self, said: str, definition: Definition) -> None:
+    def _remember(self, said: str, definition: Definition, language: Language) -> None:
         """Make a statement durable, together with where a query that it defines begins."""
         core = self.core
         entry = definition.now if isinstance(definition, Altered) else definition
@@ -155,7 +163,7 @@ class Registry:
             group = core.group(entry.name)
             folder = group.outbox.directory.name
             core.journal.record(group.outbox.subject, {"number": group.outbox.number})
-        statement = self.statements.of(said, definition, core.clock.now_us(), folder)
+        statement = self.statements.of(said, definition, core.clock.now_us(), folder, language)
         core.record(
             statement,
             then=lambda: self.statements.add(statement, definition),

@@ -30,6 +30,7 @@ from headgate.log.checksum import writing
 from headgate.log.journal import Fact
 from headgate.log.log import Log
 from headgate.plan.nodes import Relation, shared_name, sources
+from headgate.plan.parameters import parameters
 from headgate.plan.shared import Sharable, SharableParts, part_over
 from headgate.ticks import Tick
 
@@ -350,9 +351,9 @@ class Change:
 
 
 def _takes_part(query: Query) -> bool:
-    """Say whether a query shares anything: by one heartbeat, as a whole, and without functions of the user."""
+    """Say whether a query shares anything: by one heartbeat, as a whole, without own functions and parameters."""
     plain = query.sharing and query.heartbeats == "query" and not query.by_groups
-    return plain and not calls_unknown(query.plan)
+    return plain and not calls_unknown(query.plan) and not parameters(query.plan)
 
 
 def _reads(unit: Unit) -> dict[str, tuple[int, str]]:

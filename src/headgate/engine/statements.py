@@ -11,6 +11,7 @@ from pathlib import Path
 
 from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
 from headgate.cql.definitions import Altered, Definition, Dropped, Setting
+from headgate.cql.languages import Language
 from headgate.engine.facts import SUBJECT, Statement, read_fact
 from headgate.log.journal import facts
 from headgate.log.lock import Lock
@@ -26,8 +27,12 @@ class Statements:
         self._recalled: dict[str, list[Definition]] = {}
         """What was registered before the restart, by the words of its statement."""
 
-    def of(self, said: str, definition: Definition, now_us: int, folder: str | None) -> Statement:
+    def of(
+        self, said: str, definition: Definition, now_us: int, folder: str | None, language: Language = "cql"
+    ) -> Statement:
         """The statement to remember for what the user said: one that can be carried out again by itself."""
+        if language == "gsql":
+            return _of_gsql(said, definition, now_us, folder)
         match definition:
             case Query(name=name, by_groups=by_groups) if not said.upper().startswith(("CREATE", "ALTER")):
                 return Statement(f"CREATE QUERY {name} AS {said}", (said,), now_us, name, folder, len(by_groups))
@@ -68,6 +73,16 @@ class Statements:
         return known.pop(0) if known else None
 
 
+def _of_gsql(said: str, definition: Definition, now_us: int, folder: str | None) -> Statement:
+    """The statement to remember for one in GSQL; a query without a name gets the one that it was given."""
+    if not isinstance(definition, Query):
+        return Statement(said, (said,), now_us, folder=folder, language="gsql")
+    named = "query_name" in definition.gsql.defined if definition.gsql is not None else True
+    gsql = said if named else f"DEFINE {{ query_name '{definition.name}'; }} {said}"
+    parts = len(definition.by_groups)
+    return Statement(gsql, (said,), now_us, definition.name, folder, parts, language="gsql")
+
+
 def _registered(statement: Statement) -> tuple[str, str] | None:
     """The query or group that a statement registers."""
     if statement.query is not None:
@@ -96,5 +111,6 @@ def remembered_statements(directory: Path) -> list[str]:
     statements: dict[str, str] = {}
     for subject, what in facts(directory / "journal"):
         if subject == SUBJECT and isinstance(fact := read_fact(what), Statement):
-            statements[fact.query or f"{len(statements)} {fact.cql}"] = fact.cql
+            cql = fact.cql if fact.language == "cql" else f"SET dialect = 'gsql'; {fact.cql}"
+            statements[fact.query or f"{len(statements)} {cql}"] = cql
     return list(statements.values())

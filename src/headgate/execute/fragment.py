@@ -521,6 +521,15 @@ class Fragment:
         self.inputs.program = self.program
         self.analyse()
 
+    def compute_by(self, compiled: CompiledFragment) -> None:
+        """Go on with programs that give the answers of the ones before up to where it is, and keep what they kept."""
+        shapes, programs = self.synopses.shapes(), Programs(compiled.program, compiled.tiny_program)
+        if self.denied is None or self.denied:
+            programs = programs.denying(self.denied)
+        self._change_programs(programs)
+        if self.synopses.shapes() != shapes:
+            self._compare_shapes(shapes)
+
     def failure(self, error: Exception, after: Tick, until: Tick) -> UserError:
         """Return what went wrong in an epoch as an error of ours: a damaged input, or what Spark says."""
         check_alive(self.workspaces.origin, error)

@@ -15,12 +15,16 @@ from headgate.catalog.readers import STREAMED
 from headgate.catalog.sinks import SINKS
 from headgate.cql.statement_grammar import LISTED, STATEMENTS
 from headgate.cql.time_grammar import UNITS
+from headgate.gsql.parser import JOINS, OPENING
+from headgate.gsql.types import TYPES as GSQL_TYPES
 from headgate.settings import TABLE, settable
 from headgate.shell.commands import COMMANDS, command_named
 from headgate.shell.entries import split
 from headgate.shell.words import KEYWORDS, Word, words
 from headgate.sql import Column, backquoted, is_plain
 
+CLAUSES_OF_GSQL = """SELECT FROM WHERE GROUP BY SUPERGROUP HAVING MERGE ROLLUP CUBE GROUPING_SETS AND OR NOT IN AS TRUE
+FALSE IP_VAL IPV6_VAL TIMEVAL HEX DEFINE PARAM INTO""".split()
 ELSEWHERE = """
     CHANGE CREATE DISORDER EXPLAIN FUNCTION NOW OF OPTIONS QUERY RELATION RETURN RETURNS SET SLIDE STREAM TIMEOUT VIEW
 """
@@ -94,9 +98,12 @@ def in_command(line: str, catalog: Catalog) -> Completions:
 
 
 def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> list[Candidate]:
-    """Candidates inside a CQL statement, by its first words."""
+    """Candidates inside a statement, by its first words."""
+    in_gsql = catalog.settings.dialect == "gsql"
     if not past:
-        return keywords(STATEMENTS)
+        return keywords([*OPENING, *STATEMENTS] if in_gsql else STATEMENTS)
+    if in_gsql and past[0].upper in OPENING:
+        return in_gsql_statement(past, coming, catalog)
     bracket = open_bracket(past)
     if past[-1].text == ".":
         known = {**columns_by_source(catalog), **sources_read([*past, *coming], catalog)}
@@ -139,6 +146,37 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
             return in_query(past, coming, catalog)
         case _:
             return [*all_names(catalog), *keywords(["STREAM", "RELATION", "VIEW", "QUERY"])]
+
+
+def in_gsql_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog) -> list[Candidate]:
+    """Candidates inside a statement of GSQL: types and orders in a schema, sources behind FROM, attributes, words."""
+    if past[0].upper == "PROTOCOL":
+        opened = sum({"{": 1, "}": -1}.get(word.text, 0) for word in past)
+        types = [Candidate(name, "type") for name in GSQL_TYPES] if past[-1].text in ("{", ";") and opened > 0 else []
+        return types or keywords(["increasing", "decreasing", "banded_increasing"])
+    last = past[-1].upper
+    if last == "{":
+        return keywords(["query_name", "visibility"]) if past[-2].upper == "DEFINE" else []
+    if last in ("FROM", ",") and clause(past) == "FROM":
+        streams = [
+            *source_names(catalog),
+            *(Candidate(one.name, "query") for one in catalog.queries.values() if one.gsql),
+        ]
+        protocols = [Candidate(one.name, "protocol") for one in catalog.protocols.values()]
+        interfaces = [
+            Candidate(f"{one.name[: -len(one.protocol) - 1]}.{one.name[-len(one.protocol) :]}", "stream")
+            for one in catalog.streams.values()
+            if one.protocol and one.name.lower() != one.protocol
+        ]
+        return [*interfaces, *protocols, *streams]
+    words = {word.name for word in (*past, *coming)}
+    read = [
+        Candidate(column.name, f"column {column.type}")
+        for stream in catalog.streams.values()
+        if words & {stream.name.lower(), stream.protocol}
+        for column in stream.columns
+    ]
+    return [*read, *keywords([*CLAUSES_OF_GSQL, *JOINS])]
 
 
 def in_group(past: Sequence[Word], catalog: Catalog) -> list[Candidate]:

@@ -36,19 +36,20 @@ def split(text: str) -> tuple[list[Entry], str]:
     """Splits a text into its complete entries and the unfinished rest, which is empty if only blanks remain."""
     entries: list[Entry] = []
     first: int | None = None
-    position = 0
+    position = depth = 0
     while (word := next(words(text, position), None)) is not None:
         position = word.start + len(word.text)
         if first is None and word.text == "\\":  # quotes mean nothing in a command: its end is the end of its line
             end = text.find("\n", position)
             position = len(text) if end < 0 else end
             entries.append(Entry(text[word.start : position].rstrip("; \t\r"), text.count("\n", 0, word.start)))
-        elif word.text == ";":
+        elif word.text == ";" and depth <= 0:
             if first is not None:
                 entries.append(Entry(text[first:position], text.count("\n", 0, first)))
-            first = None
-        elif first is None and not word.blank:
-            first = word.start
+            first, depth = None, 0
+        elif not word.blank:
+            first = word.start if first is None else first
+            depth += (word.text == "{") - (word.text == "}")  # a section of GSQL has a ; behind each line
     return entries, "" if first is None else text[first:]
 
 

@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, assert_never
 
 from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
+from headgate.catalog.protocols import InterfaceSet, Protocol
 from headgate.compile import explanation
 from headgate.cql.definitions import (
     Altered,
@@ -23,6 +24,7 @@ from headgate.cql.definitions import (
     Dropped,
     Explanation,
     Listing,
+    ParameterSet,
     PlanAsked,
     Setting,
     SnapshotAsked,
@@ -125,6 +127,10 @@ class Interpreter:
                 )
             case Function(name, parameters):
                 self.say(f"function {name}({', '.join(parameters)})")
+            case Protocol() | InterfaceSet():
+                self.say(f"{'protocol' if isinstance(definition, Protocol) else 'interface set'} {definition.name}")
+            case ParameterSet(query, name, value, since):
+                self.say(f"parameter {name} of {query}: {value} from {since} on")
             case Setting(name, taken_back):
                 self.say(f"{name} is {'taken back' if taken_back else 'set'}")
             case Explanation(query=asked):

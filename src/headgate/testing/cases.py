@@ -7,6 +7,8 @@ A relation may have a "key", a list of columns: then a "+" row replaces the row 
 it. Further keys: range ("closed" or "half-open"), unit_seconds, empty_aggregate ("no-row"), views, relations, note.
 Timestamps are integers and not part of the row. Results are compared instant by instant, as bags, values by position,
 floats to 1e-4.
+
+A case with "protocols" is one in GSQL: see `gsql_cases`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from headgate.errors import UserError
+from headgate.sql import Order
 
 Row: TypeAlias = tuple[Any, ...]
 Change: TypeAlias = tuple[int, str, Row]
@@ -73,6 +76,15 @@ class Case:
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Relations in which an inserted row replaces the row with its key, with the columns of the key."""
 
+    timestamps: dict[str, str] = field(default_factory=dict)
+    """Streams in which a column holds the timestamp, with the column."""
+
+    orders: dict[str, dict[str, Order]] = field(default_factory=dict)
+    """Streams with columns that are declared to increase or decrease, with the columns and their orders."""
+
+    timeless: bool = False
+    """Whether it does not count at which instants the expected rows come."""
+
     def instants(self) -> list[int]:
         """The instants at which tuples arrive, and the horizon."""
         given = {ts for rows in self.input.values() for ts, _, _ in rows if ts <= self.horizon}
@@ -107,12 +119,15 @@ def read(path: Path) -> list[Case]:
     """Reads the cases of a file."""
     if not path.exists():
         raise UserError("no-such-file", f'file "{path}" does not exist')
+    from headgate.testing import gsql_cases
+
     cases = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if not line.strip():
             continue
         try:
-            cases.append(from_json(json.loads(line)))
+            given = json.loads(line)
+            cases.append(gsql_cases.from_json(given) if "protocols" in given else from_json(given))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             reason = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
             raise UserError("bad-case", f'line {number} of "{path}" is not a case', detail=reason) from None
@@ -203,6 +218,15 @@ def by_instant(changes: Iterable[Change], horizon: int) -> dict[int, Counter[Row
             result.setdefault(ts, Counter())[tuple(comparable(value) for value in row)] += 1 if sign == "+" else -1
     netted = {ts: Counter({row: count for row, count in bag.items() if count}) for ts, bag in result.items()}
     return {ts: bag for ts, bag in netted.items() if bag}
+
+
+def differs(case: Case, found: Iterable[Change]) -> Difference | None:
+    """The first difference between what a case expects and what was found, or None."""
+    assert case.expected is not None
+    if not case.timeless:
+        return difference(case.expected, found, case.horizon)
+    at_once = [(0, sign, row) for instant, sign, row in found if instant <= case.horizon]
+    return difference(case.expected, at_once, case.horizon)
 
 
 def difference(expected: Iterable[Change], found: Iterable[Change], horizon: int) -> Difference | None:

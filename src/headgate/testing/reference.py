@@ -32,6 +32,7 @@ from headgate.testing.reference_sql import (
     with_stamps,
 )
 from headgate.testing.reference_windows import (
+    FURTHEST,
     Possible,
     TupleStream,
     VaryingRelation,
@@ -89,7 +90,16 @@ class _Reference(Windows):
         """Whether some column is a double; then aggregates are computed exactly, and rounded once."""
         for name, schema in case.streams.items():
             tuples = [(ts, row) for ts, row, _ in case.input.get(name, []) if ts <= case.horizon]
-            self.named[name.lower()] = TupleStream(_columns(schema), sorted(tuples, key=lambda entry: entry[0]))
+            tuples.sort(key=lambda entry: entry[0])
+            possible = {
+                column.lower(): self.until_passed(tuples, list(schema).index(column), order == "increasing")
+                for column, order in case.orders.get(name, {}).items()
+            }
+            if name in case.timestamps:
+                possible[case.timestamps[name].lower()] = {
+                    instant: instant for instant in range(case.horizon + FURTHEST)
+                }
+            self.named[name.lower()] = TupleStream(_columns(schema), tuples, possible)
         for name, schema in case.relations.items():
             self.named[name.lower()] = self.changelog(
                 _columns(schema), case.input.get(name, []), case.keys.get(name, ())
@@ -105,6 +115,14 @@ class _Reference(Windows):
                 found = self.istream(found)
             alias = exp.TableAlias(columns=[exp.to_identifier(name) for name in view.columns])
             self.named[view.name.lower()] = _renamed(found, alias)
+
+    def until_passed(self, tuples: list[tuple[int, Row]], place: int, rises: bool) -> dict[Any, int]:
+        """For each value of a column that is declared to be ordered, the last instant before a tuple goes beyond it."""
+        found = {}
+        for value in {row[place] for _, row in tuples}:
+            passing = [ts for ts, row in tuples if (row[place] > value if rises else row[place] < value)]
+            found[value] = min(passing, default=self.case.horizon + FURTHEST) - 1
+        return found
 
     def changelog(
         self, columns: list[tuple[str, str]], entries: list[tuple[int, Row, str]], key: tuple[str, ...]

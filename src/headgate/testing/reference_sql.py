@@ -30,6 +30,14 @@ ORDERED = (
 """Aggregates whose value depends on the order of the rows, or would if ties were left open."""
 
 
+ADDRESSES = (
+    "ip_number(ip) AS list_reduce(CAST(string_split(CAST(ip AS VARCHAR), '.') AS BIGINT[]), "
+    "lambda high_, low_: high_ * 256 + low_)",
+    "ip_text(n) AS concat_ws('.', (n >> 24) & 255, (n >> 16) & 255, (n >> 8) & 255, n & 255)",
+)
+"""Addresses as numbers and back, in DuckDB's own way."""
+
+
 @cache
 def shared_database(duckdb: Any) -> Any:
     """One database for all evaluations, because starting one takes longer than most of them."""
@@ -37,6 +45,8 @@ def shared_database(duckdb: Any) -> Any:
     database.execute("SET threads = 1")
     for name, (parameter, body) in FUNCTIONS.items():
         database.execute(f"CREATE MACRO {name}({parameter}) AS {body}")
+    for definition in ADDRESSES:
+        database.execute(f"CREATE MACRO {definition}")
     for name, function in numbers.AGGREGATES.items():
         lists = ["DOUBLE[]"] * (2 if name in numbers.OF_PAIRS else 1)
         database.create_function(f"exact_{name}", function, lists, "VARCHAR", null_handling="special")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from headgate.errors import UserError
 from headgate.sql import name
-from headgate.testing.cases import FUNCTIONS, Case, Change, difference, sql_type
+from headgate.testing.cases import FUNCTIONS, Case, Change, differs, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,9 +56,13 @@ def script(case: Case) -> str:
     ]
     for kind, schemas in (("STREAM", case.streams), ("RELATION", case.relations)):
         for stream, schema in schemas.items():
-            columns = ", ".join(f"{name(column)} {sql_type(type_)}" for column, type_ in schema.items())
+            orders = {column: f" {order}" for column, order in case.orders.get(stream, {}).items()}
+            columns = ", ".join(
+                f"{name(column)} {sql_type(type_)}{orders.get(column, '')}" for column, type_ in schema.items()
+            )
             key = f" KEY ({', '.join(map(name, case.keys[stream]))})" if stream in case.keys else ""
-            lines.append(f"CREATE {kind} {name(stream)} ({columns}){key}")
+            stamp = f" TIMESTAMP BY {name(case.timestamps[stream])}" if stream in case.timestamps else ""
+            lines.append(f"CREATE {kind} {name(stream)} ({columns}){key}{stamp}")
     for view in case.views:
         columns = f" ({', '.join(map(name, view.columns))})" if view.columns else ""
         lines.append(f"CREATE VIEW {name(view.name)}{columns} AS {view.query.rstrip('; ')}")
@@ -83,7 +87,8 @@ def on_spark(
         engine.execute(f"SET heartbeats = '{heartbeats}'")
         engine.execute(script(case))
         for stream in case.streams:
-            engine.push(stream, [(ts, row) for ts, row, _ in case.input.get(stream, [])])
+            rows = case.input.get(stream, [])
+            engine.push(stream, [row if stream in case.timestamps else (ts, row) for ts, row, _ in rows])
         for relation in case.relations:
             engine.push(relation, case.input.get(relation, []))
         for until in epoch_ends(case, epochs) if isinstance(epochs, str) else epochs:
@@ -112,6 +117,5 @@ def outcomes(cases: list[Case], engine: Literal["spark", "reference"], epochs: s
         except UserError as error:
             yield Outcome(case, error.render())
             continue
-        assert case.expected is not None
-        differs = difference(case.expected, found, case.horizon)
-        yield Outcome(case, "" if differs is None else str(differs))
+        difference = differs(case, found)
+        yield Outcome(case, "" if difference is None else str(difference))

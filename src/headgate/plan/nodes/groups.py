@@ -335,5 +335,8 @@ class Ranked(_Grouped):
     reads_again = "an analytic function or LIMIT is computed from it again"
     unique = None
     group_key = None
-    starts_with_input = False
     monotonic = False
+
+    @property
+    def starts_with_input(self) -> bool:
+        return self.momentary  # elsewhere a row may begin because another one ends

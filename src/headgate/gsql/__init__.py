@@ -1,0 +1,1 @@
+"""GSQL, Gigascope's language: a text becomes the CQL that it amounts to, with a map of places between the two."""
