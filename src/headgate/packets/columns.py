@@ -135,13 +135,13 @@ def _scattered(rows: Rows, values: Sequence[Any], count: int, kind: pa.DataType)
 def _addresses(headers: Headers, which: int) -> pa.Array:
     """The senders' (0) or receivers' (1) addresses. Each address of a batch is written as text once."""
     count, four, six = headers.count, headers.ipv4, headers.ipv6
-    numbers = headers.u32[headers.network_at[four] + 12 + 4 * which]
-    known, places = np.unique(numbers, return_inverse=True)
-    texts = _dotted(known.astype(np.int64))
+    numbers = headers.u32[headers.network_at[four] + 12 + 4 * which].astype(np.int64)
+    known = pa.array(numbers).dictionary_encode()
+    texts = _dotted(known.dictionary.to_numpy())
     if len(four) == count:
-        return texts.take(pa.array(places))
+        return texts.take(known.indices)
     index = np.full(count, NONE, np.int64)
-    index[four] = places
+    index[four] = known.indices.to_numpy()
     if len(six):
         start = headers.network_at[six] + 8 + 16 * which
         halves = words_of(headers.records.data, ">u8")

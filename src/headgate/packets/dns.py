@@ -60,6 +60,6 @@ def _message(headers: Headers, row: int) -> Message | None:
         query = message.qd[0] if message.qd else None
         answers = [answer.rdata for answer in message.an if answer.type in (dpkt.dns.DNS_A, dpkt.dns.DNS_AAAA)]
         addresses = [inet_ntop(AF_INET if len(address) == 4 else AF_INET6, address) for address in answers]
-    except (dpkt.UnpackError, ValueError, IndexError, OSError, UnicodeError):
+    except (dpkt.Error, ValueError, IndexError, OSError, RecursionError):
         return None
-    return Message(query.name if query else None, query.type if query else None, addresses)
+    return Message(None, None, addresses) if query is None else Message(query.name, query.type, addresses)

@@ -16,6 +16,7 @@ import gzip
 import mmap
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -116,14 +117,14 @@ def pieces(path: Path, size: int) -> list[Piece]:
     order, _ = MAGIC[data[:4].tobytes()]
     captured_at = struct.Struct(f"{order}I").unpack_from
     found, buffer, at, start, first, number = [], memoryview(data), HEADER, 0, 1, 1
-    last = end - RECORD
+    last, mark = end - RECORD, size
     while at <= last:
         (captured,) = captured_at(buffer, at + 8)
         if captured > LARGEST:
             break  # the piece that holds it says so
-        if at - start >= size:
+        if at >= mark:
             found.append(Piece(str(path), start, at, first))
-            start, first = at, number
+            start, first, mark = at, number, at + size
         at += RECORD + captured
         number += 1
     return [*found, Piece(str(path), start, end, first)]
@@ -145,39 +146,35 @@ def _pcap(data: Bytes, piece: Piece, order: str, unit_ns: int) -> Iterator[Recor
     link = struct.unpack_from(f"{order}I", data, 20)[0] & 0xFFFF  # above it: how long check sequences are
     captured_at = struct.Struct(f"{order}I").unpack_from
     words = words_of(data, f"{order}u4")
-    buffer, at, end, first = memoryview(data), max(piece.start, HEADER), piece.end, piece.first
-    last, problem = end - RECORD, ""
-    while at <= last and not problem:
+    buffer, at, end, first = memoryview(data)[: piece.end], max(piece.start, HEADER), piece.end, piece.first
+    while at < end:
         found: list[int] = []
-        add, most = found.append, len(found) + WALKED
-        while at <= last and most:
-            (captured,) = captured_at(buffer, at + 8)
-            following = at + RECORD + captured
-            if following > end or captured > LARGEST:
-                problem = (
-                    f"a packet says that {captured:,} bytes of it were captured, and is damaged"
-                    if captured > LARGEST
-                    else f"the file ends after {end - at - RECORD:,} of {captured:,} bytes of a packet"
-                )
-                break
-            add(at)
-            at = following
-            most -= 1
+        add = found.append
+        with suppress(struct.error):  # the end
+            for _ in range(WALKED):
+                (captured,) = captured_at(buffer, at + 8)
+                add(at)
+                at += RECORD + captured
+        if found[-1:] and found[-1] > end - RECORD:
+            at = found.pop()
         heads = np.array(found, np.int64)
-        fractions = words[heads + 4].astype(np.int64) * unit_ns
-        wrong = np.flatnonzero(fractions >= SECOND_NS)
+        sizes, fractions = words[heads + 8].astype(np.int64), words[heads + 4].astype(np.int64) * unit_ns
+        damaged = (sizes > LARGEST) | (fractions >= SECOND_NS)
+        wrong = np.flatnonzero(damaged | (heads + RECORD + sizes > end))
+        lost = []
         if len(wrong):
-            problem, at = "a packet is stamped with more than a second of fractions, and is damaged", found[wrong[0]]
-            heads, fractions = heads[: wrong[0]], fractions[: wrong[0]]
-        times = words[heads].astype(np.int64) * SECOND_NS + fractions
-        lost = [_rest(data, at, end, problem)] if problem else []
-        yield Records(
-            data, heads + RECORD, words[heads + 8].astype(np.int64), words[heads + 12].astype(np.int64), times,
-            np.full(len(heads), link, np.int64), first, lost,
-        )  # fmt: skip
-        first += len(found)
-    if not problem and at < end:
-        yield _only_lost(data, [_rest(data, at, end, "the file ends within the header of a packet")])
+            at, size, odd = int(heads[wrong[0]]), int(sizes[wrong[0]]), bool(damaged[wrong[0]])
+            said = f"the file ends after {end - at - RECORD:,} of {size:,} bytes of a packet"
+            lost = [_rest(data, at, end, "the header of a packet is damaged" if odd else said)]
+            heads, sizes, fractions = heads[: wrong[0]], sizes[: wrong[0]], fractions[: wrong[0]]
+        elif len(found) < WALKED and at != end:
+            lost = [_rest(data, at, end, "the file ends within the header of a packet")]
+        times, lengths = words[heads].astype(np.int64) * SECOND_NS + fractions, words[heads + 12].astype(np.int64)
+        links = np.full(len(heads), link, np.int64)
+        yield Records(data, heads + RECORD, sizes, lengths, times, links, first, lost)
+        first += len(heads)
+        if lost:
+            return
 
 
 def _pcapng(data: Bytes) -> Iterator[Records]:
@@ -255,10 +252,6 @@ def _of_rows(
 ) -> Records:
     columns = np.array(rows, np.int64).reshape(-1, 5).T
     return Records(data, columns[0], columns[1], columns[2], columns[3], columns[4], first, lost)
-
-
-def _only_lost(data: Bytes, lost: list[str]) -> Records:
-    return _of_rows(data, [], 1, lost)
 
 
 def _rest(data: Bytes, start: int, end: int, said: str) -> str:
