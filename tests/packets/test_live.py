@@ -73,6 +73,8 @@ def test_the_kernels_drops_are_counted_and_told(tmp_path: Path) -> None:
     made = reader(tmp_path, spool_bytes="0")  # nothing is taken from the ring, so it overflows
     made.latestOffset(made.initialOffset(), ReadAllAvailable())
     send(1_200, 60_000)
+    end = made.latestOffset(made.initialOffset(), ReadAllAvailable())
+    assert made.reportLatestOffset() != end, "there is more than it could take"
     assert made.capture is not None
     made.capture.most_bytes = 2**30
     start = made.initialOffset()
@@ -96,6 +98,17 @@ def test_the_kernel_keeps_as_much_of_a_packet_as_it_was_told(tmp_path: Path) -> 
     finally:
         made.stop()
     assert [(len(row["payload"]), row["payload_length"]) for row in found] == [(64 - 14 - 28, 504)] * 3
+
+
+@needs_capture
+def test_an_idle_interface_stays_where_it_is(tmp_path: Path) -> None:
+    made = reader(tmp_path, snap_length="0")  # the kernel keeps nothing
+    try:
+        start = made.latestOffset(made.initialOffset(), ReadAllAvailable())
+        send(10)
+        assert made.latestOffset(start, ReadAllAvailable()) == made.reportLatestOffset() == start
+    finally:
+        made.stop()
 
 
 def test_an_interface_that_is_not_there() -> None:

@@ -14,7 +14,6 @@ import mmap
 import select
 import socket
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,10 +24,7 @@ from headgate.packets.records import SECOND_NS, Bytes, Records
 
 BLOCK_BYTES, BLOCKS = 2**20, 32
 HANDED_OVER_MS = 10
-"""After how long the kernel hands over a block that is not full; at the latest after twice as long."""
-
-SETTLED_S = 3 * HANDED_OVER_MS / 1_000
-"""After so long, every packet that was stamped before has been handed over."""
+"""After how long the kernel hands over a block that is not full, or after twice as long."""
 
 SOL_PACKET, ADD_MEMBERSHIP, RX_RING, STATISTICS, VERSION, IGNORE_OUTGOING = 263, 1, 5, 6, 10, 23
 TPACKET_V3, PROMISCUOUS, EVERYTHING = 2, 1, 3
@@ -109,16 +105,25 @@ class Ring:
         attached = struct.pack("@HP", 1, ctypes.addressof(program))
         self.socket.setsockopt(socket.SOL_SOCKET, ATTACH_FILTER, attached)
 
-    def ready(self) -> Iterator[bytes]:
-        """Copies of the blocks that the kernel has handed over. Each goes back to it when the next one is asked for."""
-        while True:
-            start = self.next * BLOCK_BYTES
-            _, _, status, _, _, size = BLOCK.unpack_from(self.memory, start)
+    def take(self) -> bytes | None:
+        """A copy of the next block that the kernel has handed over, which goes back to it; None if there is none."""
+        start = self.next * BLOCK_BYTES
+        _, _, status, _, _, size = BLOCK.unpack_from(self.memory, start)
+        if not status & USERS:
+            return None
+        block = self.memory[start : start + size]
+        STATUS.pack_into(self.memory, start + 8, KERNELS)
+        self.next = (self.next + 1) % BLOCKS
+        return block
+
+    def waiting(self) -> int:
+        """How many blocks hold packets that were not taken yet, with the one that the kernel is filling."""
+        for ahead in range(BLOCKS):
+            start = (self.next + ahead) % BLOCKS * BLOCK_BYTES
+            _, _, status, packets, _, _ = BLOCK.unpack_from(self.memory, start)
             if not status & USERS:
-                return
-            yield self.memory[start : start + size]
-            STATUS.pack_into(self.memory, start + 8, KERNELS)
-            self.next = (self.next + 1) % BLOCKS
+                return ahead + (packets > 0)
+        return BLOCKS
 
     def wait(self, timeout_ms: int) -> None:
         """Wait until a block is there, or the time has passed."""

@@ -153,15 +153,22 @@ class InterfaceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # t
         self.only_spooled = True
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """Up to where packets are in the spool. All that were there at the call are, unless there is a backlog."""
+        """Up to where packets are in the spool. All that were there at the call are, unless there is a backlog or it is
+        full.
+        """
         begin = Spot(**start)
         if self.only_spooled:
             self.latest = max(begin, Spool(self.folder).spot())
         else:
             if self.capture is None:
                 self.capture = self._captured(begin)
-            self.capture.settle()
-            self.latest = max(begin, self.capture.spool.spot())
+            settled = self.capture.settle()
+            self.latest = found = max(begin, self.capture.spool.spot())
+            if not settled:  # there is more, and nobody knows where it will be
+                self.latest = Spot(found.segment + 1, 0)
+                return found.told()
+        if not any(spool.between(self.folder, begin, self.latest)):
+            self.latest = begin  # a new segment without a packet
         if self.latest.segment - begin.segment <= BATCH_SEGMENTS:
             return self.latest.told()
         ready = [number for number, _ in spool.segments(self.folder) if number > begin.segment]

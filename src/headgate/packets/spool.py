@@ -32,6 +32,9 @@ CHUNK = struct.Struct("=IIQ")
 BLOCK, NOTE = 1, 2
 SUFFIX = ".segment"
 WAIT_MS = 20
+SETTLE_S = 1.0
+"""How long it is waited for what the kernel holds, if nobody takes it because the spool is full."""
+
 ALIVE_S = 1.0
 
 
@@ -112,7 +115,9 @@ class Capture:
         self.interface = interface
         self.most_bytes = most_bytes
         self.failed: Exception | None = None
-        self._rounds = 0
+        self._taken = 0
+        """How many blocks were taken from the ring."""
+        self._taking = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"capture {interface}", daemon=True)
 
@@ -126,14 +131,16 @@ class Capture:
         alive.touch()
         self._thread.start()
 
-    def settle(self) -> None:
-        """Return when every packet that was there at the call is in the spool, or it is full."""
-        time.sleep(ring.SETTLED_S)
-        rounds = self._rounds
-        while self._rounds < rounds + 2 and self._thread.is_alive():  # one that began after the call
+    def settle(self) -> bool:
+        """Return when every packet that was there at the call is in the spool. False if the spool is full."""
+        with self._taking:
+            upto = self._taken + self.ring.waiting()
+        limit = time.monotonic() + SETTLE_S
+        while self._taken < upto and self._thread.is_alive() and time.monotonic() < limit:
             time.sleep(0.001)
         if self.failed is not None:
             raise self.failed
+        return self._taken >= upto
 
     def stop(self) -> None:
         """Stop capturing. What was captured stays in the spool."""
@@ -148,17 +155,25 @@ class Capture:
             while not self._ended.is_set():
                 self.ring.wait(WAIT_MS)
                 if self.spool.size() < self.most_bytes:
-                    for block in self.ring.ready():
-                        self.spool.append(BLOCK, self.ring.link, block)
+                    self._take()
                 else:
                     self._ended.wait(WAIT_MS / 1_000)
-                self._rounds += 1
                 if time.monotonic() - asked >= ALIVE_S:
                     asked = time.monotonic()
                     self._look()
             self._look()
         except Exception as error:  # the disk is full: whoever asks next is told
             self.failed = error
+
+    def _take(self) -> None:
+        """Move what the kernel has handed over to the spool."""
+        while True:
+            with self._taking:
+                block = self.ring.take()
+                if block is None:
+                    return
+                self.spool.append(BLOCK, self.ring.link, block)
+                self._taken += 1
 
     def _look(self) -> None:
         """Note what the kernel has dropped, and that the capture is alive."""
