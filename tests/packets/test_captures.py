@@ -18,7 +18,9 @@ FRAMES = [ether(ip4(udp(payload=b"x" * size), 17)) for size in range(40)]
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("nanoseconds", [True, False])
 def test_both_byte_orders_and_both_resolutions(tmp_path: Path, order: str, nanoseconds: bool) -> None:
-    found = rows(pcap(tmp_path / "a.pcap", FRAMES, order=order, nanoseconds=nanoseconds), "time_ns", "time", "length", "dst_port")
+    found = rows(
+        pcap(tmp_path / "a.pcap", FRAMES, order=order, nanoseconds=nanoseconds), "time_ns", "time", "length", "dst_port"
+    )
     exact = [START_NS + number * 1_000_001 for number in range(len(FRAMES))]
     kept = exact if nanoseconds else [time // 1_000 * 1_000 for time in exact]
     assert [row["time_ns"] for row in found] == kept
@@ -57,8 +59,19 @@ def test_interfaces_of_pcapng_have_clocks_and_links_of_their_own(tmp_path: Path,
 
     section = block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1), order)
     inner = bytes(ip4(udp(), 17))
-    parts = [section, interface(1, 9), interface(101, 6), packet(0, START_NS + 1, ether(inner)), packet(1, START_NS // 1_000, inner)]
-    parts += [block(5, bytes(12), order), interface(101, 0x80 | 10), packet(2, (START_NS // 10**9) << 10 | 512, inner), packet(7, 0, inner)]
+    parts = [
+        section,
+        interface(1, 9),
+        interface(101, 6),
+        packet(0, START_NS + 1, ether(inner)),
+        packet(1, START_NS // 1_000, inner),
+    ]
+    parts += [
+        block(5, bytes(12), order),
+        interface(101, 0x80 | 10),
+        packet(2, (START_NS // 10**9) << 10 | 512, inner),
+        packet(7, 0, inner),
+    ]
     path = tmp_path / "a.pcapng"
     path.write_bytes(b"".join(parts))
     found = rows(path, "time_ns", "src_ip", "dst_mac")
@@ -112,7 +125,9 @@ def test_a_damaged_record_says_what_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "a.pcap").write_bytes(content)
     first, rest = rows(tmp_path / "a.pcap", "length")
     assert first["length"] == len(FRAMES[0])
-    assert f"the header of a packet is damaged; {len(content) - second:,} bytes from byte {second:,} on" in str(rest["_raw"])
+    assert f"the header of a packet is damaged; {len(content) - second:,} bytes from byte {second:,} on" in str(
+        rest["_raw"]
+    )
 
 
 def test_zipped_captures(tmp_path: Path) -> None:
@@ -127,7 +142,11 @@ def test_zipped_captures(tmp_path: Path) -> None:
 
 
 def test_what_is_no_capture(tmp_path: Path) -> None:
-    for content, said in ((b"", "neither"), (b"PK\x03\x04" * 10, "neither"), (b"\xd4\xc3\xb2\xa1\x02", "first 24 bytes")):
+    for content, said in (
+        (b"", "neither"),
+        (b"PK\x03\x04" * 10, "neither"),
+        (b"\xd4\xc3\xb2\xa1\x02", "first 24 bytes"),
+    ):
         (tmp_path / "x").write_bytes(content)
         with pytest.raises(NotACapture, match=said):
             check(tmp_path / "x")

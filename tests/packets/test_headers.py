@@ -40,7 +40,20 @@ def test_ipv6_with_extension_headers(tmp_path: Path) -> None:
     options = struct.pack(">BB", 51, 1) + bytes(14)
     authentication = struct.pack(">BB", 17, 4) + bytes(22)
     frame = ether(ip6(hop_by_hop + options + authentication + bytes(udp(5, 6, b"abc")), 0), 0x86DD)
-    found = one(tmp_path, frame, "ip_version", "src_ip", "dst_ip", "protocol", "ttl", "tos", "flow_label", "dst_port", "payload", "src_ipv4")
+    found = one(
+        tmp_path,
+        frame,
+        "ip_version",
+        "src_ip",
+        "dst_ip",
+        "protocol",
+        "ttl",
+        "tos",
+        "flow_label",
+        "dst_port",
+        "payload",
+        "src_ipv4",
+    )
     assert found == {"ip_version": 6, "src_ip": "2001:db8::1", "dst_ip": "2001:db8::2", "protocol": 17, "ttl": 63, "tos": 5,
                      "flow_label": 77, "dst_port": 6, "payload": b"abc"}  # fmt: skip
 
@@ -50,10 +63,19 @@ def test_fragments_have_ports_in_the_first_alone(tmp_path: Path) -> None:
     first = ip4(whole[:24], 17, mf=1)
     rest = ip4(whole[24:], 17, offset=24 // 8)
     fields = ("fragment_offset", "more_fragments", "dst_port", "payload_length")
-    assert one(tmp_path, ether(first), *fields) == {"fragment_offset": 0, "more_fragments": True, "dst_port": 2, "payload_length": 16}
+    assert one(tmp_path, ether(first), *fields) == {
+        "fragment_offset": 0,
+        "more_fragments": True,
+        "dst_port": 2,
+        "payload_length": 16,
+    }
     assert one(tmp_path, ether(rest), *fields) == {"fragment_offset": 24, "more_fragments": False}
     last = struct.pack(">BBHI", 17, 0, 24, 1) + whole[24:]
-    assert one(tmp_path, ether(ip6(last, 44), 0x86DD), *fields, "protocol") == {"fragment_offset": 24, "more_fragments": False, "protocol": 17}
+    assert one(tmp_path, ether(ip6(last, 44), 0x86DD), *fields, "protocol") == {
+        "fragment_offset": 24,
+        "more_fragments": False,
+        "protocol": 17,
+    }
 
 
 @pytest.mark.parametrize(
@@ -73,8 +95,15 @@ def test_other_protocols_have_no_fields_and_are_not_malformed(tmp_path: Path) ->
     gre = ether(ip4(bytes(8), 47))
     assert one(tmp_path, gre, "protocol", "src_port", "icmp_type") == {"protocol": 47}
     ping = ether(ip4(dpkt.icmp.ICMP(type=8, data=dpkt.icmp.ICMP.Echo(id=1, seq=2, data=b"abcd")), 1))
-    assert one(tmp_path, ping, "icmp_type", "icmp_code", "payload_length") == {"icmp_type": 8, "icmp_code": 0, "payload_length": 4}
-    assert one(tmp_path, ether(ip6(b"\x80\x01\0\0\0\0\0\0", 58), 0x86DD), "icmp_type", "icmp_code") == {"icmp_type": 128, "icmp_code": 1}
+    assert one(tmp_path, ping, "icmp_type", "icmp_code", "payload_length") == {
+        "icmp_type": 8,
+        "icmp_code": 0,
+        "payload_length": 4,
+    }
+    assert one(tmp_path, ether(ip6(b"\x80\x01\0\0\0\0\0\0", 58), 0x86DD), "icmp_type", "icmp_code") == {
+        "icmp_type": 128,
+        "icmp_code": 1,
+    }
 
 
 BROKEN = {
@@ -82,8 +111,12 @@ BROKEN = {
     "the IPv4 header is cut off after 12 of 20 bytes": ether(bytes(ip4(tcp(), 6))[:12]),
     "the IPv4 header says version 5": ether(b"\x55" + bytes(ip4(tcp(), 6))[1:]),
     "the IPv4 header says that it has 3 words": ether(b"\x43" + bytes(ip4(tcp(), 6))[1:]),
-    "IPv4 says 15 bytes, and its header alone has 20": ether(struct.pack(">BBH", 0x45, 0, 15) + bytes(ip4(tcp(), 6))[4:]),
-    "IPv4 says 1500 bytes, and the packet has 40": ether(struct.pack(">BBH", 0x45, 0, 1_500) + bytes(ip4(tcp(), 6))[4:]),
+    "IPv4 says 15 bytes, and its header alone has 20": ether(
+        struct.pack(">BBH", 0x45, 0, 15) + bytes(ip4(tcp(), 6))[4:]
+    ),
+    "IPv4 says 1500 bytes, and the packet has 40": ether(
+        struct.pack(">BBH", 0x45, 0, 1_500) + bytes(ip4(tcp(), 6))[4:]
+    ),
     "the IPv6 header is cut off after 39 of 40 bytes": ether(ip6(b"", 6)[:39], 0x86DD),
     "an IPv6 extension header is cut off after 3 of 8 bytes": ether(ip6(b"\x11\0\0", 60), 0x86DD),
     "an IPv6 extension header is cut off after 8 of 24 bytes": ether(ip6(b"\x11\x02" + bytes(6), 60), 0x86DD),
@@ -93,7 +126,9 @@ BROKEN = {
     "UDP says 400 bytes, and the packet has 8": ether(ip4(struct.pack(">HHHH", 1, 2, 400, 0), 17)),
     "the ICMP header is cut off after 2 of 8 bytes": ether(ip4(b"\x08\0", 1)),
     "the DNS header is cut off after 3 of 12 bytes": ether(ip4(udp(5, 53, b"abc"), 17)),
-    "the DNS message cannot be decoded": ether(ip4(udp(5, 53, struct.pack(">HHHHHH", 1, 0, 1, 0, 0, 0) + b"\x3fabc"), 17)),
+    "the DNS message cannot be decoded": ether(
+        ip4(udp(5, 53, struct.pack(">HHHHHH", 1, 0, 1, 0, 0, 0) + b"\x3fabc"), 17)
+    ),
     "a VLAN tag is cut off after 2 of 4 bytes": ether(b"\0\x05", 0x8100),
 }
 
@@ -105,7 +140,9 @@ def test_malformed_packets_say_why(tmp_path: Path, reason: str) -> None:
     assert text.startswith(f"{reason} (packet 1 of one.pcap, 2026-01-01T00:00:00.000000000Z, ")
     assert text.endswith(BROKEN[reason].hex())
     assert not found, "nothing else is known of it"
-    assert one(tmp_path, BROKEN[reason], "time_ns") == {"time_ns": 1_767_225_600_000_000_000}, "nobody asked for headers"
+    assert one(tmp_path, BROKEN[reason], "time_ns") == {"time_ns": 1_767_225_600_000_000_000}, (
+        "nobody asked for headers"
+    )
 
 
 def test_an_unknown_link_is_malformed_for_who_asks_for_headers(tmp_path: Path) -> None:
@@ -116,7 +153,13 @@ def test_an_unknown_link_is_malformed_for_who_asks_for_headers(tmp_path: Path) -
 def test_a_snap_length_that_holds_the_headers_is_no_fault(tmp_path: Path) -> None:
     frame = ether(ip4(tcp(1, 2, payload=bytes(1_000)), 6))
     found = one(tmp_path, frame, "dst_port", "payload_length", "length", "captured_length", "payload", snap=60)
-    assert found == {"dst_port": 2, "payload_length": 1_000, "length": 1_054, "captured_length": 60, "payload": bytes(6)}
+    assert found == {
+        "dst_port": 2,
+        "payload_length": 1_000,
+        "length": 1_054,
+        "captured_length": 60,
+        "payload": bytes(6),
+    }
     assert "the TCP header is cut off" in one(tmp_path, frame, "dst_port", snap=40)["_raw"]
 
 
@@ -135,7 +178,10 @@ def test_dns(tmp_path: Path) -> None:
         "dns_response": False, "dns_answers": 0, "dns_addresses": []}  # fmt: skip
     assert one(tmp_path, ether(ip4(udp(53, 999, bytes(response)), 17)), *names) == asked | {
         "dns_response": True, "dns_answers": 1, "dns_addresses": ["192.0.2.7"]}  # fmt: skip
-    assert one(tmp_path, ether(ip4(udp(53, 999, bytes(response)), 17)), "dns_id", "dns_answers") == {"dns_id": 77, "dns_answers": 1}
+    assert one(tmp_path, ether(ip4(udp(53, 999, bytes(response)), 17)), "dns_id", "dns_answers") == {
+        "dns_id": 77,
+        "dns_answers": 1,
+    }
 
 
 def test_dpkt_decodes_the_same_from_many_packets_of_all_kinds(tmp_path: Path) -> None:
@@ -152,7 +198,9 @@ def test_dpkt_decodes_the_same_from_many_packets_of_all_kinds(tmp_path: Path) ->
         if chance.random() < 0.3:
             frame = ether(ip6(content, protocol, source=f"fe80::{chance.randrange(1, 65_536):x}"), 0x86DD)
         else:
-            frame = ether(ip4(content, protocol, source=address, ttl=chance.randrange(256)), tags=(3,) * chance.randrange(2))
+            frame = ether(
+                ip4(content, protocol, source=address, ttl=chance.randrange(256)), tags=(3,) * chance.randrange(2)
+            )
         frames.append(frame[: chance.randrange(10, len(frame))] if chance.random() < 0.2 else frame)
     fields = ("src_ip", "dst_port", "src_port", "protocol", "tcp_seq", "tcp_flags", "payload_length")
     found = rows(pcap(tmp_path / "many.pcap", frames), "time_ns", *fields)

@@ -122,7 +122,7 @@ def test_without_the_capability_it_is_said_what_to_do(monkeypatch: pytest.Monkey
         def __init__(self, *arguments: Any) -> None:
             raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(ring.socket, "socket", Refused)
+    monkeypatch.setattr("headgate.packets.ring.socket.socket", Refused)
     with pytest.raises(UserError, match="CAP_NET_RAW") as error:
         ring.check("lo")
     assert error.value.code == "no-capability"
@@ -164,7 +164,11 @@ def test_what_is_gone_from_a_spool_is_told(tmp_path: Path) -> None:
     end = made.spot()
     path = spool.path_of(tmp_path, end.segment)
     os.truncate(path, end.byte - 2)  # as after a power failure
-    assert texts(tmp_path, Spot(), end) == ["note 0", "note 1", f"{spool.CHUNK.size + 6} captured bytes are gone from {path.name}"]
+    assert texts(tmp_path, Spot(), end) == [
+        "note 0",
+        "note 1",
+        f"{spool.CHUNK.size + 6} captured bytes are gone from {path.name}",
+    ]
     path.unlink()
     assert texts(tmp_path, Spot(), end) == [f"{end.byte} captured bytes are gone from {path.name}"]
 

@@ -21,7 +21,9 @@ STREAM = """CREATE STREAM packets (time TIMESTAMP, time_ns BIGINT, SRC_IP STRING
     CREATE QUERY q AS SELECT ISTREAM(time_ns, src_ip, dst_port) FROM packets [NOW];"""
 
 
-def test_captures_of_a_folder_are_read_once_in_order_and_nothing_is_dropped(spark: SparkSession, tmp_path: Path) -> None:
+def test_captures_of_a_folder_are_read_once_in_order_and_nothing_is_dropped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folder = tmp_path / "in with a blank"
     folder.mkdir()
     broken = ether(bytes(ip4(tcp(), 6))[:12])
@@ -37,7 +39,11 @@ def test_captures_of_a_folder_are_read_once_in_order_and_nothing_is_dropped(spar
         assert "it begins neither like pcap nor like pcapng" in note.detail
         assert engine.counts("packets") == {"taken": 42, "malformed": 3}
         letters = [str(letter["_raw"]) for letter in engine.dead_letters("packets")]
-        for told in (f"the IPv4 header is cut off after 12 of 20 bytes (packet 41 of {folder}/1.pcap", "the file ends after 57 of 62 bytes", f"{folder}/3.pcap: NotACapture"):
+        for told in (
+            f"the IPv4 header is cut off after 12 of 20 bytes (packet 41 of {folder}/1.pcap",
+            "the file ends after 57 of 62 bytes",
+            f"{folder}/3.pcap: NotACapture",
+        ):
             assert sum(told in letter for letter in letters) == 1, told
         assert engine.poll() == 0
         engine.run_once()
@@ -47,8 +53,12 @@ def test_captures_of_a_folder_are_read_once_in_order_and_nothing_is_dropped(spar
     assert {row["time_ns"] % 1_000_000 for row in found} == set(range(40)), "nanoseconds are kept"
 
 
-def test_a_large_capture_is_read_in_pieces(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = pcap(tmp_path / "a.pcap", [ether(ip4(udp(1, 1 + number % 60_000, bytes(1_200)), 17)) for number in range(3_000)])
+def test_a_large_capture_is_read_in_pieces(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = pcap(
+        tmp_path / "a.pcap", [ether(ip4(udp(1, 1 + number % 60_000, bytes(1_200)), 17)) for number in range(3_000)]
+    )
     reader = sources.PcapReader([str(path)], ["time_ns"])
     assert len(reader.partitions()) == 1
     monkeypatch.setattr(sources, "PIECE_BYTES", 2**20)
@@ -56,12 +66,16 @@ def test_a_large_capture_is_read_in_pieces(spark: SparkSession, tmp_path: Path, 
     assert len(parts) == 4
     assert sum(rows.num_rows for part in parts for rows in reader.read(part)) == 3_000
     spark.dataSource.register(sources.Pcap)
-    counted = spark.read.format("pcap").load(str(tmp_path)).selectExpr("COUNT(*)", "COUNT(DISTINCT dst_port)", "COUNT(_raw)")
+    counted = (
+        spark.read.format("pcap").load(str(tmp_path)).selectExpr("COUNT(*)", "COUNT(DISTINCT dst_port)", "COUNT(_raw)")
+    )
     assert tuple(counted.collect()[0]) == (3_000, 3_000, 0), "all fields, also without headgate"
 
 
 @needs_capture
-def test_live_traffic_is_counted_and_an_idle_interface_does_not_block(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_traffic_is_counted_and_an_idle_interface_does_not_block(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Everything sent on loopback is counted by the query. The kernel keeps all packets from the stream beside it."""
     monkeypatch.setattr("headgate.sources.packets.LEAST_SNAP_LENGTH", 0)
     stream = """CREATE STREAM {} (time TIMESTAMP, dst_port INT, payload_length INT) TIMESTAMP BY time
@@ -78,7 +92,9 @@ def test_live_traffic_is_counted_and_an_idle_interface_does_not_block(spark: Spa
                 sender.sendto(bytes(number), ("127.0.0.1", 40_414))
         expected = {"packets": 500, "bytes": sum(range(500))}
         answer: list[dict[str, object]] = []
-        engine.query("sent").on_change(lambda results: answer.extend(dict(result.row) for result in results if result.sign == "+"))
+        engine.query("sent").on_change(
+            lambda results: answer.extend(dict(result.row) for result in results if result.sign == "+")
+        )
         engine.run(until=lambda: time.monotonic() > limit or expected in answer)
         assert answer[-1:] == [expected], "each packet that was sent is counted, and none twice"
         assert engine.counts("idle") == {"taken": 0}

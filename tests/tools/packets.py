@@ -18,7 +18,9 @@ from headgate.packets.records import Piece, opened, pieces, records
 START_NS = 1_767_225_600_000_000_000
 
 
-def ip4(payload: bytes | dpkt.Packet, protocol: int, source: str = "10.0.0.1", target: str = "10.0.0.2", **more: int) -> dpkt.ip.IP:
+def ip4(
+    payload: bytes | dpkt.Packet, protocol: int, source: str = "10.0.0.1", target: str = "10.0.0.2", **more: int
+) -> dpkt.ip.IP:
     """An IPv4 packet."""
     made = dpkt.ip.IP(src=inet_pton(AF_INET, source), dst=inet_pton(AF_INET, target), p=protocol, data=payload, **more)
     made.len = len(made)
@@ -32,7 +34,9 @@ def ip6(payload: bytes | dpkt.Packet, protocol: int, source: str = "2001:db8::1"
     return head + inet_pton(AF_INET6, source) + inet_pton(AF_INET6, target) + content
 
 
-def tcp(source: int = 40_000, target: int = 443, flags: int = dpkt.tcp.TH_ACK, payload: bytes = b"", **more: int) -> dpkt.tcp.TCP:
+def tcp(
+    source: int = 40_000, target: int = 443, flags: int = dpkt.tcp.TH_ACK, payload: bytes = b"", **more: int
+) -> dpkt.tcp.TCP:
     """A TCP segment."""
     return dpkt.tcp.TCP(sport=source, dport=target, flags=flags, data=payload, **more)
 
@@ -50,7 +54,9 @@ def ether(payload: bytes | dpkt.Packet, kind: int = 0x0800, tags: tuple[int, ...
     return head + struct.pack(">H", kind) + bytes(payload)
 
 
-def pcap(path: Path, packets: Iterable[bytes], link: int = 1, nanoseconds: bool = True, order: str = "<", snap: int = 2**16) -> Path:
+def pcap(
+    path: Path, packets: Iterable[bytes], link: int = 1, nanoseconds: bool = True, order: str = "<", snap: int = 2**16
+) -> Path:
     """A capture of packets a millisecond and a nanosecond apart."""
     magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
     parts = [struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, snap, link)]

@@ -36,7 +36,7 @@ ARROW = {
 
 
 def batch(records: Records, names: Sequence[str], where: str) -> pa.RecordBatch:
-    """The rows of some packets, with these columns, each a field or `_raw`; `where` says in words what they are from."""
+    """The rows of some packets, with these columns, each a field or `_raw`; `where` says what they are from."""
     wanted = frozenset(names) & FIELDS.keys()
     flags = {"tcp_flags"} if wanted & FLAGS.keys() else set()
     needed = {"src_port", "dst_port"} if any(FIELDS[name].depth is Depth.DNS for name in wanted) else set()
@@ -172,8 +172,10 @@ def _macs(headers: Headers, offset: int) -> pa.Array:
 
 def _payloads(headers: Headers) -> pa.Array:
     """The bytes after the transport's headers, copied once."""
-    content, data = headers.payload_at != NONE, memoryview(headers.records.data)
+    content, data = headers.payload_at != NONE, headers.records.data.data
     ends = np.where(content, headers.payload_end, 0).tolist()
     starts = np.where(content, headers.payload_at, 0).tolist()
-    found = [data[start:end] if there else None for start, end, there in zip(starts, ends, content.tolist(), strict=True)]
+    found = [
+        data[start:end] if there else None for start, end, there in zip(starts, ends, content.tolist(), strict=True)
+    ]
     return pa.array([None if one is None else bytes(one) for one in found], pa.binary())

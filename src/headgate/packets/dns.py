@@ -6,7 +6,6 @@ is not decoded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from socket import AF_INET, AF_INET6, inet_ntop
 from typing import Any, NamedTuple
 
@@ -27,13 +26,13 @@ class Message(NamedTuple):
     dns_addresses: list[str]
 
 
-def decoded(headers: Headers) -> tuple[Rows, dict[str, Sequence[Any]]]:
+def decoded(headers: Headers) -> tuple[Rows, dict[str, Any]]:
     """The packets that hold a DNS message, and its fields by name. What is no message is noted as a problem."""
     ports = np.isin(headers.fields["src_port"], PORTS) | np.isin(headers.fields["dst_port"], PORTS)
     rows = np.flatnonzero(ports & (headers.fields["protocol"] == UDP) & (headers.payload_at >= 0))
     have = headers.payload_end[rows] - headers.payload_at[rows]
     rows = headers.refuse("the DNS header is cut off after {have} of {need} bytes", rows, have < HEADER, have, HEADER)
-    found: dict[str, Sequence[Any]] = {}
+    found: dict[str, Any] = {}
     if headers.wanted.intersection(Message._fields):
         messages = [_message(headers, row) for row in rows.tolist()]
         wrong = np.array([message is None for message in messages], bool)
@@ -43,13 +42,14 @@ def decoded(headers: Headers) -> tuple[Rows, dict[str, Sequence[Any]]]:
         found = {name: [getattr(message, name) for message in whole] for name in Message._fields}
     here = headers.payload_at[rows]
     flags = headers.u16[here + 2].astype(np.int64)
-    return rows, found | {
+    found |= {
         "dns_id": headers.u16[here].astype(np.int64),
         "dns_response": flags >> 15,
         "dns_opcode": flags >> 11 & 15,
         "dns_rcode": flags & 15,
         "dns_answers": headers.u16[here + 6].astype(np.int64),
     }
+    return rows, found
 
 
 def _message(headers: Headers, row: int) -> Message | None:

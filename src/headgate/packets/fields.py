@@ -41,14 +41,18 @@ def _fields() -> Iterable[Field]:
     yield Field("captured_length", "INT", record, "how many of them were captured")
     yield Field("src_mac", "STRING", link, "Ethernet: the sender's address")
     yield Field("dst_mac", "STRING", link, "Ethernet: the receiver's address")
-    yield Field("ether_type", "INT", link, "the protocol after the link's header and its VLAN tags, such as 2048 for IPv4")
+    yield Field(
+        "ether_type", "INT", link, "the protocol after the link's header and its VLAN tags, such as 2048 for IPv4"
+    )
     yield Field("vlan", "INT", link, "the number in the innermost VLAN tag")
     yield Field("ip_version", "INT", network, "4 or 6")
     yield Field("src_ip", "STRING", network, "the sender's address")
     yield Field("dst_ip", "STRING", network, "the receiver's address")
     yield Field("src_ipv4", "BIGINT", network, "IPv4: the sender's address as a number")
     yield Field("dst_ipv4", "BIGINT", network, "IPv4: the receiver's address as a number")
-    yield Field("protocol", "INT", network, "the protocol after IP and its extension headers: 6 TCP, 17 UDP, 1 and 58 ICMP")
+    yield Field(
+        "protocol", "INT", network, "the protocol after IP and its extension headers: 6 TCP, 17 UDP, 1 and 58 ICMP"
+    )
     yield Field("ttl", "INT", network, "time to live, or hop limit")
     yield Field("tos", "INT", network, "type of service, or traffic class")
     yield Field("ip_length", "INT", network, "bytes of the IP packet with its header")

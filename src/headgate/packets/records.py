@@ -116,7 +116,7 @@ def pieces(path: Path, size: int) -> list[Piece]:
         return [Piece(str(path), 0, end, 1)]
     order, _ = MAGIC[data[:4].tobytes()]
     captured_at = struct.Struct(f"{order}I").unpack_from
-    found, buffer, at, start, first, number = [], memoryview(data), HEADER, 0, 1, 1
+    found, buffer, at, start, first, number = [], data.data, HEADER, 0, 1, 1
     last, mark = end - RECORD, size
     while at <= last:
         (captured,) = captured_at(buffer, at + 8)
@@ -143,10 +143,10 @@ def records(piece: Piece) -> Iterator[Records]:
 
 
 def _pcap(data: Bytes, piece: Piece, order: str, unit_ns: int) -> Iterator[Records]:
-    link = struct.unpack_from(f"{order}I", data, 20)[0] & 0xFFFF  # above it: how long check sequences are
+    link = struct.unpack_from(f"{order}I", data.data, 20)[0] & 0xFFFF  # above it: how long check sequences are
     captured_at = struct.Struct(f"{order}I").unpack_from
     words = words_of(data, f"{order}u4")
-    buffer, at, end, first = memoryview(data)[: piece.end], max(piece.start, HEADER), piece.end, piece.first
+    buffer, at, end, first = data.data[: piece.end], max(piece.start, HEADER), piece.end, piece.first
     while at < end:
         found: list[int] = []
         add = found.append
@@ -179,7 +179,7 @@ def _pcap(data: Bytes, piece: Piece, order: str, unit_ns: int) -> Iterator[Recor
 
 def _pcapng(data: Bytes) -> Iterator[Records]:
     """Packets of a pcapng file. Link types and resolutions are those of the interface that each names."""
-    buffer, at, end, order, number = memoryview(data), 0, len(data), "<", 1
+    buffer, at, end, order, number = data.data, 0, len(data), "<", 1
     interfaces: list[tuple[int, int, int]] = []
     """Of each interface of the section: link type, units in a second, and seconds to add."""
     rows: list[tuple[int, int, int, int, int]] = []
@@ -192,7 +192,9 @@ def _pcapng(data: Bytes) -> Iterator[Records]:
         (size,) = struct.unpack_from(f"{order}I", buffer, at + 4)
         if size < 12 or at + size > end:
             short = at + size > end and size <= LARGEST
-            said = f"the file ends within a block of {size:,} bytes" if short else f"a block of {size:,} bytes is damaged"
+            said = (
+                f"the file ends within a block of {size:,} bytes" if short else f"a block of {size:,} bytes is damaged"
+            )
             lost.append(_rest(data, at, end, said))
             at = end
             break
@@ -247,9 +249,7 @@ def _packet(
     return at + 28, captured, length, ((high << 32) | low) * SECOND_NS // units + offset * SECOND_NS, link
 
 
-def _of_rows(
-    data: Bytes, rows: list[tuple[int, int, int, int, int]], first: int, lost: list[str]
-) -> Records:
+def _of_rows(data: Bytes, rows: list[tuple[int, int, int, int, int]], first: int, lost: list[str]) -> Records:
     columns = np.array(rows, np.int64).reshape(-1, 5).T
     return Records(data, columns[0], columns[1], columns[2], columns[3], columns[4], first, lost)
 

@@ -1,8 +1,8 @@
 """The kernel's ring of packets of one live interface: AF_PACKET with TPACKET_V3, on Linux.
 
 The kernel writes packets into blocks of memory that it shares with this process, and stamps each to the nanosecond. A
-block is handed over when it is full, or a few milliseconds after its first packet. It is copied as a whole: no packet is
-touched here. `blocks` finds the packets in such a copy later, where they are decoded.
+block is handed over when it is full, or a few milliseconds after its first packet. It is copied as a whole: no packet
+is touched here. `records` finds the packets in such a copy later, where they are decoded.
 
 If blocks are not taken fast enough, the kernel drops packets and counts them.
 """
@@ -142,7 +142,7 @@ class Ring:
 
 def records(data: Bytes, start: int, end: int, link: int) -> Records:
     """The packets of a block that was copied to these bytes."""
-    buffer = memoryview(data)
+    buffer = data.data
     _, _, _, count, first, _ = BLOCK.unpack_from(buffer, start)
     following, at, found = STATUS.unpack_from, start + first, []
     for _ in range(count):

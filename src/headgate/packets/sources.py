@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -129,7 +128,7 @@ class Interface(DataSource):
         return InterfaceReader(options, schema.fieldNames())
 
 
-class InterfaceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class InterfaceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Captures an interface into a spool, and reads the spool. Spark's offsets are places in the spool.
 
     Spark makes several of these: one that is asked for offsets captures, those in tasks only read.

@@ -5,8 +5,8 @@
 
 A chunk is a block of packets as the kernel handed it over, or a note of what is missing. A place in the spool is a
 segment and a byte. What lies between two places can be read again as often as it takes, also after a restart, until it
-is forgotten. So of what was captured nothing is lost or doubled. What was not captured is noted: packets that the kernel
-dropped, and the time while nobody captured.
+is forgotten. So of what was captured nothing is lost or doubled. What was not captured is noted: packets that the
+kernel dropped, and the time while nobody captured.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def chunks(path: Path, start: int, end: int) -> Iterator[Records]:
     nothing = np.zeros(0, np.int64)
     at, there = 0, len(data)
     while at + CHUNK.size <= there:
-        kind, link, size = CHUNK.unpack_from(data, at)
+        kind, link, size = CHUNK.unpack_from(data.data, at)
         first = at + CHUNK.size
         if first + size > there:
             break
