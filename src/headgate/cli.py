@@ -482,7 +482,9 @@ def bench(
     ),
     write: Annotated[
         Path | None,
-        typer.Option(help="The folder of documentation to write to (yardstick, growth, answers, queries, families)."),
+        typer.Option(
+            help="The folder of documentation to write to (yardstick, growth, answers, queries, families, packets)."
+        ),
     ] = None,
     debug: Debug = False,
 ) -> None:

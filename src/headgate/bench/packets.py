@@ -12,6 +12,7 @@ Not measured: the start of Spark, a disk.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -25,11 +26,13 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from headgate.bench.layout import empty_table
+from headgate.bench.finding import Finding, Grid
 from headgate.bench.traffic import write_capture
+from headgate.bench.yardstick.processes import processor_s
 from headgate.engine import Engine
 from headgate.errors import UserError
 
+NAME = "packets"
 PACKETS, ROUNDS = 500_000, 3
 TSHARK_PACKETS = 20_000
 """tshark dissects everything; so many packets are enough to know its speed."""
@@ -57,16 +60,20 @@ Flows = dict[tuple[Any, ...], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """Packets a second in each round, by way, and what was read."""
+    """What each way took, and what was read."""
 
     packets: int
     bytes: int
     flows: int
-    rounds: dict[str, list[float]]
+    seconds: dict[str, list[float]]
+    """Of each round, by way, for a million packets."""
 
-    def of(self, way: str) -> float:
-        """The median over the rounds."""
-        return median(self.rounds[way])
+    worked: dict[str, list[float]]
+    """How long the processors have worked meanwhile, in all processes of that way."""
+
+    def speed(self, way: str) -> float:
+        """Packets a second, the median over the rounds."""
+        return 1_000_000 / median(self.seconds[way])
 
 
 def steps() -> int:
@@ -83,13 +90,13 @@ def speeds(spark: SparkSession, folder: Path, packets: int, done: Callable[[], N
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "capture.pcap"
     write_capture(path, packets)
-    rounds: dict[str, list[float]] = {way: [] for way in (OURS, READ, PARSED, COUNTED)}
-    if shutil.which("tshark"):
-        rounds[TSHARK] = []
+    ways = [OURS, READ, PARSED, COUNTED, *([TSHARK] if shutil.which("tshark") else [])]
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    worked: dict[str, list[float]] = {way: [] for way in ways}
     expected, tables = dict[tuple[Any, ...], tuple[int, int]](), list[pa.Table]()
     for turn in range(steps()):
-        for way, found in rounds.items():
-            start, count = perf_counter(), packets
+        for way in ways:
+            count, used, start = packets, processor_s(os.getpid()), perf_counter()
             if way == OURS:
                 tables = _by_headgate(spark, folder)
             elif way == READ:
@@ -101,11 +108,13 @@ def speeds(spark: SparkSession, folder: Path, packets: int, done: Callable[[], N
             else:
                 count = _by_tshark(path, packets)
             if turn:
-                found.append(count / (perf_counter() - start))
+                millions = count / 1_000_000
+                seconds[way].append((perf_counter() - start) / millions)
+                worked[way].append((processor_s(os.getpid()) - used) / millions)
         if _flows(tables) != expected:
             raise UserError("wrong-flows", "headgate found other flows than dpkt")
         done()
-    return Speeds(packets, path.stat().st_size, len(expected), rounds)
+    return Speeds(packets, path.stat().st_size, len(expected), seconds, worked)
 
 
 def _by_headgate(spark: SparkSession, folder: Path) -> list[pa.Table]:
@@ -174,14 +183,26 @@ def _by_tshark(path: Path, packets: int) -> int:
     return count
 
 
-def show(console: Console, found: Speeds) -> None:
-    """Prints the table."""
-    size = found.bytes / 2**20
-    title = f"{found.packets:,} packets ({size:,.0f} MiB) to {found.flows:,} flows, the median of {ROUNDS}"
-    table = empty_table(title, "", "packets a second", "headgate is faster by")
-    for way in found.rounds:
-        ratio = "" if way == OURS else f"{found.of(OURS) / found.of(way):.2f}"
-        table.add_row(way, f"{found.of(way):,.0f}", ratio)
-    console.print(table)
-    if TSHARK not in found.rounds:
-        console.print("tshark is not installed.")
+def finding(found: Speeds) -> Finding:
+    """The table and the remarks."""
+    rows = []
+    for way in found.seconds:
+        ratio = "" if way == OURS else f"{found.speed(OURS) / found.speed(way):.2f}"
+        rows.append((way, f"{found.speed(way):,.0f}", ratio, f"{median(found.worked[way]):.1f}"))
+    headings = ("", "packets a second", "headgate / it", "seconds of processors for a million")
+    title = (
+        f"{found.packets:,} packets ({found.bytes / 2**20:,.0f} MiB) to {found.flows:,} flows, the median of {ROUNDS}"
+    )
+    alone = found.speed(OURS) / found.speed(PARSED)
+    remarks = [f"headgate takes a capture to flows {alone:.1f} times as fast as dpkt alone reads and parses it."]
+    if TSHARK not in found.seconds:
+        remarks.append("tshark was not installed.")
+    return Finding(NAME, [Grid(title, headings, rows)], {}, remarks, "performance")
+
+
+def show(console: Console, found: Speeds, docs: Path | None) -> None:
+    """Prints what was found, and writes it into the page if a folder of documentation is given."""
+    told = finding(found)
+    told.show(console)
+    if docs is not None:
+        told.write(docs)

@@ -28,7 +28,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 USUAL: tuple[Part, ...] = ("start", "yardstick", "epochs", "answers", "time", "durability")
 """The parts that run if none is chosen."""
 
-WRITTEN: tuple[Part, ...] = ("yardstick", "growth", "answers", "queries", "families")
+WRITTEN: tuple[Part, ...] = ("yardstick", "growth", "answers", "queries", "families", "packets")
 """The parts whose tables and plots can be written to the documentation."""
 
 STARTS = 3
@@ -108,4 +108,4 @@ def run_in_this_process(
             case "packets":
                 task = bar.add_task("packets", total=packets.steps())
                 count = options.rows or packets.PACKETS
-                packets.show(console, packets.speeds(spark, folder, count, lambda: bar.advance(task)))
+                packets.show(console, packets.speeds(spark, folder, count, lambda: bar.advance(task)), options.docs)
