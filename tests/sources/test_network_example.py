@@ -85,5 +85,5 @@ def test_the_network_example(spark: SparkSession, tmp_path: Path) -> None:
     assert rows["no_such_name"]
     assert all(row["dns_query"].startswith("gone") for row in rows["no_such_name"])
     (bad,) = rows["malformed"]
-    assert bad["_raw"].startswith("the IPv4 header is cut off after 26 of 60 bytes")
+    assert bad["packet"].startswith("the IPv4 header is cut off after 26 of 60 bytes")
     assert counts["malformed"] == 1
