@@ -112,7 +112,8 @@ def pieces(path: Path, size: int) -> list[Piece]:
     """A capture file in pieces of at least `size` bytes, as far as it can be cut."""
     data = opened(path)
     end = len(data)
-    if end <= size or data[:4].tobytes() not in MAGIC or path.open("rb").read(2) == ZIPPED:
+    zipped = end != path.stat().st_size
+    if end <= size or zipped or data[:4].tobytes() not in MAGIC:
         return [Piece(str(path), 0, end, 1)]
     order, _ = MAGIC[data[:4].tobytes()]
     captured_at = struct.Struct(f"{order}I").unpack_from
@@ -155,7 +156,7 @@ def _pcap(data: Bytes, piece: Piece, order: str, unit_ns: int) -> Iterator[Recor
                 (captured,) = captured_at(buffer, at + 8)
                 add(at)
                 at += RECORD + captured
-        if found[-1:] and found[-1] > end - RECORD:
+        if found and found[-1] > end - RECORD:
             at = found.pop()
         heads = np.array(found, np.int64)
         sizes, fractions = words[heads + 8].astype(np.int64), words[heads + 4].astype(np.int64) * unit_ns
