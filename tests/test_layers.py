@@ -16,6 +16,7 @@ LAYERS = """
     log
     spark
     plan
+    packets
     catalog
     gsql
     cql

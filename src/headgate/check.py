@@ -166,7 +166,7 @@ def _source(stream: Stream | Relation, session: SparkSession | None, whole: Plac
                     detail="Spark passes over options that it does not know.",
                     hint=close,
                 )
-    elif session is not None and not _there(session, connector):
+    elif session is not None and not reader(connector.format).fields and not _there(session, connector):
         yield UserError(
             "no-such-source",
             f'there is no connector "{connector.format}"',

@@ -452,12 +452,14 @@ def bench(
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only this part (start, yardstick, growth, epochs, answers, queries, families, time, durability)."
+            help="Only this part (start, yardstick, growth, epochs, answers, queries, families, time, durability,"
+            " packets)."
             " It can be repeated."
         ),
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(help="Tuples a stream; default: 2,000,000 (yardstick), 500,000 (growth).", min=1)
+        int | None,
+        typer.Option(help="Tuples a stream; default: 2,000,000 (yardstick), 500,000 (growth, packets).", min=1),
     ] = None,
     turns: Annotated[
         int | None,
@@ -480,13 +482,16 @@ def bench(
     ),
     write: Annotated[
         Path | None,
-        typer.Option(help="The folder of documentation to write to (yardstick, growth, answers, queries, families)."),
+        typer.Option(
+            help="The folder of documentation to write to (yardstick, growth, answers, queries, families, packets)."
+        ),
     ] = None,
     debug: Debug = False,
 ) -> None:
     """Time the start, the yardstick (replays beside batch, Structured Streaming and Flink), small epochs, arrival to
     answer, the time manager and durability; with --part growth how the cost of a tuple grows, with --part queries
-    and --part families what many queries and the members of a family cost; or the papers' experiments.
+    and --part families what many queries and the members of a family cost, with --part packets how fast a capture
+    file becomes flows; or the papers' experiments.
     """
     if context.invoked_subcommand is not None:
         return

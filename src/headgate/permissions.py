@@ -171,6 +171,8 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "callback": (*DELIVERING, "function"),
     "rate": ("rowsPerSecond", "rampUpTime", "numPartitions"),
     "socket": ("host", "port", "includeTimestamp"),
+    "pcap": ("path", "pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter"),
+    "interface": ("interface", "snap_length", "promiscuous", "spool_bytes"),
 }
 """What texts that are not trusted may say of each connector. Whatever can read or move other files, load classes or
 run statements of a database is not among it. Other connectors take no options from such texts, for nobody has
@@ -181,7 +183,8 @@ HEADERS = ("authorization", "accept", "user-agent", "traceparent")
 """Headers of a webhook that such texts may set, beside those that begin with X-."""
 
 ADDRESS = {
-    **dict.fromkeys(("json", "csv", "parquet", "orc", "text", "avro", "xml", "delta"), "path"),
+    **dict.fromkeys(("json", "csv", "parquet", "orc", "text", "avro", "xml", "delta", "pcap"), "path"),
+    "interface": "interface",
     "kafka": "kafka.bootstrap.servers",
     "jdbc": "url",
     "webhook": "url",

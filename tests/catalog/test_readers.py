@@ -38,7 +38,13 @@ def test_the_way_in_which_rows_come(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_stream_names_the_readers_that_it_is_offered(name: str) -> None:
-    if name in STREAMED:
+    if READERS[name].fields:
+        text = f"CREATE STREAM s ({{}} TIMESTAMP) TIMESTAMP BY {{}} FROM {name.upper()} OPTIONS ('path' = 'in')"
+        define(text.format("Time", "time"), Catalog())
+        with pytest.raises(UserError, match='has no field "tim"') as error:
+            define(text.format("tim", "tim"), Catalog())
+        assert error.value.hint == 'Did you mean "time"?'
+    elif name in STREAMED:
         define(f"{STREAM} FROM {name.upper()} OPTIONS ('path' = 'in')", Catalog())
     else:
         with pytest.raises(UserError, match="no-such-source"):

@@ -17,6 +17,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.cql.definitions import Explanation, define
 from headgate.delta.lower import lower
 from headgate.engine import Engine
+from headgate.packets.fields import FIELDS
 
 
 def blocks(file: str, language: str) -> list[str]:
@@ -50,7 +51,26 @@ def test_every_example_of_the_page_on_sources_compiles() -> None:
     catalog = Catalog()
     for block in blocks("docs/sources.md", "cql"):
         define(block, catalog)
-    assert len(catalog.streams) == 6
+    assert len(catalog.streams) == 8
+    page = (
+        (ROOT / "docs/sources.md")
+        .read_text(encoding="utf-8")
+        .partition("| fields | stand in |")[2]
+        .partition("\n\n")[0]
+    )
+    shown = {name: kind or "INT" for name, kind in re.findall(r"`([a-z_0-9]+)`(?: ([A-Z<>]+))?", page)}
+    assert {name: shown.get(name) for name in FIELDS} == {name: field.type for name, field in FIELDS.items()}
+
+
+def test_the_page_on_network_monitoring_shows_the_queries_of_the_example() -> None:
+    catalog = Catalog()
+    for block in blocks("docs/network-monitoring.md", "cql"):
+        define(block, catalog)
+    example = Catalog()
+    define((ROOT / "examples/network/network.cql").read_text(encoding="utf-8"), example)
+    assert catalog.queries.keys() - example.queries.keys() == {"links"}
+    for name, query in example.queries.items():
+        assert catalog.queries[name].resolved == query.resolved
 
 
 def test_every_example_of_the_page_on_time_compiles() -> None:

@@ -129,6 +129,7 @@ MISTAKES = [
     "CREATE STREAM s (a STRING) TIMESTAMP BY a",
     "CREATE STREAM s (a INT) FROM json OPTIONS ('path' = 'in')",
     "CREATE STREAM s (a INT) TIMESTAMP BY a FROM json OPTIONS ('path' = )",
+    "CREATE STREAM s (time TIMESTAMP, src_prt INT) TIMESTAMP BY time FROM pcap OPTIONS ('path' = 'in')",
     "CREATE STREAM s (a INT) TIMESTAMP OF a",
     "CREATE STREAM ticks (a INT)",
     "CREATE VIEW v (a, b) AS SELECT vehicle FROM pos_speed [NOW]",

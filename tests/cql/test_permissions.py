@@ -82,9 +82,18 @@ ALWAYS = [
 ]
 """Refused whoever says it."""
 
-ALLOWED = "from:csv={here}/in, into:json={here}/out, kafka=broker:9092, webhook=https://example.org/hooks, jdbc=jdbc:postgresql:db"
+ALLOWED = "from:csv={here}/in, into:json={here}/out, kafka=broker:9092, webhook=https://example.org/hooks, jdbc=jdbc:postgresql:db, pcap={here}/in, interface=eth1"
 
 OUTSIDE = [
+    *(
+        f"CREATE STREAM t (time TIMESTAMP) TIMESTAMP BY time FROM {format} OPTIONS ({options})"
+        for format, options in [
+            ("pcap", "'path' = '/var/captures'"),
+            ("pcap", "'path' = '{here}/in', 'files' = '[\"/etc/passwd\"]'"),
+            ("interface", "'interface' = 'eth0'"),
+            ("interface", "'interface' = 'eth1', 'spool' = '/etc'"),
+        ]
+    ),
     *(
         f"CREATE STREAM t (a INT) TIMESTAMP BY a FROM {format} OPTIONS ({options})"
         for format, options in [
@@ -163,6 +172,8 @@ OUTSIDE = [
 """Refused where only some connectors and places are allowed; {here} is a folder."""
 
 HONEST = [
+    "CREATE STREAM t (time TIMESTAMP) TIMESTAMP BY time FROM pcap OPTIONS ('path' = '{here}/in/captures')",
+    "CREATE STREAM t (time TIMESTAMP) TIMESTAMP BY time FROM interface OPTIONS ('interface' = 'eth1', 'promiscuous' = 'true')",
     "CREATE STREAM t (a INT) TIMESTAMP BY a FROM csv OPTIONS ('path' = '{here}/in', 'header' = 'true', 'SEP' = ';')",
     "CREATE STREAM t (a INT) TIMESTAMP BY a FROM csv OPTIONS ('path' = '{here}/in/deeper/../deeper')",
     "CREATE STREAM t (a INT) TIMESTAMP BY a FROM csv OPTIONS ('path' = 'file:{here}/in')",

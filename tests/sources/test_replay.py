@@ -29,6 +29,11 @@ STREAMS = "CREATE STREAM s (v INT, at INT) TIMESTAMP BY at; CREATE STREAM r (w I
         ("SELECT RSTREAM(v) FROM s [RANGE 7] EVERY 10", 30),
         ("SELECT COUNT(*) AS n FROM (SELECT ISTREAM(v) FROM s [RANGE 9 SLIDE 10]) [RANGE 9 SLIDE 7]", 35),
         ("SELECT at / 10 AS ten, COUNT(*) AS n FROM s GROUP BY at / 10 EMIT FINAL", 30),
+        (
+            "SELECT ten, COUNT(*) AS n FROM (SELECT at / 10 AS ten, v FROM s GROUP BY at / 10, v EMIT FINAL) AS x "
+            "GROUP BY ten EMIT FINAL",
+            31,
+        ),
     ],
 )
 def test_when_all_that_came_has_taken_effect(query: str, end: int) -> None:

@@ -14,13 +14,13 @@ from typing import Literal, TypeAlias, get_args
 from rich.console import Console
 from rich.table import Table
 
-from headgate.bench import answers, durability, epochs, families, managing, queries, start
+from headgate.bench import answers, durability, epochs, families, managing, packets, queries, start
 from headgate.bench.layout import progress_bar
 from headgate.bench.yardstick import run as yardstick
 from headgate.spark.session import started
 
 Part: TypeAlias = Literal[
-    "start", "yardstick", "growth", "epochs", "answers", "queries", "families", "time", "durability"
+    "start", "yardstick", "growth", "epochs", "answers", "queries", "families", "time", "durability", "packets"
 ]
 PARTS: tuple[Part, ...] = get_args(Part)
 """In the order in which they run: first those that measure other processes, while this one has no JVM."""
@@ -28,7 +28,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 USUAL: tuple[Part, ...] = ("start", "yardstick", "epochs", "answers", "time", "durability")
 """The parts that run if none is chosen."""
 
-WRITTEN: tuple[Part, ...] = ("yardstick", "growth", "answers", "queries", "families")
+WRITTEN: tuple[Part, ...] = ("yardstick", "growth", "answers", "queries", "families", "packets")
 """The parts whose tables and plots can be written to the documentation."""
 
 STARTS = 3
@@ -52,7 +52,7 @@ def report(
                 case "answers":
                     answers_to_arrivals(console, folder / "answers", seconds, options)
                 case _:
-                    run_in_this_process(console, part, folder / part, small_epochs, options.docs)
+                    run_in_this_process(console, part, folder / part, small_epochs, options)
     return agreed
 
 
@@ -77,10 +77,10 @@ def answers_to_arrivals(console: Console, folder: Path, seconds: float, options:
 
 def run_in_this_process(
     console: Console,
-    part: Literal["epochs", "queries", "families", "time", "durability"],
+    part: Literal["epochs", "queries", "families", "time", "durability", "packets"],
     folder: Path,
     small_epochs: int,
-    docs: Path | None,
+    options: yardstick.Options,
 ) -> None:
     """Runs a part that takes turns with Spark within one process."""
     spark = started()
@@ -92,10 +92,10 @@ def run_in_this_process(
                 epochs.show_small_epochs(console, timed)
             case "queries":
                 task = bar.add_task("queries", total=queries.steps())
-                queries.show(console, queries.measured(spark, lambda: bar.advance(task)), docs)
+                queries.show(console, queries.measured(spark, lambda: bar.advance(task)), options.docs)
             case "families":
                 task = bar.add_task("families", total=families.steps())
-                families.show(console, families.families(spark, lambda: bar.advance(task)), docs)
+                families.show(console, families.families(spark, lambda: bar.advance(task)), options.docs)
             case "time":
                 task = bar.add_task("time", total=1 + len(managing.MANAGED_SOURCES))
                 managing.show_managed(console, managing.manager_costs(spark, folder, lambda: bar.advance(task)))
@@ -105,3 +105,7 @@ def run_in_this_process(
                 )
                 found = durability.durability(spark, folder, lambda: bar.advance(task))
                 durability.show_durability(console, found)
+            case "packets":
+                task = bar.add_task("packets", total=packets.steps())
+                count = options.rows or packets.PACKETS
+                packets.show(console, packets.speeds(spark, folder, count, lambda: bar.advance(task)), options.docs)

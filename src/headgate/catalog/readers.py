@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from headgate.catalog.entries import Connector, Relation, Stream
+from headgate.packets.fields import FIELDS
 
 Way: TypeAlias = Literal["push", "files", "stream", "whole"]
 """How rows come: handed over by the program, from files that the engine lists, by Spark's streaming, or read once."""
@@ -49,6 +50,9 @@ class ReaderKind:
     no_stream: str = ""
     """Why a stream cannot be read from it; nothing if it can."""
 
+    fields: tuple[str, ...] = ()
+    """The names that its columns can have, if they are known beforehand."""
+
 
 READERS: dict[str, ReaderKind] = {
     kind.name: kind
@@ -57,6 +61,8 @@ READERS: dict[str, ReaderKind] = {
             ReaderKind(name, "files", {"maxFilesPerTrigger": str(FILES_AT_ONCE)})
             for name in ("json", "csv", "parquet", "orc", "text", "avro", "xml")
         ),
+        ReaderKind("pcap", "files", {"maxFilesPerTrigger": str(FILES_AT_ONCE)}, fields=tuple(FIELDS)),
+        ReaderKind("interface", fields=tuple(FIELDS)),
         ReaderKind("memory", "push"),
         # all that is there, and a backlog in pieces
         ReaderKind("kafka", defaults={"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(ROWS_A_BATCH)}),

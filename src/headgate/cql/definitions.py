@@ -472,6 +472,7 @@ def _alter(tree: syntax.Alter, text: str, catalog: Catalog, place: _Places) -> A
         if column.name.lower() in {known.lower() for known in stream.row_columns()}:
             at = place(tree.args["column"].this)
             raise UserError("name-taken", f'stream "{stream.name}" has a column "{column.name}" already', place=at)
+        readers.check_columns([tree.args["column"]], stream.connector, place)
         wider = replace(stream, columns=(*stream.columns, column))
         catalog.streams[stream.name.lower()] = wider
         return Altered(wider, stream)
@@ -819,6 +820,7 @@ def _relation(tree: syntax.CreateRelation, catalog: Catalog, place: _Places) -> 
     change = _one_of(tree.args.get("change"), columns, tree.name, place)
     key = tuple(found for given in tree.args.get("key") or () if (found := _one_of(given, columns, tree.name, place)))
     connector = readers.read_from(tree, timestamp is not None, catalog, place)
+    readers.check_columns(tree.args["columns"], connector, place)
     fixed = timestamp is None and connector is not None and connector.format != "memory"
     if key and fixed:
         raise UserError(
@@ -875,6 +877,7 @@ def _stream(tree: syntax.CreateStream, catalog: Catalog, place: _Places) -> Stre
     columns = _columns(tree, place)
     timestamp, domain, stamped = _stamped(tree, columns, place)
     connector = readers.read_from(tree, True, catalog, place)
+    readers.check_columns(tree.args["columns"], connector, place)
     if connector is not None and connector.format != "memory" and timestamp is None and stamped == "external":
         raise UserError(
             "no-timestamp-column",

@@ -68,6 +68,22 @@ def read_from(
     return Connector(name, options(tree, "options"), Connector(payload.name.lower(), options(tree, "payload_options")))
 
 
+def check_columns(
+    columns: Iterable[exp.Expression], connector: Connector | None, place: Callable[[exp.Expression], Place | None]
+) -> None:
+    """Refuse a column that a reader with fields of its own does not have."""
+    kind = reader(connector.format if connector is not None else "memory")
+    for column in columns if kind.fields else ():
+        if column.name.lower() not in kind.fields:
+            raise UserError(
+                "no-such-column",
+                f'{kind.name} has no field "{column.name}"',
+                place=place(column.this),
+                detail=f"Its fields are {', '.join(kind.fields)}.",
+                hint=nearest(column.name.lower(), kind.fields),
+            )
+
+
 def options(tree: exp.Expression, which: str) -> dict[str, str]:
     """The options of a clause as they were written: "options" of FROM or INTO, "payload_options" of VALUE AS."""
     return {entry.expressions[0].name: entry.expressions[1].name for entry in tree.args.get(which) or ()}

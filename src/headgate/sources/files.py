@@ -27,6 +27,7 @@ from headgate.cql.readers import no_such_path
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import Chunk
+from headgate.packets.records import NotACapture
 from headgate.sources.as_they_are import AsTheyAre
 from headgate.sources.folder import Folder
 from headgate.sources.inlet import Inlet
@@ -326,13 +327,15 @@ def spellings(file: str) -> list[str]:
 
     That is known before, because to change the name in each row would take longer than to compare it.
     """
-    return list(dict.fromkeys([re.sub(LOCAL, "file:///", file), file]))
+    return list(dict.fromkeys([re.sub(LOCAL, "file:///", file), file, unquote(file)]))
 
 
 def of_a_file(error: Exception) -> bool:
     """True if an error is the fault of a single file that is still there."""
     if isinstance(error, UserError):
         return error.code == "no-such-column"
+    if isinstance(error, NotACapture):
+        return True
     known_as = condition(error)
     missing = known_as == "FAILED_READ_FILE.FILE_NOT_EXIST"
     return known_as in NO_SCHEMA or (known_as.startswith("FAILED_READ_FILE") and not missing)

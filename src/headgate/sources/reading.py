@@ -9,6 +9,7 @@ Formats know the names of their columns in different ways:
                             (or by Spark's own reader, where that comes to the same: see `plain_json`)
     xml                     by the tags of each row
     text                    one column, `value`
+    pcap                    by the fields that packets have (see `packets`)
 
 Names count without case, as in Spark. What else stands in a file is passed over. A column that a file does not have is
 an error, unless the option `mergeSchema` says that it is null there; an object of JSON or a row of XML may leave out
@@ -30,6 +31,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from headgate.catalog.entries import Connector
 from headgate.errors import UserError, nearest, quoted
 from headgate.sources.inlet import Inlet
+from headgate.sources.packets import capture_rows, check_capture_options
 from headgate.sources.payload import CORRUPT, ROW, by_name, decoded, is_array, with_columns
 from headgate.sources.plain_json import HARMLESS, PACKED, is_plain, unclear_sql
 from headgate.sql import Column, cast, ddl, literal, name
@@ -46,6 +48,7 @@ LOCAL = "^file:/+"
 MARK = "\ufeff"
 """The byte order mark with which some programs begin a file."""
 
+OF_CAPTURES = {"_file": "_file", "_start": "_start"}
 KEPT = {"_file": "_metadata.file_path", "_start": "_metadata.file_block_start"}
 
 RECORDS = f"""EXPLODE(CASE WHEN {is_array("value")} THEN
@@ -65,6 +68,8 @@ class FileReader:
         ours = ("path", COPY) if self.format == "parquet" else ("path",)
         self.options = {key: value for key, value in connector.options.items() if key.lower() not in ours}
         self.said = {key.lower(): value for key, value in self.options.items()}
+        if self.format == "pcap":
+            check_capture_options(connector)
         if self.payload is not None and (self.format != "text" or self.payload.format == "avro"):
             raise UserError(
                 "no-source",
@@ -122,6 +127,8 @@ class FileReader:
     def _read(self, kind: str, paths: list[str]) -> DataFrame:
         patterns = [pattern(path) for path in paths]
         match self.format:
+            case "pcap":
+                return by_name(capture_rows(self.session, self.inlet, paths), self.inlet, OF_CAPTURES)
             case "json" if kind == PLAIN:
                 return self._plain_json(patterns)
             case "json":

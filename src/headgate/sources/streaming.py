@@ -8,6 +8,7 @@ is passed over.
 
     sources/bids/offsets/17     up to where batch 17 reads: written by Spark before it is read, durable before it counts
     sources/bids/commits/17     batch 17 is in the log
+    sources/tcp/capture         packets of a live interface that are not in the log yet (see `packets.spool`)
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.log.checksum import DAMAGED, agrees_with_hadoop, synced, torn, writing
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import arriving_folder, judged
+from headgate.sources.packets import interface_rows
 from headgate.sources.payload import with_columns
 from headgate.sources.reading import FileReader
 from headgate.spark import connectors
@@ -47,6 +49,9 @@ WAIT_SECONDS = 0.02
 STOP_SECONDS = 30
 INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling the batch\n: java.lang.InterruptedException"
 """The words by which Spark knows that a batch was stopped and did not fail."""
+CAPTURE = "capture"
+"""The folder of the checkpoint in which packets of an interface are kept until they are in the log."""
+
 ANY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 
 PIECE = 2**26
@@ -139,6 +144,9 @@ class StreamingSource:
         usual = reader(self.connector.format).defaults
         defaults = {key: value for key, value in usual.items() if key.lower() not in given}
         try:
+            if self.connector.format == "interface":
+                rows = interface_rows(self.session, self.inlet, self.connector, self.checkpoint / CAPTURE)
+                return with_columns(rows, self.inlet, self.connector.payload)
             from_spark = self.session.readStream.options(**defaults, **self.connector.options)
             if self.files is not None:
                 return from_spark.format("binaryFile").schema(ANY_FILE).load().select("path")
@@ -237,7 +245,7 @@ class StreamingSource:
         Spark writes checksums of its notes and does not compare all of them, so they are compared here.
         """
         for noted in sorted(self.checkpoint.rglob("*")):
-            if noted.is_file() and not agrees_with_hadoop(noted):
+            if noted.parent.name != CAPTURE and noted.is_file() and not agrees_with_hadoop(noted):
                 raise torn(noted, DAMAGED)
         reached = self.inlet.position.get("batch", -1)
         planned, committed = _numbers(self.checkpoint / "offsets"), _numbers(self.checkpoint / "commits")

@@ -402,6 +402,8 @@ class Final(FinalFrame):
 
     def settled(self, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:
         found = closing(self.closes, last) if not self.reads else None
+        if found is None and self.delay is None:  # a final group of final groups: it comes behind the last of them
+            return last + max((closer.lag for one in self.values for closer in one.closers), default=0)
         return max(last, found) if found is not None else last + (self.delay or 0)
 
     def bound(self, window: Window, arrived: str) -> StateBound:
