@@ -155,12 +155,16 @@ def _token_period(value: str, place: Place | None) -> TokenPeriod:
     """A fixed period ('1 second'), or a goal that it adapts to ('latency 1 second', 'throughput 5000')."""
     word, _, rest = value.strip().partition(" ")
     match word.lower():
-        case "latency":
+        case "latency" if rest.strip():
             return TokenPeriod(latency_us=max(int(_length_us(rest, place)), 1))
-        case "throughput":
-            hint = "SET token_period = 'throughput 5000'"
-            return TokenPeriod(
-                latency_us=None, throughput=_count("tuples a second", hint, unset="")(rest.strip(), place)
+        case "throughput" if rest.strip().isdigit() and int(rest):
+            return TokenPeriod(latency_us=None, throughput=int(rest))
+        case "latency" | "throughput":
+            raise UserError(
+                "bad-setting",
+                f'"{value}" is not a goal for tokens',
+                place=place,
+                hint="SET token_period = 'latency 1 second', or 'throughput 5000' (tuples a second)",
             )
         case _:
             return TokenPeriod(max(int(_length_us(value, place)), 1), latency_us=None)

@@ -148,6 +148,8 @@ class Stages:
         self._running: dict[Fragment, _Run] = {}
         self._files: set[Chunk] = set()
         self._newest: Tick | None = None
+        self.given: Shown | None = None
+        """What the last turn has given; None if it was held back."""
         for stage in self.stages.values():
             stage.read = {name: self.stages[name].version for name in self.flow.stages[stage.name] if is_part(name)}
 
@@ -212,6 +214,10 @@ class Stages:
 
     def end(self, now_us: int) -> Shown | None:
         """End a turn: return the answer as it is to be given; None if it is held back."""
+        self.given = self._given(now_us)
+        return self.given
+
+    def _given(self, now_us: int) -> Shown | None:
         for token in self.flow.arrived:
             if self.tokens is not None and token in self.tokens.put_in:
                 waiting = sum(self.flow.came.values()) - sum(self.flow.confirmed.values())
