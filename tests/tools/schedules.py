@@ -29,7 +29,7 @@ from headgate.engine import Engine
 from headgate.schedule.early import EarlyAnswers
 from headgate.schedule.query import RunningQuery
 from headgate.settings import Level
-from headgate.testing.cases import Case, Change, Row, difference
+from headgate.testing.cases import Case, Change, Difference, Row, difference
 from headgate.testing.reference import evaluate
 from headgate.testing.runner import script
 from tools.duck_engine import engine_on_duckdb, without_spark
@@ -274,7 +274,7 @@ class Schedule:
     def _newest(self, name: str, count: int) -> int | None:
         return max((at for at, _, _ in self.came[name][:count]), default=None)
 
-    def _differs(self, one: Watched, counts: Mapping[str, int], upto: int, shown: list[Change]) -> str | None:
+    def _differs(self, one: Watched, counts: Mapping[str, int], upto: int, shown: list[Change]) -> Difference | None:
         key = tuple(sorted(counts.items())), upto
         if key not in self.known:
             prefix = {

@@ -301,12 +301,12 @@ class Stages:
         inputs = stage.fragment.inputs
         start = inputs.progress.start
         low = stage.fragment.after if start is None else max(stage.fragment.after, start)
-        if self._newest is None or self._newest <= low:
+        version.until = max(version.until, self._end())
+        if self._end() <= low:
             self._put_out(stage, taken, version)
             return None
-        version.until = self._newest
         self._running[stage.fragment] = _Run(stage, taken, version)
-        return stage.fragment.prepare(self._newest, self._inputs(stage, version))
+        return stage.fragment.prepare(self._end(), self._inputs(stage, version))
 
     def _next(self, stage: Stage, taken: Taken) -> Version:
         """Return what a stage would put out next, yet without rows: what it comes from."""
