@@ -36,7 +36,7 @@ KEYS = 400
 PAUSES = 0.35
 """The share of turns in which nothing comes."""
 
-WARM_UP = 3
+WARM_UP = 4
 MOST_TURNS = 60
 
 WAYS: dict[str, tuple[str, str, str]] = {
@@ -74,7 +74,11 @@ def chain(inputs: int) -> str:
     return text
 
 
-CHAINS = {f"{inputs} inputs": chain(inputs) for inputs in (2, 3, 4)}
+CHAINS = {f"{inputs} inputs": chain(inputs) for inputs in (3, 4)}
+"""By the number of streams; two are joined by Q1."""
+
+APART = ("Q2", "Q4")
+"""The queries in which paths from one stream to the answer differ in length."""
 
 BINS = (0, 10, 20, 50, 100, 200, 500)
 """Borders of the histogram of distances, in changes of the answer."""
@@ -188,12 +192,12 @@ class Driven:
 
 def turns(seconds: float) -> int:
     """How many steps the progress bar has."""
-    return (len(QUERIES) + len(CHAINS)) * turns_of(seconds) + 1
+    return (len(QUERIES) + len(CHAINS)) * (WARM_UP + turns_of(seconds)) + len(APART) * 3 * turns_of(seconds)
 
 
 def turns_of(seconds: float) -> int:
     """How many turns each query takes."""
-    return max(12, round(seconds))
+    return max(8, round(seconds))
 
 
 def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Finding:
@@ -201,8 +205,7 @@ def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Fi
     many = turns_of(seconds)
     by_joins = {name: by_way(spark, text, many, done) for name, text in QUERIES.items()}
     by_inputs = {name: by_way(spark, text, many, done) for name, text in CHAINS.items()}
-    apart = distances(spark, QUERIES["Q3"], many * 2)
-    done()
+    apart = {name: distances(spark, QUERIES[name], many * 3, done) for name in APART}
     shares = Grid(
         "Share of turns after which the answer is known to be consistent, and epochs of stages (Q3)",
         ("", *QUERIES, *CHAINS, "epochs, Q3"),
@@ -240,10 +243,10 @@ def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Fi
         [shares, speed, late, cost],
         {
             "consistency-distances": bar_chart(
-                "Distance between consistent states of Q3 at level 'none'",
+                "Distance between consistent states at level 'none', in changes of the answer",
                 Axis("how often"),
                 [*(f"{low} to {high}" for low, high in pairwise(BINS)), f"over {BINS[-1]}"],
-                {"changes of the answer": [float(one) for one in histogram(apart)]},
+                {name: [float(one) for one in histogram(found)] for name, found in apart.items()},
             ),
             "consistency-throughput": bar_chart(
                 "Throughput by the number of joins",
@@ -262,7 +265,10 @@ def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Fi
                 Axis("inputs", ticks=(2, 3, 4)),
                 Axis("milliseconds"),
                 {
-                    way: [(place, by_inputs[name][way].latency_ms) for place, name in enumerate(CHAINS, 2)]
+                    way: [
+                        (place, found[way].latency_ms)
+                        for place, found in enumerate([by_joins["Q1"], *by_inputs.values()], 2)
+                    ]
                     for way in DRAWN
                 },
             ),
@@ -314,7 +320,7 @@ def by_way(spark: SparkSession, text: str, count: int, done: Callable[[], None])
         return {one.way: one.end() for one in driven}
 
 
-def distances(spark: SparkSession, text: str, count: int) -> list[int]:
+def distances(spark: SparkSession, text: str, count: int, done: Callable[[], None]) -> list[int]:
     """How many changes of the answer lie between two consistent states, if nothing is done about consistency."""
     clock, found, since = ManualClock(), list[int](), 0
     with Engine(spark, clock=clock) as engine:
@@ -323,6 +329,7 @@ def distances(spark: SparkSession, text: str, count: int) -> list[int]:
         engine.query("q").on_early(lambda answer: changes.append(len(answer.added) + len(answer.withdrawn)))
         for batch in batches(count, list(one.came), seed=11):
             one.turn(batch, counts=False)
+            done()
             since += sum(changes)
             changes.clear()
             if one.known() and since:
