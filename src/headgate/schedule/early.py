@@ -32,7 +32,8 @@ from headgate.execute.fragment import Fragment, PreparedEpoch, Written
 from headgate.execute.together import MOST_BRANCHES, fits_together, run_together
 from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import count
-from headgate.schedule.stages import Stages, fits, rows_of, synchronized
+from headgate.schedule.stages import Stages
+from headgate.schedule.versions import fits, rows_of, synchronized
 from headgate.spark.failures import check_alive, concerns_all, failure, reason_of
 from headgate.ticks import UNLIMITED, Tick
 

@@ -11,73 +11,27 @@ what is settled. Then all stages are drained once, over all that has come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count as numbers
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from headgate.catalog.entries import Early
 from headgate.consistency.events import Taken
 from headgate.consistency.flow import Flow
 from headgate.consistency.heeding import Multiset, QueueScan, input_prefix, still_shown, update_complete
 from headgate.consistency.tokens import TokenClock
-from headgate.deliver.bags import difference
 from headgate.execute.early_inputs import EarlyInputs, EarlyOutput
 from headgate.execute.fragment import Fragment, PreparedEpoch, Written
 from headgate.log.chunk import Chunk, described
 from headgate.log.tail import TAIL
-from headgate.plan.nodes import Scan, is_part, sources
+from headgate.plan.nodes import is_part
+from headgate.schedule.versions import Version, same, synchronized
 from headgate.ticks import Tick
 
 FOLDER = ".early"
 """Where the files of early outputs lie, in the folder of their fragment. Nothing in it counts after a crash."""
-
-
-@dataclass(eq=False, slots=True)
-class Version:
-    """What a stage has put out early, and from what."""
-
-    stage: Fragment
-    until: Tick
-    """It is right up to here, if what it was computed from is."""
-
-    taken: Mapping[str, int] = field(default_factory=dict)
-    """How many tuples it comes from, of each stream that the stage reads itself."""
-
-    inputs: Mapping[str, Version] = field(default_factory=dict)
-    """What the stages that it reads had put out."""
-
-    chunks: Sequence[Chunk] = ()
-    table: pa.Table | None = None
-    """The rows; None if there are none."""
-
-    def right_up_to(self) -> Tick:
-        """Return the instant up to which it is the output over the tuples that were taken."""
-        return min([self.until, *(one.right_up_to() for one in self.inputs.values())])
-
-    def fits(self) -> bool:
-        """Say whether it still fits behind what is settled: all tuples that were settled since had been taken."""
-        return fits(self.stage, self.taken) and all(one.fits() for one in self.inputs.values())
-
-    def all_chunks(self) -> Iterator[Chunk]:
-        """Give the chunks that it needs."""
-        yield from self.chunks
-        for one in self.inputs.values():
-            yield from one.all_chunks()
-
-
-def fits(fragment: Fragment, taken: Mapping[str, int]) -> bool:
-    """Say whether all tuples up to where a fragment is settled are among those that were taken of its streams."""
-    logs, after = fragment.inputs.logs, fragment.after
-    return not any(
-        chunk.low <= after
-        for stream in fragment.program.streams()
-        for chunk in logs[stream].chunks
-        if chunk.arrived > taken.get(stream, 0)
-    )
 
 
 @dataclass(eq=False, slots=True)
@@ -159,10 +113,14 @@ class Stages:
         return self.stages[self.flow.answer]
 
     @property
+    def void(self) -> bool:
+        """Whether some stage has to be computed again before anything else."""
+        return any(stage.void for stage in self.stages.values())
+
+    @property
     def drains(self) -> bool:
         """Whether stages run in turn, and not side by side."""
-        void = any(stage.void for stage in self.stages.values())
-        return void or (self.early.method == "draining" and self.early.level != "none")
+        return self.void or (self.early.method == "draining" and self.early.level != "none")
 
     def has_work(self) -> bool:
         """Say whether something is under way, or has yet to be confirmed."""
@@ -183,7 +141,7 @@ class Stages:
                 stage.void = True
         for stream in self.flow.streams:
             self.flow.arrive(stream, self._log_rows(stream))
-        if any(stage.void for stage in self.stages.values()):
+        if self.void:
             self.flow.restart(self.flow.came)
             if self.tokens is not None:
                 self.tokens.forget()
@@ -224,7 +182,7 @@ class Stages:
                 self.tokens.arrived(token, now_us, waiting)
         self.flow.arrived.clear()
         self._delete_files()
-        if any(stage.void for stage in self.stages.values()) or self._newest is None:
+        if self.void or self._newest is None:
             return None
         version, reflects, newest = self.answer.version, self.flow.reflects, max(self._newest, self.answer.until)
         if self.early.level == "none":
@@ -232,11 +190,8 @@ class Stages:
         exact = self._is_prefix(reflects)
         if exact or (self.early.level == "update-complete" and self._is_update_complete()):
             upto = version.right_up_to()
-            upto = (
-                min(upto, synchronized(self.answer.fragment, reflects, self._logs()))
-                if self.early.level == "synchronized"
-                else upto
-            )
+            if self.early.level == "synchronized":
+                upto = min(upto, synchronized(self.answer.fragment, reflects, self._logs()))
             return Shown(version, upto, reflects if exact else {}, consistent=True)
         return Shown(version, newest, {}, consistent=False) if self.early.marked else None
 
@@ -281,7 +236,7 @@ class Stages:
         below = [self.stages[name] for name in stage.read]
         if stage.void:
             return Taken() if not any(one.void for one in below) else None
-        if any(one.void for one in self.stages.values()):
+        if self.void:
             return None
         taken = self.flow.take(stage.name)
         if self.drains and (
@@ -328,7 +283,7 @@ class Stages:
 
     def _put_out(self, stage: Stage, taken: Taken, version: Version) -> None:
         """Let a version be what the stage has put out, and its readers take it when they run."""
-        changed = not _same(version, stage.version)
+        changed = not same(version, stage.version)
         number = next(self._numbers)
         self._versions[number] = version
         if not stage.void:
@@ -337,7 +292,7 @@ class Stages:
 
     def _pass_for_free(self) -> None:
         """Let stages take what changes nothing, and tokens, and let time pass where nothing happens."""
-        going = not any(stage.void for stage in self.stages.values())
+        going = not self.void
         while going:
             going = False
             for stage in self.stages.values():
@@ -406,26 +361,3 @@ class Stages:
             chunk.path.unlink(missing_ok=True)
         TAIL.drop(self._files - needed)
         self._files &= needed
-
-
-def synchronized(answer: Fragment, reflects: Mapping[str, int], readers: Mapping[str, Fragment]) -> Tick:
-    """Return the last instant that all streams have reached, each within so many tuples; relations need not."""
-    streams = {source.name for source in sources(answer.part.plan) if isinstance(source, Scan)}
-    logs = [readers[name].inputs.logs[name].up_to(count) for name, count in reflects.items() if name in streams]
-    ends = [max((chunk.high for chunk in log.chunks), default=answer.after) for log in logs]
-    return max(min(ends, default=answer.after), answer.after)
-
-
-def rows_of(files: Sequence[Path]) -> pa.Table | None:
-    """Return the rows in files; None if there are none."""
-    tables = [table for file in files if (table := pq.read_table(file)).num_rows]
-    return pa.concat_tables(tables, promote_options="default") if tables else None
-
-
-def _same(one: Version, other: Version) -> bool:
-    """Say whether two outputs of a stage have the same rows."""
-    if one.table is None or other.table is None:
-        return one.table is other.table
-    if one.table.num_rows != other.table.num_rows:
-        return False
-    return difference(one.table, other.table) is None
