@@ -169,17 +169,11 @@ def test_figure_4_a_passive_tuple_is_still_under_way() -> None:
         assert one.rest() == {"a1", "a2", "b1", "b2"}
 
 
-@pytest.mark.parametrize("level, method", ABOVE[1:])
+@pytest.mark.parametrize("level, method", ABOVE)
 def test_figure_4_a_passive_tuple_is_waited_for(level: str, method: str) -> None:
     with scheduled(FIGURE_4, level, method) as one:
         assert figure_4(one) == {"a1"}
         assert one.rest() == {"a1", "a2", "b1", "b2"}
-
-
-def test_figure_4_is_no_matter_of_update_completeness() -> None:
-    """Definition 1 looks at what results are actively derived from, and nothing of b is under way."""
-    with scheduled(FIGURE_4, "update-complete") as one:
-        assert figure_4(one) == {"a1", "b1", "b2"}
 
 
 def test_what_is_marked_is_shown_and_has_no_label() -> None:
