@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 FLINK := .venv-flink
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-faults test-bank test-endurance test-backlog test-cluster check format bench bench-yardstick bench-growth flink bench-papers fuzz clean python java
+.PHONY: help demo test test-faults test-schedules test-bank test-endurance test-backlog test-cluster check format bench bench-yardstick bench-growth flink bench-papers fuzz clean python java
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ test-cluster: $(READY) java ## a standalone cluster with two workers, one of whi
 
 test-faults: $(READY) java ## kill processes and restart them, 100 times and more: make test-faults KILLS=200 SEED=1
 	PYTHONPATH=tests $(BIN)/python -m tools.faults --kills $(or $(KILLS),100) $(if $(SEED),--seed $(SEED))
+
+test-schedules: $(READY) ## early answers in stages, at any pace, against the reference: make test-schedules SCHEDULES=300 SPARK=1 SEED=1
+	PYTHONPATH=tests $(BIN)/python -m tools.schedules --schedules $(or $(SCHEDULES),10000) $(if $(SEED),--seed $(SEED)) $(if $(SPARK),--spark)
 
 test-bank: $(READY) java ## a million transfers and many kills: the total stays zero; make test-bank TRANSFERS=100000 KILLS=5 SEED=2
 	PYTHONPATH=tests $(BIN)/python -m tools.bank --transfers $(or $(TRANSFERS),1000000) --kills $(or $(KILLS),20) --seed $(or $(SEED),1)

@@ -13,6 +13,7 @@ SOURCE = Path(headgate.__file__).parent
 
 LAYERS = """
     errors ticks sql scope permissions settings
+    consistency
     log
     spark
     plan
@@ -37,7 +38,7 @@ LAYERS = """
 """
 """From the bottom to the top. A module imports from lines above its own, and from its own package."""
 
-WITHOUT_SPARK = ("plan", "catalog", "gsql", "cql", "heartbeat", "delta", "log", "explain", "compile")
+WITHOUT_SPARK = ("consistency", "plan", "catalog", "gsql", "cql", "heartbeat", "delta", "log", "explain", "compile")
 
 
 def rank_of() -> dict[str, int]:

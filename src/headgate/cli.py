@@ -548,7 +548,7 @@ def bench_papers(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """The experiments of the papers on heartbeats, and the same live beside Structured Streaming: about ten minutes."""
+    """The experiments of the papers on heartbeats and consistency, and some live beside Structured Streaming."""
     need_charts()
     from headgate.bench.papers.report import EXPERIMENTS, report
 

@@ -76,7 +76,8 @@ def compile_statements(
 
 def compile_query(query: Query, catalog: Catalog) -> list[CompiledFragment]:
     """The fragments of a query, each behind those that it reads; for a query by groups, one for each group."""
-    whole = split(query.plan, query.heartbeats)
+    in_stages = query.early is not None and query.early.in_stages and query.family is None
+    whole = split(query.plan, "stages" if in_stages and not query.plan.flowing else query.heartbeats)
     if query.by_groups:
         parts = [(replace(whole, scopes=seen), described(seen)) for seen in query.by_groups]
     else:

@@ -45,6 +45,7 @@ def explained(
         said.append(_section("goes", sinks.described(query.connector)))
     if query.early is not None:
         said.append(_section("answers early", _early(query)))
+        said.append(_section("consistency", _consistency(query, [part for part, _ in parts])))
     if len(parts) > 1:
         waits = waits or {part.name: part.streams for part, _ in parts}
         cuts = [
@@ -87,6 +88,40 @@ def _early(query: Query) -> str:
         f"from what has come beyond the heartbeats{every}: an epoch up to the newest tuple, of which nothing counts;\n"
         "it gives way to the settled answer when the heartbeats get there"
     )
+
+
+def _consistency(query: Query, parts: Sequence[Part]) -> str:
+    """Which level its early answers have, by construction or by a method, and what that costs."""
+    assert query.early is not None
+    early = query.early
+    settled = "settled answers are synchronized by construction: all inputs up to one instant"
+    if len(parts) == 1 or query.by_groups:
+        cut = ", cut at the last instant that every stream has reached" if early.level == "synchronized" else ""
+        return (
+            f"early answers are input-prefix consistent by construction{cut}: one fragment reads all inputs up to one\n"
+            f"point of their order of arrival; it costs nothing\n{settled}"
+        )
+    stages = len(parts)
+    unsure = "given, and marked" if early.marked else "held back"
+    match early.level, early.method:
+        case "none", _:
+            said = f"none: {stages} stages run side by side, and an answer may have part of an update; it costs nothing"
+        case level, "tokens":
+            said = (
+                f"{level}, by tokens ({early.tokens}): {stages} stages run side by side and wait for one another at\n"
+                f"each token, so that an answer is as many turns old as stages lie on its way; others are {unsure}"
+            )
+        case level, "draining":
+            said = (
+                f"{level}, by draining: {stages} stages run in turn, each a statement of its own; nothing is {unsure}"
+            )
+        case level, method:
+            how = "a look through all queues" if method == "heeding-scan" else "a look at the labels that are counted"
+            said = (
+                f"{level}, by heeding: {stages} stages run side by side, {how} in each turn; an answer is consistent\n"
+                f"when nothing of what it has is under way, which may take until input pauses; others are {unsure}"
+            )
+    return f"{said}\n{settled}"
 
 
 def _order(part: Part) -> str:

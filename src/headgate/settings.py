@@ -8,12 +8,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 from headgate.errors import Place, UserError, nearest, quoted, unknown
 from headgate.ticks import MICROSECONDS_PER_UNIT, micros_per
+
+Level: TypeAlias = Literal["none", "update-complete", "input-prefix", "synchronized"]
+"""How far an early answer must be the answer to one input, from nothing at all to the strictest demand."""
+
+Method: TypeAlias = Literal["fused", "draining", "heeding", "heeding-scan", "tokens"]
+"""How it is known that an early answer is consistent (package `consistency`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPeriod:
+    """How far apart synchronization tokens are: always as far, or as near as a goal lets them."""
+
+    every_us: int | None = None
+    """The period, if it is fixed."""
+
+    latency_us: int | None = 1_000_000
+    """A token is to be out so many microseconds after it was put in."""
+
+    throughput: int | None = None
+    """So many tuples a second are to be taken."""
+
+    def __str__(self) -> str:
+        if self.every_us is not None:
+            return _seconds(self.every_us)
+        if self.throughput is not None:
+            return f"throughput {self.throughput}"
+        return f"latency {_seconds(self.latency_us)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +62,10 @@ class Settings:
     flush_rows: int | None = None
     failed_after_us: int | None = None
     families: Literal["on", "off"] = "on"
+    consistency: Level = "input-prefix"
+    consistency_method: Method = "fused"
+    inconsistent: Literal["hold", "mark"] = "hold"
+    token_period: TokenPeriod = field(default_factory=TokenPeriod)
 
 
 DIALECTS = {
@@ -121,6 +152,25 @@ def _count(what: str, hint: str, unset: str) -> Callable[[str, Place | None], in
     return read
 
 
+def _token_period(value: str, place: Place | None) -> TokenPeriod:
+    """A fixed period ('1 second'), or a goal that it adapts to ('latency 1 second', 'throughput 5000')."""
+    word, _, rest = value.strip().partition(" ")
+    match word.lower():
+        case "latency" if rest.strip():
+            return TokenPeriod(latency_us=max(int(_length_us(rest, place)), 1))
+        case "throughput" if rest.strip().isdigit() and int(rest):
+            return TokenPeriod(latency_us=None, throughput=int(rest))
+        case "latency" | "throughput":
+            raise UserError(
+                "bad-setting",
+                f'"{value}" is not a goal for tokens',
+                place=place,
+                hint="SET token_period = 'latency 1 second', or 'throughput 5000' (tuples a second)",
+            )
+        case _:
+            return TokenPeriod(max(int(_length_us(value, place)), 1), latency_us=None)
+
+
 def _seconds(length_us: int | None) -> str:
     return "none" if length_us is None else f"{length_us / 1_000_000:g} seconds"
 
@@ -163,6 +213,32 @@ TABLE: dict[str, SettingRow] = {
         ),
         _choice(
             "sharing", "Whether new queries compute only once what their plans have in common with others.", "on", "off"
+        ),
+        _choice(
+            "consistency",
+            "What an early answer of a new query has to be: anything (`'none'`), without part of an update "
+            "(`'update-complete'`), the answer to a prefix of each input (`'input-prefix'`), or to prefixes cut at one "
+            "instant (`'synchronized'`).",
+            *get_args(Level),
+        ),
+        _choice(
+            "consistency_method",
+            "How early answers of new queries get to be consistent: one fragment (`'fused'`), fragments in turn "
+            "(`'draining'`), labels (`'heeding'`; `'heeding-scan'` looks through all queues), or `'tokens'`.",
+            *get_args(Method),
+        ),
+        _choice(
+            "inconsistent",
+            "What becomes of early answers of new queries that are not yet consistent: held back, or given and marked.",
+            "hold",
+            "mark",
+        ),
+        SettingRow(
+            "token_period",
+            "token_period",
+            "How far apart the tokens of new queries are that synchronize their fragments.",
+            _token_period,
+            takes="a length of time, or a goal: `'latency 1 second'`, `'throughput 5000'` (tuples a second)",
         ),
         SettingRow(
             "time_unit",
@@ -246,7 +322,8 @@ def page() -> str:
         "`SET name = 'value';` changes a setting of the engine, and `SHOW SETTINGS;` lists those in force. Names and",
         "listed values may be written in upper or lower case. Settings are kept in the engine's directory. Those of",
         "the language (`dialect`, `range`, `empty_aggregate`, `state`, `families`, `sharing`, `heartbeats`,",
-        "`ordering`, `time_unit`) count for statements after them, the others at once.",
+        "`ordering`, `consistency`, `consistency_method`, `inconsistent`, `token_period`, `time_unit`) count for",
+        "statements after them, the others at once.",
         "",
         "| setting | values | default | meaning |",
         "| --- | --- | --- | --- |",

@@ -15,7 +15,7 @@ from tools.places import DOCS
 
 from headgate.bench.charts import Axis, bar_chart, line_chart, short_number
 from headgate.bench.finding import Finding, Grid, with_section
-from headgate.bench.papers import drive
+from headgate.bench.papers import consistency, drive
 from headgate.bench.papers.account import account
 from headgate.bench.papers.arrivals import SECOND_US, Arrival, in_order, poisson
 from headgate.bench.papers.drive import Answers, Simulated
@@ -259,3 +259,38 @@ def test_the_page_has_a_place_for_every_experiment_and_shows_every_plot() -> Non
     on_page = re.findall(r"\]\(images/papers-([a-z-]+)\.svg\)", page)
     assert on_page == [plot for plots in PLOTS.values() for plot in plots]
     assert {file.stem.removeprefix("papers-") for file in (DOCS / "images").glob("papers-*.svg")} <= set(on_page)
+
+
+# consistency
+
+
+def test_distances_between_consistent_states_in_bins() -> None:
+    assert consistency.histogram([1, 10, 11, 50, 51, 501, 10_000]) == [2, 1, 1, 1, 0, 0, 2]
+
+
+def test_all_ways_get_the_same_batches_with_pauses() -> None:
+    some = consistency.batches(40, ["s1", "s2"], seed=1)
+    assert some == consistency.batches(40, ["s1", "s2"], seed=1)
+    assert some[0].keys() == {"s1", "s2"}
+    assert 5 < sum(not batch for batch in some) < 25
+    stamps = [at for batch in some for at, _ in batch.get("s1", [])]
+    assert stamps == sorted(stamps)
+    assert all(len(rows) == consistency.ROWS for batch in some for rows in batch.values())
+
+
+def test_every_query_of_the_experiment_has_the_stages_that_it_should() -> None:
+    from headgate.catalog.entries import Query
+    from headgate.compile import compile_query
+
+    stages = {}
+    for name, text in (consistency.QUERIES | consistency.CHAINS).items():
+        catalog = Catalog()
+        define("".join(f"CREATE STREAM s{number} (k INT, j INT, v INT);" for number in (1, 2, 3, 4)), catalog)
+        (query,) = define(f"SET consistency = 'none'; CREATE QUERY q AS {text} EMIT EARLY", catalog)[1:]
+        assert isinstance(query, Query)
+        stages[name] = len(compile_query(query, catalog))
+    assert stages == {"Q1": 1, "Q2": 2, "Q3": 3, "Q4": 4, "3 inputs": 2, "4 inputs": 3}
+
+
+def test_counting_active_parts_costs_the_same_however_many_there_are() -> None:
+    assert consistency.detection_us("multiset", 5_000) < consistency.detection_us("scan", 5_000)

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from headgate.catalog.protocols import Gsql
 from headgate.plan.nodes import Node
 from headgate.scope import Scopes
+from headgate.settings import Level, Method, TokenPeriod
 from headgate.sql import Column, signature
 from headgate.ticks import Tick, TimeDomain
 
@@ -134,6 +135,23 @@ class Early:
 
     every_us: int = 0
     """The least pause between two of them, in microseconds on the engine's clock."""
+
+    level: Level = "input-prefix"
+    """What an early answer has to be."""
+
+    method: Method = "fused"
+    """How it gets to be that."""
+
+    marked: bool = False
+    """Whether answers that are not yet consistent go out as well, marked."""
+
+    tokens: TokenPeriod = field(default_factory=TokenPeriod)
+    """How far apart tokens are, where those are the method."""
+
+    @property
+    def in_stages(self) -> bool:
+        """Whether the plan is cut into stages, each of which answers early at its own pace."""
+        return self.level == "none" or self.method != "fused"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

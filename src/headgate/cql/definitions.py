@@ -787,10 +787,11 @@ def _bound(
     else:
         bound, family = families.bind_family(tree, text, catalog, place.origin, _members(members, catalog, place))
     better = rewritten(bound.plan)
-    settings, early = catalog.settings, _early(tree)
-    heartbeats = settings.heartbeats if early is None else "query"  # an early answer is one epoch of the whole plan
+    settings, early = catalog.settings, _early(tree, catalog)
+    heartbeats = settings.heartbeats if early is None else "query"  # early answers wait for no heartbeat
     at_once = better.plan.flowing and len(sources(better.plan)) == 1  # its answers wait for nobody
-    whole = at_once or heartbeats != "query" or settings.ordering == "always"
+    in_stages = early is not None and early.in_stages
+    whole = at_once or heartbeats != "query" or settings.ordering == "always" or in_stages
     return Query(
         name,
         _span(tree, text),
@@ -808,9 +809,12 @@ def _bound(
     )
 
 
-def _early(tree: exp.Expression) -> Early | None:
-    given = tree.meta.get("early")
-    return None if given is None else Early(given.args["every_us"] or 0)
+def _early(tree: exp.Expression, catalog: Catalog) -> Early | None:
+    given, chosen = tree.meta.get("early"), catalog.settings
+    if given is None:
+        return None
+    level, method, marked = chosen.consistency, chosen.consistency_method, chosen.inconsistent == "mark"
+    return Early(given.args["every_us"] or 0, level, method, marked, chosen.token_period)
 
 
 def _relation(tree: syntax.CreateRelation, catalog: Catalog, place: _Places) -> Relation:

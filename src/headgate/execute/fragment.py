@@ -288,15 +288,16 @@ class Fragment:
         """
         return self._attempt(lambda: self.prepare_arrived(upto, until, most).run(), self.after, upto)
 
-    def prepare(self, until: Tick) -> PreparedEpoch:
-        """Prepare an epoch by time, from where the fragment is up to `until`."""
-        self.inputs.look()
-        sized, slices = self._sized_for(until, lambda program: [program.result])
-        tuples = self.inputs.tuples()
+    def prepare(self, until: Tick, inputs: FragmentInputs | None = None) -> PreparedEpoch:
+        """Prepare an epoch by time, from where the fragment is up to `until`; over other inputs if they are given."""
+        inputs = inputs or self.inputs
+        inputs.look()
+        sized, slices = self._sized_for(until, lambda program: [program.result], inputs)
+        tuples = inputs.tuples()
         fact = {"after": until, "epochs": self.epochs + 1, "tuples": tuples}
         fact = fact if self.program.synopses else {**fact, "since": until}
         span = Span(self.since, until, self.after)
-        return PreparedEpoch(self, sized, slices, span, self.after, until, fact, self.inputs.rows_taken(until), tuples)
+        return PreparedEpoch(self, sized, slices, span, self.after, until, fact, inputs.rows_taken(until), tuples)
 
     def prepare_arrived(self, upto: Tick, until: Tick, most: int) -> PreparedEpoch:
         """Prepare an epoch over what has arrived and is stamped up to `upto`: all of it, or about `most` rows.
@@ -434,12 +435,13 @@ class Fragment:
         self.synopses.lay(workspace)
 
     def _sized_for(
-        self, until: Tick, targets: Callable[[Program], Iterable[str]]
+        self, until: Tick, targets: Callable[[Program], Iterable[str]], inputs: FragmentInputs | None = None
     ) -> tuple[SizedProgram, dict[str, list[Slice]]]:
         """Return the program for some steps over (since, until], and what it reads."""
-        self._respect(lambda: self.inputs.ranges(self.program, targets(self.program), until))
-        sized = self._sized(self.inputs.ranges(self.program, targets(self.program), until))
-        slices = self.inputs.ranges(sized.program, targets(sized.program), until)
+        inputs = inputs or self.inputs
+        self._respect(lambda: inputs.ranges(self.program, targets(self.program), until))
+        sized = self._sized(inputs.ranges(self.program, targets(self.program), until))
+        slices = inputs.ranges(sized.program, targets(sized.program), until)
         return self._with_hash_joins(sized, slices), slices
 
     def _respect(self, ranges: Callable[[], Mapping[str, Sequence[Slice]]]) -> None:

@@ -22,7 +22,7 @@ from headgate.execute.progress import Progress
 from headgate.execute.workspace import Slice
 from headgate.log.checksum import torn
 from headgate.log.chunk import Chunk
-from headgate.log.log import Log
+from headgate.log.log import Chunks
 from headgate.plan.fragments import Part
 from headgate.plan.nodes import Scan, is_part, sources
 from headgate.sources.verdict import source_texts
@@ -50,7 +50,7 @@ class FragmentInputs:
     """The logs that a fragment reads, from where it is."""
 
     def __init__(
-        self, compiled: CompiledFragment, progress: Progress, logs: Mapping[str, Log], whole: frozenset[str]
+        self, compiled: CompiledFragment, progress: Progress, logs: Mapping[str, Chunks], whole: frozenset[str]
     ) -> None:
         self.part = compiled.part
         self.program = compiled.program
@@ -162,7 +162,7 @@ class FragmentInputs:
 
     def ranges(self, program: Program, targets: Iterable[str], until: Tick) -> dict[str, list[Slice]]:
         """Return the ranges of logs that some steps read for (since, until], by the names of the program's inputs."""
-        return {source.name: [self._range(source, until)] for source in program.inputs_of(*targets)}
+        return {source.name: self._range(source, until) for source in program.inputs_of(*targets)}
 
     def rows_read(self, targets: Iterable[str], until: Tick) -> float:
         """Estimate how many rows of logs some steps read for (since, until]."""
@@ -174,13 +174,13 @@ class FragmentInputs:
             for source, (low, high) in ranges
         )
 
-    def _range(self, source: Input, until: Tick) -> Slice:
+    def _range(self, source: Input, until: Tick) -> list[Slice]:
         """Return the chunks that hold an input, with the exact bounds of its timestamps."""
         (low, high), start = source.range(self.progress.since, until), self.progress.start
         if start is not None and source.stream not in self.whole and not is_part(source.stream):
             low = start if low is None else max(low, start)
         chunks = self.logs[source.stream].overlapping(low, high) if low is None or low < high else []
-        return Slice(chunks, low, high, self._seen(source.stream))
+        return [Slice(chunks, low, high, self._seen(source.stream))]
 
     def arrived(self, upto: Tick, most: int) -> Arrived:
         """Return what has arrived and is stamped up to `upto`: all of it, or about `most` rows if any order will do.
@@ -222,7 +222,7 @@ class FragmentInputs:
         return self.sees.get(stream, "")
 
 
-def has_visible_rows(part: Part, name: str, log: Log, low: Tick | None, high: Tick) -> bool:
+def has_visible_rows(part: Part, name: str, log: Chunks, low: Tick | None, high: Tick) -> bool:
     """Say whether a log may have tuples in (low, high] of sources that a part of a plan sees."""
     chunks, scope = log.overlapping(low, high), part.scopes.get(name)
     if scope is None:

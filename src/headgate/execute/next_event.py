@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from headgate.log.log import Log
+from headgate.log.log import Chunks
 from headgate.plan.spans import Span, Spans
 from headgate.ticks import UNLIMITED, Tick
 
@@ -22,7 +22,7 @@ are taken for such an end while a tuple may live."""
 
 
 def next_event(
-    spans: Spans, logs: Mapping[str, Log], reached: Tick, start: Tick | None = None, whole: Collection[str] = ()
+    spans: Spans, logs: Mapping[str, Chunks], reached: Tick, start: Tick | None = None, whole: Collection[str] = ()
 ) -> Tick | None:
     """Return the first instant behind `reached` at which tuples begin or end to count; None if there is none.
 
@@ -37,7 +37,7 @@ def next_event(
     return min(found, default=None)
 
 
-def _events(span: Span, log: Log, reached: Tick, start: Tick | None) -> Iterator[Tick]:
+def _events(span: Span, log: Chunks, reached: Tick, start: Tick | None) -> Iterator[Tick]:
     low = reached - span.most if start is None else max(reached - span.most, start)
     if span.once:
         last = max(

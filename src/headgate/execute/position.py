@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from headgate.log.chunk import Chunk
-from headgate.log.log import Log
+from headgate.log.log import Chunks
 from headgate.ticks import Tick
 
 
@@ -30,7 +30,7 @@ class Position(NamedTuple):
 class Unread:
     """The tuples of a log that a reader at a position has not read yet."""
 
-    log: Log
+    log: Chunks
     position: Position
 
     def skipped(self, upto: Tick) -> list[Chunk]:

@@ -42,15 +42,46 @@ LISTED = 7
 """How many things the journal has of a chunk behind its name and its rows, if it has all of them."""
 
 
-class Log:
+class Chunks:
+    """Chunks that are read by ranges of time: those of a log, or some of them."""
+
+    def __init__(self, chunks: Iterable[Chunk] = ()) -> None:
+        self.chunks = list(chunks)
+        self.rows = max((chunk.arrived for chunk in self.chunks), default=0)
+        """How many tuples have come, from the beginning on."""
+        self.forgotten: Tick | None = None
+        """The largest timestamp that was in the log and is not any more."""
+
+    def files(self, low: Tick | None, high: Tick | None) -> list[Path]:
+        """The files that may hold timestamps in (low, high]."""
+        return [chunk.path for chunk in self.overlapping(low, high)]
+
+    def rows_within(self, low: Tick | None, high: Tick | None) -> int:
+        """An upper bound for the number of tuples with timestamps in (low, high]."""
+        return sum(chunk.rows for chunk in self.overlapping(low, high))
+
+    def rows_after(self, low: Tick) -> int:
+        """How many tuples have timestamps behind `low`: counted in the chunks that it cuts, known of the others."""
+        return sum(chunk.rows if chunk.low > low else chunk.rows_after(low) for chunk in self.overlapping(low, None))
+
+    def overlapping(self, low: Tick | None, high: Tick | None) -> list[Chunk]:
+        return [
+            chunk for chunk in self.chunks if (low is None or chunk.high > low) and (high is None or chunk.low <= high)
+        ]
+
+    def up_to(self, count: int) -> Chunks:
+        """Those that had come when so many tuples had."""
+        found = Chunks(chunk for chunk in self.chunks if chunk.arrived <= count)
+        found.rows, found.forgotten = min(self.rows, count), self.forgotten
+        return found
+
+
+class Log(Chunks):
     def __init__(self, directory: Path, journal: Journal | None = None, subject: str = "log") -> None:
+        super().__init__()
         self.directory = directory
         self.journal = journal or Journal()
         self.subject = subject
-        self.chunks: list[Chunk] = []
-        self.rows = 0
-        self.forgotten: Tick | None = None
-        """The largest timestamp that was in the log and is not any more."""
         self.damaged: set[Path] = set()
         """Chunks that were found to be damaged when they were to be merged: they are left as they are."""
 
@@ -158,25 +189,6 @@ class Log:
                 _delete(chunks)
                 raise
         self.journal.record(self.subject, {"add": list(map(_listed, chunks))}, undo=lambda: _delete(chunks))
-
-    # reading
-
-    def files(self, low: Tick | None, high: Tick | None) -> list[Path]:
-        """The files that may hold timestamps in (low, high]."""
-        return [chunk.path for chunk in self.overlapping(low, high)]
-
-    def rows_within(self, low: Tick | None, high: Tick | None) -> int:
-        """An upper bound for the number of tuples with timestamps in (low, high]."""
-        return sum(chunk.rows for chunk in self.overlapping(low, high))
-
-    def rows_after(self, low: Tick) -> int:
-        """How many tuples have timestamps behind `low`: counted in the chunks that it cuts, known of the others."""
-        return sum(chunk.rows if chunk.low > low else chunk.rows_after(low) for chunk in self.overlapping(low, None))
-
-    def overlapping(self, low: Tick | None, high: Tick | None) -> list[Chunk]:
-        return [
-            chunk for chunk in self.chunks if (low is None or chunk.high > low) and (high is None or chunk.low <= high)
-        ]
 
     # tidying
 

@@ -7,6 +7,7 @@ selections and projections needs no split, because the stream's log is one.
     query-level heartbeats      no split: the whole plan waits for all of its streams
     operator-level heartbeats   a split wherever one pays
     memory-aware heartbeats     the same splits; what makes more tuples than it takes waits for those who consume them
+    stages of early answers     a split below every operator with several inputs, whatever its sides read
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from headgate.plan.scopes import scopes
 from headgate.plan.tree import parents
 from headgate.scope import Scopes
 
-Splitting: TypeAlias = Literal["query", "operator", "memory-aware"]
+Splitting: TypeAlias = Literal["query", "operator", "memory-aware", "stages"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Part:
 def split(plan: Node, how: Splitting) -> Part:
     """The fragment that gives the answer, with those it reads."""
     return (
-        _Splitter(parents(plan)).part(plan, None)
+        _Splitter(parents(plan), everywhere=how == "stages").part(plan, None)
         if how != "query"
         else Part(None, plan, (), streams(plan), scopes(plan))
     )
@@ -71,8 +72,9 @@ def all_parts(root: Part) -> list[Part]:
 
 
 class _Splitter:
-    def __init__(self, above: Mapping[Node, set[Node]]) -> None:
+    def __init__(self, above: Mapping[Node, set[Node]], everywhere: bool) -> None:
         self.above = above
+        self.everywhere = everywhere
         self.made: dict[Node, Part] = {}
 
     def part(self, plan: Node, log: str | None) -> Part:
@@ -93,7 +95,9 @@ class _Splitter:
 
     def pays(self, node: Node, child: Node) -> bool:
         """Whether the child has less to wait for than the node, and is not just a look at logs that are there."""
-        return not child.at_leaf and frozenset() != streams(child) != streams(node)
+        if child.at_leaf or not streams(child):
+            return False
+        return not is_stream(child) if self.everywhere else streams(child) != streams(node)
 
     def split_off(self, node: Node, read: dict[str, Part]) -> Node:
         """Split here, or further down where others read the same: outer joins and the like read each side more than

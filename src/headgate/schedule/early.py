@@ -8,6 +8,8 @@ had been no early one.
 
     EarlyAnswer    what is known of the instants beyond the last complete one, and what has changed since the one before
     EarlyAnswers   those of one query: when the next one is due, and the one that holds
+
+The whole plan is one epoch, unless the query wants another way to be consistent: then its fragments are `stages`.
 """
 
 from __future__ import annotations
@@ -19,15 +21,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from headgate.catalog import sinks
+from headgate.catalog.entries import Early
 from headgate.deliver.bags import difference
+from headgate.deliver.reflects import most
 from headgate.deliver.sinks.sink import Result, in_order, within
 from headgate.errors import UserError
 from headgate.execute.fragment import Fragment, PreparedEpoch, Written
 from headgate.execute.together import MOST_BRANCHES, fits_together, run_together
+from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import count
+from headgate.schedule.stages import Stages
+from headgate.schedule.versions import fits, rows_of, synchronized
 from headgate.spark.failures import check_alive, concerns_all, failure, reason_of
 from headgate.ticks import UNLIMITED, Tick
 
@@ -49,13 +55,16 @@ class EarlyAnswer:
     """The newest timestamp that has come: the early answer ends there."""
 
     tuples: Mapping[str, int]
-    """How many tuples of each stream and relation had come."""
+    """How many tuples of each stream and relation it reflects; empty if it is not the answer to one input."""
 
     table: pa.Table | None = field(repr=False)
     """The changes in (complete, upto]; None if there are none."""
 
     before: pa.Table | None = field(repr=False)
     """Those of the early answer before it that are not settled by now."""
+
+    consistent: bool = True
+    """Whether it is known to be as consistent as the query's level demands. At level 'none' nobody looks."""
 
     @cached_property
     def results(self) -> list[Result]:
@@ -80,9 +89,14 @@ class _Computed:
     tuples: Mapping[str, int]
     upto: Tick
     tables: dict[Fragment, pa.Table] = field(default_factory=dict)
+    consistent: bool = True
+    still_fits: Callable[[], bool] = lambda: True
+    """Says whether it can still stand behind what is settled: all that was settled since had been taken."""
 
     def beyond(self) -> pa.Table | None:
         """The results that are not settled by now; None if there are none."""
+        if not self.still_fits():
+            return None
         found = [rows for one, table in self.tables.items() for rows in within([table], one.after, UNLIMITED)]
         return pa.concat_tables(found, promote_options="default") if found else None
 
@@ -92,7 +106,11 @@ class EarlyAnswers:
 
     def __init__(self, query: RunningQuery) -> None:
         self.query = query
-        self.every_us = query.definition.early.every_us if query.definition.early is not None else 0
+        self.early = query.definition.early or Early()
+        self.every_us = self.early.every_us
+        several = len(query.fragments) > 1 and not query.definition.by_groups
+        self.stages = Stages(query.fragments, self.early) if several else None
+        """Its fragments as they answer early, if there are several: each runs at its own pace."""
         self.last: EarlyAnswer | None = None
         self.trouble: UserError | None = None
         """Why the last one that was due could not be given."""
@@ -111,8 +129,14 @@ class EarlyAnswers:
 
     def next_us(self) -> int | None:
         """Return when the next one is due; None if nothing has come since the last one."""
-        come = any(count != self._seen.get(stream, 0) for stream, count in self.query.answer.inputs.tuples().items())
+        come = any(count != self._seen.get(stream, 0) for stream, count in self._come().items())
+        if self.stages is not None and self.trouble is None:
+            come = come or self.stages.has_work()
         return self._next_us if come and not self.query.failed else None
+
+    def _come(self) -> dict[str, int]:
+        """How many tuples have come of each stream and relation."""
+        return most(one.inputs.tuples() for one in self.query.fragments)
 
     def begin(self, now_us: int) -> list[PreparedEpoch]:
         """Prepare the epochs of an early answer, if one is due: one for each fragment that has something to say.
@@ -123,12 +147,23 @@ class EarlyAnswers:
         if next_us is None or now_us < next_us:
             return []
         self._next_us = now_us + self.every_us
-        self._seen = self.query.answer.inputs.tuples()
+        self._seen = self._come()
+        if self.stages is not None:
+            self._coming = _Computed(self._seen, self.query.reached)
+            return self.stages.begin(now_us)
         answers = [one for one in self.query.answers if not one.inputs.by_arrival]  # others wait for nothing
         newest = {one: one.inputs.newest() for one in answers}
         upto = max((upto for upto in newest.values() if upto is not None), default=self.query.reached)
-        self._coming = _Computed(self._seen, upto)
-        return [one.prepare(upto) for one, upto in newest.items() if upto is not None]
+        tuples, answer = self._seen, self.query.answer
+        if self.early.level == "synchronized":
+            upto = min(upto, synchronized(answer, tuples, dict.fromkeys(tuples, answer)))
+        self._coming = _Computed(tuples, upto, still_fits=lambda: all(fits(one, tuples) for one in answers))
+        ends = {one: min(end, upto) for one, end in newest.items() if end is not None}
+        return [one.prepare(end) for one, end in ends.items() if end > one.after]
+
+    def more(self) -> list[PreparedEpoch]:
+        """Return the epochs that come behind those of the early answer that have run; none if that is all."""
+        return self.stages.more() if self.stages is not None and self._coming is not None else []
 
     # what
 
@@ -143,9 +178,13 @@ class EarlyAnswers:
                     detail=f"Up to {MOST_ROWS:,} are. The settled answer comes when its heartbeats do.",
                     hint="Let heartbeats come more often, or leave EMIT EARLY out.",
                 )
-            if written.files and self._coming is not None:
-                tables = [pq.read_table(file) for file in written.files]
-                self._coming.tables[written.fragment] = pa.concat_tables(tables, promote_options="default")
+            if self._coming is None:
+                return
+            table = rows_of(written.files)
+            if self.stages is not None:
+                self.stages.take(written, table)
+            elif table is not None:
+                self._coming.tables[written.fragment] = table
         finally:
             for file in written.files:
                 file.unlink(missing_ok=True)
@@ -163,9 +202,25 @@ class EarlyAnswers:
             if self.trouble is None or reason_of(self.trouble) != reason_of(failed):
                 tell(f"{failed.render()}\nSettled answers go on.")
             self.trouble, self._coming = failed, None
+            if self.stages is not None:
+                self.stages.drop_runs()
 
-    def settle(self) -> None:
+    def _end_of_turn(self, now_us: int) -> None:
+        """See what the stages have come to. What is held back leaves the answer before it in place."""
+        if self.stages is None or self._coming is None:
+            return
+        shown, self._coming = self.stages.end(now_us), None
+        if shown is not None:
+            version = shown.version
+            whole = [version.table] if version.table is not None else []
+            rows = list(within(whole, None, shown.upto))
+            tables = {version.stage: pa.concat_tables(rows)} if rows else {}
+            self._coming = _Computed(shown.tuples, shown.upto, tables, shown.consistent, version.fits)
+        self.trouble = None
+
+    def settle(self, now_us: int) -> None:
         """Put together what holds now, and tell those who listen if it differs from the early answer before."""
+        self._end_of_turn(now_us)
         coming, afters = self._coming, [one.after for one in self.query.answers]
         if coming is None and (self._computed is None or afters == self._afters):
             return
@@ -195,7 +250,7 @@ class EarlyAnswers:
         domain, upto = self.query.domain, max(self._computed.upto, self.query.reached)
         newest = domain.moment(upto) if upto >= domain.origin else None
         table = self._computed.beyond()
-        return EarlyAnswer(self.query.complete, newest, self._computed.tuples, table, before)
+        return EarlyAnswer(self.query.complete, newest, self._computed.tuples, table, before, self._computed.consistent)
 
     def _deliver(self) -> None:
         """Let the sink have it, if it can take it back or is to know what is partial."""
@@ -208,26 +263,35 @@ class EarlyAnswers:
         elif sinks.partial(connector):
             outbox.put_partial(difference(answer.table, answer.before), self.query.reached, answer.tuples)
 
+    def positions(self, log: str) -> set[int]:
+        """Return the points of a log's order of arrival up to which its stages may read it."""
+        return self.stages.positions(log) if self.stages is not None else set()
+
     def listen(self, listener: Callable[[EarlyAnswer], None]) -> None:
         """Call `listener` with each early answer that differs from the one before."""
         self._listeners.append(listener)
 
 
-def answer_early(queries: Iterable[RunningQuery], now_us: int, tell: Callable[[str], None]) -> None:
+def answer_early(queries: Iterable[RunningQuery], clock: Clock, tell: Callable[[str], None]) -> None:
     """Give the early answers that are due. What fails is told of, and tried again when more has come."""
+    now_us = clock.now_us()
     epochs: list[tuple[EarlyAnswers, PreparedEpoch]] = []
     known = [query.early_answers for query in queries if query.early_answers is not None]
     with known[0].query.outbox.journal.turn:  # those that are due at once reflect the same input
         for early in known:
             with early.guarded(tell):
                 epochs += [(early, epoch) for epoch in early.begin(now_us)]
-    small = [(early, epoch) for early, epoch in epochs if fits_together(epoch)]
-    done = _together(small)
-    for early, epoch in epochs:
-        with early.guarded(tell):
-            early.take(done[epoch.fragment] if epoch.fragment in done else epoch.run())
+    while epochs:
+        done = _together([(early, epoch) for early, epoch in epochs if fits_together(epoch)])
+        for early, epoch in epochs:
+            with early.guarded(tell):
+                early.take(done[epoch.fragment] if epoch.fragment in done else epoch.run())
+        epochs = []
+        for early in known:
+            with early.guarded(tell):
+                epochs += [(early, epoch) for epoch in early.more()]
     for early in known:
-        early.settle()
+        early.settle(clock.now_us())
 
 
 def _together(epochs: Sequence[tuple[EarlyAnswers, PreparedEpoch]]) -> dict[Fragment, Written]:

@@ -141,7 +141,7 @@ class Loop:
             return
         name, failures = ", ".join(query.name for query in asked), list[UserError]()
         with self.running, self.watch.over(name, asked[0].answer.workspaces.sessions(), self.clock):
-            answer_early(asked, self.clock.now_us(), self.tell)
+            answer_early(asked, self.clock, self.tell)
         for query in asked:
             self._deliver_one(query, pieces=1)
             self._complain(query, failures)
@@ -538,7 +538,9 @@ class Loop:
         if not name.startswith(LATE):  # dead letters stay, read or not
             log.forget(lambda chunk: self._needed(name, chunk))
         readers = [reader.inputs for reader in self._readers(name)]
-        log.compact({reader.position(name).arrived for reader in readers if reader.by_arrival})
+        apart = {reader.position(name).arrived for reader in readers if reader.by_arrival}
+        early = [query.early_answers for query in list(self.queries.values()) if query.early_answers is not None]
+        log.compact(apart.union(*(one.positions(name) for one in early)))
 
     def _needed(self, log: str, chunk: Chunk) -> bool:
         readers = self._readers(log)

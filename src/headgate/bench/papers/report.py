@@ -12,15 +12,21 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
 from headgate.bench.finding import Finding
-from headgate.bench.papers import flexible, gigascope, native, stream_mill
+from headgate.bench.papers import consistency, flexible, gigascope, native, stream_mill
 from headgate.spark.session import started
 
-Experiment: TypeAlias = Literal["stream-mill", "gigascope", "flexible-time", "native"]
+Experiment: TypeAlias = Literal["stream-mill", "gigascope", "flexible-time", "native", "consistency"]
 PLOTS: dict[Experiment, tuple[str, ...]] = {
     "stream-mill": ("latency", "queue", "idle", "on-demand"),
     "gigascope": ("gigascope-merge", "gigascope-join"),
     "flexible-time": ("heartbeats-latency", "heartbeats-held"),
     "native": ("native",),
+    "consistency": (
+        "consistency-distances",
+        "consistency-throughput",
+        "consistency-latency",
+        "consistency-inputs",
+    ),
 }
 """The charts of each experiment; docs/papers.md shows all of them."""
 
@@ -66,6 +72,8 @@ def run(name: Experiment, spark: SparkSession, folder: Path, seconds: float, don
             return flexible.measure(spark, rounds(seconds), done)
         case "native":
             return native.measure(spark, folder / name, native_seconds(seconds), done)
+        case "consistency":
+            return consistency.measure(spark, seconds, done)
 
 
 def turns(name: Experiment, seconds: float) -> int:
@@ -79,6 +87,8 @@ def turns(name: Experiment, seconds: float) -> int:
             return flexible.turns(rounds(seconds))
         case "native":
             return len(native.WAYS)
+        case "consistency":
+            return consistency.turns(seconds)
 
 
 def gigascope_seconds(seconds: float) -> float:

@@ -1,0 +1,369 @@
+"""WhiteWater's experiments on consistency (paper 003, section 6): early answers of joins, by every method.
+
+Batches of tuples come, with pauses between them; nothing is settled, so that every answer is an early one. All methods
+get the same batches in turn, each in an engine of its own. The clock of an engine is moved by the time that its own
+turns really take.
+
+    consistent      share of turns after which the answer is known to be consistent
+    latency         from a batch that comes to the first answer that has all of it, and may be given at its level
+    throughput      tuples by the time in which they were taken, until nothing is under way
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean, median
+from time import perf_counter
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from headgate.bench.charts import Axis, bar_chart, line_chart
+from headgate.bench.finding import Finding, Grid
+from headgate.consistency.flow import Flow
+from headgate.consistency.heeding import Multiset, QueueScan, UnderWay, input_prefix
+from headgate.engine import Engine
+from headgate.heartbeat.clock import ManualClock
+from headgate.schedule.early import EarlyAnswers
+
+ROWS = 60
+"""Tuples of a stream in a batch."""
+
+KEYS = 400
+PAUSES = 0.35
+"""The share of turns in which nothing comes."""
+
+WARM_UP = 4
+MOST_TURNS = 60
+
+WAYS: dict[str, tuple[str, str, str]] = {
+    "none": ("none", "fused", "1 second"),
+    "heeding, scan": ("input-prefix", "heeding-scan", "1 second"),
+    "heeding, multiset": ("input-prefix", "heeding", "1 second"),
+    "tokens, each turn": ("input-prefix", "tokens", "1 millisecond"),
+    "tokens, 0.5 s": ("input-prefix", "tokens", "500 milliseconds"),
+    "tokens, 2 s": ("input-prefix", "tokens", "2 seconds"),
+    "tokens, adaptive": ("input-prefix", "tokens", "latency 500 milliseconds"),
+    "draining": ("input-prefix", "draining", "1 second"),
+    "one fragment": ("input-prefix", "fused", "1 second"),
+}
+"""Level, method and period of tokens. The last one is the default."""
+
+DRAWN = ("none", "heeding, scan", "heeding, multiset", "tokens, adaptive", "draining", "one fragment")
+
+_JOIN = "(SELECT x.k, x.j, x.v, y.v AS w FROM s1 [RANGE 200] x, s2 [RANGE 200] y WHERE x.{0} = y.{0})"
+
+QUERIES = {
+    "Q1": "SELECT x.k, x.v, y.v AS w FROM s1 [RANGE 200] x, s2 [RANGE 200] y WHERE x.k = y.k",
+    "Q2": f"SELECT o.v, z.v AS z FROM {_JOIN.format('k')} o, s1 [RANGE 200] z WHERE o.j = z.j",
+    "Q3": f"SELECT o.v, p.w FROM {_JOIN.format('k')} o, {_JOIN.format('j')} p WHERE o.v = p.v",
+    "Q4": f"SELECT q.v, z.v AS z FROM (SELECT o.v, o.j, p.w FROM {_JOIN.format('k')} o, {_JOIN.format('j')} p "
+    "WHERE o.v = p.v) q, s2 [RANGE 200] z WHERE q.j = z.j",
+}
+"""By the number of joins, all over the same two streams."""
+
+
+def chain(inputs: int) -> str:
+    """A query that joins so many streams, one after the other."""
+    text = "SELECT x.k, x.v FROM s1 [RANGE 200] x, s2 [RANGE 200] y WHERE x.k = y.k"
+    for number in range(3, inputs + 1):
+        text = f"SELECT o.k, z.v FROM ({text}) o, s{number} [RANGE 200] z WHERE o.k = z.k"
+    return text
+
+
+CHAINS = {f"{inputs} inputs": chain(inputs) for inputs in (3, 4)}
+"""By the number of streams; two are joined by Q1."""
+
+APART = ("Q2", "Q4")
+"""The queries in which paths from one stream to the answer differ in length."""
+
+BINS = (0, 10, 20, 50, 100, 200, 500)
+"""Borders of the histogram of distances, in changes of the answer."""
+
+
+@dataclass(slots=True)
+class Measured:
+    """What one way has done for one query."""
+
+    turns: int = 0
+    known: int = 0
+    """Turns after which the answer is known to be consistent."""
+
+    busy_us: int = 0
+    tuples: int = 0
+    runs: int = 0
+    latencies: list[int] = field(default_factory=list)
+    results: int = 0
+    """How many changes the answer has at the end."""
+
+    @property
+    def throughput(self) -> float:
+        return self.tuples * 1e6 / max(self.busy_us, 1)
+
+    @property
+    def latency_ms(self) -> float:
+        return fmean(self.latencies) / 1e3 if self.latencies else float("nan")
+
+
+class Driven:
+    """One engine with one query, answered in one way."""
+
+    def __init__(self, engine: Engine, clock: ManualClock, way: str, text: str) -> None:
+        self.engine, self.clock, self.way = engine, clock, way
+        level, method, period = WAYS[way]
+        streams = sorted({word for word in ("s1", "s2", "s3", "s4") if f"{word} " in text})
+        engine.execute(
+            f"SET consistency = '{level}'; SET consistency_method = '{method}'; SET token_period = '{period}';"
+            + "".join(f"CREATE STREAM {name} (k INT, j INT, v INT) DISORDER 100000;" for name in streams)
+            + f"CREATE QUERY q AS {text} EMIT EARLY"
+        )
+        self.measured = Measured()
+        self.came = dict.fromkeys(streams, 0)
+        self._waiting: list[tuple[int, dict[str, int]]] = []
+        """Batches that no answer has yet, with the time at which they came."""
+
+    @property
+    def early(self) -> EarlyAnswers:
+        found = self.engine.query("q").early_answers
+        assert found is not None
+        return found
+
+    @property
+    def rests(self) -> bool:
+        return self.early.next_us() is None
+
+    def turn(self, batch: Mapping[str, Sequence[tuple[int, tuple[int, ...]]]], counts: bool) -> None:
+        """Let a batch come, if there is one, and take one turn."""
+        begun = perf_counter()
+        for stream, rows in batch.items():
+            self.engine.push(stream, rows)
+            self.came[stream] += len(rows)
+        if batch:
+            self._waiting.append((self.clock.now_us(), dict(self.came)))
+        self.engine.step()
+        taken_us = round((perf_counter() - begun) * 1e6)
+        self.clock.move_by(taken_us)
+        one, reflected = self.measured, self.reflected()
+        through = [since for since, label in self._waiting if all(reflected[name] >= n for name, n in label.items())]
+        self._waiting = self._waiting[len(through) :]
+        if counts:
+            one.turns += 1
+            one.busy_us += taken_us
+            one.tuples += sum(len(rows) for rows in batch.values())
+            one.known += self.known()
+            one.latencies += [self.clock.now_us() - since for since in through]
+
+    def known(self) -> bool:
+        """Say whether the answer of the last turn is known to be consistent, or would be by its labels."""
+        stages = self.early.stages
+        if stages is None:
+            return True
+        if self.way == "none":
+            return input_prefix(stages.flow.reflects, QueueScan(stages.flow))
+        return (stages.given is not None and stages.given.consistent) or self.rests
+
+    def reflected(self) -> Mapping[str, int]:
+        """Return how many tuples of each stream the answer has that may be given: at level 'none', all of them."""
+        stages, nothing = self.early.stages, dict.fromkeys(self.came, 0)
+        if stages is not None and self.way == "none":
+            flow = stages.flow
+            firsts = {name: QueueScan(flow).first(name) for name in self.came}
+            return {name: flow.came[name] if first is None else first for name, first in firsts.items()}
+        answer = self.engine.query("q").early()
+        return nothing if answer is None else {**nothing, **answer.tuples}
+
+    def rest(self, counts: bool) -> None:
+        """Take turns until nothing is under way."""
+        for _ in range(MOST_TURNS):
+            if self.rests:
+                return
+            self.turn({}, counts)
+
+    def end(self) -> Measured:
+        """Return what was measured."""
+        answer, stages = self.engine.query("q").early(), self.early.stages
+        self.measured.results = len(answer.results) if answer is not None else 0
+        self.measured.runs = stages.runs if stages is not None else 0
+        return self.measured
+
+
+def turns(seconds: float) -> int:
+    """How many steps the progress bar has."""
+    return (len(QUERIES) + len(CHAINS)) * (WARM_UP + turns_of(seconds)) + len(APART) * 3 * turns_of(seconds)
+
+
+def turns_of(seconds: float) -> int:
+    """How many turns each query takes."""
+    return max(8, round(seconds))
+
+
+def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Finding:
+    """Runs all queries in all ways."""
+    many = turns_of(seconds)
+    by_joins = {name: by_way(spark, text, many, done) for name, text in QUERIES.items()}
+    by_inputs = {name: by_way(spark, text, many, done) for name, text in CHAINS.items()}
+    apart = {name: distances(spark, QUERIES[name], many * 3, done) for name in APART}
+    shares = Grid(
+        "Share of turns after which the answer is known to be consistent, and epochs of stages (Q3)",
+        ("", *QUERIES, *CHAINS, "epochs, Q3"),
+        [
+            (
+                way,
+                *(f"{100 * found[way].known / found[way].turns:.0f}%" for found in (by_joins | by_inputs).values()),
+                str(by_joins["Q3"][way].runs or by_joins["Q3"][way].turns),
+            )
+            for way in WAYS
+        ],
+    )
+    speed = Grid(
+        "Throughput, against none",
+        ("", *QUERIES, *CHAINS),
+        [
+            (way, *(f"{one[way].throughput / one['none'].throughput:.2f}" for one in _all(by_joins, by_inputs)))
+            for way in WAYS
+        ],
+    )
+    late = Grid(
+        "Mean latency in milliseconds",
+        ("", *QUERIES, *CHAINS),
+        [(way, *(f"{one[way].latency_ms:,.0f}" for one in _all(by_joins, by_inputs))) for way in WAYS],
+    )
+    lengths = (10, 100, 1_000, 10_000)
+    checks = {way: [detection_us(way, length) for length in lengths] for way in ("scan", "multiset")}
+    cost = Grid(
+        "Microseconds of one check, by the number of events under way",
+        ("", *(f"{length:,}" for length in lengths)),
+        [(way, *(f"{one:,.1f}" for one in checks[way])) for way in checks],
+    )
+    return Finding(
+        "consistency",
+        [shares, speed, late, cost],
+        {
+            "consistency-distances": bar_chart(
+                "Distance between consistent states at level 'none', in changes of the answer",
+                Axis("how often"),
+                [*(f"{low} to {high}" for low, high in pairwise(BINS)), f"over {BINS[-1]}"],
+                {name: [float(one) for one in histogram(found)] for name, found in apart.items()},
+            ),
+            "consistency-throughput": bar_chart(
+                "Throughput by the number of joins",
+                Axis("tuples a second"),
+                list(QUERIES),
+                {way: [by_joins[name][way].throughput for name in QUERIES] for way in DRAWN},
+            ),
+            "consistency-latency": bar_chart(
+                "Latency by the number of joins",
+                Axis("milliseconds"),
+                list(QUERIES),
+                {way: [by_joins[name][way].latency_ms for name in QUERIES] for way in DRAWN},
+            ),
+            "consistency-inputs": line_chart(
+                "Latency by the number of inputs",
+                Axis("inputs", ticks=(2, 3, 4)),
+                Axis("milliseconds"),
+                {
+                    way: [
+                        (place, found[way].latency_ms)
+                        for place, found in enumerate([by_joins["Q1"], *by_inputs.values()], 2)
+                    ]
+                    for way in DRAWN
+                },
+            ),
+        },
+        [comparison(by_joins | by_inputs)],
+    )
+
+
+def _all(*some: Mapping[str, Mapping[str, Measured]]) -> list[Mapping[str, Measured]]:
+    return [found for one in some for found in one.values()]
+
+
+def batches(count: int, streams: Sequence[str], seed: int) -> list[dict[str, list[tuple[int, tuple[int, ...]]]]]:
+    """Random batches of tuples, some of which are empty."""
+    chance = np.random.default_rng(seed)
+    found = list[dict[str, list[tuple[int, tuple[int, ...]]]]]()
+    for turn in range(count):
+        if turn and chance.random() < PAUSES:
+            found.append({})
+            continue
+        found.append(
+            {
+                name: [
+                    (turn * 10 + 1 + place * 9 // ROWS, (int(k), int(j), int(v)))
+                    for place, (k, j, v) in enumerate(chance.integers(0, KEYS, (ROWS, 3)))
+                ]
+                for name in streams
+            }
+        )
+    return found
+
+
+def by_way(spark: SparkSession, text: str, count: int, done: Callable[[], None]) -> dict[str, Measured]:
+    """Runs a query in all ways, in turn, on the same tuples."""
+    with ExitStack() as stack:
+        driven = []
+        for way in WAYS:
+            clock = ManualClock()
+            driven.append(Driven(stack.enter_context(Engine(spark, clock=clock)), clock, way, text))
+        streams = list(driven[0].came)
+        for turn, batch in enumerate(batches(WARM_UP + count, streams, seed=7)):
+            for one in driven if turn % 2 else reversed(driven):
+                one.turn(batch, counts=turn >= WARM_UP)
+                if turn == WARM_UP - 1:
+                    one.rest(counts=False)
+            done()
+        for one in driven:
+            one.rest(counts=True)
+        return {one.way: one.end() for one in driven}
+
+
+def distances(spark: SparkSession, text: str, count: int, done: Callable[[], None]) -> list[int]:
+    """How many changes of the answer lie between two consistent states, if nothing is done about consistency."""
+    clock, found, since = ManualClock(), list[int](), 0
+    with Engine(spark, clock=clock) as engine:
+        one = Driven(engine, clock, "none", text)
+        changes = list[int]()
+        engine.query("q").on_early(lambda answer: changes.append(len(answer.added) + len(answer.withdrawn)))
+        for batch in batches(count, list(one.came), seed=11):
+            one.turn(batch, counts=False)
+            done()
+            since += sum(changes)
+            changes.clear()
+            if one.known() and since:
+                found.append(since)
+                since = 0
+    return found
+
+
+def histogram(apart: Sequence[int]) -> list[int]:
+    """How many distances lie in each bin; the last one has no upper border."""
+    return [sum(low < one <= high for one in apart) for low, high in pairwise((*BINS, 10**9))]
+
+
+def detection_us(way: str, events: int) -> float:
+    """How long one check takes while so many events are under way between four stages."""
+    multiset = Multiset() if way == "multiset" else None
+    flow = Flow({"a": ("s",), "b": ("s",), "c": ("a", "b"), "answer": ("c", "s")}, multiset)
+    for number in range(1, events // 3 + 2):
+        flow.arrive("s", number)
+    under_way: UnderWay = multiset or QueueScan(flow)
+    times = []
+    for _ in range(20):
+        begun = perf_counter()
+        input_prefix(flow.reflects, under_way)
+        times.append((perf_counter() - begun) * 1e6)
+    return median(times)
+
+
+def comparison(found: Mapping[str, Mapping[str, Measured]]) -> str:
+    """A sentence that compares the default with nothing at all."""
+    speed = median(one["one fragment"].throughput / one["none"].throughput for one in found.values())
+    late = median(one["one fragment"].latency_ms / one["none"].latency_ms for one in found.values())
+    agree = all(len({way.results for way in one.values()}) == 1 for one in found.values())
+    return (
+        f"The default, one fragment, against none, in the middle of all queries: {speed:.2f} times the throughput, "
+        f"{late:.2f} times the latency; {'all ways end with the same answers' if agree else 'ANSWERS DIFFER'}."
+    )
