@@ -293,7 +293,7 @@ class Program:
         """The statement for one step alone."""
         return f"{self.steps_for(name)}\nSELECT * FROM {name}"
 
-    def shared(self) -> tuple[str, ...]:
+    def shared(self, longest: int = LONGEST) -> tuple[str, ...]:
         """The steps to compute once and on their own, in order: few if the statements are short enough.
 
         Spark puts a copy of a step wherever it is read. A statement that would grow too long that way is divided at the
@@ -301,7 +301,7 @@ class Program:
         """
         targets = [self.result, *(synopsis.contents for synopsis in self.synopses)]
         alone = frozenset(name for name, step in self.steps.items() if step.alone)
-        if max(self.written_out(target, alone) for target in targets) <= LONGEST:
+        if max(self.written_out(target, alone) for target in targets) <= longest:
             return tuple(name for name in self.steps if name in alone)
         used = {name for target in targets for name in self.needed(target)}
         uses = Counter(read for name in used if name in self.steps for read in self.steps[name].reads)

@@ -91,7 +91,7 @@ class _Analysis:
             workspace.lay_nothing(source.name, schemas[source.stream])
         self._find_columns(self._program.result)
         results = self._frame(self._program.output(result_columns(self._program)))
-        self.results = _nullable(results.schema)
+        self.results = nullable(results.schema)
         if own_functions and not over_connect(workspace.session):
             _refuse_undetermined(results, text)
 
@@ -107,7 +107,7 @@ class _Analysis:
         for synopsis in self._program.synopses:
             if synopsis.name == name:
                 self._find_columns(synopsis.shape)
-                self.synopses[name] = _nullable(self._frame(self._program.shape(synopsis)).schema)
+                self.synopses[name] = nullable(self._frame(self._program.shape(synopsis)).schema)
                 self._workspace.lay_nothing(name, self.synopses[name])
         if name in self._program.steps:
             for read in self._program.steps[name].reads:
@@ -157,7 +157,8 @@ def _is_plan(node: Any) -> bool:
     return ".plans." in str(node.getClass().getName())
 
 
-def _nullable(schema: StructType) -> StructType:
+def nullable(schema: StructType) -> StructType:
+    """Return columns of these names and types that may be null."""
     result = StructType()
     for field in schema:
         result.add(field.name, field.dataType, nullable=True)

@@ -33,6 +33,7 @@ from headgate.delta.program import Program
 from headgate.errors import UserError
 from headgate.execute import errors
 from headgate.execute.analysis import analysed
+from headgate.execute.by_plans import computed_by_plans
 from headgate.execute.epoch_end import LEAST_ROWS, hashed_rows_for_memory, rows_for_memory
 from headgate.execute.inputs import FragmentInputs
 from headgate.execute.kept import SmallStatement
@@ -40,7 +41,7 @@ from headgate.execute.programs import Programs, SizedProgram
 from headgate.execute.progress import Progress
 from headgate.execute.statement import Span, Statement, result_columns, state_schema, state_steps, state_text
 from headgate.execute.synopses import SynopsisStore
-from headgate.execute.workspace import Reading, Slice, Workspace
+from headgate.execute.workspace import Reading, Slice, Workspace, write_small
 from headgate.execute.workspaces import Workspaces
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
@@ -130,8 +131,17 @@ class PreparedEpoch:
         """Run it by a statement of its own."""
         workspace = self.fragment.workspaces.of(self.sized.in_one_task)
         with workspace.turn:
+            rows = self._by_plans()
+            if rows is not None:
+                return self.written(write_small(rows, self.fragment.directory / ".results"))
             self.fragment.lay(workspace, self.sized, self.slices)
             return self.written(self.fragment.statement(self.sized, self.span).write_results())
+
+    def _by_plans(self) -> pa.Table | None:
+        """Return its results, computed by plans that are kept; None if there are none."""
+        text = lambda program: program.output(result_columns(program))  # noqa: E731
+        targets, schema = [self.sized.program.result], self.fragment.result_schema
+        return computed_by_plans(self.fragment, self.sized, self.slices, self.span, targets, text, schema)
 
     def written(self, files: list[Path]) -> Written:
         """Return what it has written, once it has run."""
@@ -372,36 +382,17 @@ class Fragment:
             if synopsis.from_logs and self._reads_less(synopsis.from_logs, synopsis.contents, until)
         )
         sized, slices = self._sized_for(until, lambda program: state_steps(program, from_logs, same).values())
-        span, names = Span(self.since, until, self.after), tuple(state_steps(sized.program, from_logs, same))
+        span, steps = Span(self.since, until, self.after), state_steps(sized.program, from_logs, same)
+        text = lambda program: state_text(program, steps, self.synopses.schemas)  # noqa: E731
+        schema = state_schema(steps, self.synopses.schemas)
         workspace = self.workspaces.of(sized.in_one_task)
         with workspace.turn:
-            contents: pa.Table | DataFrame | None = self._state_by_plan(sized, slices, span, from_logs, same)
+            contents: pa.Table | DataFrame | None
+            contents = computed_by_plans(self, sized, slices, span, list(steps.values()), text, schema)
             if contents is None:
                 self.lay(workspace, sized, slices)
                 contents = self.statement(sized, span).synopses(self.synopses.schemas, from_logs, same)
-            return self.synopses.write(contents, names, workspace, same)
-
-    def _state_by_plan(
-        self,
-        sized: SizedProgram,
-        slices: Mapping[str, Sequence[Slice]],
-        span: Span,
-        from_logs: frozenset[str],
-        same: frozenset[str],
-    ) -> pa.Table | None:
-        """Return the synopses as of `until`, computed by a plan that was kept; None if there is none."""
-        kept = self.workspaces.kept
-        if kept is None or not sized.in_one_task:
-            return None
-        steps = state_steps(sized.program, from_logs, same)
-        if {one for step in steps.values() for one in sized.program.needed(step)}.intersection(sized.computed_first):
-            return None
-        text = state_text(sized.program, steps, self.synopses.schemas)
-        schema = state_schema(steps, self.synopses.schemas)
-        reads = tuple(self.reads(sized.program, slices, tuple(steps.values())))
-        filled = kept.filled([SmallStatement(text, reads, span.values(), self.rows_of(slices), schema)])
-        tables = kept.run([filled[0]]) if filled else None
-        return None if tables is None else tables[0]
+            return self.synopses.write(contents, tuple(steps), workspace, same)
 
     def reads(
         self, program: Program, slices: Mapping[str, Sequence[Slice]], targets: Iterable[str]

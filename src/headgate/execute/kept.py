@@ -54,8 +54,8 @@ class SmallStatement:
     rows: int
     """How many rows it reads, about."""
 
-    schema: StructType
-    """The columns that it gives."""
+    schema: StructType | None
+    """The columns that it gives; None if they are whatever Spark says."""
 
     def over(self, views: Mapping[str, str], values: Mapping[str, int]) -> str:
         """Return its text over views that have other names than its inputs, with values for its parameters."""
@@ -85,8 +85,11 @@ class KeptPlans:
             self._planner = Planner(self.workspace.session)
         return self._planner
 
-    def filled(self, statements: Sequence[SmallStatement]) -> dict[int, FilledPlan]:
-        """Return plans for those of some statements that have one, by their numbers, with rows and values."""
+    def filled(self, statements: Sequence[SmallStatement], at_once: bool = False) -> dict[int, FilledPlan]:
+        """Return plans for those of some statements that have one, by their numbers, with rows and values.
+
+        With `at_once`, a plan is made even if a statement was not met with before.
+        """
         found: dict[int, FilledPlan] = {}
         if self._broken:
             return found
@@ -95,7 +98,7 @@ class KeptPlans:
             self.workspace.interpret(0)
             for number, one in enumerate(statements):
                 try:
-                    filled = self._filled(one, together[one.text])
+                    filled = self._filled(one, together[one.text], at_once)
                 except (Py4JNetworkError, Py4JJavaError, PySparkException):
                     filled = None  # the statement will say what is wrong
                 except Py4JError as error:
@@ -107,7 +110,7 @@ class KeptPlans:
                     found[number] = filled
         return found
 
-    def _filled(self, one: SmallStatement, number: int) -> FilledPlan | None:
+    def _filled(self, one: SmallStatement, number: int, at_once: bool) -> FilledPlan | None:
         """Return a plan for a statement; None if there is none, or not yet."""
         if one.rows > KEPT_ROWS:
             return None
@@ -122,7 +125,7 @@ class KeptPlans:
             tuple((read.name, read.schema.simpleString(), not rows[read.name]) for read in one.reads),
             number,
         )
-        if key not in self._plans and self._met[key] >= WORTH_AFTER:
+        if key not in self._plans and (at_once or self._met[key] >= WORTH_AFTER):
             self._keep(key, None)
             self._keep(key, self._planned(one, {name for name, pieces in rows.items() if not pieces}))
         self._met[key] += 1
@@ -157,9 +160,7 @@ class KeptPlans:
                 self.workspace.lay_nothing(views[read.name], read.schema)
             else:
                 views[read.name] = "rows_in_" + self._place(read.schema, alike)
-                tables = tables_in_memory(read.slices, read.schema, read.within)
-                assert tables is not None
-                self.planner.lay_place(views[read.name], tables[""], read.schema)
+                self.planner.lay_place(views[read.name], _example(read), read.schema)
         text = one.over(views, {name: placeholder(number) for number, name in enumerate(PARAMETERS)})
         places = {name: view for name, view in views.items() if name not in empty}
         plan = self.planner.planned(f"{text}\nLIMIT {TAKEN_ROWS + 1}", places, PARAMETERS)
@@ -175,9 +176,19 @@ class KeptPlans:
         return f"{number}_{alike[columns]}"
 
 
-def _fits(plan: KeptPlan, schema: StructType) -> bool:
+def _example(read: Reading) -> pa.Table:
+    """Return the rows of an input of which there are some."""
+    if read.table is not None:
+        return read.table
+    tables = tables_in_memory(read.slices, read.schema, read.within)
+    assert tables is not None
+    return tables[""]
+
+
+def _fits(plan: KeptPlan, schema: StructType | None) -> bool:
     """Say whether a plan gives the columns that are expected, and gives them as Arrow."""
-    return plan.schema.simpleString() == schema.simpleString() and arrow_schema(plan.schema) is not None
+    expected = schema is None or plan.schema.simpleString() == schema.simpleString()
+    return expected and arrow_schema(plan.schema) is not None
 
 
 def _columns(plan: KeptPlan) -> pa.Schema:

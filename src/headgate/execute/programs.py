@@ -24,6 +24,11 @@ TINY_ROWS = 1_000
 SINGLE_TASK_ROWS = 50_000
 """Up to here, one task does the work: more tasks would cost more than they save."""
 
+LONGEST_SMALL = 60
+"""How many steps a statement of one task may have, counting each wherever it is read, before some are computed on their
+own. That costs less than in a large epoch: plans are kept, and what is computed stays in memory.
+"""
+
 TASKS_FOR_RANGES = 4
 """From so many tasks on, cutting windows into ranges saves more than it costs: two would be just as slow as one."""
 
@@ -50,7 +55,8 @@ class SizedProgram:
 
 
 def _sized(program: Program, in_one_task: bool = False) -> SizedProgram:
-    return SizedProgram(replace(program, nested=True), program.shared(), in_one_task)
+    computed_first = program.shared(LONGEST_SMALL) if in_one_task else program.shared()
+    return SizedProgram(replace(program, nested=True), computed_first, in_one_task)
 
 
 class Programs:

@@ -46,6 +46,9 @@ class RowsInSpark:
 
     def of(self, reading: Reading) -> Sequence[Rows] | None:
         """Return the rows of a reading in pieces; None if Spark has to read or to judge some of them itself."""
+        if reading.table is not None:
+            handed = self._hand(reading.table, reading.schema) if reading.table.num_rows else None
+            return [] if not reading.table.num_rows else None if handed is None else [handed]
         columns = arrow_schema(reading.schema)
         size = sum(chunk.size for one in reading.slices for chunk in one.chunks)
         if columns is None or size > LOCAL_BYTES or any(one.seen for one in reading.slices):

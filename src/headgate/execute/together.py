@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -28,12 +27,11 @@ from pyspark.sql.types import StructType
 
 from headgate.execute.fragment import PreparedEpoch, Written
 from headgate.execute.kept import KeptPlans, SmallStatement
-from headgate.execute.workspace import TAKEN_ROWS, Reading, Workspace
+from headgate.execute.workspace import TAKEN_ROWS, Reading, Workspace, write_small
 from headgate.spark.in_memory import arrow_schema
 from headgate.spark.jobs import JOBS
 from headgate.spark.kept_plans import FilledPlan
 from headgate.spark.session import inheriting_tags
-from headgate.spark.staging import write_arrow
 from headgate.sql import indented
 from headgate.sql import name as sql_name
 
@@ -86,7 +84,10 @@ def run_together(epochs: Sequence[PreparedEpoch]) -> list[Written] | None:
         if given is None:
             return None
         results |= given
-    return [epoch.written(_write(epoch, results[number])) for number, epoch in enumerate(epochs)]
+    return [
+        epoch.written(write_small(results[number], epoch.fragment.directory / ".results"))
+        for number, epoch in enumerate(epochs)
+    ]
 
 
 def _halves(numbers: list[int]) -> list[list[int]]:
@@ -119,24 +120,24 @@ def _run_statement(
     with workspace.turn:
         workspace.interpret(max(epochs[number].rows for number in numbers))
         laid = _Laying(workspace)
-        shared = _Columns([epochs[number].fragment.result_schema for number in numbers])
-        views = {number: laid.names(epochs[number]) for number in numbers}
-        branches = [_branch(number, statements[number], views[number], shared) for number in numbers]
+        schemas = {number: epochs[number].fragment.result_schema for number in numbers}
+        shared = _Columns(list(schemas.values()))
+        texts = {number: _text(statements[number], laid.names(epochs[number])) for number in numbers}
+        branches = [
+            f"SELECT {number} AS _branch, {shared.selected(schemas[number])} FROM (\n{text})"
+            for number, text in texts.items()
+        ]
         frame = workspace.session.sql("\nUNION ALL\n".join(branches)).coalesce(1)
         with JOBS.timed():
             rows = frame.toArrow()
     counted = Counter[int](dict(zip(*_value_counts(rows.column("_branch")), strict=True)))
     if max(counted.values(), default=0) > TAKEN_ROWS:
         return None
-    return {
-        number: shared.rows_of(number, rows, epochs[number].fragment.result_schema, counted[number])
-        for number in numbers
-    }
+    return {number: shared.rows_of(number, rows, schemas[number], counted[number]) for number in numbers}
 
 
-def _branch(number: int, one: SmallStatement, views: Mapping[str, str], shared: _Columns) -> str:
-    text = indented(f"{one.over(views, one.values)}\nLIMIT {TAKEN_ROWS + 1}")
-    return f"SELECT {number} AS _branch, {shared.selected(one.schema)} FROM (\n{text})"
+def _text(one: SmallStatement, views: Mapping[str, str]) -> str:
+    return indented(f"{one.over(views, one.values)}\nLIMIT {TAKEN_ROWS + 1}")
 
 
 class _Laying:
@@ -193,7 +194,3 @@ class _Columns:
 def _value_counts(column: pa.ChunkedArray) -> tuple[list[int], list[int]]:
     counted = column.value_counts()
     return counted.field("values").to_pylist(), counted.field("counts").to_pylist()
-
-
-def _write(epoch: PreparedEpoch, rows: pa.Table) -> list[Path]:
-    return sorted(write_arrow({".": rows}, epoch.fragment.directory / ".results").glob("*.parquet"))

@@ -117,13 +117,16 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What an epoch reads under a name of its program: rows of a log, or of a synopsis."""
+    """What an epoch reads under a name of its program: rows of a log, of a synopsis, or of a step computed first."""
 
     name: str
     slices: Sequence[Slice]
     schema: StructType
     within: str | None = None
     """The struct in which the files hold the rows, if they do."""
+
+    table: pa.Table | None = None
+    """Rows that the epoch itself has computed, instead of slices."""
 
     def known_by(self) -> tuple[object, ...]:
         """Return what tells its rows from those of other readings."""
@@ -322,8 +325,14 @@ class Workspace:
         """Compute a frame and return the Parquet files that hold it. They count when they are committed."""
         with JOBS.timed():
             rows = self.collected(frame)
-            written = write_parquet(frame, staging) if rows is None else write_arrow({".": rows}, staging)
-        return sorted(written.glob("*.parquet"))
+            if rows is None:
+                return sorted(write_parquet(frame, staging).glob("*.parquet"))
+        return write_small(rows, staging)
+
+
+def write_small(rows: pa.Table, staging: Path) -> list[Path]:
+    """Write rows and return the Parquet file that holds them, if there are any. It counts when it is committed."""
+    return sorted(write_arrow({".": rows}, staging).glob("*.parquet"))
 
 
 def tables_in_memory(slices: Sequence[Slice], schema: StructType, within: str | None) -> dict[str, pa.Table] | None:
