@@ -14,9 +14,14 @@ from pyspark.sql import SparkSession
 from headgate import Engine
 from headgate.execute import fragment as fragments
 from headgate.execute import kept
+from headgate.execute.statement import Statement
+from headgate.spark import kept_plans
 from headgate.spark.kept_plans import FilledPlan, Planner
 
 NEVER = 10**9
+
+COMPUTED_FIRST = "SELECT k, MIN(v) AS low, MAX(v) AS high FROM s [ROWS 5] WHERE v > 0 GROUP BY k"
+"""Its statement is so long that a step of it is computed first."""
 
 QUERIES = (
     "SELECT ISTREAM k, v FROM s [NOW] WHERE v > 2",
@@ -30,6 +35,7 @@ QUERIES = (
     "SELECT s.k, r.w FROM s [RANGE {unit} * 2] LEFT JOIN r [NOW] ON s.k = r.k",
     "SELECT ISTREAM k, v FROM s [NOW] WHERE v > (SELECT AVG(w) FROM r [RANGE {unit} * 6])",
     "SELECT ISTREAM ARRAY(k, 'x') AS both, NAMED_STRUCT('v', v, 'n', 1) AS pair FROM s [NOW]",
+    COMPUTED_FIRST,
 )
 
 
@@ -92,6 +98,35 @@ def test_answers_are_those_of_statements(spark: SparkSession, monkeypatch: pytes
     assert answers(spark, texts(unit), unit) == expected
     assert counting.epochs > counting.plans
     assert all(expected)
+
+
+@pytest.mark.spark
+def test_plans_are_interpreted_where_spark_keeps_little_code(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "WORTH_AFTER", NEVER)
+    expected = answers(spark, texts(1)[:5], instants=5)
+    monkeypatch.setattr(kept, "WORTH_AFTER", 0)
+    monkeypatch.setattr(kept_plans, "CODE_FOR_PLANS", NEVER)
+    assert answers(spark, texts(1)[:5], instants=5) == expected
+
+
+@pytest.mark.spark
+def test_steps_that_are_computed_first_have_plans_of_their_own(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if what they give is empty."""
+    monkeypatch.setattr(kept, "WORTH_AFTER", NEVER)
+    expected = answers(spark, [COMPUTED_FIRST])
+    monkeypatch.setattr(kept, "WORTH_AFTER", 0)
+    counting = Counting(monkeypatch)
+
+    def refused(_: Statement) -> None:
+        raise AssertionError("a statement was planned for an epoch")
+
+    monkeypatch.setattr(Statement, "write_results", refused)
+    assert answers(spark, [COMPUTED_FIRST]) == expected
+    assert counting.epochs > counting.plans > 2
 
 
 @pytest.mark.spark
