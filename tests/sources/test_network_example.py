@@ -87,3 +87,20 @@ def test_the_network_example(spark: SparkSession, tmp_path: Path) -> None:
     (bad,) = rows["malformed"]
     assert bad["packet"].startswith("the IPv4 header is cut off after 26 of 60 bytes")
     assert counts["malformed"] == 1
+
+
+def test_its_flows_in_gsql(spark: SparkSession, tmp_path: Path) -> None:
+    make = runpy.run_path(str(EXAMPLES / "network" / "make_capture.py"))["make"]
+    make(tmp_path / "captures")
+    script = (EXAMPLES / "network" / "network.gsql").read_text(encoding="utf-8")
+    flows_only = script[: script.index("-- Both links")].replace(
+        "examples/network/captures", str(tmp_path / "captures")
+    )
+    with Engine(spark) as engine:
+        engine.execute(f"SET dialect = 'gsql';\n{flows_only}")
+        engine.run_once()
+        for link in ("main", "control"):
+            rows = [result.row for result in engine.query(f"{link}_flows").results()]
+            keys = ("src_ip", "dst_ip", "src_port", "dst_port", "protocol")
+            found = {(row["tb"] * 10, *(row[key] for key in keys)): row["bytes"] for row in rows}
+            assert found == flows(tmp_path / "captures" / link / "1.pcap")
