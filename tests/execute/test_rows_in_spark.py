@@ -86,6 +86,15 @@ def test_several_slices_and_chunks_come_in_their_order(tmp_path: Path) -> None:
     assert times_of(rows, Slice([second, first], 1, 3), Slice([], 0, 9)) == [3, 2]
 
 
+def test_small_chunks_are_handed_over_together_and_known_one_by_one(tmp_path: Path) -> None:
+    hands = Hands()
+    rows, three = RowsInSpark(hands), [chunk(tmp_path, [first, first + 1]) for first in (1, 3, 5)]
+    assert times_of(rows, Slice(three, 1, 5)) == [2, 3, 4, 5]
+    assert times_of(rows, Slice([three[1]], 3, 9)) == [4]
+    assert times_of(rows, Slice([*three, chunk(tmp_path, [8, 7])], 5, 9)) == [6, 8, 7]
+    assert hands.counts == [6, 2]
+
+
 def test_so_many_rows_stay_with_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows_in_spark, "MOST_ROWS", 3)
     hands = Hands()

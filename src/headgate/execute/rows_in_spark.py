@@ -2,7 +2,8 @@
 
 A chunk is handed to Spark once, whole, and serves every epoch and every query that reads it. What an epoch reads of it
 is a piece of these rows: pieces are cut by number if the chunk is in order of time, which is so where tuples come in
-order. A piece of another chunk, or of a large one, is cut out in Arrow and handed over by itself.
+order. A piece of another chunk, or of a large one, is cut out in Arrow and handed over by itself. Small chunks that come
+together are handed over together.
 """
 
 from __future__ import annotations
@@ -53,23 +54,44 @@ class RowsInSpark:
         size = sum(chunk.size for one in reading.slices for chunk in one.chunks)
         if columns is None or size > LOCAL_BYTES or any(one.seen for one in reading.slices):
             return None
-        pieces: list[Rows] = []
-        for one in reading.slices:
-            for chunk in one.chunks:
-                try:
+        try:
+            self._hand_together(reading, columns)
+            pieces: list[Rows] = []
+            for one in reading.slices:
+                for chunk in one.chunks:
                     piece = self._piece(chunk, one, reading, columns)
-                except pa.ArrowException:
-                    return None  # a source's file with types that Spark converts and Arrow does not
-                if piece is None:
-                    return None
-                pieces += piece
-        return pieces
+                    if piece is None:
+                        return None
+                    pieces += piece
+            return pieces
+        except pa.ArrowException:
+            return None  # a source's file with types that Spark converts and Arrow does not
+
+    def _hand_together(self, reading: Reading, columns: pa.Schema) -> None:
+        """Hand small chunks that Spark does not have over in one go: a call for each would cost more than its rows."""
+        chunks = (chunk for one in reading.slices for chunk in one.chunks if chunk.rows <= WHOLE_ROWS)
+        new = {_key(chunk, reading): chunk for chunk in chunks if chunk.checksum is not None}
+        tables = {
+            key: fitted(TAIL.table(chunk), columns, reading.within)
+            for key, chunk in new.items()
+            if key not in self._handed
+        }
+        if len(tables) < 2:
+            return
+        handed = self._hand(pa.concat_tables(tables.values()).combine_chunks(), reading.schema)
+        if handed is None:
+            return
+        first = 0
+        for key, table in tables.items():
+            rows = handed.slice(first, first + table.num_rows)
+            self._remember(key, _Handed(rows, table.num_rows, _ascending(table)))
+            first += table.num_rows
 
     def _piece(self, chunk: Chunk, one: Slice, reading: Reading, columns: pa.Schema) -> list[Rows] | None:
         """Return the rows of a chunk that a slice wants, if there are any; None if they cannot be handed over."""
         if chunk.checksum is None:
             return None  # of an early version: nothing tells one file from another
-        key = chunk.path, chunk.checksum, reading.schema.simpleString(), reading.within
+        key = _key(chunk, reading)
         if chunk.rows <= WHOLE_ROWS or one.covers(chunk):
             whole = self._known(key, lambda: fitted(TAIL.table(chunk), columns, reading.within), reading.schema)
             if whole is None or one.covers(chunk):
@@ -90,11 +112,19 @@ class RowsInSpark:
         handed = self._hand(rows, schema)
         if handed is None:
             return None
-        known = self._handed[key] = _Handed(handed, rows.num_rows, _ascending(rows))
-        self._count += rows.num_rows
+        return self._remember(key, _Handed(handed, rows.num_rows, _ascending(rows)))
+
+    def _remember(self, key: tuple[object, ...], handed: _Handed) -> _Handed:
+        """Keep what Spark has, and let go of what was not read for longest if it is too much."""
+        self._handed[key] = handed
+        self._count += handed.count
         while self._count > MOST_ROWS and len(self._handed) > 1:
             self._count -= self._handed.popitem(last=False)[1].count
-        return known
+        return handed
+
+
+def _key(chunk: Chunk, reading: Reading) -> tuple[object, ...]:
+    return chunk.path, chunk.checksum, reading.schema.simpleString(), reading.within
 
 
 def _if_any(handed: _Handed | None) -> list[Rows] | None:
