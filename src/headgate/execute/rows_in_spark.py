@@ -2,8 +2,8 @@
 
 A chunk is handed to Spark once, whole, and serves every epoch and every query that reads it. What an epoch reads of it
 is a piece of these rows: pieces are cut by number if the chunk is in order of time, which is so where tuples come in
-order. A piece of another chunk, or of a large one, is cut out in Arrow and handed over by itself. Small chunks that come
-together are handed over together.
+order. A piece of another chunk, or of a large one, is cut out in Arrow and handed over by itself. Small chunks that
+come together are handed over together.
 """
 
 from __future__ import annotations
