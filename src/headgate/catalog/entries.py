@@ -102,7 +102,7 @@ class View:
     name: str
     plan: Node
     gsql: Gsql | None = None
-    """What is known of it if it was written in GSQL."""
+    """Its GSQL text and types, if it was written in GSQL."""
 
     reads: frozenset[str] = frozenset()
     """The queries in GSQL that it reads by their names, in lower case."""
@@ -193,7 +193,7 @@ class Query:
     """Whether it also answers from what has come beyond its heartbeats."""
 
     gsql: Gsql | None = None
-    """What is known of it if it was written in GSQL; its text is the CQL that it amounts to."""
+    """Its GSQL text and types, if it was written in GSQL; `text` is then the CQL that it amounts to."""
 
     reads: frozenset[str] = frozenset()
     """The queries in GSQL that it reads by their names, in lower case."""

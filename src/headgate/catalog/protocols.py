@@ -74,7 +74,7 @@ class ParameterValue:
 
 @dataclass(frozen=True, slots=True)
 class Gsql:
-    """What is known of a query or view that was written in GSQL."""
+    """A query or view as it was written in GSQL: its text, the types of its columns, the names that DEFINE gives."""
 
     text: str
     kinds: Mapping[str, str] = field(default_factory=dict, hash=False)

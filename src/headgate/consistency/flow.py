@@ -35,7 +35,7 @@ class Listener(Protocol):
 
 
 class Flow:
-    """What is under way between the stages of a query, and what its answer comes from."""
+    """The queues between the stages of a query, and the label of its answer."""
 
     def __init__(self, stages: Mapping[str, Sequence[str]], listener: Listener | None = None) -> None:
         self.stages = stages

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class UnderWay(Protocol):
-    """What is under way, by the active parts of labels."""
+    """The events in the queues, by the active parts of their labels."""
 
     def first(self, stream: str) -> int | None:
         """Return behind how many tuples of a stream the first active part begins; None if there is none."""

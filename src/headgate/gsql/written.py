@@ -25,7 +25,7 @@ class Written:
         return self.text
 
     def at(self, span: Span) -> Written:
-        """The same text, as a whole from this place."""
+        """Return this text with one place for all of it."""
         return Written(self.text, ((0, len(self.text), span), *self.places))
 
     def place(self, start: int, end: int) -> Span | None:

@@ -74,7 +74,7 @@ class Problem:
 
 
 class Headers:
-    """What is known of the headers of a batch of packets, as far as the wanted fields ask for it."""
+    """The headers of a batch of packets, as far as the wanted fields need them."""
 
     def __init__(self, records: Records, wanted: frozenset[str]) -> None:
         self.records = records

@@ -256,7 +256,7 @@ def _of_rows(data: Bytes, rows: list[tuple[int, int, int, int, int]], first: int
 
 
 def _rest(data: Bytes, start: int, end: int, said: str) -> str:
-    """What is said of bytes that cannot be read, with the first of them."""
+    """Return the text of a dead letter for bytes that cannot be read, with the first of them in hexadecimal digits."""
     shown = data[start : min(end, start + 64)].tobytes().hex()
     return f"{said}; {end - start:,} bytes from byte {start:,} on are not read: {shown}"
 
