@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from headgate.errors import UserError
@@ -43,9 +44,16 @@ class Lock:
             )
 
     def release(self) -> None:
-        """Give the directory back; releasing twice does nothing."""
+        """Give the directory back; releasing twice does nothing.
+
+        Closing alone is not enough: a process that another thread of ours is just starting has copies of our open
+        files until it runs its program, and a lock stays for as long as any copy is open.
+        """
         while self._held:
-            os.close(self._held.pop())
+            number = self._held.pop()
+            with suppress(OSError):
+                fcntl.flock(number, fcntl.LOCK_UN)
+            os.close(number)
 
 
 def _in_use(number: int) -> bool:
