@@ -24,7 +24,13 @@ FLOWING = "SELECT * FROM ticks WHERE symbol = '{symbol}' AND price > {least}"
 RANGE = "SELECT symbol, SUM(price) AS total FROM ticks [RANGE 3] WHERE symbol = '{symbol}' GROUP BY symbol HAVING COUNT(*) > {least}"
 COUNTED = "SELECT COUNT(*) AS n FROM ticks [RANGE 2] WHERE symbol = '{symbol}' AND price > {least}"
 ROWS = "SELECT MAX(price) AS most FROM ticks [ROWS 2] WHERE symbol = '{symbol}' AND price > {least}"
-EVERY = (NOW, FLOWING, RANGE, COUNTED, ROWS)
+OTHERS = "SELECT symbol, MAX(price) AS most FROM ticks [RANGE 2] WHERE symbol <> '{symbol}' GROUP BY symbol"
+"""Those of one symbol are equal: members that differ in nothing."""
+ABOVE = (
+    "SELECT ISTREAM t.price FROM ticks [NOW] t, (SELECT symbol, AVG(price) AS mean FROM ticks [RANGE 3] GROUP BY symbol) m "
+    "WHERE t.symbol = m.symbol AND t.price > m.mean + {least} * 0.25"
+)
+EVERY = (NOW, FLOWING, RANGE, COUNTED, ROWS, OTHERS, ABOVE)
 
 Results = dict[str, list[tuple[Any, ...]]]
 
