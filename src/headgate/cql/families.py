@@ -512,10 +512,10 @@ class _Rewriting:
         where, group = body.tree.args.get("where"), body.tree.args.get("group")
         if where is None or group is None or any(group.args.get(part) for part in SEVERAL_GROUPINGS):
             return
-        if not all(isinstance(key, exp.Column) for key in group.expressions):
+        aliases = {item.alias.lower() for item in body.items if isinstance(item, exp.Alias)}
+        if not all(isinstance(key, exp.Column) and key.name.lower() not in aliases for key in group.expressions):
             return
         keys = {self.binder.resolve(key.copy(), scope).sql("spark") for key in group.expressions}
-        aliases = {item.alias.lower() for item in body.items if isinstance(item, exp.Alias)}
 
         def is_key(column: exp.Column) -> bool:
             return column.name.lower() not in aliases and self.binder.resolve(column.copy(), scope).sql("spark") in keys
