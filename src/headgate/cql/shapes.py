@@ -16,6 +16,8 @@ where its answers go.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from copy import copy
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -27,6 +29,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Family, Query, Relation, Stream, View
 from headgate.cql.binder import BoundQuery, bind
 from headgate.cql.families import Members, over_members
+from headgate.cql.script import spans
 from headgate.cql.syntax import CreateQuery, StreamOf, StreamWindow
 from headgate.cql.trees import unaliased
 from headgate.errors import UserError
@@ -66,6 +69,10 @@ ARITHMETIC = (exp.Add, exp.Sub, exp.Mul)
 
 DECIMAL, DECIMAL_DIGITS, DECIMAL_PLACES = "DECIMAL(20,6)", 14, 6
 """The type of constants with a decimal point, and how many digits they may have before and behind it."""
+
+
+NAMED = re.compile(r"^\s*CREATE\s+QUERY\s+\S+", re.IGNORECASE)
+CONSTANT = re.compile(r"'[^']*'|\b[0-9][\w.]*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,6 +133,19 @@ def found(
         tuple(sorted(catalog.declarations.groupings)),
     )
     return Shape(key, kinds, values, entries, catalog, origin), slotted
+
+
+def alike(text: str) -> Counter[str]:
+    """How many statements of a script are alike, by their words without names and constants."""
+    try:
+        return Counter(without_constants(text[place.start : place.end]) for place in spans(text))
+    except UserError:
+        return Counter()  # what is wrong with it is said when it is compiled
+
+
+def without_constants(statement: str) -> str:
+    """The words of a statement without the name of its query and without constants."""
+    return CONSTANT.sub("?", NAMED.sub("", statement)).strip()
 
 
 def kept(shape: Shape) -> Shape:
