@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from headgate import Engine
 from headgate.catalog.entries import Query
+from headgate.cql.definitions import with_own_plan
 from headgate.engine import found
 from headgate.engine.core import Core
 from headgate.errors import UserError
@@ -117,7 +118,6 @@ def test_a_script_makes_a_family_of_queries_that_are_alike_with_the_second(
 ) -> None:
     texts = [f"CREATE QUERY q{n} AS {NOW.format(symbol='A', least=n)}" for n in range(4)]
     alone: list[str] = []
-    with_own_plan = found.with_own_plan
 
     def noted(query: Query) -> Query:
         alone.append(query.name)
