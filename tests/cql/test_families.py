@@ -22,6 +22,9 @@ FORMS = [
     "subs AS SELECT COUNT(*) AS n, SUM(price) / COUNT(*) AS m FROM ticks [RANGE 10] WHERE symbol = subs.symbol",
     "subs AS SELECT symbol, AVG(price) AS a FROM ticks [RANGE 10] GROUP BY symbol HAVING AVG(price) > subs.threshold",
     "subs AS SELECT n, COUNT(*) AS c FROM ticks [RANGE 10] WHERE symbol = subs.symbol GROUP BY 1",
+    "subs AS SELECT symbol, MAX(n) AS m FROM ticks [RANGE 10] WHERE symbol <> subs.symbol AND n > 0 GROUP BY symbol",
+    "subs AS SELECT t.price FROM ticks [NOW] t, (SELECT AVG(price) AS m FROM ticks [RANGE 10]) a "
+    "WHERE t.price > a.m + subs.threshold",
     "subs AS SELECT time / 60 AS tb, COUNT(*) AS c FROM ticks WHERE symbol = subs.symbol GROUP BY tb EMIT FINAL",
     "subs AS SELECT symbol, price FROM ticks [RANGE 10] WHERE price > subs.threshold ORDER BY price DESC, n LIMIT 3",
     "subs AS SELECT symbol FROM ticks [RANGE 9] WHERE price > subs.threshold "
@@ -56,12 +59,28 @@ def test_a_family_is_the_query_that_explain_shows(rest: str) -> None:
     assert bind(parse(text)[0], text, catalog).plan == query.bound
 
 
-def test_groups_that_only_having_compares_are_computed_once() -> None:
-    query, _ = family(FORMS[3])
+@pytest.mark.parametrize("rest", [FORMS[3], FORMS[5]])
+def test_groups_of_which_only_members_choose_some_are_computed_once(rest: str) -> None:
+    query, _ = family(rest)
     assert query.family is not None
     below = query.family.text.partition("CROSS JOIN")[0]
     assert "GROUP BY" in below
     assert "subs" not in below.partition("FROM")[2]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "subs AS SELECT symbol AS s, MAX(n) AS symbol FROM ticks [RANGE 9] WHERE symbol <> subs.symbol GROUP BY ticks.symbol",
+        "subs AS SELECT symbol, MAX(n) AS m FROM ticks [RANGE 9] WHERE symbol = subs.symbol GROUP BY symbol",
+        "subs AS SELECT symbol, MAX(n) AS m FROM ticks [RANGE 9] WHERE n > subs.threshold GROUP BY symbol",
+        "subs AS SELECT symbol, n FROM ticks [RANGE 9] WHERE symbol <> subs.symbol GROUP BY GROUPING SETS ((symbol), (n))",
+    ],
+)
+def test_other_conditions_on_members_stay_below_the_groups(rest: str) -> None:
+    query, _ = family(rest)
+    assert query.family is not None
+    assert "WHERE" in query.family.text.partition("GROUP BY")[0]
 
 
 def test_names_that_both_have_get_the_relation_in_front() -> None:

@@ -34,7 +34,8 @@ from headgate.deliver.sinks.jdbc import Database
 from headgate.deliver.sinks.sink import Delivery
 from headgate.deliver.sinks.webhook import WebhookSink
 from headgate.errors import Broken, Several
-from headgate.execute.fragment import RESTARTS, Fragment, Written
+from headgate.execute.fragment import RESTARTS, Fragment
+from headgate.execute.prepared import Written
 from headgate.heartbeat.clock import Clock
 from headgate.spark.failures import called, check_alive, condition, failure, reason_of
 

@@ -12,6 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate import Engine
+from headgate.catalog.entries import Query
+from headgate.cql.definitions import with_own_plan
+from headgate.engine import found
 from headgate.engine.core import Core
 from headgate.errors import UserError
 from headgate.schedule import family
@@ -24,7 +27,13 @@ FLOWING = "SELECT * FROM ticks WHERE symbol = '{symbol}' AND price > {least}"
 RANGE = "SELECT symbol, SUM(price) AS total FROM ticks [RANGE 3] WHERE symbol = '{symbol}' GROUP BY symbol HAVING COUNT(*) > {least}"
 COUNTED = "SELECT COUNT(*) AS n FROM ticks [RANGE 2] WHERE symbol = '{symbol}' AND price > {least}"
 ROWS = "SELECT MAX(price) AS most FROM ticks [ROWS 2] WHERE symbol = '{symbol}' AND price > {least}"
-EVERY = (NOW, FLOWING, RANGE, COUNTED, ROWS)
+OTHERS = "SELECT symbol, MAX(price) AS most FROM ticks [RANGE 2] WHERE symbol <> '{symbol}' GROUP BY symbol"
+"""Those of one symbol are equal: members that differ in nothing."""
+ABOVE = (
+    "SELECT ISTREAM t.price FROM ticks [NOW] t, (SELECT symbol, AVG(price) AS mean FROM ticks [RANGE 3] GROUP BY symbol) m "
+    "WHERE t.symbol = m.symbol AND t.price * 2 > m.mean + {least}"
+)
+EVERY = (NOW, FLOWING, RANGE, COUNTED, ROWS, OTHERS, ABOVE)
 
 Results = dict[str, list[tuple[Any, ...]]]
 
@@ -102,6 +111,26 @@ def test_a_family_is_made_of_queries_that_differ_in_constants_only(spark: SparkS
         engine.execute("SET families = 'on'; CREATE QUERY y AS " + NOW.format(symbol="B", least="7.5"))
         assert families(engine) == {"family of q0": 5}  # 7 and 7.5 are both compared as DOUBLE
         assert [query.name for query in engine.queries()] == ["q0", "q1", "q2", "x", "q3", "q4", "y"]
+
+
+def test_a_script_makes_a_family_of_queries_that_are_alike_with_the_second(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"CREATE QUERY q{n} AS {NOW.format(symbol='A', least=n)}" for n in range(4)]
+    alone: list[str] = []
+
+    def noted(query: Query) -> Query:
+        alone.append(query.name)
+        return with_own_plan(query)
+
+    monkeypatch.setattr(found, "with_own_plan", noted)
+    for scripts in ([";".join(texts)], texts):
+        with Engine(spark) as engine:
+            engine.execute(DEFINED)
+            for script in scripts:
+                engine.execute(script)
+            assert families(engine) == {"family of q0": 4}
+    assert alone == ["q0", "q0", "q1", "q2"]
 
 
 def test_a_query_of_the_shape_that_comes_later_is_a_row(spark: SparkSession) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from headgate import Engine
 from headgate.execute import fragment as fragments
-from headgate.execute import kept
+from headgate.execute import kept, programs
 from headgate.execute.statement import Statement
 from headgate.spark import kept_plans
 from headgate.spark.kept_plans import FilledPlan, Planner
@@ -127,6 +127,21 @@ def test_steps_that_are_computed_first_have_plans_of_their_own(
     monkeypatch.setattr(Statement, "write_results", refused)
     assert answers(spark, [COMPUTED_FIRST]) == expected
     assert counting.epochs > counting.plans > 2
+
+
+@pytest.mark.spark
+def test_families_by_thresholds_have_plans_without_an_exchange(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their borders are read more than once, which Spark would make a subquery of: no plan with one is kept."""
+    monkeypatch.setattr(kept, "WORTH_AFTER", 0)
+    monkeypatch.setattr(programs, "TINY_ROWS", 0)
+    made: list[kept_plans.KeptPlan | None] = []
+    planned = Planner.planned
+    monkeypatch.setattr(Planner, "planned", lambda *given: made.append(planned(*given)) or made[-1])  # type: ignore[func-returns-value]
+    answers(spark, [f"SELECT k, COUNT(*) AS n FROM s [RANGE 2] WHERE v > {n} GROUP BY k" for n in range(4)])
+    assert made
+    assert all(plan is not None and plan.result is not None for plan in made)
 
 
 @pytest.mark.spark

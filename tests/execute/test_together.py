@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from headgate import Engine
 from headgate.errors import UserError
 from headgate.execute import together
-from headgate.execute.fragment import PreparedEpoch, Written
+from headgate.execute.prepared import PreparedEpoch, Written
 from headgate.schedule import loop
 
 STREAMS = """
@@ -45,7 +45,7 @@ class Counting:
         self.branches: list[int] = []
         monkeypatch.setattr(loop, "run_together", self.run)
 
-    def run(self, epochs: Sequence[PreparedEpoch]) -> list[Written] | None:
+    def run(self, epochs: Sequence[PreparedEpoch]) -> list[Written | None]:
         self.branches.append(len(epochs))
         return together.run_together(epochs)
 
@@ -78,7 +78,7 @@ def test_answers_are_the_same_as_alone_while_queries_come_and_go(
         for name in begun.keys() - ended.keys():
             ended[name] = (len(pushed), list(engine.query(name).results()))
     assert max(counting.branches) >= 4, "they ran in one statement"
-    monkeypatch.setattr(loop, "run_together", lambda epochs: None)
+    monkeypatch.setattr(loop, "run_together", lambda epochs: [None] * len(epochs))
     with Engine(spark, tmp_path / "alone") as engine:
         engine.execute(STREAMS)
         left = dict(begun)

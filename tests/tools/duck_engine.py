@@ -17,7 +17,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from headgate import Engine, ManualClock
 from headgate.delta.program import Input, Program
-from headgate.execute.fragment import Fragment, PreparedEpoch, Written
+from headgate.execute.fragment import Fragment
+from headgate.execute.prepared import PreparedEpoch, Written
 from headgate.execute.statement import Span, result_columns
 from headgate.execute.workspace import Slice
 from headgate.plan.nodes import Node

@@ -12,7 +12,8 @@ which the relation is joined in and its columns are one more key throughout:
     DISTINCT, set operations      over rows that carry their member
     ORDER BY ... LIMIT            the first rows of each member, by ROW_NUMBER
     an aggregate without keys     grouped by the member, joined to the relation by a left join: a row for every member
-    HAVING and the select list    alone: the relation joins above the groups, which all members share
+    HAVING and the select list    alone: the relation joins above the groups, which all members share; conditions of
+                                  WHERE that compare keys of groups, but for equalities, are conditions of HAVING
     subqueries                    in FROM they carry their members too; elsewhere they read the relation beside them
 
 Syntax trees come in and go out. What the query says wrongly is found first, in the query with constants in their place.
@@ -47,6 +48,10 @@ UNKNOWN_OVER_NOTHING = frozenset(
     """.split()
 )
 """Aggregates that give something else than null, 0 or an empty list over no rows."""
+
+
+SEVERAL_GROUPINGS = ("grouping_sets", "rollup", "cube", "totals")
+"""Parts of GROUP BY that group rows in several ways: then a key of a group may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,6 +487,7 @@ class _Rewriting:
         """The select with the relation in FROM, or above its groups."""
         tree, group = body.tree, body.tree.args.get("group")
         is_grouped = group is not None or body.having is not None or any(map(aggregate_calls, body.above()))
+        self._lift_conditions(body, scope)
         calls = [call for part in body.above() for call in aggregate_calls(part)]
         from_parts = [tree.args.get("from_"), *(tree.args.get("joins") or ()), *(tree.args.get("laterals") or ())]
         below = self.mentions(*from_parts, tree.args.get("where"), group, *calls)
@@ -496,6 +502,37 @@ class _Rewriting:
         if is_grouped:
             self._group_by_member(body, provider, always)
         return self._listed(body, provider, shown, hidden)
+
+    def _lift_conditions(self, body: _Body, scope: Scope) -> None:
+        """Make conditions that compare keys of groups with a member conditions of HAVING: all members share the groups.
+
+        A group whose keys fail such a condition has no row below it, and the others have all of theirs. An equality
+        stays: by it, members find the few rows that they need.
+        """
+        where, group = body.tree.args.get("where"), body.tree.args.get("group")
+        if where is None or group is None or any(group.args.get(part) for part in SEVERAL_GROUPINGS):
+            return
+        aliases = {item.alias.lower() for item in body.items if isinstance(item, exp.Alias)}
+        if not all(isinstance(key, exp.Column) and key.name.lower() not in aliases for key in group.expressions):
+            return
+        keys = {self.binder.resolve(key.copy(), scope).sql("spark") for key in group.expressions}
+
+        def is_key(column: exp.Column) -> bool:
+            return column.name.lower() not in aliases and self.binder.resolve(column.copy(), scope).sql("spark") in keys
+
+        def can_be_lifted(condition: exp.Expression) -> bool:
+            columns = [column for column in condition.find_all(exp.Column) if not self._is_member(column)]
+            is_equality = isinstance(condition, exp.EQ | exp.NullSafeEQ)
+            return not is_equality and not has_subquery(condition) and all(map(is_key, columns))
+
+        conditions = conjuncts(where.this)
+        about_members = [condition for condition in conditions if self.mentions(condition)]
+        if not about_members or not all(map(can_be_lifted, about_members)):
+            return
+        rest = [condition for condition in conditions if not self.mentions(condition)]
+        body.tree.set("where", exp.Where(this=conjunction(rest)) if rest else None)
+        above = [*about_members, *([body.having.this] if body.having is not None else [])]
+        body.having = exp.Having(this=conjunction(above))
 
     def _of(self, part: exp.Expression, provider: _Provider) -> exp.Expression:
         """An expression that reads the member's columns in an entry of FROM; its analytic functions are by member."""

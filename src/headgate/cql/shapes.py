@@ -9,12 +9,15 @@ a relation of constants is a family (`families`): one query in the place of many
 No value of a tuple makes a query of a family fail (`NEVER_FAIL`): if it could, one member would stop all others.
 
 A constant is taken out of the text where it cannot decide about a type: where WHERE, HAVING or ON compare it with a
-column, or a number with an aggregate. Everything else that a query's meaning depends on is part of the shape: the
-settings, the streams, relations and views as they are defined then, and where its answers go.
+column, or a number with an aggregate, or compare a sum or a product of it and a double. Everything else that a query's
+meaning depends on is part of the shape: the settings, the streams, relations and views as they are defined then, and
+where its answers go.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from copy import copy
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -26,6 +29,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Family, Query, Relation, Stream, View
 from headgate.cql.binder import BoundQuery, bind
 from headgate.cql.families import Members, over_members
+from headgate.cql.script import spans
 from headgate.cql.syntax import CreateQuery, StreamOf, StreamWindow
 from headgate.cql.trees import unaliased
 from headgate.errors import UserError
@@ -45,6 +49,9 @@ COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ
 AROUND = (exp.And, exp.Or, exp.Not, exp.Paren)
 """What may stand between a comparison and the clause that it belongs to."""
 
+DOUBLE, UNKNOWN = "DOUBLE", "unknown"
+"""The type that arithmetic is done in, and that of an alias of which it is not known."""
+
 NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
 AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
@@ -62,6 +69,10 @@ ARITHMETIC = (exp.Add, exp.Sub, exp.Mul)
 
 DECIMAL, DECIMAL_DIGITS, DECIMAL_PLACES = "DECIMAL(20,6)", 14, 6
 """The type of constants with a decimal point, and how many digits they may have before and behind it."""
+
+
+NAMED = re.compile(r"^\s*CREATE\s+QUERY\s+\S+", re.IGNORECASE)
+CONSTANT = re.compile(r"'[^']*'|\b[0-9][\w.]*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,9 +104,7 @@ def found(
     entries = _entries(tree, catalog)
     if entries is None:
         return None
-    types: dict[str, set[str]] = {}
-    for column in (column for entry in entries for column in _columns(entry)):
-        types.setdefault(column.name.lower(), set()).add(column.type.upper())
+    types = _types(tree, entries)
     if any(
         kind.startswith("DECIMAL") and _precision(kind) > DECIMAL_DIGITS for some in types.values() for kind in some
     ):
@@ -124,6 +133,19 @@ def found(
         tuple(sorted(catalog.declarations.groupings)),
     )
     return Shape(key, kinds, values, entries, catalog, origin), slotted
+
+
+def alike(text: str) -> Counter[str]:
+    """How many statements of a script are alike, by their words without names and constants."""
+    try:
+        return Counter(without_constants(text[place.start : place.end]) for place in spans(text))
+    except UserError:
+        return Counter()  # what is wrong with it is said when it is compiled
+
+
+def without_constants(statement: str) -> str:
+    """The words of a statement without the name of its query and without constants."""
+    return CONSTANT.sub("?", NAMED.sub("", statement)).strip()
 
 
 def kept(shape: Shape) -> Shape:
@@ -198,6 +220,21 @@ def _columns(entry: Entry) -> tuple[Column, ...]:
     return entry.plan.columns if isinstance(entry, View) else entry.columns
 
 
+def _types(tree: exp.Expression, entries: tuple[Entry, ...]) -> dict[str, set[str]]:
+    """The types that a column may have, by its name: those of what is read, and of aliases that are known."""
+    types: dict[str, set[str]] = {}
+    for column in (column for entry in entries for column in _columns(entry)):
+        types.setdefault(column.name.lower(), set()).add(column.type.upper())
+    read = {name: frozenset(kinds) for name, kinds in types.items()}
+    for alias in tree.find_all(exp.Alias):
+        of = alias.this
+        below = read.get(of.this.name.lower(), frozenset()) if isinstance(of, exp.Avg | exp.Sum) else frozenset[str]()
+        is_double = below == {DOUBLE} or (isinstance(of, exp.Avg) and bool(below) and below <= set(NUMBERS))
+        known = read.get(of.name.lower()) if isinstance(of, exp.Column) else None
+        types.setdefault(alias.alias.lower(), set()).update({DOUBLE} if is_double else known or {UNKNOWN})
+    return types
+
+
 def _precision(kind: str) -> int:
     digits = kind.removeprefix("DECIMAL").strip("() ").partition(",")[0]
     return int(digits) if digits.isdigit() else 10
@@ -208,7 +245,7 @@ def _never_fails(node: exp.Expression, types: dict[str, set[str]]) -> bool:
     if isinstance(node, exp.Neg):
         return isinstance(node.this, exp.Literal)
     if isinstance(node, ARITHMETIC):
-        return all(types.get(column.name.lower()) == {"DOUBLE"} for column in node.find_all(exp.Column))
+        return all(types.get(column.name.lower()) == {DOUBLE} for column in node.find_all(exp.Column))
     if isinstance(node, (*COMPARISONS, exp.In)):
         compared = {kind for side in node.iter_expressions() if (kind := _kind(side, types)) is not None}
         return len(compared) <= 1  # otherwise one is read as the other
@@ -244,6 +281,30 @@ def _take_out(node: exp.Expression, types: dict[str, set[str]], constants: list[
         if constant is not None:
             constants.append(constant)
             literal.replace(exp.column(f"c{len(constants)}", MEMBERS))
+        elif isinstance(literal, ARITHMETIC):
+            _take_out_of_arithmetic(literal, types, constants)
+
+
+def _take_out_of_arithmetic(node: exp.Expression, types: dict[str, set[str]], constants: list[tuple[str, Any]]) -> None:
+    """Put columns of the member in the place of numbers that are added to doubles, or multiplied with them."""
+    for number in list(node.find_all(exp.Literal)):
+        above = number.parent
+        if number.is_string or not isinstance(above, ARITHMETIC):
+            continue
+        other = above.expression if above.this is number else above.this
+        constant = _number(str(number.this), 1, as_double=True)
+        if constant is not None and _is_double(other, types):
+            constants.append(constant)
+            number.replace(exp.column(f"c{len(constants)}", MEMBERS))
+
+
+def _is_double(node: exp.Expression, types: dict[str, set[str]]) -> bool:
+    """Whether an expression is known to give a double."""
+    if isinstance(node, exp.Paren):
+        return _is_double(node.this, types)
+    if isinstance(node, ARITHMETIC):
+        return _is_double(node.this, types) or _is_double(node.expression, types)
+    return isinstance(node, exp.Column) and types.get(node.name.lower()) == {DOUBLE}
 
 
 def _constant(literal: exp.Expression, other: exp.Expression, types: dict[str, set[str]]) -> tuple[str, Any] | None:
@@ -259,7 +320,7 @@ def _constant(literal: exp.Expression, other: exp.Expression, types: dict[str, s
         other, AGGREGATES
     ):
         return None
-    return _number(str(literal.this), sign, against == {"DOUBLE"})
+    return _number(str(literal.this), sign, against == {DOUBLE})
 
 
 def _number(text: str, sign: int, as_double: bool) -> tuple[str, Any] | None:

@@ -178,19 +178,27 @@ def with_joins(query: Query, decide: Callable[[Joined], Joined]) -> Query:
             assert_never(query)
 
 
+IN_ONE = "/*+ COALESCE(1) */ "
+"""The hint, at the beginning of a list of columns, that leaves the rows in one partition."""
+
+
 def unions_in_one_partition(query: Query) -> Query:
-    """A copy in which every union comes back as a single partition."""
+    """A copy in which every union comes back as a single partition, and every product of all rows with all others."""
     match query:
         case Select():
             return _inside(query)
         case UnionAll(parts):
-            return select("/*+ COALESCE(1) */ *", UnionAll(tuple(map(_inside, parts))))
+            return select(f"{IN_ONE}*", UnionAll(tuple(map(_inside, parts))))
         case _:
             assert_never(query)
 
 
 def _inside(query: Select) -> Select:
-    return query if query.source is None else replace(query, source=_in_one_partition(query.source))
+    if query.source is None:
+        return query
+    is_product = isinstance(query.source, Joined) and query.source.on == ("TRUE",) and isinstance(query.columns, str)
+    columns = f"{IN_ONE}{query.columns}" if is_product else query.columns
+    return replace(query, columns=columns, source=_in_one_partition(query.source))
 
 
 def _in_one_partition(source: Source) -> Source:

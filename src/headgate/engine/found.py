@@ -1,8 +1,8 @@
 """Finds queries that differ in constants only, and lets them run as one program: a family (`schedule.family`).
 
-The first queries of a shape (`cql.shapes`) run alone. With the fourth, a family is made. Those before it become members
-too if they have not begun: no state has to be moved. So a script that registers a thousand queries of one shape makes
-four plans, and a thousand rows.
+The first queries of a shape (`cql.shapes`) run alone. With the fourth, a family is made; with the second, if the script
+has four that are alike. Those before it become members too if they have not begun: no state has to be moved. So a
+script that registers a thousand queries of one shape makes two plans, and a thousand rows.
 
 A query joins a family only if it then answers what it would answer alone:
 
@@ -63,6 +63,8 @@ class FoundFamilies:
         """By shape: the queries that run alone and have been seen since the last family was made."""
         self._refused: set[tuple[Any, ...]] = set()
         """The shapes whose queries have to run alone."""
+        self.alike = 1
+        """How many statements of the script under way are like the one that is carried out."""
 
     def took(self, query: Query) -> bool:
         """Let a new query be a member of a family, if it can."""
@@ -151,7 +153,8 @@ class FoundFamilies:
         alone = [one for one in known if one and one.definition.shape and one.definition.shape.key == shape]
         fresh = [one for one in alone if not one.begun and all(_is_untouched(part, start) for part in one.fragments)]
         later = query.plan.flowing or (takes_later(query.plan) and not query.plan.opens)
-        if len(alone if later else fresh) + 1 < LEAST:
+        few = len(alone if later else fresh) + 1 < LEAST
+        if few and not (fresh and self.alike >= LEAST):
             return None
         family = self._family(query, f"family of {(fresh[0] if fresh else query).name}", start, None, alone[0])
         if family is None:

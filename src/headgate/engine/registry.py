@@ -18,6 +18,7 @@ from headgate.catalog import sinks
 from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View
 from headgate.catalog.protocols import InterfaceSet, Protocol
 from headgate.compile import compile_statements
+from headgate.cql import shapes
 from headgate.cql.definitions import (
     Altered,
     BoundsAsked,
@@ -86,13 +87,14 @@ class Registry:
         answers: list[Definition | Answer] = []
         catalog, journal = self.core.catalog, self.core.journal
         with journal.turn, self._allowing(allow):
-            before = self._declared()
+            before, alike = self._declared(), shapes.alike(cql)
             for said, definition, _, known, language in compile_statements(
                 cql, catalog, origin, self.statements.recalled
             ):
                 if known:
                     answers.append(definition)
                     continue
+                self.found.alike = alike[shapes.without_constants(said)]
                 with journal.together():
                     answers.append(self.carry_out(definition))
                     now = self._declared()

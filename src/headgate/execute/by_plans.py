@@ -1,14 +1,17 @@
-"""One small statement of a fragment by plans that are kept: the steps that are computed first, then what is wanted.
+"""Small work by plans that are kept: of each piece the steps that are computed first, then what is wanted.
 
-A step that a long statement reads more than once is computed first, by a plan and a job of its own. What it gives stays
-in memory, and goes into the next plan like the rows of any other input.
+A step that a long statement reads more than once is computed first, by a plan of its own. What it gives stays in
+memory, and goes into the next plan like the rows of any other input.
+
+Pieces of work of several fragments go forward side by side: each asks for one statement after another, and the
+statements that are asked for at one time run in one job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -19,12 +22,27 @@ from headgate.execute.kept import KeptPlans, SmallStatement
 from headgate.execute.programs import SizedProgram
 from headgate.execute.statement import Span
 from headgate.execute.workspace import Reading, Slice
+from headgate.spark.kept_plans import FilledPlan
 
 if TYPE_CHECKING:
     from headgate.execute.fragment import Fragment
 
 
-def computed_by_plans(
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a statement has given."""
+
+    rows: pa.Table
+    schema: StructType
+
+
+Computation: TypeAlias = Generator[SmallStatement, Given | None, pa.Table | None]
+"""Asks for statements, gets what each gives, and returns what is wanted. None stands for a statement that has no plan,
+or gives too many rows: then nothing comes of it.
+"""
+
+
+def computation(
     fragment: Fragment,
     sized: SizedProgram,
     slices: Mapping[str, Sequence[Slice]],
@@ -32,38 +50,54 @@ def computed_by_plans(
     targets: Sequence[str],
     text: Callable[[Program], str],
     schema: StructType,
-) -> pa.Table | None:
-    """Return what a statement over some steps gives; None if there are no plans for it, or not yet.
+) -> Computation:
+    """Compute a statement over some steps.
 
-    `text` writes the statement, by a program that knows which steps have been computed.
+    `text` writes the statement, by a program that knows which steps have been computed. Once the first step has run by
+    a plan, plans of what comes behind it are made at once.
     """
-    kept, program = fragment.workspaces.kept, sized.program
-    if kept is None or not sized.in_one_task:
-        return None
-    rows, computed = fragment.rows_of(slices), dict[str, Reading]()
+    program, rows, computed = sized.program, fragment.rows_of(slices), dict[str, Reading]()
     needed = {name for target in targets for name in program.needed(target)}
     for name in sized.computed_first:
         if name in needed:
             reads = _reads(fragment, program, slices, [name], computed)
-            step = SmallStatement(program.step_statement(name), reads, span.values(), rows, None)
-            given = _given(kept, step, at_once=bool(computed))
+            step = program.step_statement(name)
+            given = yield SmallStatement(step, reads, span.values(), rows, None, at_once=bool(computed))
             if given is None:
                 return None
-            computed[name] = Reading(name, (), given[1], table=given[0])
+            computed[name] = Reading(name, (), given.schema, table=given.rows)
             program = replace(program, computed=program.computed | {name})
     reads = _reads(fragment, program, slices, targets, computed)
-    given = _given(kept, SmallStatement(text(program), reads, span.values(), rows, schema), at_once=bool(computed))
-    return None if given is None else given[0]
+    given = yield SmallStatement(text(program), reads, span.values(), rows, schema, at_once=bool(computed))
+    return None if given is None else given.rows
 
 
-def _given(kept: KeptPlans, one: SmallStatement, at_once: bool) -> tuple[pa.Table, StructType] | None:
-    """Run a statement by its plan; return its rows and columns, or None if it has no plan or gives too many rows.
+def computed_together(
+    kept: KeptPlans, work: Sequence[Computation], run: Callable[[Sequence[FilledPlan]], list[pa.Table | None]]
+) -> list[pa.Table | None]:
+    """Return what each piece of work gives; None for one of which some statement has no plan, or gives too many rows.
 
-    Once the first step has run by a plan, plans of what comes behind it are made at once.
+    `run` runs the plans of one round, each for a different piece.
     """
-    filled = kept.filled([one], at_once).get(0)
-    tables = kept.run([filled]) if filled is not None else None
-    return None if filled is None or tables is None else (tables[0], nullable(filled.plan.schema))
+    results: list[pa.Table | None] = [None] * len(work)
+    going: dict[int, Given | None] = dict.fromkeys(range(len(work)))
+    while going:
+        asked: dict[int, SmallStatement] = {}
+        for number, given in going.items():
+            try:
+                asked[number] = work[number].send(given)
+            except StopIteration as end:
+                results[number] = end.value
+        numbers = list(asked)
+        plans = {numbers[place]: plan for place, plan in kept.filled(list(asked.values())).items()}
+        tables = dict(zip(plans, run(list(plans.values())), strict=True)) if plans else {}
+        going = {number: _given(plans, tables, number) for number in asked}
+    return results
+
+
+def _given(plans: Mapping[int, FilledPlan], tables: Mapping[int, pa.Table | None], number: int) -> Given | None:
+    table = tables.get(number)
+    return None if table is None else Given(table, nullable(plans[number].plan.schema))
 
 
 def _reads(

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headgate.catalog import sinks
@@ -33,15 +31,14 @@ from headgate.delta.program import Program
 from headgate.errors import UserError
 from headgate.execute import errors
 from headgate.execute.analysis import analysed
-from headgate.execute.by_plans import computed_by_plans
 from headgate.execute.epoch_end import LEAST_ROWS, hashed_rows_for_memory, rows_for_memory
 from headgate.execute.inputs import FragmentInputs
-from headgate.execute.kept import SmallStatement
+from headgate.execute.prepared import PreparedEpoch, PreparedMove, Written
 from headgate.execute.programs import Programs, SizedProgram
 from headgate.execute.progress import Progress
-from headgate.execute.statement import Span, Statement, result_columns, state_schema, state_steps, state_text
+from headgate.execute.statement import Span, Statement, state_steps
 from headgate.execute.synopses import SynopsisStore
-from headgate.execute.workspace import Reading, Slice, Workspace, write_small
+from headgate.execute.workspace import Reading, Slice, Workspace
 from headgate.execute.workspaces import Workspaces
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
@@ -67,85 +64,6 @@ RESTARTS = 3
 """How often in a row a fragment that fails is restarted: what fails then as well will fail again."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The results of one epoch of a fragment, in files. They count when they are committed together with `progress`."""
-
-    fragment: Fragment
-    after: Tick
-    until: Tick
-    """The results are complete up to here."""
-
-    files: list[Path]
-    progress: dict[str, Any]
-    """What the journal is to say of the fragment."""
-
-    rows_in: int
-    """How many rows it has read, about."""
-
-    tuples: Mapping[str, int] = field(default_factory=dict)
-    """By stream and relation: from how many tuples its results come, with those of earlier epochs."""
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedEpoch:
-    """An epoch of a fragment that is ready to run: by which program, over what, and what comes of it."""
-
-    fragment: Fragment
-    sized: SizedProgram
-    slices: Mapping[str, Sequence[Slice]]
-    """By the name of the input: what is read of it."""
-
-    span: Span
-    after: Tick
-    until: Tick
-    """The results are complete up to here."""
-
-    progress: dict[str, Any]
-    """What the journal is to say of the fragment."""
-
-    rows_in: int
-    """How many rows are new, about."""
-
-    tuples: Mapping[str, int]
-    """By stream and relation: from how many tuples its results come, with those of earlier epochs."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows are read, of logs and synopses together."""
-        return self.fragment.rows_of(self.slices)
-
-    def reads(self) -> Iterator[Reading]:
-        """Return what its statement reads, of logs and of synopses."""
-        program = self.sized.program
-        return self.fragment.reads(program, self.slices, [program.result])
-
-    def small_statement(self) -> SmallStatement:
-        """Return its statement, if it runs in one task."""
-        text, schema = self.sized.output(result_columns(self.sized.program)), self.fragment.result_schema
-        return SmallStatement(text, tuple(self.reads()), self.span.values(), self.rows, schema)
-
-    def run(self) -> Written:
-        """Run it by a statement of its own."""
-        workspace = self.fragment.workspaces.of(self.sized.in_one_task)
-        with workspace.turn:
-            rows = self._by_plans()
-            if rows is not None:
-                return self.written(write_small(rows, self.fragment.directory / ".results"))
-            self.fragment.lay(workspace, self.sized, self.slices)
-            return self.written(self.fragment.statement(self.sized, self.span).write_results())
-
-    def _by_plans(self) -> pa.Table | None:
-        """Return its results, computed by plans that are kept; None if there are none."""
-        text = lambda program: program.output(result_columns(program))  # noqa: E731
-        targets, schema = [self.sized.program.result], self.fragment.result_schema
-        return computed_by_plans(self.fragment, self.sized, self.slices, self.span, targets, text, schema)
-
-    def written(self, files: list[Path]) -> Written:
-        """Return what it has written, once it has run."""
-        return Written(self.fragment, self.after, self.until, files, self.progress, self.rows_in, self.tuples)
 
 
 class Fragment:
@@ -350,10 +268,12 @@ class Fragment:
 
     def move_state(self) -> None:
         """Bring the synopses up to what has been put out, by one Spark job for all of them."""
-        since, after = self.since, self.after
-        same = self._unchanged(after)
-        fact = self._attempt(lambda: self._write_state(after, same), since, after)
-        self.journal.record(self.subject, {"since": after, **fact, **self._denial()}, undo=self.synopses.discard_next)
+        until = self.after
+        self.state_moved(until, self._attempt(lambda: self.prepare_move().run(), self.since, until))
+
+    def state_moved(self, until: Tick, fact: Mapping[str, Any]) -> None:
+        """Let synopses count that were written and describe `until`."""
+        self.journal.record(self.subject, {"since": until, **fact, **self._denial()}, undo=self.synopses.discard_next)
         self.synopses.delete_others()
 
     def _unchanged(self, until: Tick) -> frozenset[str]:
@@ -369,30 +289,18 @@ class Fragment:
             for source in self.program.inputs_of(step)
         )
 
-    def _write_state(self, until: Tick, same: frozenset[str]) -> dict[str, Any]:
-        """Write the synopses as of `until`, from the logs where less is read that way; the fact that makes it count.
-
-        Those that are the same as before are not computed.
-        """
-        if len(same) == len(self.program.synopses):
-            return self.synopses.write(None, (), self.workspaces.small, same)
+    def prepare_move(self) -> PreparedMove:
+        """Prepare a move of the synopses up to what has been put out, from the logs where less is read that way."""
+        until = self.after
+        unchanged = self._unchanged(until)
         from_logs = frozenset(
             synopsis.name
             for synopsis in self.program.synopses
             if synopsis.from_logs and self._reads_less(synopsis.from_logs, synopsis.contents, until)
         )
-        sized, slices = self._sized_for(until, lambda program: state_steps(program, from_logs, same).values())
-        span, steps = Span(self.since, until, self.after), state_steps(sized.program, from_logs, same)
-        text = lambda program: state_text(program, steps, self.synopses.schemas)  # noqa: E731
-        schema = state_schema(steps, self.synopses.schemas)
-        workspace = self.workspaces.of(sized.in_one_task)
-        with workspace.turn:
-            contents: pa.Table | DataFrame | None
-            contents = computed_by_plans(self, sized, slices, span, list(steps.values()), text, schema)
-            if contents is None:
-                self.lay(workspace, sized, slices)
-                contents = self.statement(sized, span).synopses(self.synopses.schemas, from_logs, same)
-            return self.synopses.write(contents, tuple(steps), workspace, same)
+        sized, slices = self._sized_for(until, lambda program: state_steps(program, from_logs, unchanged).values())
+        span, steps = Span(self.since, until, self.after), state_steps(sized.program, from_logs, unchanged)
+        return PreparedMove(self, sized, slices, span, steps, unchanged)
 
     def reads(
         self, program: Program, slices: Mapping[str, Sequence[Slice]], targets: Iterable[str]

@@ -57,6 +57,9 @@ class SmallStatement:
     schema: StructType | None
     """The columns that it gives; None if they are whatever Spark says."""
 
+    at_once: bool = False
+    """Whether it is planned to be kept even if it was not met with before."""
+
     def over(self, views: Mapping[str, str], values: Mapping[str, int]) -> str:
         """Return its text over views that have other names than its inputs, with values for its parameters."""
         inputs = ",\n".join(f"{name} AS (SELECT * FROM {view})" for name, view in views.items())
@@ -85,11 +88,8 @@ class KeptPlans:
             self._planner = Planner(self.workspace.session)
         return self._planner
 
-    def filled(self, statements: Sequence[SmallStatement], at_once: bool = False) -> dict[int, FilledPlan]:
-        """Return plans for those of some statements that have one, by their numbers, with rows and values.
-
-        With `at_once`, a plan is made even if a statement was not met with before.
-        """
+    def filled(self, statements: Sequence[SmallStatement]) -> dict[int, FilledPlan]:
+        """Return plans for those of some statements that have one, by their numbers, with rows and values."""
         found: dict[int, FilledPlan] = {}
         if self._broken:
             return found
@@ -98,7 +98,7 @@ class KeptPlans:
             self.workspace.interpret(0)
             for number, one in enumerate(statements):
                 try:
-                    filled = self._filled(one, together[one.text], at_once)
+                    filled = self._filled(one, together[one.text])
                 except (Py4JNetworkError, Py4JJavaError, PySparkException):
                     filled = None  # the statement will say what is wrong
                 except Py4JError as error:
@@ -110,7 +110,7 @@ class KeptPlans:
                     found[number] = filled
         return found
 
-    def _filled(self, one: SmallStatement, number: int, at_once: bool) -> FilledPlan | None:
+    def _filled(self, one: SmallStatement, number: int) -> FilledPlan | None:
         """Return a plan for a statement; None if there is none, or not yet."""
         if one.rows > KEPT_ROWS:
             return None
@@ -125,7 +125,7 @@ class KeptPlans:
             tuple((read.name, read.schema.simpleString(), not rows[read.name]) for read in one.reads),
             number,
         )
-        if key not in self._plans and (at_once or self._met[key] >= WORTH_AFTER):
+        if key not in self._plans and (one.at_once or self._met[key] >= WORTH_AFTER):
             self._keep(key, None)
             self._keep(key, self._planned(one, {name for name, pieces in rows.items() if not pieces}))
         self._met[key] += 1
@@ -137,12 +137,12 @@ class KeptPlans:
             reading.check()  # what is damaged is found, also if its rows are in memory
         return FilledPlan(plan, rows, one.values)
 
-    def run(self, plans: Sequence[FilledPlan]) -> list[pa.Table] | None:
-        """Run plans in one job and return what each gives; None if one gives too many rows to be taken as Arrow."""
+    def run(self, plans: Sequence[FilledPlan]) -> list[pa.Table | None]:
+        """Run plans in one job and return what each gives; None for one that gives too many rows to be taken."""
         with JOBS.timed():
             given = self.planner.run(plans)
         tables = [table_of(batches, _columns(one.plan)) for one, batches in zip(plans, given, strict=True)]
-        return None if any(table.num_rows > TAKEN_ROWS for table in tables) else tables
+        return [table if table.num_rows <= TAKEN_ROWS else None for table in tables]
 
     def _keep(self, key: Key, plan: KeptPlan | None) -> None:
         self._plans[key] = plan

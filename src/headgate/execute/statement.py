@@ -60,14 +60,8 @@ class Statement:
         self._compute_first(self.program.needed(self.program.result))
         return self.workspace.write(self.results(), self.directory / ".results")
 
-    def synopses(
-        self,
-        schemas: Mapping[str, StructType],
-        from_logs: frozenset[str] = frozenset(),
-        same: frozenset[str] = frozenset(),
-    ) -> DataFrame:
-        """Return the contents of the synopses as of `until` (`state_text`), but for those that stay the same."""
-        steps = state_steps(self.program, from_logs, same)
+    def synopses(self, schemas: Mapping[str, StructType], steps: Mapping[str, str]) -> DataFrame:
+        """Return the contents of synopses as of `until` (`state_text`), each computed by a step."""
         self._compute_first({needed for step in steps.values() for needed in self.program.needed(step)})
         return self._frame(state_text(self.program, steps, schemas))
 
@@ -89,14 +83,14 @@ class Statement:
         return self.workspace.sql(text, self.span.values())
 
 
-def state_steps(program: Program, from_logs: frozenset[str], same: frozenset[str] = frozenset()) -> dict[str, str]:
-    """Return the step that computes each synopsis as of `until`, but for those that stay the same; of some from the
+def state_steps(program: Program, from_logs: frozenset[str], unchanged: frozenset[str]) -> dict[str, str]:
+    """Return the step that computes each synopsis as of `until`, but for those that are unchanged; of some from the
     logs, by their names.
     """
     return {
         synopsis.name: synopsis.from_logs if synopsis.from_logs and synopsis.name in from_logs else synopsis.contents
         for synopsis in program.synopses
-        if synopsis.name not in same
+        if synopsis.name not in unchanged
     }
 
 

@@ -1,22 +1,23 @@
-"""Small epochs of several fragments in one Spark statement.
+"""Small epochs of several fragments in one Spark job, and small moves of their synopses in another.
 
-A job costs as much as a hundred rows, and so does its planning; N small epochs in one statement cost far less than N
-statements. Each epoch is a branch of the statement, with the steps of its program in a WITH clause of its own:
+A job costs as much as a hundred rows, and so does its planning. Work of which plans are kept runs by them
+(`by_plans`). Other epochs run in one statement. Each epoch is a branch of it, with the steps of its program in a WITH
+clause of its own:
 
     SELECT 0 AS _branch, symbol AS string_0, n AS bigint_0 FROM (WITH bids AS (SELECT * FROM rows_0), ... SELECT ...)
     UNION ALL
     SELECT 1 AS _branch, NULL, total FROM (WITH bids AS (SELECT * FROM rows_0), ... SELECT ...)
 
 Branches that read the same rows share them. Results of all branches have common columns, by type, and are told apart by
-`_branch`. Nothing counts before it is committed: if the statement fails, the caller runs each epoch alone, and finds
-out which of them it is that fails.
+`_branch`. Nothing counts before it is committed: if the job fails, the caller runs each epoch alone, and finds out
+which of them it is that fails.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -25,9 +26,11 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from headgate.execute.fragment import PreparedEpoch, Written
-from headgate.execute.kept import KeptPlans, SmallStatement
+from headgate.execute.by_plans import computed_together
+from headgate.execute.kept import SmallStatement
+from headgate.execute.prepared import PreparedEpoch, PreparedMove, Written
 from headgate.execute.workspace import TAKEN_ROWS, Reading, Workspace, write_small
+from headgate.execute.workspaces import Workspaces
 from headgate.spark.in_memory import arrow_schema
 from headgate.spark.jobs import JOBS
 from headgate.spark.kept_plans import FilledPlan
@@ -44,85 +47,103 @@ FOR_TWO = 4
 Laid: TypeAlias = tuple[object, ...]
 """What tells some rows from others: their chunks, instants, sources and columns."""
 
-Results: TypeAlias = dict[int, pa.Table]
-"""By the number of an epoch: what it puts out."""
+BESIDE = ThreadPoolExecutor(4, "headgate-small")
+"""Threads for jobs beside the first. They stay: a new thread opens a new connection to Spark."""
 
 T = TypeVar("T")
 
 
-def fits_together(epoch: PreparedEpoch) -> bool:
-    """Say whether an epoch can run in one statement with epochs of other fragments.
+def fits_together(work: PreparedEpoch | PreparedMove) -> bool:
+    """Say whether an epoch or a move of synopses can run in one job with those of other fragments.
 
-    It must be small and one statement, in a session that they share, and its results must come as Arrow.
+    It must be small, in a session that they share, and what it gives must come as Arrow. If some of its steps are
+    computed first, plans must be kept.
     """
-    program, fragment = epoch.sized.program, epoch.fragment
-    if not epoch.sized.in_one_task or fragment.workspaces.frozen:
+    workspaces, sized = work.fragment.workspaces, work.sized
+    if not sized.in_one_task or workspaces.frozen or arrow_schema(work.schema) is None:
         return False
-    computed_first = program.needed(program.result).intersection(epoch.sized.computed_first)
-    return not computed_first and arrow_schema(fragment.result_schema) is not None
+    if isinstance(work, PreparedMove):
+        return workspaces.kept is not None and bool(work.steps)
+    return workspaces.kept is not None or not _computes_first(work)
 
 
-def run_together(epochs: Sequence[PreparedEpoch]) -> list[Written] | None:
-    """Run epochs of different fragments together; None if the results of one are too many to be taken as Arrow.
+def run_together(epochs: Sequence[PreparedEpoch]) -> list[Written | None]:
+    """Run epochs of different fragments together; None for each that has to run alone.
 
-    Those whose plan was kept run by it in one job, the others as branches of one statement. If they are many, they are
-    two jobs or two statements, side by side: much of the time is planning, which Spark does in one thread.
+    Those are epochs that give too many rows to be taken as Arrow, and epochs with steps that are computed first of
+    which no plan is kept yet. If epochs are many, they are two jobs or two statements, side by side.
     """
     workspaces = epochs[0].fragment.workspaces
-    kept = workspaces.kept
-    statements = [epoch.small_statement() for epoch in epochs]
-    plans = {} if kept is None else kept.filled(statements)
-    work: list[Callable[[], Results | None]] = []
-    for numbers in _halves([number for number in range(len(epochs)) if number in plans]):
-        assert kept is not None
-        work.append(partial(_run_plans, kept, {number: plans[number] for number in numbers}))
-    free = [workspaces.second, workspaces.small] if plans else [workspaces.small, workspaces.second]
-    for numbers, workspace in zip(_halves([n for n in range(len(epochs)) if n not in plans]), free, strict=False):
-        work.append(partial(_run_statement, workspace, epochs, statements, numbers))
-    results: Results = {}
-    for given in _side_by_side(workspaces.small.session, work):
-        if given is None:
-            return None
-        results |= given
+    results = _by_plans(workspaces, epochs)
+    planned_now = [n for n, one in enumerate(epochs) if results[n] is None and not _computes_first(one)]
+    if planned_now:
+        free = workspaces.small, workspaces.second
+        work = [
+            partial(_run_statement, workspace, epochs, numbers)
+            for numbers, workspace in zip(_halves(planned_now), free, strict=False)
+        ]
+        for tables in _side_by_side(workspaces.small.session, work):
+            for number, table in tables.items():
+                results[number] = table
     return [
-        epoch.written(write_small(results[number], epoch.fragment.directory / ".results"))
-        for number, epoch in enumerate(epochs)
+        None if rows is None else epoch.written(write_small(rows, epoch.fragment.directory / ".results"))
+        for epoch, rows in zip(epochs, results, strict=True)
     ]
 
 
-def _halves(numbers: list[int]) -> list[list[int]]:
-    """Return some numbers in two parts if they are many, in one if they are few."""
-    half = len(numbers) // 2
-    parts = [numbers[:half], numbers[half:]] if len(numbers) >= FOR_TWO else [numbers]
+def move_together(moves: Sequence[PreparedMove]) -> None:
+    """Move the synopses of different fragments by plans that are kept. Moves without such plans are left out."""
+    for move, contents in zip(moves, _by_plans(moves[0].fragment.workspaces, moves), strict=True):
+        if contents is not None:
+            move.fragment.state_moved(move.span.until, move.written(contents))
+
+
+def _computes_first(epoch: PreparedEpoch) -> bool:
+    """Say whether some steps of an epoch are computed before its results are."""
+    program = epoch.sized.program
+    return not program.needed(program.result).isdisjoint(epoch.sized.computed_first)
+
+
+def _by_plans(workspaces: Workspaces, work: Sequence[PreparedEpoch] | Sequence[PreparedMove]) -> list[pa.Table | None]:
+    """Return what is computed by plans that are kept; None for what is not."""
+    kept = workspaces.kept
+    if kept is None:
+        return [None] * len(work)
+
+    def run(plans: Sequence[FilledPlan]) -> list[pa.Table | None]:
+        parts = [partial(kept.run, part) for part in _halves(plans)]
+        return [table for tables in _side_by_side(workspaces.small.session, parts) for table in tables]
+
+    return computed_together(kept, [one.computation() for one in work], run)
+
+
+def _halves(items: Sequence[T]) -> list[Sequence[T]]:
+    """Return some items in two parts if they are many, in one if they are few."""
+    half = len(items) // 2
+    parts = [items[:half], items[half:]] if len(items) >= FOR_TWO else [items]
     return [part for part in parts if part]
 
 
 def _side_by_side(session: SparkSession, work: Sequence[Callable[[], T]]) -> list[T]:
     """Do several things, the first in this thread and the others beside it."""
     first, *rest = work
-    if not rest:
-        return [first()]
-    with ThreadPoolExecutor(len(rest)) as others:
-        running = [others.submit(inheriting_tags(session, one)) for one in rest]
+    running = [BESIDE.submit(inheriting_tags(session, one)) for one in rest]
+    try:
         return [first(), *(one.result() for one in running)]
-
-
-def _run_plans(kept: KeptPlans, plans: Mapping[int, FilledPlan]) -> Results | None:
-    """Run epochs by the plans that were kept for them."""
-    tables = kept.run(list(plans.values()))
-    return None if tables is None else dict(zip(plans, tables, strict=True))
+    finally:
+        wait(running)
 
 
 def _run_statement(
-    workspace: Workspace, epochs: Sequence[PreparedEpoch], statements: Sequence[SmallStatement], numbers: Sequence[int]
-) -> Results | None:
-    """Run epochs as branches of one statement."""
+    workspace: Workspace, epochs: Sequence[PreparedEpoch], numbers: Sequence[int]
+) -> dict[int, pa.Table | None]:
+    """Run epochs as branches of one statement; return by their numbers what they give, None if it is too much."""
     with workspace.turn:
         workspace.interpret(max(epochs[number].rows for number in numbers))
         laid = _Laying(workspace)
-        schemas = {number: epochs[number].fragment.result_schema for number in numbers}
+        schemas = {number: epochs[number].schema for number in numbers}
         shared = _Columns(list(schemas.values()))
-        texts = {number: _text(statements[number], laid.names(epochs[number])) for number in numbers}
+        texts = {number: _text(epochs[number].small_statement(), laid.names(epochs[number])) for number in numbers}
         branches = [
             f"SELECT {number} AS _branch, {shared.selected(schemas[number])} FROM (\n{text})"
             for number, text in texts.items()
@@ -131,9 +152,12 @@ def _run_statement(
         with JOBS.timed():
             rows = frame.toArrow()
     counted = Counter[int](dict(zip(*_value_counts(rows.column("_branch")), strict=True)))
-    if max(counted.values(), default=0) > TAKEN_ROWS:
-        return None
-    return {number: shared.rows_of(number, rows, schemas[number], counted[number]) for number in numbers}
+    return {
+        number: shared.rows_of(number, rows, schemas[number], counted[number])
+        if counted[number] <= TAKEN_ROWS
+        else None
+        for number in numbers
+    }
 
 
 def _text(one: SmallStatement, views: Mapping[str, str]) -> str:

@@ -40,7 +40,7 @@ PLACE = f"{FIRST} + _metadata.row_index"
 """The order of arrival of a row in a file of a source that was taken as it is (see `Chunk.first`)."""
 
 
-LEFT_OUT = ",".join(
+LEFT_OUT = "org.apache.spark.sql.execution.planmerging.MergeSubplans," + ",".join(
     f"org.apache.spark.sql.catalyst.optimizer.{rule}"
     for rule in """
     CollapseGroupedSumOfCount CombineConcats CombineTypedFilters ConstantPropagation CostBasedJoinReorder

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from headgate.execute.fragment import Fragment, PreparedEpoch, Written
+from headgate.execute.fragment import Fragment
+from headgate.execute.prepared import PreparedEpoch, Written
 from headgate.schedule.horizon import Horizon
 from headgate.schedule.query import RunningQuery
 from headgate.schedule.selection import depth_first

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headgate.execute.fragment import Written
+from headgate.execute.prepared import Written
 from headgate.log.chunk import Chunk
 from headgate.log.log import Log
 from headgate.schedule.query import RunningQuery

@@ -28,7 +28,8 @@ from headgate.deliver.bags import difference
 from headgate.deliver.reflects import most
 from headgate.deliver.sinks.sink import Result, in_order, within
 from headgate.errors import UserError
-from headgate.execute.fragment import Fragment, PreparedEpoch, Written
+from headgate.execute.fragment import Fragment
+from headgate.execute.prepared import PreparedEpoch, Written
 from headgate.execute.together import MOST_BRANCHES, fits_together, run_together
 from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import count
@@ -304,7 +305,7 @@ def _together(epochs: Sequence[tuple[EarlyAnswers, PreparedEpoch]]) -> dict[Frag
         except Exception as error:
             check_alive(some[0].fragment.workspaces.origin, error)
             continue
-        done |= {one.fragment: one for one in written or ()}
+        done |= {one.fragment: one for one in written if one is not None}
     return done
 
 

@@ -21,8 +21,9 @@ from time import monotonic
 
 from headgate.errors import UserError
 from headgate.execute.errors import failed_too
-from headgate.execute.fragment import Fragment, PreparedEpoch, Written
-from headgate.execute.together import MOST_BRANCHES, fits_together, run_together
+from headgate.execute.fragment import Fragment
+from headgate.execute.prepared import PreparedEpoch, Written
+from headgate.execute.together import MOST_BRANCHES, fits_together, move_together, run_together
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.clocks import LATE
 from headgate.heartbeat.manager import Heartbeats
@@ -257,15 +258,16 @@ class Loop:
         query.complaints = []
 
     def _run_small(self, turns: Sequence[Turn], failures: list[UserError]) -> None:
-        """Run small epochs together; each by a statement of its own if that fails."""
+        """Run small epochs together, and each that is not done by that by a statement of its own."""
         for first in range(0, len(turns), MOST_BRANCHES):
             some = turns[first : first + MOST_BRANCHES]
-            if not self._run_together(some):
-                for turn in some:
+            self._run_together(some)
+            for turn in some:
+                if turn.chosen is not None:
                     self._run_alone(turn, failures)
 
-    def _run_together(self, turns: Sequence[Turn]) -> bool:
-        """Run epochs of several queries in one statement and commit them; if that fails, nothing of it counts."""
+    def _run_together(self, turns: Sequence[Turn]) -> None:
+        """Run epochs of several queries in one job and commit them; if that fails, nothing of it counts."""
         epochs = [turn.prepared for turn in turns if turn.prepared is not None]
         name = ", ".join(epoch.fragment.full_name for epoch in epochs)
         with self.running:
@@ -274,12 +276,12 @@ class Loop:
             try:
                 with self.watch.over(name, epochs[0].fragment.workspaces.sessions(), self.clock):
                     written = run_together(epochs)
-                if written is not None:
-                    self._commit(turns, written, Work(JOBS.taken_us(), began_us, self.clock.now_us()))
+                done = [(turn, one) for turn, one in zip(turns, written, strict=True) if one is not None]
+                if done:
+                    work = Work(JOBS.taken_us(), began_us, self.clock.now_us())
+                    self._commit([turn for turn, _ in done], [one for _, one in done], work)
             except Exception as error:
                 check_alive(epochs[0].fragment.workspaces.origin, error)
-                return False
-        return written is not None
 
     def _run_alone(self, turn: Turn, failures: list[UserError]) -> None:
         """Run an epoch by a statement of its own, and commit it."""
@@ -491,6 +493,7 @@ class Loop:
         """Move synopses that lag far behind, drop what no query will read again, and merge small files."""
         failures: list[UserError] = []
         with self.running:
+            self._move_together()
             away = self._away()
             for query in list(self.queries.values()):
                 if query is away:
@@ -525,6 +528,26 @@ class Loop:
                 fragment.output.compact()
             except Exception as error:
                 failures.append(self._failed(self.having(fragment)[0], error, before))
+
+    def _move_together(self) -> None:
+        """Move the synopses of all queries that lag far behind and are small. What fails is tried again alone."""
+        away = self._away()
+        kept_as_it_is = [] if away is None else away.fragments
+        known = dict.fromkeys(fragment for query in list(self.queries.values()) for fragment in query.fragments)
+        lagging = [one for one in known if one.should_move_state() and not one.failed and one not in kept_as_it_is]
+        if not lagging:
+            return
+        try:
+            moves = [move for fragment in lagging if fits_together(move := fragment.prepare_move())]
+            name = ", ".join(move.fragment.full_name for move in moves)
+            for first in range(0, len(moves), MOST_BRANCHES):
+                with self.watch.over(name, moves[0].fragment.workspaces.sessions(), self.clock):
+                    move_together(moves[first : first + MOST_BRANCHES])
+            for move in moves:
+                if not move.fragment.should_move_state():
+                    move.fragment.back_off.succeeded()
+        except Exception as error:
+            check_alive(lagging[0].workspaces.origin, error)
 
     def _move_state(self, fragments: Iterable[Fragment]) -> None:
         for fragment in fragments:

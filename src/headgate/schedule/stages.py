@@ -23,7 +23,8 @@ from headgate.consistency.flow import Flow
 from headgate.consistency.heeding import Multiset, QueueScan, input_prefix, still_shown, update_complete
 from headgate.consistency.tokens import TokenClock
 from headgate.execute.early_inputs import EarlyInputs, EarlyOutput
-from headgate.execute.fragment import Fragment, PreparedEpoch, Written
+from headgate.execute.fragment import Fragment
+from headgate.execute.prepared import PreparedEpoch, Written
 from headgate.log.chunk import Chunk, described
 from headgate.log.tail import TAIL
 from headgate.plan.nodes import is_part
