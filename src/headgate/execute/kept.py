@@ -1,6 +1,7 @@
 """The plans of small statements that an engine keeps, and the rows that it fills them with.
 
-A statement is planned to be kept when it is met with again: most statements of a short run never are.
+A statement is planned to be kept when it is met with again: most statements of a short run never are. Once it was,
+plans for other sets of empty inputs are made at once.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ class KeptPlans:
         self._plans: OrderedDict[Key, KeptPlan | None] = OrderedDict()
         """None for a statement of which no plan can be kept."""
         self._met: Counter[Key] = Counter()
+        self._returning: set[str] = set()
+        """The texts of statements that were met with again."""
         self._places: dict[str, int] = {}
         """By columns: the number of the places for inputs that have them."""
         self._broken = False
@@ -125,7 +128,8 @@ class KeptPlans:
             tuple((read.name, read.schema.simpleString(), not rows[read.name]) for read in one.reads),
             number,
         )
-        if key not in self._plans and (one.at_once or self._met[key] >= WORTH_AFTER):
+        if key not in self._plans and (one.at_once or one.text in self._returning or self._met[key] >= WORTH_AFTER):
+            self._returning.add(one.text)
             self._keep(key, None)
             self._keep(key, self._planned(one, {name for name, pieces in rows.items() if not pieces}))
         self._met[key] += 1
@@ -150,6 +154,8 @@ class KeptPlans:
             self._plans.popitem(last=False)
         if len(self._met) > 10 * MOST_PLANS:
             self._met.clear()
+        if len(self._returning) > MOST_PLANS:
+            self._returning.clear()
 
     def _planned(self, one: SmallStatement, empty: set[str]) -> KeptPlan | None:
         """Plan a statement, to be kept."""
