@@ -2,7 +2,8 @@
 
 It is a prefilter and a projection for all queries together. A tuple that none of them needs is counted, and heard by
 the heartbeats, and not kept. Of the others, columns that no query reads are null in the log. What is needed follows
-from the plans (`plan/needs`); rows in memory are handled here, rows in Spark by SQL (`judging`). Dead letters stay whole.
+from the plans (`plan/needs`); rows in memory are handled here, rows in Spark by SQL (`judging`). Dead letters stay
+whole.
 """
 
 from __future__ import annotations
