@@ -3,8 +3,8 @@
 Files of JSON lines are read by Spark's job, go to the stream's log, and are answered by two queries, with
 `SET low_level` off and on in turns. Each query needs every twentieth tuple and a few of the eight columns. Bytes are
 those of the log, and those that the ingest job writes: with the low level, it also writes the timestamps of tuples
-that nobody needs, which the heartbeats read, to files that are deleted when the batch is in the log. Answers must be the
-same.
+that nobody needs, which the heartbeats read, to files that are deleted when the batch is in the log. Answers must be
+the same.
 
 Not measured: the start of Spark, a disk that is slower than memory.
 """
