@@ -10,6 +10,7 @@ from headgate.catalog.entries import Query
 from headgate.cql.stages import Shuffle, shuffles
 from headgate.plan.needs import Need, needs
 from headgate.plan.nodes import Node, children, is_stream, sources
+from headgate.plan.weights import WEIGHT
 from headgate.scope import described
 
 if TYPE_CHECKING:
@@ -179,7 +180,8 @@ def _section(title: str, body: str) -> str:
 def kept(need: Need) -> str:
     """What is needed of a stream, in words."""
     which = "of all tuples" if need.condition is None else f"of tuples with {need.condition}"
-    return f"{', '.join(sorted(need.columns)) or 'no column'} {which}"
+    often = ", equal ones of one instant once, with their number" if need.weighted else ""
+    return f"{', '.join(sorted(need.columns - {WEIGHT})) or 'no column'} {which}{often}"
 
 
 def tree(node: Node, prefix: str = "", joint: str = "") -> str:

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -41,6 +42,16 @@ SELECTING = (
 )
 """Queries that need a part of the tuples, or of the columns; of a row window without a partition they need all."""
 
+COUNTING = (
+    "Select A, Count(*) As n, Count(B) As b From S [Range 3] Group By A",
+    "Select A, Sum(B) As m, Min(B) As l, Max(D) As h From S [Range 5 Slide 5] Where B > 0 Group By A",
+    "Select A, Count(Distinct B) As d, Sum(A * 2 - B) As m From S [Range Unbounded] Group By A",
+    "Select tb, A, Count(*) As n From S Group By Element_Time Div 4 As tb, A Emit Final",
+    "Select A, Count(*) As n From (Select A From S [Now] Union All Select A From T [Now] Where A > 0) x Group By A",
+    "Select A, Count(*) As n From (Select A, Sum(B) As m From S [Range 4] Group By A) x Group By A",
+)
+"""Queries that only count, so that equal tuples may be kept once."""
+
 Opening = Callable[[Path], Engine]
 
 
@@ -64,18 +75,18 @@ class Pair:
         self.later: dict[str, tuple[str, int | None]] = {}
         """Queries that came later: the text, and the instant behind which they see their streams."""
         self.came: dict[str, list[tuple[int, Row, str]]] = {name: [] for name in case.input}
-        self.unneeded = 0
+        self.unneeded = self.alike = 0
 
     @property
     def reduced(self) -> Engine:
         return self.engines["on"]
 
     def run(self, texts: list[str]) -> None:
-        coming = self._arrivals()
+        coming, many = self._arrivals(), not texts
         while coming:
             match self.chance.randrange(10):
                 case 0 | 1 | 2 | 3 | 4:
-                    self._push(coming, self.chance.randint(1, 5))
+                    (self._push_together if many else self._push)(coming, self.chance.randint(1, 5))
                 case 5 | 6:
                     for engine in self.engines.values():
                         engine.step()
@@ -111,6 +122,14 @@ class Pair:
                 self.came[name].append(entry)
         del coming[:count]
 
+    def _push_together(self, coming: list[tuple[str, tuple[int, Row, str]]], count: int) -> None:
+        """Push what comes next of one stream or relation as one batch."""
+        name = coming[0][0]
+        some = [entry for other, entry in coming[: 2 * count] if other == name]
+        coming[: 2 * count] = [one for one in coming[: 2 * count] if one[0] != name]
+        pushed = [(at, row) for at, row, _ in some] if name in self.case.streams else some
+        assert len({engine.push(name, pushed) for engine in self.engines.values()}) == 1, "late for both, or for none"
+
     def _kill(self) -> None:
         for way, engine in self.engines.items():
             engine._core.journal.close()
@@ -137,7 +156,7 @@ class Pair:
 
     def _answers(self, engine: Engine, name: str) -> list[tuple[Any, ...]]:
         found = engine.query(name).results()
-        return sorted((one.at, one.sign, tuple(map(repr, one.row.values()))) for one in found)
+        return sorted((one.at, one.sign, tuple(map(_plain, one.row.values()))) for one in found)
 
     def _compare(self) -> None:
         for name in self.names:
@@ -146,6 +165,7 @@ class Pair:
         for name in self.case.streams:
             kept = [engine.counts(name) for engine in self.engines.values()]
             self.unneeded += kept[0].pop("unneeded", 0)
+            self.alike += kept[0].pop("alike", 0)
             assert kept[0] == kept[1]
             assert len({engine.heartbeat(name) for engine in self.engines.values()}) == 1
             letters = [[{**one} for one in engine.dead_letters(name)] for engine in self.engines.values()]
@@ -163,6 +183,11 @@ class Pair:
         case = replace(self.case, query=text, views=(), input=seen, horizon=HORIZON)
         differs = difference(evaluate(case)[1], found, HORIZON)
         assert differs is None, f"{text} behind {start}\n{self.came}\n{differs}"
+
+
+def _plain(value: Any) -> str:
+    """A value as text; whole numbers alike, whatever their type in DuckDB."""
+    return str(int(value)) if isinstance(value, Decimal) and value == int(value) else str(value)
 
 
 def played(
@@ -199,9 +224,26 @@ def test_queries_that_come_and_go(
     played(engine_on_duckdb, case, queries, later, seed, without_spark())
 
 
+@settings(max_examples=12)
+@given(
+    inputs(most=30),
+    st.lists(st.sampled_from(COUNTING), min_size=1, max_size=2),
+    st.lists(st.sampled_from(SELECTING), max_size=1),
+    st.integers(0, 10_000),
+)
+def test_queries_that_count(
+    given: dict[str, list[tuple[int, Row, str]]], queries: list[str], more: list[str], seed: int
+) -> None:
+    case = Case("counting", COUNTING[0], STREAMS, RELATIONS, (), given, HORIZON, keys=KEYS)
+    played(engine_on_duckdb, case, [*queries, *more[: seed % 2]], [], seed, without_spark())
+
+
 @pytest.mark.spark
 @settings(max_examples=2)
 @given(case=cases(depth=0, most=6), seed=st.integers(0, 10_000))
 def test_on_spark(spark: SparkSession, case: Case, seed: int) -> None:
-    queries, later = list(SELECTING[:3]), [SELECTING[5]]
-    played(lambda folder: Engine(spark, folder, clock=ManualClock()), case, queries, later, seed)
+    def open_engine(folder: Path) -> Engine:
+        return Engine(spark, folder, clock=ManualClock())
+
+    played(open_engine, case, list(SELECTING[:3]), [SELECTING[5]], seed)
+    played(open_engine, case, list(COUNTING[1:4]), [], seed)

@@ -9,6 +9,7 @@ that needs more sees the stream from behind that instant on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -96,5 +97,5 @@ def _unless_everything(need: Need | None, stream: Stream) -> Need | None:
     """What is needed of a stream, if it is less than everything. Many conditions would cost more than they save."""
     everything = Need(frozenset(column.lower() for column in stream.row_columns()), None)
     if need is not None and need.conditions is not None and len(need.conditions) > MOST_CONDITIONS:
-        need = Need(need.columns, None)
+        need = replace(need, conditions=None)
     return None if need is None or need.covers(everything) else need

@@ -22,6 +22,7 @@ from headgate.plan.nodes import Filter, Node, Project, Scan, Window, children, n
 from headgate.plan.prefilter import is_cheap
 from headgate.plan.rewrites.columns import columns_read, parents_first
 from headgate.plan.rewrites.substitution import conjunction, conjuncts, movable, substituted
+from headgate.plan.weights import carries_weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +35,21 @@ class Need:
     conditions: frozenset[str] | None
     """Conditions in SQL over the stream's columns, one of which holds for each needed tuple; None: all are needed."""
 
+    weighted: bool = False
+    """Whether tuples that are equal in these columns and in their timestamps may be kept once, with their number."""
+
     def covers(self, other: Need) -> bool:
         """True if this is known to hold all that the other one needs."""
-        if not other.columns <= self.columns:
+        if not other.columns <= self.columns or (self.weighted and not other.weighted):
             return False
         return self.conditions is None or (other.conditions is not None and other.conditions <= self.conditions)
 
     def common(self, other: Need) -> Need:
         """What both hold for certain."""
-        columns = self.columns & other.columns
+        columns, weighted = self.columns & other.columns, self.weighted or other.weighted
         if self.conditions is None or other.conditions is None:
-            return Need(columns, other.conditions if self.conditions is None else self.conditions)
-        return Need(columns, self.conditions & other.conditions)
+            return Need(columns, other.conditions if self.conditions is None else self.conditions, weighted)
+        return Need(columns, self.conditions & other.conditions, weighted)
 
     @property
     def condition(self) -> str | None:
@@ -57,24 +61,24 @@ class Need:
         return {
             "columns": sorted(self.columns),
             "conditions": None if self.conditions is None else sorted(self.conditions),
+            "weighted": self.weighted,
         }
 
     @staticmethod
     def read(said: Mapping[str, Any]) -> Need:
         """A need from the journal."""
         conditions = said["conditions"]
-        return Need(frozenset(said["columns"]), None if conditions is None else frozenset(conditions))
+        known = None if conditions is None else frozenset(conditions)
+        return Need(frozenset(said["columns"]), known, said["weighted"])
 
 
 def together(needs: Iterable[Need]) -> Need:
     """What any of several readers needs."""
-    columns, conditions = frozenset[str](), frozenset[str]()
-    everything = False
-    for need in needs:
-        columns |= need.columns
-        everything |= need.conditions is None
-        conditions |= need.conditions or frozenset()
-    return Need(columns, None if everything else conditions)
+    some = list(needs)
+    columns = frozenset[str]().union(*(need.columns for need in some))
+    conditions = frozenset[str]().union(*(need.conditions or () for need in some))
+    everything = any(need.conditions is None for need in some)
+    return Need(columns, None if everything else conditions, all(need.weighted for need in some))
 
 
 def needs(plan: Node) -> dict[str, Need]:
@@ -86,7 +90,9 @@ def needs(plan: Node) -> dict[str, Need]:
         cheap = [part for part in parts if is_cheap(part, types)]
         conditions = frozenset({conjunction(cheap).sql}) if cheap else None
         always = {name.lower() for name in (scan.timestamp, scan.by) if name is not None}
-        found.setdefault(scan.stream, []).append(Need(frozenset(columns[scan] | always), conditions))
+        found.setdefault(scan.stream, []).append(
+            Need(frozenset(columns[scan] | always), conditions, carries_weight(scan))
+        )
     watched = {stream for node in parents_first(plan) for stream in node.watches}
     for scan in (source for source in plan.sources if isinstance(source, Scan) and source.stream in watched):
         found.setdefault(scan.stream, []).append(Need(frozenset(name.lower() for name in names(scan)), None))

@@ -40,10 +40,11 @@ from headgate.heartbeat.future import KNOWN
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.plan.needs import Need
-from headgate.sources.low_part import narrowed, needed
+from headgate.sources.low_part import counted, narrowed, needed
 from headgate.sources.rows import Read, Rows, Unread
 from headgate.sources.rows import ticks as ticks
 from headgate.sources.verdict import (
+    ALIKE,
     FAR_FUTURE,
     HEARTBEAT,
     LATE,
@@ -434,10 +435,12 @@ class Inlet:
             kept = self.without_unneeded(table, found, self.low)
             tuples = table if (kept == TUPLE).all() else table.filter(pa.array(kept == TUPLE))
             tuples = narrowed(self.low, tuples, self.stream.row_columns())
-            passed = own[kept[found == TUPLE] == UNNEEDED]
-            self.log.pass_over(len(passed), int(passed.max(initial=NEVER)))
-            self.log.append(tuples.select(self.rows.schema.names).cast(self.rows.schema))
-            counts = _counted(kept, len(unread))
+            tuples = tuples.select(self.rows.schema.names).cast(self.rows.schema)
+            written = counted(self.low, self.stream, tuples)
+            alike = tuples.num_rows - written.num_rows
+            self.log.pass_over(int((kept == UNNEEDED).sum()) + alike, int(own.max(initial=NEVER)))
+            self.log.append(written)
+            counts = _counted(kept, len(unread)) + Counter({ALIKE: alike})
             self.record(counts, self._batch(table, found), table.num_rows + len(unread), clock)
         return found
 

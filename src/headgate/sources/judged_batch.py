@@ -34,12 +34,14 @@ from headgate.log import statistics
 from headgate.log.checksum import writing
 from headgate.log.chunk import Chunk, described, span
 from headgate.plan.needs import Need
+from headgate.plan.weights import WEIGHT
 from headgate.sources.as_they_are import instants
 from headgate.sources.inlet import Batch, Inlet
-from headgate.sources.low_part import Reduced
+from headgate.sources.low_part import TABLE_ROWS, Reduced, counted
 from headgate.sources.plain_json import UNCLEAR
 from headgate.sources.rows import Rows
 from headgate.sources.verdict import (
+    ALIKE,
     FAR_FUTURE,
     HEARTBEAT,
     LATE,
@@ -120,6 +122,8 @@ class JudgedBatch:
         self.folder = folder
         """Where files that are judged anew are written."""
         self._batch: Batch | None = None
+        self.alike = 0
+        """How many tuples others in the files stand for."""
         folders = [] if directory is None else sorted(directory.glob("_verdict=*"))
         self.files = {folder.name.removeprefix("_verdict="): sorted(folder.glob("*.parquet")) for folder in folders}
         self.footers = {verdict: [pq.read_metadata(file) for file in files] for verdict, files in self.files.items()}
@@ -127,7 +131,38 @@ class JudgedBatch:
     def counts(self) -> Counter[str]:
         """How many rows there are, by verdict."""
         found = {verdict: sum(footer.num_rows for footer in footers) for verdict, footers in self.footers.items()}
-        return Counter(found) + Counter({TUPLE: sum(chunk.rows for chunk in self.whole)})
+        return Counter(found) + Counter({TUPLE: sum(chunk.rows for chunk in self.whole), ALIKE: self.alike})
+
+    def count_alike(self) -> None:
+        """Keep equal tuples of one instant once, with their number, where queries only count them. What the heartbeats
+        learn is known before.
+        """
+        low = self.judged.low
+        if low is None or not low.weighted or sends_heartbeats(self.inlet.stream):
+            return
+        self.batch()
+        with writing(self.folder):
+            self.alike = sum(self._counted_alike(file, low) for file in self.files.get(TUPLE, []))
+        self._written(TUPLE, self.files.get(TUPLE, []))
+
+    def _counted_alike(self, file: Path, low: Need) -> int:
+        """Count equal tuples in a file, some of its rows at a time; how many of them go."""
+        own = pq.ParquetFile(file)
+        schema, counting = own.schema_arrow.append(pa.field(WEIGHT, pa.int64())), file.with_suffix(".counted")
+        left = 0
+        with pq.ParquetWriter(counting, schema, write_statistics=statistics.told(schema)) as writer:
+            for part in own.iter_batches(TABLE_ROWS):
+                rows = counted(low, self.inlet.stream, pa.table(part))
+                if WEIGHT not in rows.column_names:
+                    rows = rows.append_column(WEIGHT, pa.nulls(rows.num_rows, pa.int64()))
+                writer.write_table(rows.cast(schema))
+                left += rows.num_rows
+        if left == own.metadata.num_rows:
+            counting.unlink()
+            return 0
+        counting.rename(file)
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of what it was before
+        return own.metadata.num_rows - left
 
     def unclear(self) -> list[int]:
         """The places of rows that must be read again, as text."""
@@ -185,12 +220,12 @@ class JudgedBatch:
             for file in self.letters():
                 _stamp(file, int(batch.arrivals.smallest.min()))
         self.inlet.dead.adopt(self.letters())
-        passed = _range([span(footer, "_t") for footer in self.footers.get(UNNEEDED, ())])
-        self.inlet.log.pass_over(counts[UNNEEDED], NEVER if passed is None else passed[1])
+        reached = _range([span(footer, "_t") for verdict in ACCEPTED for footer in self.footers.get(verdict, ())])
+        self.inlet.log.pass_over(counts[UNNEEDED] + self.alike, NEVER if reached is None else reached[1])
         chunks = self.inlet.log.adopt(self.files.get(TUPLE, []), name)
         chunks += self.inlet.log.adopt_as_they_are(self.whole)
         self.inlet.record(counts, batch, counts.total(), clock)
-        return sum(chunk.rows for chunk in chunks) + counts[UNNEEDED]
+        return sum(chunk.rows for chunk in chunks) + counts[UNNEEDED] + self.alike
 
     def _catch_up(self, clock: Clock) -> None:
         """Heed the heartbeats that were given since the rows were judged.
@@ -200,6 +235,8 @@ class JudgedBatch:
         """
         now, before, stamp = self.inlet.limits(clock), self.judged.limits, self.judged.stamp
         if stamp is not None and stamp < now.first_open:
+            if self.alike:
+                raise Reduced  # what the heartbeats learn is to be found out anew
             self._stamp_all(ACCEPTED, int(self.inlet.stamps(1, clock)[0]))
             self._batch = None
         if now.first_open > before.first_open:

@@ -37,6 +37,9 @@ Verdicts: TypeAlias = NDArray[np.str_]
 
 TUPLE, HEARTBEAT, LATE, FAR_FUTURE = "tuple", "heartbeat", "late", "far-future"
 UNNEEDED = "unneeded"
+ALIKE = "alike"
+"""Not a verdict: how tuples are counted that others in the log stand for."""
+
 MALFORMED = "malformed"
 UNREADABLE = (MALFORMED, "no-timestamp", "before-origin")
 UNTIMELY = (LATE, FAR_FUTURE)

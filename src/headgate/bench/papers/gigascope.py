@@ -230,10 +230,10 @@ def _seconds_on_heartbeats(engine: Engine) -> list[float]:
     def timed(part: object, name: str) -> None:
         method = getattr(part, name)
 
-        def watched(*arguments: object) -> object:
+        def watched(*arguments: object, **named: object) -> object:
             begun = thread_time()
             try:
-                return method(*arguments)
+                return method(*arguments, **named)
             finally:
                 spent[0] += thread_time() - begun
 
