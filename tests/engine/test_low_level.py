@@ -100,6 +100,28 @@ def test_members_of_a_family_share_a_prefilter(tmp_path: Path) -> None:
         assert answers(engine, "q4") == []
 
 
+def test_equal_tuples_are_kept_once_where_queries_count(tmp_path: Path) -> None:
+    counting = "CREATE QUERY n AS SELECT k, COUNT(*) AS n, SUM(v) AS m FROM s [RANGE 3] GROUP BY k;"
+    with without_spark():
+        engine = engine_on_duckdb(tmp_path)
+        engine.execute(SCRIPT + counting)
+        assert engine.push("s", [(1, ("x", 2, str(n))) for n in range(10)] + [(2, ("x", 2, ""))]) == 11
+        assert kept(engine) == [("x", 2, None, 1, 0), ("x", 2, None, 2, 10)]
+        assert engine.counts("s") == {"taken": 11, "alike": 9}
+        engine = killed(engine, tmp_path)
+        engine.advance(2)
+        assert [one[1:] for one in answers(engine, "n")][-1] == ("+", "x", 11, 22)
+        assert engine.query("n").reflects["s"].tuples == 11
+        engine.execute(TENS)
+        assert engine.query("tens").answer.progress.start == 2
+        engine.push("s", [(8, ("x", 2, "")), (8, ("x", 2, "")), (9, ("x", 10, "")), (9, ("x", 10, ""))])
+        assert engine.counts("s") == {"taken": 15, "alike": 9}, "one of the queries does not count"
+        engine.advance(20)
+        assert [one[2] for one in answers(engine, "tens")] == [10, 10]
+        assert answers(engine, "n")[-1][1:] == ("-", "x", 2, 20)
+        engine.close()
+
+
 # on Spark: files
 
 
@@ -141,6 +163,32 @@ def test_files_are_reduced_where_they_come_in(
                 assert {(row["text"], row["v"] >= 10) for row in rows} == {(None, True)}
             found.append((answers(engine, "tens"), counts, engine.dead_letters("s"), engine.heartbeat("s")))
     assert found[0] == found[1] == found[2]
+    assert found[0][0]
+
+
+@pytest.mark.spark
+def test_equal_tuples_in_files_are_kept_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.sources.small_files.MOST_BYTES", 0)
+    write(tmp_path / "in", "a.json", [(n // 20, "xy"[n % 2], n % 3, "long") for n in range(200)])
+    found = []
+    for way in ("off", "on"):
+        with Engine(spark) as engine:
+            engine.execute(
+                f"SET low_level = '{way}';"
+                "CREATE STREAM s (at BIGINT, k STRING, v INT, text STRING) TIMESTAMP BY at FROM json"
+                f" OPTIONS ('path' = '{tmp_path / 'in'}');"
+                "CREATE QUERY n AS SELECT k, COUNT(*) AS n, SUM(v) AS m, MAX(v) AS h FROM s [RANGE 2] WHERE v > 0 GROUP BY k"
+            )
+            engine.run_once()
+            counts, log = engine.counts("s"), engine._core.inputs.inlets["s"].log
+            if way == "on":
+                assert sum(chunk.rows for chunk in log.chunks) == 40  # two keys and two values in ten instants
+                assert (counts.pop("unneeded"), counts.pop("alike")) == (67, 93)
+            found.append((answers(engine, "n"), counts, engine.heartbeat("s"), log.rows, log.newest()))
+            assert all(isinstance(one[3], int) for one in answers(engine, "n"))
+    assert found[0] == found[1]
     assert found[0][0]
 
 

@@ -47,6 +47,33 @@ def test_needs(query: str, columns: str, condition: str | None) -> None:
     assert of(query) == (columns, condition)
 
 
+@pytest.mark.parametrize(
+    ("query", "counts"),
+    [
+        ("SELECT k, COUNT(*) AS n, COUNT(a) AS m, SUM(a) AS s, MAX(d) AS h FROM s [RANGE 5] GROUP BY k", True),
+        ("SELECT k, COUNT(DISTINCT a) AS n FROM s [RANGE 5 SLIDE 5] WHERE b > 1 GROUP BY k", True),
+        ("SELECT k, COUNT(*) AS n FROM (SELECT k FROM s [NOW] UNION ALL SELECT k FROM r [NOW]) x GROUP BY k", True),
+        ("SELECT tb, k, COUNT(*) AS n FROM s GROUP BY ELEMENT_TIME DIV 10 AS tb, k EMIT FINAL", True),
+        ("SELECT n, COUNT(*) AS m FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 5] GROUP BY k) x GROUP BY n", True),
+        ("SELECT k, COUNT(*) AS n FROM s [ROWS 5] GROUP BY k", False),
+        ("SELECT COUNT(*) AS n FROM s [RANGE 5]", False),  # a row where there are no tuples
+        ("SELECT k, SUM(b) AS n FROM s [RANGE 5] GROUP BY k", False),  # a product may not fit
+        ("SELECT k, SUM(d) AS n FROM s [RANGE 5] GROUP BY k", False),
+        ("SELECT k, AVG(a) AS n FROM s [RANGE 5] GROUP BY k", False),
+        ("SELECT k, COUNT(*) FILTER (WHERE a > 1) AS n FROM s [RANGE 5] GROUP BY k", False),
+        ("SELECT ISTREAM(k) FROM s [RANGE 5]", False),
+        ("SELECT s.k, COUNT(*) AS n FROM s [RANGE 5], r [RANGE 5] WHERE s.k = r.k GROUP BY s.k", False),
+        ("SELECT k, COUNT(*) AS n FROM s [NOW] GROUP BY k UNION ALL SELECT k, a FROM s [NOW]", False),
+    ],
+)
+def test_which_queries_only_count(query: str, counts: bool) -> None:
+    catalog = Catalog()
+    compile_script(f"{STREAM} CREATE QUERY q AS {query}; SET low_level = 'on'; CREATE QUERY p AS {query}", catalog)
+    assert not needs(catalog.queries["q"].plan)["s"].weighted
+    assert needs(catalog.queries["p"].plan)["s"].weighted == counts
+    assert catalog.queries["p"].plan.columns == catalog.queries["q"].plan.columns
+
+
 def test_a_join_needs_of_each_stream_its_own() -> None:
     query = "SELECT s.a, r.c FROM s [RANGE 5], r [RANGE 5] WHERE s.k = r.k AND a > 1 AND c > 2"
     assert of(query, "r") == ("c k", "(c > 2)")

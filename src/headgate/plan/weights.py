@@ -6,22 +6,25 @@ where S' has a column more, `_weight`: how many tuples of S the tuple stands for
 with its values in every column that is read. A tuple that was kept as it came has none, and stands for itself. So the
 plan gives the same over a log in which equal tuples were counted and over one in which they were not, or in part.
 
-It is done to a plan if all that it reads of a stream goes into such aggregates: counts, sums of whole numbers, extremes
-and distinct values, of groups. A sum of other numbers would be rounded differently. Windows must take each tuple by
-itself: a row window counts tuples.
+It is done to a plan if all that it reads of streams goes into such aggregates: counts, sums of whole numbers up to INT,
+extremes and distinct values, of groups. A product with a BIGINT may not fit, where the sum does; a sum of other numbers
+would be rounded differently. Windows must take each tuple by itself: a row window counts tuples.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from headgate.plan.expressions import INTEGRAL, Call, Expression, Named
+from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Filter, Node, Project, Relation, Scan, Union, Window
 from headgate.plan.nodes.operator import column_of
 from headgate.plan.tree import everywhere
 from headgate.sql import Column
 
 WEIGHT = "_weight"
+SMALL = ("TINYINT", "SMALLINT", "INT")
+"""Types of numbers whose product with a weight fits into a BIGINT, whatever they are."""
+
 ONE_OR_MORE = f"COALESCE({WEIGHT}, 1)"
 
 
@@ -97,7 +100,7 @@ def _weighed(call: Call) -> Call | None:
             return _sum(call, ONE_OR_MORE)
         case "count" if len(call.arguments) == 1 and plain:
             return _sum(call, f"CASE WHEN {call.arguments[0].sql} IS NULL THEN 0 ELSE {ONE_OR_MORE} END")
-        case "sum" if plain and call.arguments[0].type in INTEGRAL:
+        case "sum" if plain and call.arguments[0].type in SMALL:
             return _sum(call, f"{_bracketed(call.arguments[0])} * {ONE_OR_MORE}")
         case _:
             return None
