@@ -217,7 +217,8 @@ TABLE: dict[str, SettingRow] = {
         ),
         _choice(
             "low_level",
-            "Whether the logs of streams keep only what the queries that run need: some tuples, some columns.",
+            "Whether the logs of streams keep only what the queries that run need: some tuples, some columns; of new "
+            "queries that only count, equal tuples once.",
             "on",
             "off",
         ),

@@ -210,13 +210,13 @@ def played(
         return pair
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(cases(depth=1, most=10), st.lists(st.sampled_from(SELECTING), max_size=2), st.integers(0, 10_000))
 def test_random_queries_answer_as_without_it(case: Case, more: list[str], seed: int) -> None:
     played(engine_on_duckdb, case, [case.query, *more], [], seed, without_spark())
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(
     inputs(most=20),
     st.lists(st.sampled_from(SELECTING), min_size=1, max_size=2),
@@ -230,7 +230,7 @@ def test_queries_that_come_and_go(
     played(engine_on_duckdb, case, queries, later, seed, without_spark())
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     inputs(most=30),
     st.lists(st.sampled_from(COUNTING), min_size=1, max_size=2),
@@ -246,7 +246,7 @@ def test_queries_that_count(
 
 
 @pytest.mark.spark
-@settings(max_examples=2)
+@settings(max_examples=1)
 @given(case=cases(depth=0, most=6), seed=st.integers(0, 10_000))
 def test_on_spark(spark: SparkSession, case: Case, seed: int) -> None:
     def open_engine(folder: Path) -> Engine:
