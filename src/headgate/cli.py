@@ -453,13 +453,16 @@ def bench(
         list[str] | None,
         typer.Option(
             help="Only this part (start, yardstick, growth, epochs, answers, queries, families, time, durability,"
-            " packets)."
+            " packets, low-level)."
             " It can be repeated."
         ),
     ] = None,
     rows: Annotated[
         int | None,
-        typer.Option(help="Tuples a stream; default: 2,000,000 (yardstick), 500,000 (growth, packets).", min=1),
+        typer.Option(
+            help="Tuples a stream; default: 2,000,000 (yardstick), 500,000 (growth, packets), 400,000 (low-level).",
+            min=1,
+        ),
     ] = None,
     turns: Annotated[
         int | None,
@@ -483,7 +486,8 @@ def bench(
     write: Annotated[
         Path | None,
         typer.Option(
-            help="The folder of documentation to write to (yardstick, growth, answers, queries, families, packets)."
+            help="The folder of documentation to write to (yardstick, growth, answers, queries, families, packets,"
+            " low-level)."
         ),
     ] = None,
     debug: Debug = False,
@@ -491,7 +495,8 @@ def bench(
     """Time the start, the yardstick (replays beside batch, Structured Streaming and Flink), small epochs, arrival to
     answer, the time manager and durability; with --part growth how the cost of a tuple grows, with --part queries
     and --part families what many queries and the members of a family cost, with --part packets how fast a capture
-    file becomes flows; or the papers' experiments.
+    file becomes flows, with --part low-level what it saves if logs keep only what queries need; or the papers'
+    experiments.
     """
     if context.invoked_subcommand is not None:
         return

@@ -119,6 +119,7 @@ def explanation(query: Query, catalog: Catalog) -> str:
         [(fragment.part, fragment.program) for fragment in fragments],
         str(progress(catalog, streams)),
         groups=catalog.declarations.groups(),
+        low_level=catalog.settings.low_level == "on",
     )
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from headgate.catalog import sinks
 from headgate.catalog.entries import Query
 from headgate.cql.stages import Shuffle, shuffles
+from headgate.plan.needs import Need, needs
 from headgate.plan.nodes import Node, children, is_stream, sources
+from headgate.plan.weights import WEIGHT
 from headgate.scope import described
 
 if TYPE_CHECKING:
@@ -24,11 +26,13 @@ def explained(
     waits: Mapping[str, frozenset[str]] | None = None,
     groups: Mapping[str, Groups] | None = None,
     shared: Mapping[str, Sequence[str]] | None = None,
+    low_level: bool = False,
 ) -> str:
     """Everything `headgate explain` says of a query that runs in these parts, the last of which gives the answer.
 
     `time` is what is known of its progress, `waits` for which streams each part waits, `groups` how their sources are
-    grouped, `shared` which other queries read each part that is shared.
+    grouped, `shared` which other queries read each part that is shared, `low_level` whether logs keep only what is
+    needed.
     """
     said = [
         f"query {query.name} ({parts[-1][1].kind})",
@@ -46,6 +50,9 @@ def explained(
     if query.early is not None:
         said.append(_section("answers early", _early(query)))
         said.append(_section("consistency", _consistency(query, [part for part, _ in parts])))
+    if low_level:
+        wanted = (f"{stream}: {kept(need)}" for stream, need in sorted(needs(query.plan).items()))
+        said.append(_section("needs of its streams; their logs keep what any query needs", "\n".join(wanted)))
     if len(parts) > 1:
         waits = waits or {part.name: part.streams for part, _ in parts}
         cuts = [
@@ -168,6 +175,13 @@ def _stages(found: Sequence[Shuffle]) -> str:
 
 def _section(title: str, body: str) -> str:
     return f"-- {title}\n{body}"
+
+
+def kept(need: Need) -> str:
+    """What is needed of a stream, in words."""
+    which = "of all tuples" if need.condition is None else f"of tuples with {need.condition}"
+    often = ", equal ones of one instant once, with their number" if need.weighted else ""
+    return f"{', '.join(sorted(need.columns - {WEIGHT})) or 'no column'} {which}{often}"
 
 
 def tree(node: Node, prefix: str = "", joint: str = "") -> str:

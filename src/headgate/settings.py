@@ -62,6 +62,7 @@ class Settings:
     flush_rows: int | None = None
     failed_after_us: int | None = None
     families: Literal["on", "off"] = "on"
+    low_level: Literal["on", "off"] = "off"
     consistency: Level = "input-prefix"
     consistency_method: Method = "fused"
     inconsistent: Literal["hold", "mark"] = "hold"
@@ -213,6 +214,13 @@ TABLE: dict[str, SettingRow] = {
         ),
         _choice(
             "sharing", "Whether new queries compute only once what their plans have in common with others.", "on", "off"
+        ),
+        _choice(
+            "low_level",
+            "Whether the logs of streams keep only what the queries that run need: some tuples, some columns; of new "
+            "queries that only count, equal tuples once.",
+            "on",
+            "off",
         ),
         _choice(
             "consistency",

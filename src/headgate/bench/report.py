@@ -14,13 +14,23 @@ from typing import Literal, TypeAlias, get_args
 from rich.console import Console
 from rich.table import Table
 
-from headgate.bench import answers, durability, epochs, families, managing, packets, queries, start
+from headgate.bench import answers, durability, epochs, families, low_level, managing, packets, queries, start
 from headgate.bench.layout import progress_bar
 from headgate.bench.yardstick import run as yardstick
 from headgate.spark.session import started
 
 Part: TypeAlias = Literal[
-    "start", "yardstick", "growth", "epochs", "answers", "queries", "families", "time", "durability", "packets"
+    "start",
+    "yardstick",
+    "growth",
+    "epochs",
+    "answers",
+    "queries",
+    "families",
+    "time",
+    "durability",
+    "packets",
+    "low-level",
 ]
 PARTS: tuple[Part, ...] = get_args(Part)
 """In the order in which they run: first those that measure other processes, while this one has no JVM."""
@@ -28,7 +38,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 USUAL: tuple[Part, ...] = ("start", "yardstick", "epochs", "answers", "time", "durability")
 """The parts that run if none is chosen."""
 
-WRITTEN: tuple[Part, ...] = ("yardstick", "growth", "answers", "queries", "families", "packets")
+WRITTEN: tuple[Part, ...] = ("yardstick", "growth", "answers", "queries", "families", "packets", "low-level")
 """The parts whose tables and plots can be written to the documentation."""
 
 STARTS = 3
@@ -77,7 +87,7 @@ def answers_to_arrivals(console: Console, folder: Path, seconds: float, options:
 
 def run_in_this_process(
     console: Console,
-    part: Literal["epochs", "queries", "families", "time", "durability", "packets"],
+    part: Literal["epochs", "queries", "families", "time", "durability", "packets", "low-level"],
     folder: Path,
     small_epochs: int,
     options: yardstick.Options,
@@ -109,3 +119,8 @@ def run_in_this_process(
                 task = bar.add_task("packets", total=packets.steps())
                 count = options.rows or packets.PACKETS
                 packets.show(console, packets.speeds(spark, folder, count, lambda: bar.advance(task)), options.docs)
+            case "low-level":
+                task = bar.add_task("low level", total=low_level.steps())
+                count = options.rows or low_level.ROWS
+                ways = low_level.measured(spark, folder, count, lambda: bar.advance(task))
+                low_level.show(console, ways, count, options.docs)

@@ -23,8 +23,9 @@ from headgate.gsql.translate import InCql, sql_value, translated
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.monotone import kind_of
 from headgate.plan.nodes import Node, domain, is_stream, sources
-from headgate.plan.rewrites.driver import rewritten
+from headgate.plan.rewrites.driver import Rewritten, rewritten
 from headgate.plan.scopes import by_groups
+from headgate.plan.weights import weighted
 from headgate.sql import Column, signature
 from headgate.ticks import Tick, TimeDomain
 
@@ -787,6 +788,8 @@ def _bound(
     else:
         bound, family = families.bind_family(tree, text, catalog, place.origin, _members(members, catalog, place))
     better = rewritten(bound.plan)
+    if catalog.settings.low_level == "on" and (over := weighted(better.plan)) != better.plan:
+        better = Rewritten(over, (*better.fired, "counts of equal tuples"))
     settings, early = catalog.settings, _early(tree, catalog)
     heartbeats = settings.heartbeats if early is None else "query"  # early answers wait for no heartbeat
     at_once = better.plan.flowing and len(sources(better.plan)) == 1  # its answers wait for nobody

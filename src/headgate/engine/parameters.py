@@ -65,8 +65,7 @@ def _last(running: RunningQuery) -> Tick:
     for fragment in running.fragments:
         for name in fragment.program.logs():
             log = fragment.inputs.logs[name]
-            found += [chunk.high for chunk in log.chunks]
-            found += [log.forgotten] if log.forgotten is not None else []
+            found += [instant for instant in (log.newest(), log.forgotten) if instant is not None]
     return max(found)
 
 

@@ -71,6 +71,7 @@ def _resume(registry: Registry) -> bool:
         registry.add_query(query, folder)
     for group, folder in reading.groups.values():
         registry.add_group(group, folder)
+    registry.low_level.refresh()
     core.journal.waiting = {}
     core.clock.go_on()
     core.heartbeats.enabling.set_date(core.clock.date_us(), core.clock.now_us())

@@ -41,6 +41,7 @@ from headgate.engine import inspection
 from headgate.engine.core import Core
 from headgate.engine.facts import AggregateRegistered
 from headgate.engine.found import FoundFamilies
+from headgate.engine.low_level import LowLevel
 from headgate.engine.parameters import set_parameter
 from headgate.engine.sharing import Sharing
 from headgate.engine.snapshot import Snapshot, taken
@@ -75,6 +76,7 @@ class Registry:
         self.statements = Statements()
         self.found = FoundFamilies(core, self)
         self.sharing = Sharing(core)
+        self.low_level = LowLevel(core)
         self.folders_left = False
         """True if something was dropped or replaced whose folder is still to be deleted."""
 
@@ -97,6 +99,8 @@ class Registry:
                 self.found.alike = alike[shapes.without_constants(said)]
                 with journal.together():
                     answers.append(self.carry_out(definition))
+                    if not isinstance(definition, ANSWERS):
+                        self.low_level.refresh()
                     now = self._declared()
                     changes = now != before if isinstance(definition, Setting) else not isinstance(definition, ANSWERS)
                     before = now
@@ -350,12 +354,13 @@ class Registry:
         """The instant behind which a new query sees its streams; None if it sees them from their beginning.
 
         It is the last heartbeat that the streams have given; with FROM BEGINNING, the last instant whose tuples are
-        not kept any more.
+        not kept any more. Tuples of which the low level has kept less than the query needs lie before it, too.
         """
         logs, seen = self.core.inputs.logs, scopes(query.plan)
         known = [logs[stream].forgotten for stream in streams]
         if not query.from_beginning:
             known += [self.core.heartbeats.stream(base(stream)).promised(seen.get(stream)) for stream in streams]
+        known += self.low_level.complete_after(query, streams)
         return max((instant for instant in known if instant is not None), default=None)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from headgate.engine.core import Core
 from headgate.execute.fragment import Fragment
-from headgate.explain import tree
+from headgate.explain import kept, tree
 from headgate.schedule.query import RunningQuery
 
 
@@ -29,6 +29,8 @@ def drawn(core: Core) -> Iterator[str]:
     for kind, known in (("stream", catalog.streams), ("relation", catalog.relations)):
         for one in known.values():
             yield f"{kind} {one.name}: {_counted(core.inputs.logs[one.name].rows, 'tuple')}, {readers(one.name)}"
+            if (low := core.inputs.inlets[one.name].low) is not None:
+                yield f"  its log keeps {kept(low)}"
     for fragment in shared:
         yield f"{_name(fragment)}: {_upto(fragment)}, {_put_out(fragment)}, {readers(fragment.part.name)}"
         yield from _computed(fragment)

@@ -12,13 +12,14 @@ arrival instead.
 from __future__ import annotations
 
 import shutil
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Query
@@ -43,7 +44,8 @@ from headgate.execute.workspaces import Workspaces
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
-from headgate.plan.nodes import is_shared
+from headgate.plan.nodes import Node, is_shared
+from headgate.plan.weights import WEIGHT, weighted_streams
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, lacks_memory
 from headgate.ticks import UNLIMITED, Tick
@@ -94,7 +96,7 @@ class Fragment:
         """What chunks have shown not to hold of their numbers, so that programs do not take it for granted; None if the
         synopses are those of a version that took nothing for granted.
         """
-        self.schemas = schemas
+        self.schemas = _with_weights(compiled.part.plan, schemas)
         """By name: the columns of its logs."""
         self.directory = directory
         self.output = output
@@ -500,3 +502,12 @@ class Fragment:
             if left.name.startswith(".") and left.is_dir():
                 shutil.rmtree(left)
         self.synopses.delete_others()
+
+
+def _with_weights(plan: Node, schemas: Mapping[str, StructType]) -> Mapping[str, StructType]:
+    """The columns of logs, with the weights of tuples where the plan heeds them; in files without any they are null."""
+    streams = weighted_streams(plan)
+    if not streams:
+        return schemas
+    own = {name: StructType([*schemas[name].fields, StructField(WEIGHT, LongType())]) for name in streams}
+    return ChainMap(own, schemas)  # type: ignore[arg-type]

@@ -101,8 +101,8 @@ class FragmentInputs:
         """Return the largest timestamp that has come and is not read; None if there is none."""
         after, start = self.progress.after, self.progress.start
         low = after if start is None else max(after, start)
-        highs = [chunk.high for log in self.program.logs() for chunk in self.logs[log].chunks]
-        return max((high for high in highs if high > low), default=None)
+        highs = [self.logs[log].newest() for log in self.program.logs()]
+        return max((high for high in highs if high is not None and high > low), default=None)
 
     def position(self, stream: str) -> Position:
         """Return how far a stream is read in order of arrival: at first nothing but what was read by time."""

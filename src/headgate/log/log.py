@@ -51,6 +51,13 @@ class Chunks:
         """How many tuples have come, from the beginning on."""
         self.forgotten: Tick | None = None
         """The largest timestamp that was in the log and is not any more."""
+        self.reached: Tick | None = None
+        """The largest timestamp of tuples that have come and were never kept."""
+
+    def newest(self) -> Tick | None:
+        """The largest timestamp that has come and is not forgotten; None if there is none."""
+        known = [*(chunk.high for chunk in self.chunks), *([] if self.reached is None else [self.reached])]
+        return max(known, default=None)
 
     def files(self, low: Tick | None, high: Tick | None) -> list[Path]:
         """The files that may hold timestamps in (low, high]."""
@@ -73,6 +80,7 @@ class Chunks:
         """Those that had come when so many tuples had."""
         found = Chunks(chunk for chunk in self.chunks if chunk.arrived <= count)
         found.rows, found.forgotten = min(self.rows, count), self.forgotten
+        found.reached = self.reached if count >= self.rows else None
         return found
 
 
@@ -108,12 +116,18 @@ class Log(Chunks):
             for chunk in added:
                 self.rows += chunk.rows
                 self.chunks.append(replace(chunk, arrived=chunk.arrived or self.rows))
-        self.rows = change.get("rows", self.rows)
+        self.rows = change.get("rows", self.rows) + change.get("passed", 0)
         self.forgotten = change.get("forgotten", self.forgotten)
+        self.reached = change.get("reached", self.reached)
         self._next = max(self._next, *(_number(chunk.path) for chunk in added), 0)
 
     def state(self) -> dict[str, Any]:
-        return {"add": list(map(_listed, self.chunks)), "rows": self.rows, "forgotten": self.forgotten}
+        return {
+            "add": list(map(_listed, self.chunks)),
+            "rows": self.rows,
+            "forgotten": self.forgotten,
+            "reached": self.reached,
+        }
 
     def check(self) -> None:
         """Raise an error that names the first chunk that is missing or cut short; damage is found when one is read."""
@@ -138,6 +152,14 @@ class Log(Chunks):
             if chunk.size <= IN_MEMORY_BYTES:
                 TAIL.keep(chunk, table)
         return chunk
+
+    def pass_over(self, count: int, upto: Tick) -> None:
+        """Take note of tuples that have come, stamped up to an instant, and are not kept; before those of their batch
+        that are. Readers learn from it what they learn from tuples but for their values.
+        """
+        if count:
+            reached = upto if self.reached is None else max(upto, self.reached)
+            self.journal.record(self.subject, {"passed": count, "reached": reached})
 
     def adopt(self, files: Iterable[Path], name: str | None = None) -> list[Chunk]:
         """Take over files that a Spark job has written elsewhere on the same disk."""

@@ -340,8 +340,8 @@ class RunningQuery:
             fragment.part.name: [other.name for other in self._sharing(fragment) if other is not self]
             for fragment in self.shared
         }
-        groups = self._catalog.declarations.groups()
-        return explained(self.definition, parts, self.progress(), self.labels(), groups, shared)
+        groups, low_level = self._catalog.declarations.groups(), self._catalog.settings.low_level == "on"
+        return explained(self.definition, parts, self.progress(), self.labels(), groups, shared, low_level)
 
     def progress(self) -> str:
         """Say whether the declared bounds keep it going when all sources pause, or a timeout must."""

@@ -64,7 +64,7 @@ def synchronized(answer: Fragment, reflects: Mapping[str, int], readers: Mapping
     """Return the last instant that all streams have reached, each within so many tuples; relations need not."""
     streams = {source.name for source in sources(answer.part.plan) if isinstance(source, Scan)}
     logs = [readers[name].inputs.logs[name].up_to(count) for name, count in reflects.items() if name in streams]
-    ends = [max((chunk.high for chunk in log.chunks), default=answer.after) for log in logs]
+    ends = [answer.after if (newest := log.newest()) is None else newest for log in logs]
     return max(min(ends, default=answer.after), answer.after)
 
 

@@ -32,6 +32,7 @@ from headgate.sources.as_they_are import AsTheyAre
 from headgate.sources.folder import Folder
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import arriving_folder, judged
+from headgate.sources.low_part import Reduced
 from headgate.sources.payload import CORRUPT, ROW
 from headgate.sources.reading import LOCAL, FileReader, pattern
 from headgate.sources.small_files import SmallFiles
@@ -193,6 +194,8 @@ class FileSource:
         shape = self.inlet.rows
         try:
             return self.take(files, clock)
+        except Reduced:
+            return self.take(files, clock, reduced=False)
         except Exception as error:
             if self.inlet.rows is not shape:  # the stream got another column while they were read
                 return self.ingest(files, clock)
@@ -207,8 +210,10 @@ class FileSource:
                 self.set_aside(files[0], error, clock)
             return 0
 
-    def take(self, files: list[str], clock: Clock) -> int:
-        """Read files in one job and put their rows into the log; how many are tuples."""
+    def take(self, files: list[str], clock: Clock, reduced: bool = True) -> int:
+        """Read files in one job and put their rows into the log; how many are tuples. Unless `reduced`, the log keeps
+        all of the tuples.
+        """
         began_us = clock.now_us()
         ranks = {file: self.read_before + position for position, file in enumerate(files)}
         plain = self.reader.plain(map(unquote, files)) if self.hurried_in_vain < HURRIES else set()
@@ -230,7 +235,7 @@ class FileSource:
 
         with arriving_folder(self.inlet) as folder:
             staged = self.as_they_are.staged(places, folder / "whole")
-            batch = judged(self.session, self.inlet, others, folder, clock, staged, look_closer, at_hand)
+            batch = judged(self.session, self.inlet, others, folder, clock, staged, look_closer, at_hand, reduced)
             with self.inlet.together():
                 self.inlet.began_us = began_us
                 taken = batch.take(clock)

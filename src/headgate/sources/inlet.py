@@ -39,13 +39,17 @@ from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.future import KNOWN
 from headgate.log.journal import Journal
 from headgate.log.log import Log
+from headgate.plan.needs import Need
+from headgate.sources.low_part import counted, narrowed, needed
 from headgate.sources.rows import Read, Rows, Unread
 from headgate.sources.rows import ticks as ticks
 from headgate.sources.verdict import (
+    ALIKE,
     FAR_FUTURE,
     HEARTBEAT,
     LATE,
     TUPLE,
+    UNNEEDED,
     UNTIMELY,
     Limits,
     Verdicts,
@@ -62,6 +66,9 @@ ROWS_WRITTEN = 1_000
 
 BATCHES_KEPT = 1_000
 """Of how many batches it is remembered when they came."""
+
+LOW_PARTS_KEPT = 8
+"""Of how many low parts it is remembered up to when tuples came under them."""
 
 
 class Heartbeats(Protocol):
@@ -180,6 +187,10 @@ class Inlet:
         """True if the stream was dropped: what is still under way must not be taken."""
         self.position: dict[str, Any] = {}
         """Where the source of the stream goes on after a restart: numbers and words that the source chooses."""
+        self.low: Need | None = None
+        """What the log keeps of tuples that come now; None: all of it."""
+        self.reduced: dict[Need, Tick] = {}
+        """What the log kept of tuples that came before, and the largest timestamp of those."""
         self.journal.introduce(self.subject, self.apply)
 
     def shape(self, stream: Stream | Relation, schema: pa.Schema) -> None:
@@ -239,7 +250,7 @@ class Inlet:
         if self.stamped != "external" or self.stream.domain is None:
             return False
         return bool(found.get(FAR_FUTURE)) or not (
-            found.get(TUPLE, 0) < KNOWN or self.heartbeats.admission(self.stream.name).settled
+            found.get(TUPLE, 0) + found.get(UNNEEDED, 0) < KNOWN or self.heartbeats.admission(self.stream.name).settled
         )
 
     def stamps(self, count: int, clock: Clock) -> Ticks:
@@ -302,7 +313,11 @@ class Inlet:
         """Apply a fact of the journal after a restart: what was recorded of a batch."""
         if "now" in what:
             self.recorded(what["now"])
-        self._apply(what, Batch.read(what["heard"]) if "heard" in what else None)
+        if "low" in what:
+            self.low = None if what["low"] is None else Need.read(what["low"])
+            self.reduced = {Need.read(need): upto for need, upto in what.get("reduced", self._reduced())}
+        if "arrivals" in what:
+            self._apply(what, Batch.read(what["heard"]) if "heard" in what else None)
 
     def _apply(self, what: dict[str, Any], batch: Batch | None) -> None:
         self.arrivals, self.entered, self.position = what["arrivals"], what["entered"], dict(what["position"])
@@ -310,6 +325,8 @@ class Inlet:
         for verdict, count in what["counts"].items():
             self.counts["heartbeats" if verdict == HEARTBEAT else verdict] += count
         if batch is not None:
+            if self.low is not None and batch.arrivals.total:
+                self._note_reduced(self.low, int(batch.arrivals.largest.max()))
             self.tell(batch, what["now"])
 
     def state(self) -> dict[str, Any]:
@@ -321,7 +338,38 @@ class Inlet:
             "latent": self.heartbeats.order.last,
             "counts": counts,
             "position": dict(self.position),
+            "low": None if self.low is None else self.low.written(),
+            "reduced": self._reduced(),
         }
+
+    # what the log keeps
+
+    def keep_only(self, low: Need | None) -> None:
+        """Keep no more of the tuples that come from now on than this; None: all of it."""
+        if low != self.low:
+            self.journal.record(self.subject, {"low": None if low is None else low.written()})
+
+    def reduced_upto(self, need: Need) -> Tick | None:
+        """The largest timestamp of tuples of which the log may not have all that is needed; None if it has all."""
+        return max((upto for low, upto in self.reduced.items() if not low.covers(need)), default=None)
+
+    def without_unneeded(self, rows: pa.Table, found: Verdicts, low: Need | None) -> Verdicts:
+        """The verdicts on rows, where tuples that no query needs have a verdict of their own."""
+        if low is None or low.conditions is None:
+            return found
+        return np.where((found == TUPLE) & ~needed(low, rows), UNNEEDED, found)
+
+    def _note_reduced(self, low: Need, upto: Tick) -> None:
+        """Note that tuples came of which only this was kept. Of many low parts the oldest become one, which holds no
+        more than each of them.
+        """
+        self.reduced[low] = max(upto, self.reduced.get(low, upto))
+        if len(self.reduced) > LOW_PARTS_KEPT:
+            (one, first), (other, second), *rest = self.reduced.items()
+            self.reduced = {one.common(other): max(first, second), **dict(rest)}
+
+    def _reduced(self) -> list[tuple[dict[str, Any], Tick]]:
+        return [(low.written(), upto) for low, upto in self.reduced.items()]
 
     # rows pushed from Python
 
@@ -384,9 +432,15 @@ class Inlet:
                 letters = self.letters(table, found, limits)
                 self.refuse(letters)
                 self.keep_letters(pa.concat_tables([letters, self._malformed(unread, limits)]))
-            tuples = table if len(own) == len(found) else table.filter(pa.array(found == TUPLE))
-            self.log.append(tuples.select(self.rows.schema.names).cast(self.rows.schema))
-            counts = _counted(found, len(unread))
+            kept = self.without_unneeded(table, found, self.low)
+            tuples = table if (kept == TUPLE).all() else table.filter(pa.array(kept == TUPLE))
+            tuples = narrowed(self.low, tuples, self.stream.row_columns())
+            tuples = tuples.select(self.rows.schema.names).cast(self.rows.schema)
+            written = counted(self.low, self.stream, tuples)
+            alike = tuples.num_rows - written.num_rows
+            self.log.pass_over(int((kept == UNNEEDED).sum()) + alike, int(own.max(initial=NEVER)))
+            self.log.append(written)
+            counts = _counted(kept, len(unread)) + Counter({ALIKE: alike})
             self.record(counts, self._batch(table, found), table.num_rows + len(unread), clock)
         return found
 

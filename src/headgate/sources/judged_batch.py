@@ -27,22 +27,27 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from headgate.heartbeat.arrivals import Arrivals, Ticks, of_one
+from headgate.heartbeat.arrivals import NEVER, Arrivals, Ticks, of_one
 from headgate.heartbeat.clock import Clock
 from headgate.heartbeat.future import TOPS, largest_of
 from headgate.log import statistics
 from headgate.log.checksum import writing
 from headgate.log.chunk import Chunk, described, span
+from headgate.plan.needs import Need
+from headgate.plan.weights import WEIGHT
 from headgate.sources.as_they_are import instants
 from headgate.sources.inlet import Batch, Inlet
+from headgate.sources.low_part import TABLE_ROWS, Reduced, counted
 from headgate.sources.plain_json import UNCLEAR
 from headgate.sources.rows import Rows
 from headgate.sources.verdict import (
+    ALIKE,
     FAR_FUTURE,
     HEARTBEAT,
     LATE,
     MALFORMED,
     TUPLE,
+    UNNEEDED,
     UNTIMELY,
     Limits,
     sends_heartbeats,
@@ -56,7 +61,10 @@ BUCKETS_AN_OCTAVE = 16
 """How finely a sample tells distances apart: to one part in sixteen of their logarithm to the base of two."""
 
 
-OWN_INSTANTS = {TUPLE: "_t", LATE: "_timestamp", HEARTBEAT: "_timestamp"}
+ACCEPTED = (TUPLE, UNNEEDED)
+"""The verdicts on tuples that are neither late nor heartbeats."""
+
+OWN_INSTANTS = {TUPLE: "_t", UNNEEDED: "_t", LATE: "_timestamp", HEARTBEAT: "_timestamp"}
 """The column in which rows have their own timestamps, by verdict: of what the heartbeats hear."""
 
 SUMS = {"tuples": "sum", "late": "sum", "smallest": "min", "largest": "max", "upto": "max"}
@@ -86,6 +94,9 @@ class Judged:
     stamp: Tick | None = None
     """The instant of rows that are stamped on entry."""
 
+    low: Need | None = None
+    """What the log has to keep of the tuples; None: all of it."""
+
 
 class JudgedBatch:
     """Rows that a Spark job has judged and written, and files that are taken as they are; `take` moves them to the
@@ -111,6 +122,8 @@ class JudgedBatch:
         self.folder = folder
         """Where files that are judged anew are written."""
         self._batch: Batch | None = None
+        self.alike = 0
+        """How many tuples others in the files stand for."""
         folders = [] if directory is None else sorted(directory.glob("_verdict=*"))
         self.files = {folder.name.removeprefix("_verdict="): sorted(folder.glob("*.parquet")) for folder in folders}
         self.footers = {verdict: [pq.read_metadata(file) for file in files] for verdict, files in self.files.items()}
@@ -118,7 +131,38 @@ class JudgedBatch:
     def counts(self) -> Counter[str]:
         """How many rows there are, by verdict."""
         found = {verdict: sum(footer.num_rows for footer in footers) for verdict, footers in self.footers.items()}
-        return Counter(found) + Counter({TUPLE: sum(chunk.rows for chunk in self.whole)})
+        return Counter(found) + Counter({TUPLE: sum(chunk.rows for chunk in self.whole), ALIKE: self.alike})
+
+    def count_alike(self) -> None:
+        """Keep equal tuples of one instant once, with their number, where queries only count them. What the heartbeats
+        learn is known before.
+        """
+        low = self.judged.low
+        if low is None or not low.weighted or sends_heartbeats(self.inlet.stream):
+            return
+        self.batch()
+        with writing(self.folder):
+            self.alike = sum(self._counted_alike(file, low) for file in self.files.get(TUPLE, []))
+        self._written(TUPLE, self.files.get(TUPLE, []))
+
+    def _counted_alike(self, file: Path, low: Need) -> int:
+        """Count equal tuples in a file, some of its rows at a time; how many of them go."""
+        own = pq.ParquetFile(file)
+        schema, counting = own.schema_arrow.append(pa.field(WEIGHT, pa.int64())), file.with_suffix(".counted")
+        left = 0
+        with pq.ParquetWriter(counting, schema, write_statistics=statistics.told(schema)) as writer:
+            for part in own.iter_batches(TABLE_ROWS):
+                rows = counted(low, self.inlet.stream, pa.table(part))
+                if WEIGHT not in rows.column_names:
+                    rows = rows.append_column(WEIGHT, pa.nulls(rows.num_rows, pa.int64()))
+                writer.write_table(rows.cast(schema))
+                left += rows.num_rows
+        if left == own.metadata.num_rows:
+            counting.unlink()
+            return 0
+        counting.rename(file)
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of what it was before
+        return own.metadata.num_rows - left
 
     def unclear(self) -> list[int]:
         """The places of rows that must be read again, as text."""
@@ -142,7 +186,7 @@ class JudgedBatch:
         """
         if self.files.get(FAR_FUTURE):
             return limits.ahead + np.minimum(self._largest(FAR_FUTURE, "_behind"), int(FOREVER) - max(limits.ahead, 0))
-        found = self._largest(TUPLE, "_t")
+        found = largest_of(np.concatenate([self._largest(verdict, "_t") for verdict in ACCEPTED]))
         for chunk in sorted(self.whole, key=lambda chunk: chunk.high, reverse=True):
             if len(found) == TOPS and chunk.high <= found[-1]:
                 break  # nor has any chunk behind it a larger one
@@ -155,7 +199,7 @@ class JudgedBatch:
 
     def letters(self) -> list[Path]:
         """The files of dead letters that the policy keeps."""
-        dropped = (TUPLE, HEARTBEAT, *(UNTIMELY if self.inlet.policy == "drop" else ()))
+        dropped = (*ACCEPTED, HEARTBEAT, *(UNTIMELY if self.inlet.policy == "drop" else ()))
         return [file for verdict, files in self.files.items() if verdict not in dropped for file in files]
 
     def take(self, clock: Clock, name: str | None = None) -> int:
@@ -165,6 +209,9 @@ class JudgedBatch:
         """
         if self.inlet.dropped or self.inlet.rows is not self.judged.shape:
             raise Outdated(f'stream "{self.inlet.stream.name}" has changed')
+        low, now = self.judged.low, self.inlet.low
+        if low is not None and (now is None or not low.covers(now)):
+            raise Reduced  # a query has come meanwhile that needs more
         self._catch_up(clock)
         if self.inlet.policy == "fail":
             self.inlet.refuse(self.untimely())
@@ -173,10 +220,12 @@ class JudgedBatch:
             for file in self.letters():
                 _stamp(file, int(batch.arrivals.smallest.min()))
         self.inlet.dead.adopt(self.letters())
+        reached = _range([span(footer, "_t") for verdict in ACCEPTED for footer in self.footers.get(verdict, ())])
+        self.inlet.log.pass_over(counts[UNNEEDED] + self.alike, NEVER if reached is None else reached[1])
         chunks = self.inlet.log.adopt(self.files.get(TUPLE, []), name)
         chunks += self.inlet.log.adopt_as_they_are(self.whole)
         self.inlet.record(counts, batch, counts.total(), clock)
-        return sum(chunk.rows for chunk in chunks)
+        return sum(chunk.rows for chunk in chunks) + counts[UNNEEDED] + self.alike
 
     def _catch_up(self, clock: Clock) -> None:
         """Heed the heartbeats that were given since the rows were judged.
@@ -186,10 +235,12 @@ class JudgedBatch:
         """
         now, before, stamp = self.inlet.limits(clock), self.judged.limits, self.judged.stamp
         if stamp is not None and stamp < now.first_open:
-            self._stamp_all([TUPLE], int(self.inlet.stamps(1, clock)[0]))
+            if self.alike:
+                raise Reduced  # what the heartbeats learn is to be found out anew
+            self._stamp_all(ACCEPTED, int(self.inlet.stamps(1, clock)[0]))
             self._batch = None
         if now.first_open > before.first_open:
-            self._stamp_all(self.files.keys() - {TUPLE, HEARTBEAT}, now.first_open)
+            self._stamp_all(self.files.keys() - {*ACCEPTED, HEARTBEAT}, now.first_open)
         if (now.closed, now.apart) != (before.closed, before.apart):
             self._find_late(replace(now, ahead=Limits().ahead))
 
@@ -207,9 +258,13 @@ class JudgedBatch:
     def _find_late(self, limits: Limits) -> None:
         """Judge anew, by limits that have moved, the files in which tuples may be late now."""
         latest = max([limits.closed, *limits.apart.values()])
+        if self.judged.low is not None:
+            ranges = [span(footer, "_t") for verdict in ACCEPTED for footer in self.footers.get(verdict, ())]
+            if any(low <= latest for low, _ in filter(None, ranges)):
+                raise Reduced  # a dead letter has to be whole
         tuples = self.files.get(TUPLE, [])
-        ranges = {file: span(footer, "_t") for file, footer in zip(tuples, self.footers.get(TUPLE, []), strict=True)}
-        touched = [file for file, found in ranges.items() if found is not None and found[0] <= latest]
+        spans = {file: span(footer, "_t") for file, footer in zip(tuples, self.footers.get(TUPLE, []), strict=True)}
+        touched = [file for file, found in spans.items() if found is not None and found[0] <= latest]
         chunks = [chunk for file in touched if (chunk := described(file)) is not None]
         chunks += [chunk for chunk in self.whole if chunk.low <= latest]
         if not chunks:
@@ -260,7 +315,7 @@ class JudgedBatch:
         return self._batch
 
     def _summed_up(self) -> Batch:
-        heard = any(self.files.get(verdict) for verdict in (TUPLE, LATE, HEARTBEAT))
+        heard = any(self.files.get(verdict) for verdict in OWN_INSTANTS)
         batch = self._by_source() if self.inlet.source is not None and heard else self._from_footers()
         stream = self.inlet.stream
         if stream.domain is None or not batch.arrivals.total:
@@ -274,22 +329,27 @@ class JudgedBatch:
         return replace(batch, arrivals=replace(batch.arrivals, sample=sample))
 
     def _from_footers(self) -> Batch:
-        """Sum up the files, each as one run of tuples: only whole files are compared with those that came before."""
+        """Sum up the files, each as one run of tuples: only whole files are compared with those that came before. What
+        a task wrote of tuples is one run, needed or not.
+        """
         late = self.footers.get(LATE, [])
-        timely = [(footer, "_t") for footer in self.footers.get(TUPLE, [])]
-        runs = [*timely, *((footer, "_timestamp") for footer in late)]
-        ranges, places = [span(footer, column) for footer, column in runs], [span(footer, "_s") for footer, _ in runs]
+        runs: dict[str, list[tuple[pq.FileMetaData, str]]] = {}
+        for verdict in (*ACCEPTED, LATE):
+            for file, footer in zip(self.files.get(verdict, ()), self.footers.get(verdict, ()), strict=True):
+                alone = verdict == LATE or self.judged.low is None
+                runs.setdefault(f"{verdict} {file.name}" if alone else _task(file), []).append(
+                    (footer, OWN_INSTANTS[verdict])
+                )
+        ranges = [_range([span(footer, column) for footer, column in run]) for run in runs.values()]
+        places = [_range([span(footer, "_s") for footer, _ in run]) for run in runs.values()]
         ranges += [(chunk.low, chunk.high) for chunk in self.whole]
         places += [(chunk.first, chunk.first + chunk.rows - 1) for chunk in self.whole]
-        rows = sum(footer.num_rows for footer, _ in runs) + sum(chunk.rows for chunk in self.whole)
+        rows = sum(footer.num_rows for run in runs.values() for footer, _ in run)
+        rows += sum(chunk.rows for chunk in self.whole)
         arrivals = _of_runs(rows, [*filter(None, ranges)], [*filter(None, places)])
         promised: list[Tick] = []
         if sends_heartbeats(self.inlet.stream):
-            found = [
-                span(footer, "_upto")
-                for verdict in (TUPLE, LATE, HEARTBEAT)
-                for footer in self.footers.get(verdict, ())
-            ]
+            found = [span(footer, "_upto") for verdict in OWN_INSTANTS for footer in self.footers.get(verdict, ())]
             promised = [high for _, high in filter(None, found)]
         return Batch(
             arrivals, np.array([sum(footer.num_rows for footer in late)]), {None: max(promised)} if promised else {}
@@ -380,12 +440,23 @@ class JudgedBatch:
 
     def _instants(self) -> Iterator[Ticks]:
         """The timestamps of tuples, late ones too, in ticks, piece by piece."""
-        for verdict in (TUPLE, LATE):
+        for verdict in (*ACCEPTED, LATE):
             for file in self.files.get(verdict, ()):
                 for rows in pq.ParquetFile(file).iter_batches(columns=[OWN_INSTANTS[verdict]]):
                     yield rows.column(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
         for stamps in instants(self.whole):
             yield stamps.to_numpy(zero_copy_only=False)
+
+
+def _task(file: Path) -> str:
+    """Which task wrote a file: it is one of those that begin alike."""
+    return "-".join(file.stem.partition(".")[0].split("-")[:2])
+
+
+def _range(ranges: Sequence[tuple[int, int] | None]) -> tuple[int, int] | None:
+    """The range that holds several; None if there are none."""
+    known = [one for one in ranges if one is not None]
+    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
 
 
 def _larger(found: Ticks, more: Iterable[pa.Array]) -> Ticks:

@@ -19,15 +19,26 @@ from shutil import rmtree
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.catalog.entries import Relation
+from headgate.catalog.entries import Relation, Stream
 from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import Chunk
+from headgate.plan.needs import Need
 from headgate.sources import small_files
 from headgate.sources.as_they_are import fitting
 from headgate.sources.inlet import Inlet
 from headgate.sources.judged_batch import Judged, JudgedBatch
+from headgate.sources.low_part import column_sql
 from headgate.sources.rows import SIGNS
-from headgate.sources.verdict import TUPLE, Limits, behind_sql, instant_sql, promise_sql, sends_heartbeats, verdict_sql
+from headgate.sources.verdict import (
+    TUPLE,
+    UNNEEDED,
+    Limits,
+    behind_sql,
+    instant_sql,
+    promise_sql,
+    sends_heartbeats,
+    verdict_sql,
+)
 from headgate.spark.staging import write_arrow, write_parquet
 from headgate.sql import name
 from headgate.ticks import Tick, TimeDomain
@@ -58,31 +69,32 @@ def judged(
     staged: Mapping[str, Chunk] = NO_FILES,
     look_closer: Callable[[Collection[int]], bool] = lambda _: False,
     rows_at_hand: Callable[[Mapping[str, Chunk]], list[pa.Table] | None] = lambda _: None,
+    reduced: bool = True,
 ) -> JudgedBatch:
     """Judge rows by the limits in force now, and write them by verdict.
 
     `staged` has files that can be taken as they are if all their rows are tuples. `rows_of` gives all rows but those of
     the files that are; None if there are no others. `rows_at_hand` gives the same rows if they can be had without a
     job, else None (see `small_files`). `look_closer` is told the places of unclear rows (see `plain_json`); if it says
-    so, `rows_of` is asked again.
+    so, `rows_of` is asked again. Unless `reduced`, tuples that no query needs are kept too.
 
     The journal's turn is not held meanwhile, so epochs go on beside the job. If heartbeats are given until the batch is
     taken, `JudgedBatch.take` judges anew the tuples that are late by then.
     """
     with inlet.journal.turn:
-        shape, limits = inlet.rows, inlet.limits(clock)
+        shape, limits, low = inlet.rows, inlet.limits(clock), inlet.low if reduced else None
         stamp = int(inlet.stamps(1, clock)[0]) if inlet.stamped != "external" else None
 
     def by_verdict(limits: Limits) -> JudgedBatch:
         whole = fitting(staged, limits)
         small, written = rows_at_hand(whole), None
-        judged = None if small is None else small_files.by_verdict(small, inlet, limits)
+        judged = None if small is None else small_files.by_verdict(small, inlet, limits, low)
         if judged is not None:
             written = write_arrow(judged, folder / "judged")
         elif (rows := rows_of(whole)) is not None:
             session.conf.set("spark.sql.maxConcurrentOutputFileWriters", VERDICTS)  # or all are sorted by their verdict
-            written = write_parquet(sorted_out(rows, inlet, limits, stamp), folder / "judged", "_verdict")
-        batch = JudgedBatch(session, inlet, written, list(whole.values()), Judged(shape, limits, stamp), folder)
+            written = write_parquet(sorted_out(rows, inlet, limits, stamp, low), folder / "judged", "_verdict")
+        batch = JudgedBatch(session, inlet, written, list(whole.values()), Judged(shape, limits, stamp, low), folder)
         return by_verdict(limits) if look_closer(batch.unclear()) else batch
 
     batch = by_verdict(limits)
@@ -95,6 +107,7 @@ def judged(
         if ((tops > limits.ahead) != (tops > better.ahead)).any():
             batch = by_verdict(better)
     batch.batch()  # it may read all of the files, so not in the turn
+    batch.count_alike()
     return batch
 
 
@@ -118,21 +131,25 @@ def stamped_rows(rows: DataFrame, inlet: Inlet, stamp: Tick | None = None) -> Da
     )
 
 
-def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None) -> DataFrame:
-    """The rows as the log or the dead letters keep them, each with its verdict."""
+def sorted_out(rows: DataFrame, inlet: Inlet, limits: Limits, stamp: Tick | None, low: Need | None = None) -> DataFrame:
+    """The rows as the log or the dead letters keep them, each with its verdict. `low` says what the log has to keep."""
     stream = inlet.stream
     columns = [name(column) for column in stream.row_columns()]
-    judged = stamped_rows(rows, inlet, stamp).selectExpr("*", f"{verdict_sql(stream, limits)} AS _verdict")
-    dead = f"_verdict <> '{TUPLE}'"
-    own = "TIMESTAMP_MICROS(_t)" if stream.domain is TimeDomain.TIMESTAMP else "_t"
+    verdict = verdict_sql(stream, limits, None if low is None else low.condition)
+    judged = stamped_rows(rows, inlet, stamp).selectExpr("*", f"{verdict} AS _verdict")
+    dead = f"_verdict NOT IN ('{TUPLE}', '{UNNEEDED}')"
+    instant = "TIMESTAMP_MICROS(_t)" if stream.domain is TimeDomain.TIMESTAMP else "_t"
     whole = f"COALESCE(_raw, _row, TO_JSON(STRUCT({', '.join(columns)})))"
     text = f"CASE WHEN _verdict IN ('malformed', 'no-timestamp') THEN {whole} END"
+    own = (
+        [column_sql(low, stream, column) for column in stream.row_columns()] if isinstance(stream, Stream) else columns
+    )
     return judged.selectExpr(
-        *columns,
+        *own,
         *(["_n"] if isinstance(stream, Relation) else []),
         f"IF({dead}, _verdict, NULL) AS _reason",
         f"{behind_sql(stream, limits)} AS _behind",
-        f"IF({dead}, {own}, NULL) AS _timestamp",
+        f"IF({dead}, {instant}, NULL) AS _timestamp",
         f"{text} AS _raw",
         f"IF({dead}, {limits.first_open}, _t) AS _t",
         "_s",

@@ -23,11 +23,13 @@ import pyarrow.parquet as pq
 
 from headgate.catalog.entries import Connector, Stream
 from headgate.heartbeat.arrivals import NEVER
+from headgate.plan.needs import Need
 from headgate.sources.as_they_are import AsTheyAre, local
 from headgate.sources.inlet import Inlet
 from headgate.sources.judged_batch import SPELLED_ALIKE
+from headgate.sources.low_part import narrowed
 from headgate.sources.plain_json import PACKED
-from headgate.sources.verdict import TUPLE, UNTIMELY, Limits, promises, sends_heartbeats, verdicts
+from headgate.sources.verdict import TUPLE, UNNEEDED, UNTIMELY, Limits, promises, sends_heartbeats, verdicts
 
 MOST_BYTES = 2**20
 """Files that are larger together are read by a job."""
@@ -160,15 +162,17 @@ class SmallFiles:
         return {field.name: field.type for field in self.inlet.rows.schema if field.name in own}
 
 
-def by_verdict(files: Sequence[pa.Table], inlet: Inlet, limits: Limits) -> dict[str, list[pa.Table]] | None:
+def by_verdict(
+    files: Sequence[pa.Table], inlet: Inlet, limits: Limits, low: Need | None = None
+) -> dict[str, list[pa.Table]] | None:
     """The rows as the log or the dead letters keep them, by folders for the verdicts; None if Spark has to judge them.
 
     What goes to the dead letters as text, and heartbeats that are no tuples, are left to Spark. Files stay apart: one
-    that is behind those before it shows how far out of order they come.
+    that is behind those before it shows how far out of order they come. `low` says what the log has to keep.
     """
     judged: dict[str, list[pa.Table]] = {}
     for rows in files:
-        found = _by_verdict(rows, inlet, limits)
+        found = _by_verdict(rows, inlet, limits, low)
         if found is None:
             return None
         for kind, some in found.items():
@@ -176,8 +180,10 @@ def by_verdict(files: Sequence[pa.Table], inlet: Inlet, limits: Limits) -> dict[
     return judged
 
 
-def _by_verdict(rows: pa.Table, inlet: Inlet, limits: Limits) -> dict[str, pa.Table] | None:
-    """The rows of one file by verdict; None if Spark has to judge them."""
+def _by_verdict(rows: pa.Table, inlet: Inlet, limits: Limits, low: Need | None) -> dict[str, pa.Table] | None:
+    """The rows of one file by verdict; None if Spark has to judge them. Needed tuples and others always come in pairs,
+    so that their files have the same number.
+    """
     found = verdicts(inlet.stream, rows, limits)
     kinds = set(found.tolist())
     if not kinds <= {TUPLE, *UNTIMELY}:
@@ -187,10 +193,14 @@ def _by_verdict(rows: pa.Table, inlet: Inlet, limits: Limits) -> dict[str, pa.Ta
         upto = promises(inlet.stream, rows)
         carried = pa.array(upto, pa.int64(), mask=upto == NEVER)
     judged = {}
-    for kind in kinds:
+    found = inlet.without_unneeded(rows, found, low)
+    for kind in sorted({*kinds, *([] if low is None else [TUPLE, UNNEEDED])}):
         mine = found == kind
         some = rows.filter(pa.array(mine))
-        some = some if kind == TUPLE else inlet.letters(some, found[mine], limits)
+        if kind in (TUPLE, UNNEEDED):
+            some = narrowed(low, some, inlet.stream.row_columns())
+        else:
+            some = inlet.letters(some, found[mine], limits)
         judged[kind] = some if carried is None else some.append_column("_upto", carried.filter(mine))
     return judged
 

@@ -34,6 +34,7 @@ from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.log.checksum import DAMAGED, agrees_with_hadoop, synced, torn, writing
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import arriving_folder, judged
+from headgate.sources.low_part import Reduced
 from headgate.sources.packets import interface_rows
 from headgate.sources.payload import with_columns
 from headgate.sources.reading import FileReader
@@ -268,19 +269,15 @@ class StreamingSource:
             if inlet.journal.durable:
                 self._make_durable(batch)
             try:
-                with arriving_folder(inlet) as folder:
-                    order = inlet.position.get("order", 0)
-                    place = (
-                        f"{order}L + SPARK_PARTITION_ID() * {PIECE}L + (MONOTONICALLY_INCREASING_ID() & {2**33 - 1}L)"
-                    )
-                    if self.files is not None:
-                        rows = self.files.rows([found.path for found in rows.collect()])
-                    placed = rows.selectExpr("*", f"{place} AS _s")
-                    batch_judged = judged(self.session, inlet, lambda _: placed, folder, clock)
-                    last = batch_judged.last()
-                    with inlet.together():
-                        inlet.position |= {"batch": batch, "order": order if last is None else last + 1}
-                        taken = batch_judged.take(clock, f"batch-{batch:012d}")
+                order = inlet.position.get("order", 0)
+                place = f"{order}L + SPARK_PARTITION_ID() * {PIECE}L + (MONOTONICALLY_INCREASING_ID() & {2**33 - 1}L)"
+                if self.files is not None:
+                    rows = self.files.rows([found.path for found in rows.collect()])
+                placed = rows.selectExpr("*", f"{place} AS _s")
+                try:
+                    taken = self._judge_and_take(placed, batch, order, clock)
+                except Reduced:
+                    taken = self._judge_and_take(placed, batch, order, clock, reduced=False)
             except UserError:  # ours: the disk is full, or the policy refuses the batch
                 raise
             except Exception as error:
@@ -290,6 +287,18 @@ class StreamingSource:
                 raise self._failed(error) from error
         handover.release()
         return taken
+
+    def _judge_and_take(self, rows: DataFrame, batch: int, order: int, clock: Clock, reduced: bool = True) -> int:
+        """Judge the rows of a batch and put them into the log; how many are tuples. `order` is the place of the first
+        row. Unless `reduced`, the log keeps all of the tuples.
+        """
+        inlet = self.inlet
+        with arriving_folder(inlet) as folder:
+            found = judged(self.session, inlet, lambda _: rows, folder, clock, reduced=reduced)
+            last = found.last()
+            with inlet.together():
+                inlet.position |= {"batch": batch, "order": order if last is None else last + 1}
+                return found.take(clock, f"batch-{batch:012d}")
 
     def _make_durable(self, batch: int) -> None:
         """Make Spark's note of what a batch consists of durable, which Spark itself leaves to the operating system.

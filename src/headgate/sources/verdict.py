@@ -9,6 +9,7 @@ holds decides:
     far-future      its timestamp, or the heartbeat it carries, lies so far ahead that it would make all others late
     heartbeat       its source only says that nothing up to this timestamp will still come
     late            readers that would see it were told already that the stream is complete up to this timestamp
+    unneeded        a tuple that no query needs (see `low_part`): it counts for time, and is not kept
     tuple           none of these
 
 A verdict needs nothing but the row and the limits for its batch. Those are the ones in force when it arrives, unless
@@ -35,6 +36,10 @@ from headgate.ticks import Tick, TimeDomain
 Verdicts: TypeAlias = NDArray[np.str_]
 
 TUPLE, HEARTBEAT, LATE, FAR_FUTURE = "tuple", "heartbeat", "late", "far-future"
+UNNEEDED = "unneeded"
+ALIKE = "alike"
+"""Not a verdict: how tuples are counted that others in the log stand for."""
+
 MALFORMED = "malformed"
 UNREADABLE = (MALFORMED, "no-timestamp", "before-origin")
 UNTIMELY = (LATE, FAR_FUTURE)
@@ -134,8 +139,11 @@ def ticks_of(column: pa.Array) -> Ticks:
 # over files
 
 
-def verdict_sql(stream: Stream | Relation, limits: Limits) -> str:
-    """The verdict on a row in SQL, over `_raw`, `_n`, `_t` and `_upto`."""
+def verdict_sql(stream: Stream | Relation, limits: Limits, needed: str | None = None) -> str:
+    """The verdict on a row in SQL, over `_raw`, `_n`, `_t` and `_upto`. `needed` is the condition for tuples that any
+    query needs, if there is one.
+    """
+    good = f"'{TUPLE}'" if needed is None else f"IF({needed}, '{TUPLE}', '{UNNEEDED}')"
     beats = f"WHEN _upto IS NOT NULL THEN '{HEARTBEAT}'" if marks_rows(stream) else ""
     return f"""CASE WHEN _raw IS NOT NULL OR _n IS NULL THEN 'malformed'
         WHEN _t IS NULL THEN 'no-timestamp'
@@ -143,7 +151,7 @@ def verdict_sql(stream: Stream | Relation, limits: Limits) -> str:
         WHEN GREATEST(_t, _upto) > {limits.ahead} THEN '{FAR_FUTURE}'
         {beats}
         WHEN _t <= {closed_sql(stream, limits)} THEN '{LATE}'
-        ELSE '{TUPLE}' END"""
+        ELSE {good} END"""
 
 
 def closed_sql(stream: Stream | Relation, limits: Limits) -> str:

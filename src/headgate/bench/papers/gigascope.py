@@ -2,17 +2,22 @@
 
 7.1 and 7.2: the most that a merge, and a merge with a full outer join, hold back, against the interval between
 heartbeats and with timestamps on demand. 7.3: what heartbeats every second cost where they are not needed, with two
-busy interfaces.
+busy interfaces, as processor time of Python and the JVM.
+
+The low level is on: of the nine columns of a packet the logs keep the five that the query reads. What it does to what
+is held back is measured beside runs without it; also where all packets of the silent interface fail the prefilter, and
+there are no heartbeats but what they tell (4.2).
 
 On a clock moved by hand, by the measured time of every step; see `held` for what counts as held back.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from statistics import median, quantiles
-from time import perf_counter
+from time import thread_time
+from typing import Any
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -22,6 +27,7 @@ from headgate.bench.finding import Finding, Grid
 from headgate.bench.papers.arrivals import SECOND_US, Arrival, in_order
 from headgate.bench.papers.drive import Simulated
 from headgate.bench.papers.held import Held, Peak
+from headgate.bench.yardstick.processes import processor_s
 from headgate.engine import Engine
 from headgate.heartbeat.clock import ManualClock
 
@@ -40,7 +46,9 @@ TURNS = 40
 TURN_ROWS = 5_000
 WARM_UP_TURNS = 8
 
-COLUMNS = "protocol INT, srcip INT, destip INT, srcport INT, destport INT"
+COLUMNS = (
+    "protocol INT, srcip INT, destip INT, srcport INT, destport INT, ttl INT, flags INT, length INT, payload STRING"
+)
 FLOW = "protocol, srcip, destip, srcport, destport"
 BUCKET_US = 10 * SECOND_US
 PHASE_US = BUCKET_US - SECOND_US // 2
@@ -52,9 +60,9 @@ difference.
 TIME_BUCKET = "UNIX_SECONDS(ELEMENT_TIME) DIV 10 AS tb"
 
 
-def flows(*interfaces: str) -> str:
+def flows(*interfaces: str, where: str = "") -> str:
     """The query: packets of each flow in each bucket over some interfaces, put out when the bucket is closed."""
-    merged = " UNION ALL ".join(f"SELECT {TIME_BUCKET}, {FLOW} FROM {interface}" for interface in interfaces)
+    merged = " UNION ALL ".join(f"SELECT {TIME_BUCKET}, {FLOW} FROM {interface} {where}" for interface in interfaces)
     return f"SELECT tb, {FLOW}, COUNT(*) AS cnt FROM ({merged}) GROUP BY tb, {FLOW} EMIT FINAL"
 
 
@@ -65,14 +73,18 @@ JOIN = (
     f"CREATE QUERY full_flow AS SELECT tb, {FLOW}, flow1.cnt AS cnt1, flow2.cnt AS cnt2 "
     f"FROM flow1 FULL JOIN flow2 USING (tb, {FLOW}) EMIT FINAL;"
 )
+FILTERED = f"CREATE QUERY flows AS {flows(*BUSY, SILENT, where='WHERE protocol IN (6, 17)')};"
 BUSY_MERGE = f"CREATE QUERY flows AS {flows(*BUSY)};"
+
+LOW_LEVEL_S = 10
+"""How far apart heartbeats are where the low level is compared with none."""
 
 PAPER = {"merge": {30: "420 MB"}, "merge and full outer join": {60: "520 MB"}}
 
 
 def turns() -> int:
     """How many steps the progress bar has."""
-    return 2 * (len(INTERVALS_S) + 1) + WARM_UP_TURNS + TURNS
+    return 2 * (len(INTERVALS_S) + 1) + 4 + WARM_UP_TURNS + TURNS
 
 
 def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Finding:
@@ -81,7 +93,7 @@ def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Fi
         "merge": memory(spark, MERGE, seconds, done),
         "merge and full outer join": memory(spark, JOIN, seconds, done),
     }
-    grids = [grid(peaks)]
+    grids = [grid(peaks), low_level_grid(low_level(spark, seconds, done))]
     spent = overhead(spark, done)
     remarks = [*(fit_sentence(name, found) for name, found in peaks.items()), cost_sentence(spent)]
     return Finding(
@@ -102,14 +114,33 @@ def packets(stream: str, seconds: float, seed: int) -> Iterator[Arrival]:
         yield Arrival(push * SECOND_US // PUSHES, stream, packet_rows(chance, RATE // PUSHES))
 
 
-def packet_rows(chance: np.random.Generator, count: int) -> list[tuple[int, ...]]:
+def packet_rows(chance: np.random.Generator, count: int) -> list[tuple[Any, ...]]:
     """Random packets of the flows."""
     chosen = chance.integers(0, FLOWS, count).tolist()
-    return [(6 if flow % 3 else 17, flow // 8, flow % 8, 1024 + flow, 443) for flow in chosen]
+    return [
+        (
+            6 if flow % 3 else 17,
+            flow // 8,
+            flow % 8,
+            1024 + flow,
+            443,
+            64,
+            16,
+            66 + flow,
+            f"{flow * 2_654_435_761:064x}",
+        )
+        for flow in chosen
+    ]
 
 
-def define(engine: Engine, heartbeat: str, query: str) -> Engine:
+def control_rows() -> list[tuple[Any, ...]]:
+    """A packet of the silent interface that no query asks for."""
+    return [(1, 0, 0, 0, 0, 64, 0, 98, "")]
+
+
+def define(engine: Engine, heartbeat: str, query: str, low_level: str = "on") -> Engine:
     """Defines the streams, the heartbeats and the query on an engine."""
+    engine.execute(f"SET low_level = '{low_level}'")
     streams = "".join(f"CREATE STREAM {name} ({COLUMNS}) TIMESTAMP INTERNAL;" for name in (*BUSY, SILENT))
     engine.execute(f"{streams} {heartbeat}; {query}")
     return engine
@@ -121,21 +152,51 @@ def memory(spark: SparkSession, query: str, seconds: float, done: Callable[[], N
     for interval in (None, *INTERVALS_S):
         heartbeat = "HEARTBEAT ON DEMAND" if interval is None else f"HEARTBEAT EVERY {interval} SECONDS"
         length = seconds if interval is None else max(seconds, 2.0 * interval + 10)
-        clock = ManualClock(SECOND_US, SECOND_US + PHASE_US)
-        with Engine(spark, clock=clock) as engine:
-            define(engine, heartbeat, query)
-            first = [Arrival(1, SILENT, packet_rows(np.random.default_rng(0), 1))]
-            arriving = in_order(first, *(packets(name, length, seed) for seed, name in enumerate(BUSY)))
-            peak = Peak(engine, BUCKET_US)
-            drive = Simulated(engine, clock, arriving, look=peak.look)
-            drive.drive(round(length * SECOND_US))
-            found[interval] = peak.most
+        first = [Arrival(1, SILENT, packet_rows(np.random.default_rng(0), 1))]
+        found[interval] = held_back(spark, heartbeat, query, length, first)
         done()
     return found
 
 
+def held_back(
+    spark: SparkSession, heartbeat: str, query: str, seconds: float, silent: list[Arrival], low_level: str = "on"
+) -> Held:
+    """The most that was held back, with these packets of the silent interface."""
+    clock = ManualClock(SECOND_US, SECOND_US + PHASE_US)
+    with Engine(spark, clock=clock) as engine:
+        define(engine, heartbeat, query, low_level)
+        arriving = in_order(silent, *(packets(name, seconds, seed) for seed, name in enumerate(BUSY)))
+        peak = Peak(engine, BUCKET_US)
+        Simulated(engine, clock, arriving, look=peak.look).drive(round(seconds * SECOND_US))
+        return peak.most
+
+
+def low_level(spark: SparkSession, seconds: float, done: Callable[[], None]) -> dict[str, dict[str, Held]]:
+    """The most that a merge holds back with the low level and without, by where its heartbeats come from."""
+    seconds = max(seconds, 2.0 * LOW_LEVEL_S + 10)
+    first = [Arrival(1, SILENT, packet_rows(np.random.default_rng(0), 1))]
+    each_second = [Arrival(second * SECOND_US, SILENT, control_rows()) for second in range(1, int(seconds))]
+    cases = {
+        f"heartbeats every {LOW_LEVEL_S} s": (f"HEARTBEAT EVERY {LOW_LEVEL_S} SECONDS", MERGE, first),
+        "none; the silent interface sends a packet a second, which no query needs": (
+            "HEARTBEAT NONE",
+            FILTERED,
+            each_second,
+        ),
+    }
+    found: dict[str, dict[str, Held]] = {}
+    for name, (heartbeat, query, silent) in cases.items():
+        found[name] = {}
+        for way in ("off", "on"):
+            found[name][way] = held_back(spark, heartbeat, query, seconds, silent, way)
+            done()
+    return found
+
+
 def overhead(spark: SparkSession, done: Callable[[], None]) -> dict[str, list[float]]:
-    """Seconds of each turn by how heartbeats are made, and the part of them that went into heartbeats."""
+    """Seconds of processor time of each turn by how heartbeats are made, and the part of them that went into
+    heartbeats.
+    """
     spent: dict[str, list[float]] = {"EVERY 1 SECOND": [], "NONE": [], "thinking": []}
     ways = ("EVERY 1 SECOND", "NONE")
     with ExitStack() as stack:
@@ -149,13 +210,13 @@ def overhead(spark: SparkSession, done: Callable[[], None]) -> dict[str, list[fl
         for turn in range(WARM_UP_TURNS + TURNS):
             for way in ways if turn % 2 else reversed(ways):
                 clocks[way].move_by(SECOND_US // 2)
-                before, begun = thinking[0], perf_counter()
+                before, begun = thinking[0], processor_s(os.getpid())
                 for interface in BUSY:
                     engines[way].push(interface, rows)
                 clocks[way].move_by(SECOND_US // 2)
                 engines[way].step()
                 if turn >= WARM_UP_TURNS:
-                    spent[way].append(perf_counter() - begun)
+                    spent[way].append(processor_s(os.getpid()) - begun)
                     if way != "NONE":
                         spent["thinking"].append(thinking[0] - before)
             done()
@@ -163,18 +224,18 @@ def overhead(spark: SparkSession, done: Callable[[], None]) -> dict[str, list[fl
 
 
 def _seconds_on_heartbeats(engine: Engine) -> list[float]:
-    """A list whose only element adds up the seconds that the engine spends on heartbeats."""
+    """A list whose only element adds up the seconds of its thread that the engine spends on heartbeats."""
     spent = [0.0]
 
     def timed(part: object, name: str) -> None:
         method = getattr(part, name)
 
-        def watched(*arguments: object) -> object:
-            begun = perf_counter()
+        def watched(*arguments: object, **named: object) -> object:
+            begun = thread_time()
             try:
-                return method(*arguments)
+                return method(*arguments, **named)
             finally:
-                spent[0] += perf_counter() - begun
+                spent[0] += thread_time() - begun
 
         setattr(part, name, watched)
 
@@ -202,6 +263,16 @@ def grid(peaks: dict[str, dict[int | None, Held]]) -> Grid:
     return Grid("The most that is held back at any time", tuple(headings), rows)
 
 
+def low_level_grid(found: dict[str, dict[str, Held]]) -> Grid:
+    """The table of what is held back with the low level and without."""
+    rows = [
+        (name, *(f"{number:,}" for way in ("off", "on") for number in (ways[way].rows, ways[way].bytes)))
+        for name, ways in found.items()
+    ]
+    headings = ("heartbeats", "without low level: rows", "bytes", "with it: rows", "bytes")
+    return Grid("The most that a merge holds back, with the low level and without", headings, rows)
+
+
 def fit_sentence(name: str, found: dict[int | None, Held]) -> str:
     """A sentence on how well a straight line fits, and where on demand lies."""
     rows = [found[interval].rows for interval in INTERVALS_S]
@@ -217,16 +288,16 @@ def fit_sentence(name: str, found: dict[int | None, Held]) -> str:
 
 def cost_sentence(spent: dict[str, list[float]]) -> str:
     """A sentence on what heartbeats cost."""
-    with_, without = spent["EVERY 1 SECOND"], spent["NONE"]
-    ratios = [one / other for one, other in zip(with_, without, strict=True)]
-    low, _, high = quantiles(ratios, n=4)
-    rows = len(BUSY) * TURN_ROWS
+    with_, without = sum(spent["EVERY 1 SECOND"]), sum(spent["NONE"])
+    turns = len(spent["NONE"])
+    halves = [
+        sum(spent["EVERY 1 SECOND"][half::2]) / sum(spent["NONE"][half::2]) for half in (0, 1)
+    ]  # which of them came first in a turn
     return (
-        f"7.3, two busy interfaces: {rows / median(with_):,.0f} packets a second with heartbeats every second, "
-        f"{rows / median(without):,.0f} without: {1 / median(ratios):.3f} times the throughput (middle of "
-        f"{len(ratios)} turns "
-        f"side by side, half of them within {1 / high:.3f} to {1 / low:.3f}). "
-        f"Finding out the heartbeats took {sum(spent['thinking']) / sum(with_):.3%} of the time. "
+        f"7.3, two busy interfaces: {with_ / turns * 1_000:,.0f} ms of processor time (Python and JVM) for a turn of "
+        f"{len(BUSY) * TURN_ROWS:,} packets with heartbeats every second, {without / turns * 1_000:,.0f} ms without: a "
+        f"factor of {with_ / without:.3f} over {turns} turns side by side ({min(halves):.3f} and {max(halves):.3f} in "
+        f"the two halves of them). Finding out the heartbeats took {sum(spent['thinking']) / with_:.3%} of it. "
         "The paper: 37.5 % CPU load to 37.3 %, a factor of 1.005."
     )
 

@@ -29,11 +29,17 @@ from headgate.plan.rewrites.substitution import movable
 Needs = dict[Node, set[str]]
 
 
-def narrowed(plan: Node) -> Node:
+def columns_read(plan: Node) -> Needs:
+    """The columns of each node that are read, in lower case, at all places together at which it stands."""
     needs: Needs = {plan: every(plan)}
     for node in parents_first(plan):
         for child, columns in zip(children(node), _read_below(node, needs[node]), strict=True):
             needs.setdefault(child, set()).update(columns)
+    return needs
+
+
+def narrowed(plan: Node) -> Node:
+    needs = columns_read(plan)
     done: dict[Node, Node] = {}
 
     def rebuilt(node: Node) -> Node:
