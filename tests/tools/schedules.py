@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -342,11 +341,11 @@ def main() -> None:
     while verdict.schedules < arguments.schedules:
         try:
             batch(arguments.seed + batches, verdict, open_engine, about)
-        except AssertionError as error:
-            print(f"{error}\nafter {verdict.schedules} schedules, batch {arguments.seed + batches}")
-            sys.exit(1)
+        except Exception:
+            print(f"wrong after {verdict.schedules} schedules, in the batch of --seed {arguments.seed + batches}")
+            raise
         batches += 1
-        if batches % 10 == 0:
+        if batches % 4 == 0:
             print(f"{verdict.schedules} schedules, {time.monotonic() - began:.0f} s", flush=True)
     print(
         f"{verdict.schedules} schedules, {verdict.in_stages} of them in stages; {verdict.answers} consistent answers "
