@@ -44,6 +44,9 @@ MOST_TURNS = 40
 """After so many turns in which nothing comes, a query must be at rest."""
 
 BATCH = 20
+"""How many cases are drawn at once: fewer on Spark, where each takes long. The first of them is always a simple one."""
+
+BATCH_ON_SPARK = 5
 
 JOINS = (
     "(Select x.A As A, x.B As B From S [Range {n}] x, T [Range {m}] y Where x.A = y.A) {alias}",
@@ -285,11 +288,11 @@ def played(
 
 
 def batch(
-    number: int, verdict: Verdict, open_engine: Opening, about: Callable[[], AbstractContextManager[None]]
+    number: int, size: int, verdict: Verdict, open_engine: Opening, about: Callable[[], AbstractContextManager[None]]
 ) -> None:
     @seed(number)
     @settings(
-        max_examples=BATCH,
+        max_examples=size,
         deadline=None,
         database=None,
         print_blob=False,
@@ -320,12 +323,12 @@ def main() -> None:
     verdict, began, batches = Verdict(), time.monotonic(), 0
     while verdict.schedules < arguments.schedules:
         try:
-            batch(arguments.seed + batches, verdict, open_engine, about)
+            batch(arguments.seed + batches, BATCH_ON_SPARK if arguments.spark else BATCH, verdict, open_engine, about)
         except Exception:
             print(f"wrong after {verdict.schedules} schedules, in the batch of --seed {arguments.seed + batches}")
             raise
         batches += 1
-        if batches % 4 == 0:
+        if arguments.spark or batches % 4 == 0:
             print(f"{verdict.schedules} schedules, {time.monotonic() - began:.0f} s", flush=True)
     print(
         f"{verdict.schedules} schedules, {verdict.in_stages} of them in stages; {verdict.answers} consistent answers "
