@@ -26,8 +26,9 @@ test-faults: $(READY) java ## kill processes and restart them, 100 times and mor
 test-schedules: $(READY) ## early answers in stages, at any pace, against the reference: make test-schedules SCHEDULES=300 SPARK=1 SEED=1
 	PYTHONPATH=tests $(BIN)/python -m tools.schedules --schedules $(or $(SCHEDULES),10000) $(if $(SEED),--seed $(SEED)) $(if $(SPARK),--spark)
 
-test-bank: $(READY) java ## a million transfers and many kills: the total stays zero; make test-bank TRANSFERS=100000 KILLS=5 SEED=2
+test-bank: $(READY) java ## a million transfers and many kills: the total stays zero, also in snapshots: make test-bank TRANSFERS=100000 KILLS=5 SEED=2
 	PYTHONPATH=tests $(BIN)/python -m tools.bank --transfers $(or $(TRANSFERS),1000000) --kills $(or $(KILLS),20) --seed $(or $(SEED),1)
+	PYTHONPATH=tests $(BIN)/python -m tools.bank --transfers 20000 --accounts 100 --kills $(or $(KILLS),20) --seed $(or $(SEED),1) --pictures
 
 test-endurance: $(READY) java ## 2,000 epochs of a mixed load: memory and files level off; make test-endurance EPOCHS=200
 	PYTHONPATH=tests $(BIN)/python -m tools.endurance --epochs $(or $(EPOCHS),2000)

@@ -64,7 +64,7 @@ class Settings:
     families: Literal["on", "off"] = "on"
     low_level: Literal["on", "off"] = "off"
     consistency: Level = "input-prefix"
-    consistency_method: Method = "fused"
+    consistency_method: Method = "draining"
     inconsistent: Literal["hold", "mark"] = "hold"
     token_period: TokenPeriod = field(default_factory=TokenPeriod)
 
@@ -231,8 +231,8 @@ TABLE: dict[str, SettingRow] = {
         ),
         _choice(
             "consistency_method",
-            "How early answers of new queries get to be consistent: one fragment (`'fused'`), fragments in turn "
-            "(`'draining'`), labels (`'heeding'`; `'heeding-scan'` looks through all queues), or `'tokens'`.",
+            "How early answers of new queries get to be consistent: fragments in turn (`'draining'`), one fragment "
+            "(`'fused'`), labels (`'heeding'`; `'heeding-scan'` looks through all queues), or `'tokens'`.",
             *get_args(Method),
         ),
         _choice(

@@ -12,6 +12,7 @@ from headgate import Engine
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query
 from headgate.compile import compile_query, compile_script, explanation
+from headgate.schedule import early as early_answers
 from headgate.settings import TokenPeriod
 
 STREAMS = "CREATE STREAM a (k INT, x INT) DISORDER 1000; CREATE STREAM b (k INT, y INT) DISORDER 1000;"
@@ -34,12 +35,17 @@ def compiled(settings: str, text: str = QUERY) -> tuple[Query, Catalog]:
 @pytest.mark.parametrize(
     "settings, parts, said",
     [
-        ("SET range = 'closed'", 1, "input-prefix consistent by construction: one fragment"),
-        ("SET consistency = 'synchronized'", 1, "by construction, cut at the last instant that every stream"),
+        ("SET range = 'closed'", 2, "input-prefix, by draining: 2 stages run in turn"),
+        ("SET consistency = 'synchronized'", 2, "synchronized, by draining: 2 stages run in turn"),
+        ("SET consistency_method = 'fused'", 1, "input-prefix consistent by construction: one fragment"),
+        (
+            "SET consistency_method = 'fused'; SET consistency = 'synchronized'",
+            1,
+            "by construction, cut at the last instant that every stream",
+        ),
         ("SET consistency = 'none'", 2, "none: 2 stages run side by side"),
         ("SET consistency_method = 'heeding'", 2, "input-prefix, by heeding: 2 stages run side by side"),
         ("SET consistency_method = 'tokens'", 2, "input-prefix, by tokens (latency 1 seconds)"),
-        ("SET consistency_method = 'draining'", 2, "input-prefix, by draining: 2 stages run in turn"),
         ("SET consistency_method = 'heeding'; SET inconsistent = 'mark'", 2, "others are given, and marked"),
     ],
 )
@@ -49,6 +55,34 @@ def test_explain_says_which_level_a_plan_has(settings: str, parts: int, said: st
     text = explanation(query, catalog)
     assert said in text
     assert "settled answers are synchronized by construction" in text
+
+
+def test_a_plan_of_one_stage_is_one_fragment() -> None:
+    query, catalog = compiled("SET range = 'closed'", "SELECT a.k FROM a [NOW], b [NOW] WHERE a.k = b.k EMIT EARLY")
+    assert len(compile_query(query, catalog)) == 1
+    assert "by construction: one fragment" in explanation(query, catalog)
+
+
+@pytest.mark.parametrize(
+    "settings, groups",
+    [("SET range = 'closed'", 3), ("SET consistency_method = 'fused'", 3), ("SET consistency = 'none'", 0)],
+)
+def test_a_query_by_groups_of_sources_is_not_cut_to_be_drained(settings: str, groups: int) -> None:
+    catalog = Catalog()
+    text = (
+        "CREATE STREAM s (dev STRING, v INT) SOURCE BY dev; GROUPS OF s ('a'), ('b');"
+        "CREATE QUERY q AS SELECT o.dev, o.v, c.n FROM s [RANGE 9] o, "
+        "(SELECT dev, COUNT(*) AS n FROM s [RANGE 9] GROUP BY dev) c WHERE o.dev = c.dev EMIT EARLY"
+    )
+    query = compile_script(f"{settings}; {text}", catalog)[-1]
+    assert isinstance(query, Query)
+    assert len(query.by_groups) == groups
+    assert len(compile_query(query, catalog)) == (groups or 2)
+
+
+def test_arithmetic_over_queries_may_be_early() -> None:
+    query, _ = compiled("SET range = 'closed'", "(SELECT COUNT(*) FROM a) * (SELECT COUNT(*) FROM b) EMIT EARLY")
+    assert query.early is not None
 
 
 def test_a_level_costs_a_query_without_early_answers_nothing() -> None:
@@ -146,6 +180,31 @@ def test_a_synchronized_answer_ends_where_every_stream_has_come() -> None:
         assert answer is not None
         assert [str(one) for one in answer.results] == ["~ 1 + k=1", "~ 5 + k=3"]
         assert answer.upto == 5
+
+
+def test_what_lies_between_stages_may_be_more_than_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early_answers, "MOST_ROWS", 3)
+    with without_spark(), engine_on_duckdb() as engine:
+        told: list[str] = []
+        engine._core.loop.tell = told.append
+        engine.execute(
+            f"{STREAMS} CREATE QUERY q AS SELECT c.y, COUNT(*) AS n FROM "
+            "(SELECT a.k, a.x FROM a [RANGE 50], b [RANGE 50] WHERE a.k = b.k) o, b [RANGE 50] c WHERE o.k = c.k "
+            "GROUP BY c.y EMIT EARLY"
+        )
+        engine.push("b", [(2, (1, 20))])
+        for x in range(6):  # one more pair in each turn, which all stand for one row of the answer
+            engine.push("a", [(1, (1, x))])
+            engine.step()
+            answer = engine.query("q").early()
+            assert answer is not None
+            assert [str(one) for one in answer.results] == [f"~ 2 + y=20, n={x + 1}"]
+            assert answer.tuples == {"a": x + 1, "b": 1}
+        engine.step()
+        assert engine._core.loop.next_early_us() is None
+        assert not told
+        engine.advance(5)
+        assert [str(one) for one in engine.query("q").results()] == ["2 + y=20, n=6"]
 
 
 def test_stages_on_spark(spark: SparkSession) -> None:

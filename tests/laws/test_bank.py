@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 from tools.bank import Auditor, Load, Transfers, play
+from tools.bank_pictures import Pictures
 
 
 def test_balances_computed_at_once_are_those_of_one_transfer_after_the_other() -> None:
@@ -57,6 +58,26 @@ def test_the_auditor_finds_what_is_missing_and_what_is_there_twice(tmp_path: Pat
     assert audited(everything) == []
     assert any("the total is" in complaint for complaint in audited(everything[:-1]))
     assert any("instead of" in complaint for complaint in audited([*everything, 7]))
+
+
+def test_pictures_are_judged_by_the_transfers_up_to_their_instant(tmp_path: Path) -> None:
+    drawn = Transfers(*(np.array(column, np.int64) for column in ([1, 2], [0, 1], [1, 2], [10, 5])))
+
+    def judged(*lines: str) -> Pictures:
+        (tmp_path / "pictures").write_text("\n".join(lines), encoding="utf-8")
+        pictures = drawn.pictures(tmp_path / "pictures")
+        pictures.look()
+        return pictures
+
+    first = '{"at": 1, "balances": {"0": -10, "1": 10}, "total": [0]}'
+    second = '{"at": 2, "balances": {"0": -10, "1": 5, "2": 5}, "total": [0]}'
+    half = '{"early": {"debits": 1, "credits": 0}, "sum": -10, "total": [-10]}'
+    right = judged(first, second, half, first[:20])
+    assert not right.complaints
+    assert (right.settled, right.early, right.one_sided, right.instants) == (2, 1, 1, {1, 2})
+    assert "not those of this instant" in judged(first.replace('"at": 1', '"at": 2')).complaints[0]
+    assert "the total is [7]" in judged(first.replace("[0]", "[7]")).complaints[0]
+    assert "the total is -10" in judged(half.replace('"sum": -10', '"sum": -9')).complaints[0]
 
 
 @pytest.mark.spark

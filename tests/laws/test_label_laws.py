@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tools.arrivals import Arrivals
 from tools.duck_engine import engine_on_duckdb, without_spark
 from tools.random_queries import HORIZON, KEYS, RELATIONS, STREAMS, cases, inputs
 
@@ -65,28 +66,19 @@ class Scene:
             if name != "answer":
                 self.engine.execute(f"CREATE QUERY {name} AS {text}")
         self.families = sum(query.hidden for query in self.engine._core.programs())
-        self.coming = self._arrivals()
-        self.came: dict[str, list[tuple[int, Row, str]]] = {name: [] for name in case.input}
+        self.arrivals = Arrivals(case, self.chance)
+        self.came = self.arrivals.came
         self.judged: set[tuple[str, tuple[tuple[str, int], ...], int, int]] = set()
         self.labels = 0
         """How many labels were taken at their word that count any tuples."""
 
-    def _arrivals(self) -> list[tuple[str, tuple[int, Row, str]]]:
-        """Tuples overtake each other by up to three ticks. Changes of relations do not, and come before them."""
-        delayed = [
-            (entry[0] + (self.chance.randint(0, 3) if name in self.case.streams else -1), place, name, entry)
-            for name, entries in self.case.input.items()
-            for place, entry in enumerate(entries)
-        ]
-        return [(name, entry) for _, _, name, entry in sorted(delayed, key=lambda one: (one[0], one[2], one[1]))]
-
     # what happens
 
     def run(self) -> None:
-        while self.coming:
+        while self.arrivals.coming:
             match self.chance.randrange(8):
                 case 0 | 1 | 2 | 3:
-                    self._push(self.chance.randint(1, 4))
+                    self.arrivals.push(self.engine, self.chance.randint(1, 4))
                 case 4 | 5:
                     self.engine.step()
                 case 6:
@@ -99,21 +91,10 @@ class Scene:
         self.look_back()
         self.engine.close()
 
-    def _push(self, count: int) -> None:
-        for name, entry in self.coming[:count]:
-            pushed = [(entry[0], entry[1])] if name in self.case.streams else [entry]
-            if self.engine.push(name, pushed):
-                self.came[name].append(entry)
-            else:
-                assert name in self.case.streams, "changes of relations are never late here"
-        del self.coming[:count]
-
     def _beat(self) -> None:
         """Say that an instant is complete, whatever is still under way: that is late from then on."""
         upto = self.chance.randint(0, HORIZON)
-        relations = [one for one in self.coming if one[0] in RELATIONS and one[1][0] <= upto]
-        self.coming = relations + [one for one in self.coming if one not in relations]
-        self._push(len(relations))
+        self.arrivals.push_relations(self.engine, upto)
         if self.chance.random() < 0.5:
             self.engine.advance(upto)
         else:
@@ -172,11 +153,7 @@ class Scene:
             return
         self.judged.add(key)
         self.labels += any(counts.values())
-        prefix = {
-            stream: [entry for entry in self.came[stream][:count] if entry[0] <= upto]
-            for stream, count in counts.items()
-        }
-        case = replace(self.case, query=self.queries[name], input=prefix, horizon=upto)
+        case = replace(self.arrivals.prefix(counts, upto), query=self.queries[name])
         differs = difference(evaluate(case)[1], shown, upto)
         assert differs is None, f"{self.queries[name]}\n{counts} up to {upto}\n{self.came}\n{differs}"
 

@@ -3,11 +3,14 @@ are a continuous query. Money is only moved, so the sum of all balances is zero 
 that says it is complete, and however often the process is killed and started again on its directory.
 
     PYTHONPATH=tests python -m tools.bank --transfers 1000000 --kills 20 --seed 1
+    PYTHONPATH=tests python -m tools.bank --transfers 20000 --kills 10 --pictures
 
 The input is made by NumPy from a seed and put where the engine looks for files, a few at a time. The process, with its
 JVM, is killed at random moments; in the end it processes what is left and stops. Then every change of every balance
 must be there once: they are computed beside, and compared as a whole. What each test alone can catch: the total finds
 one leg without the other, the comparison finds a transfer that is missing or counted twice in both.
+
+With `--pictures`, the process also takes pictures of its queries while it runs, early and settled: see `bank_pictures`.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tools.bank_pictures import QUERIES, Pictures
 
 Numbers = NDArray[np.int64]
 
@@ -111,6 +116,11 @@ class Transfers:
         return Changes(
             both(at, at), both(account, account), np.repeat([1, -1], [came.sum(), went.sum()]), both(balance, old)
         ).in_order()
+
+    def pictures(self, file: Path) -> Pictures:
+        """Judge pictures by these transfers."""
+        account = np.concatenate([self.debtor, self.creditor])
+        return Pictures(file, np.concatenate([self.at, self.at]), account, np.concatenate([-self.amount, self.amount]))
 
     def write(self, folder: Path, files: int, within: dict[str, int], in_time: bool, seed: int) -> list[Path]:
         """Both legs as files, out of order by less than their bounds; the files in the order in which they come."""
@@ -217,12 +227,20 @@ class Auditor:
 
 
 class Process:
-    """`headgate run` on a directory, in a process group of its own, so that its JVM dies with it."""
+    """`headgate run` on a directory, in a process group of its own, so that its JVM dies with it.
 
-    def __init__(self, script: Path, directory: Path, log: IO[str], *options: str) -> None:
-        start = [sys.executable, "-c", "from headgate.cli import main; main()"]
+    With a file for pictures, `bank_pictures` runs instead.
+    """
+
+    def __init__(
+        self, script: Path, directory: Path, log: IO[str], *options: str, pictures: Path | None = None
+    ) -> None:
+        if pictures is None:
+            program = ["-c", "from headgate.cli import main; main()", "run", str(script), "--directory", str(directory)]
+        else:
+            program = ["-m", "tools.bank_pictures", str(script), str(directory), str(pictures)]
         self.child = subprocess.Popen(
-            [*start, "run", str(script), "--directory", str(directory), *options],
+            [sys.executable, *program, *options],
             stdout=log,
             stderr=log,
             stdin=subprocess.DEVNULL,
@@ -270,6 +288,9 @@ class Load:
     last_s: float = 1_800.0
     """The last one, which is not killed, must be done by then."""
 
+    pictures: bool = False
+    """Whether processes take pictures of their queries."""
+
 
 def play(load: Load, folder: Path, console: Console) -> list[str]:
     """Run the load in a folder; what was wrong."""
@@ -286,8 +307,10 @@ def play(load: Load, folder: Path, console: Console) -> list[str]:
         "TIMESTAMP" if load.in_time else "BIGINT",
         max(2_000, load.transfers // 20),
     )  # many outputs to look at
-    script.write_text(SCRIPT.format(kind=kind, folder=folder, epoch_rows=epoch_rows, **bounds), encoding="utf-8")
-    auditor = Auditor(folder / "balances", load.in_time)
+    text = SCRIPT.format(kind=kind, folder=folder, epoch_rows=epoch_rows, **bounds)
+    script.write_text(text + (QUERIES if load.pictures else ""), encoding="utf-8")
+    auditor, pictures = Auditor(folder / "balances", load.in_time), drawn.pictures(folder / "pictures.jsonl")
+    seen = pictures.file if load.pictures else None
     each = -(-len(coming) // max(load.kills, 1))
     bar = Progress(
         TextColumn("{task.description}"),
@@ -300,7 +323,7 @@ def play(load: Load, folder: Path, console: Console) -> list[str]:
     with (folder / "run.log").open("a") as log, bar:
         shown = bar.add_task("kills", total=load.kills)
         for _ in range(load.kills):
-            with Process(script, folder / "state", log) as process:
+            with Process(script, folder / "state", log, pictures=seen) as process:
                 if chance.random() >= load.from_start:
                     process.at_work(folder / "state")
                 end = time.monotonic() + chance.uniform(*load.between_kills_s)
@@ -315,20 +338,29 @@ def play(load: Load, folder: Path, console: Console) -> list[str]:
                     return [f"the engine ended by itself with {process.child.returncode}: see {log.name}"]
             bar.advance(shown)
             auditor.look()
+            pictures.look()
         for path in coming:
             come(path, folder)
         began = time.monotonic()
-        with Process(script, folder / "state", log, "--once") as process:
+        with Process(script, folder / "state", log, "--once", pictures=seen) as process:
             code = process.child.wait(load.last_s)
         console.print(f"the last run took {time.monotonic() - began:.1f} s")
         if code:
             return [f"the last run ended with {code}: see {log.name}"]
     auditor.look()
+    pictures.look()
     auditor.judge(drawn.changes())
     console.print(
         f"{auditor.numbers} deliveries read, {load.kills} kills, {load.transfers} transfers, {load.accounts} accounts"
     )
-    return auditor.complaints
+    if load.pictures:
+        console.print(
+            f"{pictures.settled} settled pictures of {len(pictures.instants)} instants, {pictures.early} early ones, "
+            f"{pictures.one_sided} of them with one leg of a transfer and not the other"
+        )
+        if not pictures.early or drawn.at[-1] not in pictures.instants:
+            pictures.complaints.append("there is no early picture, or none of the end")
+    return auditor.complaints + pictures.complaints
 
 
 def come(path: Path, folder: Path) -> None:
@@ -345,6 +377,7 @@ def main() -> None:
     options.add_argument("--files", type=int, default=60, help="files of each stream")
     options.add_argument("--kills", type=int, default=20)
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--pictures", action="store_true", help="read snapshots and early answers while it runs")
     options.add_argument("--time", choices=("integer", "timestamp"), default="integer")
     options.add_argument(
         "--directory", type=Path, help="kept afterwards; default: a temporary one that goes if all is well"
@@ -353,7 +386,16 @@ def main() -> None:
     console = Console(soft_wrap=True)
     folder = (given.directory or Path(tempfile.mkdtemp(prefix="bank-"))).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    load = Load(given.transfers, given.accounts, given.files, given.kills, given.seed, given.time == "timestamp")
+    load = Load(
+        given.transfers,
+        given.accounts,
+        given.files,
+        given.kills,
+        given.seed,
+        given.time == "timestamp",
+        between_kills_s=(5.0, 40.0) if given.pictures else (0.5, 25.0),  # long enough for some pictures
+        pictures=given.pictures,
+    )
     complaints = play(load, folder, console)
     for complaint in complaints:
         console.print(complaint, markup=False)

@@ -115,9 +115,11 @@ UNCUT = (exp.Literal, exp.Null, exp.Anonymous, exp.SplitPart)
 """Casts of these to whole numbers are left alone: DuckDB takes the TRUNC of an error for null."""
 
 
-def _in_duckdb(node: exp.Expression) -> exp.Expression:
+def _in_duckdb(node: exp.Expression) -> exp.Expression | None:
     """Translate what sqlglot leaves alone: Spark's MAX_BY may give null, and its lists are empty rather than null."""
     match node:
+        case exp.Hint():
+            return None  # DuckDB has none
         case exp.ArgMax() | exp.ArgMin():
             name = "ARG_MAX_NULL" if isinstance(node, exp.ArgMax) else "ARG_MIN_NULL"
             return exp.Anonymous(this=name, expressions=[node.this, node.expression])

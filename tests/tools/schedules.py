@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -29,9 +28,10 @@ from headgate.engine import Engine
 from headgate.schedule.early import EarlyAnswers
 from headgate.schedule.query import RunningQuery
 from headgate.settings import Level
-from headgate.testing.cases import Case, Change, Difference, Row, difference
+from headgate.testing.cases import Case, Change, Difference, difference
 from headgate.testing.reference import evaluate
 from headgate.testing.runner import script
+from tools.arrivals import Arrivals
 from tools.duck_engine import engine_on_duckdb, without_spark
 from tools.random_queries import HORIZON, KEYS, RELATIONS, STREAMS, cases, inputs
 
@@ -44,6 +44,9 @@ MOST_TURNS = 40
 """After so many turns in which nothing comes, a query must be at rest."""
 
 BATCH = 20
+"""How many cases are drawn at once: fewer on Spark, where each takes long. The first of them is always a simple one."""
+
+BATCH_ON_SPARK = 5
 
 JOINS = (
     "(Select x.A As A, x.B As B From S [Range {n}] x, T [Range {m}] y Where x.A = y.A) {alias}",
@@ -136,8 +139,8 @@ class Schedule:
         for stream in case.streams:
             self.engine.execute(f"DISORDER OF {stream} 1000")
         self.watched = [self._query(place) for place in range(AT_ONCE)]
-        self.coming = self._arrivals()
-        self.came: dict[str, list[tuple[int, Row, str]]] = {name: [] for name in case.input}
+        self.arrivals = Arrivals(case, self.chance)
+        self.came = self.arrivals.came
         self.known: dict[object, list[Change]] = {}
         """What the reference has answered, by the numbers of tuples and the last instant."""
 
@@ -165,22 +168,13 @@ class Schedule:
     def _pace(self, stages: Sequence[str]) -> Sequence[str]:
         return stages if self.resting else [name for name in stages if self.chance.random() < 0.6]
 
-    def _arrivals(self) -> list[tuple[str, tuple[int, Row, str]]]:
-        """Tuples overtake each other by up to three ticks. Changes of relations do not, and come before them."""
-        delayed = [
-            (entry[0] + (self.chance.randint(0, 3) if name in self.case.streams else -1), place, name, entry)
-            for name, entries in self.case.input.items()
-            for place, entry in enumerate(entries)
-        ]
-        return [(name, entry) for _, _, name, entry in sorted(delayed, key=lambda one: (one[0], one[2], one[1]))]
-
     # what happens
 
     def run(self) -> None:
-        while self.coming:
+        while self.arrivals.coming:
             match self.chance.randrange(9):
                 case 0 | 1 | 2:
-                    self._push(self.chance.randint(1, 3))
+                    self.arrivals.push(self.engine, self.chance.randint(1, 3))
                 case 3 | 4 | 5 | 6:
                     self._step()
                 case 7:
@@ -195,13 +189,6 @@ class Schedule:
             differs = difference(expected, found, HORIZON)
             assert differs is None, f"settled: {one.described}\n{self.came}\n{differs}"
 
-    def _push(self, count: int) -> None:
-        for name, entry in self.coming[:count]:
-            pushed = [(entry[0], entry[1])] if name in self.case.streams else [entry]
-            if self.engine.push(name, pushed):
-                self.came[name].append(entry)
-        del self.coming[:count]
-
     def _step(self) -> None:
         self.clock.move_by(self.chance.choice((0, 1_000, 5_000, 20_000)))
         self.engine.step()
@@ -210,9 +197,7 @@ class Schedule:
 
     def _beat(self) -> None:
         upto = self.chance.randint(0, HORIZON)
-        relations = [one for one in self.coming if one[0] in RELATIONS and one[1][0] <= upto]
-        self.coming = relations + [one for one in self.coming if one not in relations]
-        self._push(len(relations))
+        self.arrivals.push_relations(self.engine, upto)
         for name in self.case.streams:
             self.engine.punctuate(name, upto)
 
@@ -277,10 +262,7 @@ class Schedule:
     def _differs(self, one: Watched, counts: Mapping[str, int], upto: int, shown: list[Change]) -> Difference | None:
         key = tuple(sorted(counts.items())), upto
         if key not in self.known:
-            prefix = {
-                name: [entry for entry in self.came[name][:count] if entry[0] <= upto] for name, count in counts.items()
-            }
-            self.known[key] = evaluate(replace(self.case, input=prefix, horizon=upto))[1]
+            self.known[key] = evaluate(self.arrivals.prefix(counts, upto))[1]
         return difference([change for change in self.known[key] if change[0] > one.query.reached], shown, upto)
 
 
@@ -306,11 +288,11 @@ def played(
 
 
 def batch(
-    number: int, verdict: Verdict, open_engine: Opening, about: Callable[[], AbstractContextManager[None]]
+    number: int, size: int, verdict: Verdict, open_engine: Opening, about: Callable[[], AbstractContextManager[None]]
 ) -> None:
     @seed(number)
     @settings(
-        max_examples=BATCH,
+        max_examples=size,
         deadline=None,
         database=None,
         print_blob=False,
@@ -341,12 +323,12 @@ def main() -> None:
     verdict, began, batches = Verdict(), time.monotonic(), 0
     while verdict.schedules < arguments.schedules:
         try:
-            batch(arguments.seed + batches, verdict, open_engine, about)
-        except AssertionError as error:
-            print(f"{error}\nafter {verdict.schedules} schedules, batch {arguments.seed + batches}")
-            sys.exit(1)
+            batch(arguments.seed + batches, BATCH_ON_SPARK if arguments.spark else BATCH, verdict, open_engine, about)
+        except Exception:
+            print(f"wrong after {verdict.schedules} schedules, in the batch of --seed {arguments.seed + batches}")
+            raise
         batches += 1
-        if batches % 10 == 0:
+        if arguments.spark or batches % 4 == 0:
             print(f"{verdict.schedules} schedules, {time.monotonic() - began:.0f} s", flush=True)
     print(
         f"{verdict.schedules} schedules, {verdict.in_stages} of them in stages; {verdict.answers} consistent answers "

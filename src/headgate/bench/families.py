@@ -73,9 +73,9 @@ def families(spark: SparkSession, done: Callable[[], None]) -> Families:
             engine.push("subscribers", [(0, row, "+") for row in _subscribers(0, members, members)])
             for number in range(WARM_UP):
                 _second(engine, number, members, done)
-            before = _processor_s(spark)
+            before = processor_s(spark)
             seconds = [_second(engine, number, members, done) for number in range(WARM_UP, WARM_UP + TIMED)]
-            worked = (_processor_s(spark) - before) / TIMED
+            worked = (processor_s(spark) - before) / TIMED
             points.append(Point(members, seconds, worked, engine.query("alert").count, _peak_bytes(spark)))
             if members == MEMBERS[-1]:
                 at = (WARM_UP + TIMED) * 1000 + 1
@@ -119,7 +119,7 @@ def _second(engine: Engine, number: int, members: int, done: Callable[[], None])
     return took
 
 
-def _processor_s(spark: SparkSession) -> float:
+def processor_s(spark: SparkSession) -> float:
     """How long the processors have worked for this process and for the JVM of Spark's driver."""
     after_name = Path(f"/proc/{_driver(spark)}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
     return process_time() + (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")

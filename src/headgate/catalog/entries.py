@@ -139,7 +139,7 @@ class Early:
     level: Level = "input-prefix"
     """What an early answer has to be."""
 
-    method: Method = "fused"
+    method: Method = "draining"
     """How it gets to be that."""
 
     marked: bool = False

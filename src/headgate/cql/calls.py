@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
@@ -19,6 +19,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.cql.functions import BUILT_IN
 from headgate.errors import Place, UserError, nearest
 from headgate.permissions import FILE_OPTIONS, refused_function
+from headgate.plan.chains import parsed
 from headgate.plan.expressions import Call, Expression
 from headgate.plan.nodes import Node, children
 from headgate.sql import BARE
@@ -146,8 +147,15 @@ def sql_texts(value: object) -> Iterator[str]:
             waiting.extend(getattr(one, field.name) for field in fields(one))
 
 
+def _tree(sql: str) -> exp.Expression:
+    tree = parsed(sql)
+    if tree is None:
+        raise SqlglotError(f"what cannot be read cannot be judged: {sql}")
+    return tree
+
+
 def _trees(sql: str, kinds: Iterable[str]) -> Iterator[exp.Expression]:
-    for node in parse_one(sql, dialect="spark").find_all(exp.Func):
+    for node in _tree(sql).find_all(exp.Func):
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
         if name in kinds:
             yield node
@@ -200,8 +208,7 @@ def temporal_columns(plan: Node) -> frozenset[str]:
 
 def _check_instants(sql: str, times: frozenset[str], place: Place) -> None:
     """Refuse texts such as 'now' where a time is wanted, because Spark takes them for instants of its own clock."""
-    tree = parse_one(sql, dialect="spark")
-    for literal in tree.find_all(exp.Literal):
+    for literal in _tree(sql).find_all(exp.Literal):
         first = literal.name.strip().split(" ")[0].lower()
         if not literal.is_string or first not in TODAY or not _wants_instant(literal, times):
             continue

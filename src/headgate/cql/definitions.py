@@ -793,8 +793,10 @@ def _bound(
     settings, early = catalog.settings, _early(tree, catalog)
     heartbeats = settings.heartbeats if early is None else "query"  # early answers wait for no heartbeat
     at_once = better.plan.flowing and len(sources(better.plan)) == 1  # its answers wait for nobody
-    in_stages = early is not None and early.in_stages
-    whole = at_once or heartbeats != "query" or settings.ordering == "always" or in_stages
+    whole = at_once or heartbeats != "query" or settings.ordering == "always"
+    groups = () if whole else by_groups(better.plan, catalog.declarations.groups())
+    if groups and early is not None and early.level != "none" and early.method == "draining":
+        early = replace(early, method="fused")  # one fragment for each group is as consistent, and waits for no other
     return Query(
         name,
         _span(tree, text),
@@ -805,7 +807,7 @@ def _bound(
         heartbeats=heartbeats,
         ordering=settings.ordering,
         sharing=settings.sharing == "on" and early is None,
-        by_groups=() if whole else by_groups(better.plan, catalog.declarations.groups()),
+        by_groups=() if early is not None and early.in_stages else groups,
         family=family,
         early=early,
         reads=bound.reads,

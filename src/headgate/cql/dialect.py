@@ -95,6 +95,10 @@ class CqlParser(StatementParser):
         self._parse_sample(table)
         return table
 
+    def _parse_alias(self, this: Any, explicit: bool = False) -> Any:
+        """An alias in a query without FROM: EMIT is none."""
+        return this if self._at_emission() else super()._parse_alias(this, explicit)
+
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
         self._refuse_window_without_brackets()
         if self._at_sample():

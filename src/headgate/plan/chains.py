@@ -30,11 +30,16 @@ def chain(sql: str, types: dict[str, str]) -> Chain | None:
 
 @cache
 def parsed(sql: str) -> exp.Expression | None:
-    """The tree of a text; None if it cannot be read."""
+    """The tree of an expression's text; None if it cannot be read. It is shared, and never to be changed.
+
+    The text is read behind SELECT: by itself, one that begins with a column named `load` or `set` would be a statement.
+    """
     try:
-        return sqlglot.parse_one(sql, read="spark")
+        found = sqlglot.parse_one(f"SELECT ({sql})", read="spark").expressions[0]
     except sqlglot.errors.SqlglotError:
         return None
+    tree: exp.Expression | None = found.this.pop() if isinstance(found, exp.Paren) else None
+    return tree
 
 
 def _chain(tree: exp.Expression, types: dict[str, str]) -> Chain | None:

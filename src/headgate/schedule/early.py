@@ -172,7 +172,7 @@ class EarlyAnswers:
         """Take what one of its epochs has given. The files do not count, and are deleted."""
         try:
             rows = sum(map(count, written.files))
-            if rows > MOST_ROWS:
+            if rows > MOST_ROWS and written.fragment in self.query.answers:
                 raise UserError(
                     "early-answer-too-large",
                     f'an early answer of query "{self.query.name}" has {rows:,} rows, and is not given',
@@ -181,7 +181,7 @@ class EarlyAnswers:
                 )
             if self._coming is None:
                 return
-            table = rows_of(written.files)
+            table = rows_of(written.files) if rows <= MOST_ROWS else None
             if self.stages is not None:
                 self.stages.take(written, table)
             elif table is not None:

@@ -158,12 +158,12 @@ class Stages:
         return self._prepared() if self.drains else []
 
     def take(self, written: Written, table: pa.Table | None) -> None:
-        """Take what a run has given; `table` are its rows, which still lie in its files."""
+        """Take what a run has given; `table` are its rows, which still lie in its files; None if none or too many."""
         run = self._running.pop(written.fragment)
         self.runs += 1
         version = run.version
         version.table = table
-        if run.stage is not self.answer and table is not None:
+        if run.stage is not self.answer:
             version.chunks = self._kept(written)
         self._put_out(run.stage, run.taken, version)
 

@@ -32,7 +32,7 @@ class Version:
 
     chunks: Sequence[Chunk] = ()
     table: pa.Table | None = None
-    """The rows; None if there are none."""
+    """The rows; None if there are none, or so many that they lie in `chunks` alone."""
 
     def right_up_to(self) -> Tick:
         """Return the instant up to which it is the output over the tuples that were taken."""
@@ -75,9 +75,9 @@ def rows_of(files: Sequence[Path]) -> pa.Table | None:
 
 
 def same(one: Version, other: Version) -> bool:
-    """Say whether two outputs of a stage have the same rows."""
+    """Say whether two outputs of a stage are known to have the same rows."""
     if one.table is None or other.table is None:
-        return one.table is other.table
+        return all(version.table is None and not version.chunks for version in (one, other))
     if one.table.num_rows != other.table.num_rows:
         return False
     return difference(one.table, other.table) is None

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache, reduce
 from typing import TypeAlias
 
-import sqlglot
 from sqlglot import exp
 
+from headgate.plan.chains import parsed
 from headgate.plan.expressions import Expression
 
 IMMOVABLE = (
@@ -36,11 +36,8 @@ IMMOVABLE = (
 @cache
 def _parsed(sql: str) -> exp.Expression | None:
     """The tree of a text, if nothing is lost on the way there and back; never to be changed, it is shared."""
-    try:
-        tree = sqlglot.parse_one(sql, read="spark")
-    except sqlglot.errors.SqlglotError:
-        return None
-    return tree if tree.sql("spark") == sql else None
+    tree = parsed(sql)
+    return tree if tree is not None and tree.sql("spark") == sql else None
 
 
 @cache
