@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from headgate import __version__
 from headgate.server.guard import Guard
@@ -59,15 +60,16 @@ def application(
         title="headgate", version=__version__, description=ABOUT, docs_url=None, redoc_url=None, openapi_url=pages
     )
     app.state.office = office
-    app.include_router(push_routes(office))
-    app.include_router(status_routes(office))
+    routers = [push_routes(office), status_routes(office)]
     if serving is not None:
         clerk = Clerk(engine, serving.allowed, limits)
         followers = Followers(engine, limits, office.look, lambda: office.desk.stopping)
         office.on_stop += [followers.bell.ring, lambda: clerk.pool.shutdown(wait=False, cancel_futures=True)]
-        app.include_router(query_routes(office, clerk, followers))
-    routes = [route for route in app.routes if getattr(route, "methods", None)]
-    answer_errors(app, [f"{min(route.methods)} {route.path}" for route in routes])  # type: ignore[attr-defined]
+        routers.append(query_routes(office, clerk, followers))
+    for router in routers:
+        app.include_router(router)
+    routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
+    answer_errors(app, [f"{min(route.methods)} {route.path}" for route in routes])
     app.add_middleware(Guard, token=token, most=limits.requests, stopping=lambda: office.desk.stopping)
     app.add_middleware(Measured, metrics=office.metrics, log=logging.getLogger("headgate.http"))
     return app

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fastapi import Response
+
 ERROR = {
     "type": "object",
     "required": ["code", "message", "detail", "hint"],
@@ -23,11 +25,11 @@ REFUSED = {
     "message": 'stream "sale" does not exist',
     "place": {
         "line": 1,
-        "column": 35,
-        "start": 34,
-        "end": 38,
+        "column": 36,
+        "start": 35,
+        "end": 39,
         "caret": "  --> request:1\n  1 | CREATE QUERY q AS SELECT shop FROM sale [NOW];\n"
-        "    |                                   ^^^^",
+        "    |                                    ^^^^",
     },
     "detail": 'There are "sales".',
     "hint": 'Did you mean "sales"?',
@@ -93,6 +95,8 @@ def _route(answer: Any, kind: str = "application/json", body: dict[str, Any] | N
     said: dict[str, Any] = {
         "responses": {200: {"description": "Done.", "content": {kind: {"example": answer}}}, "4XX": errors}
     }
+    if kind != "application/json":
+        said["response_class"] = Response
     if body is not None:
         said["openapi_extra"] = {"requestBody": {"required": True, "content": body}}
     return said

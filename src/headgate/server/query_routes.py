@@ -130,7 +130,8 @@ def text_of(kind: str, body: bytes) -> str:
 def answered(outcome: Outcome) -> JSONResponse:
     """Return what became of statements; of a text that failed, also what was done before the mistake."""
     if outcome.error is not None:
-        return refusal(outcome.error, answers=outcome.answers)
+        missing = outcome.error.code.startswith("no-such-")  # a name in the text, not the page that was asked for
+        return refusal(outcome.error, 400 if missing else None, answers=outcome.answers)
     return JSONResponse({"answers": outcome.answers})
 
 
