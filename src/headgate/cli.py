@@ -660,6 +660,24 @@ def bench_papers(
     report(out, [name for name in EXPERIMENTS if not only or name in only], seconds, write)
 
 
+@bench_app.command("serve")
+def bench_serve(
+    followers: Annotated[int, typer.Option(help="How many follow results.", min=1)] = 200,
+    pushes: Annotated[int, typer.Option(help="Pushes a second, of which one in twenty is a result.", min=1)] = 1_000,
+    seconds: Annotated[float, typer.Option(help="For how long.", min=4)] = 60,
+    debug: Debug = False,
+) -> None:
+    """Load a server: many follow results while rows are pushed one by one; does its memory grow, is anything lost?"""
+    import tempfile
+
+    from headgate.bench.serving import measure, show
+
+    with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder:
+        load = measure(Path(folder), followers, pushes, seconds)
+    show(out, load)
+    raise typer.Exit(0 if load.agreed else 1)
+
+
 @app.command()
 def doctor(debug: Debug = False) -> None:
     """Check what headgate needs: Python, Java, Spark."""

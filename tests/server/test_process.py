@@ -106,16 +106,16 @@ def test_a_follower_misses_nothing_when_the_server_is_killed(tmp_path: Path) -> 
 
             with process(script, directory, port) as first:
                 wait_for(asking, first)
-                for number in range(1, 30):
+                for number in range(1, 13):
                     push(number)
-                _until(lambda: len(seen) >= 5)
+                _until(lambda: len(seen) >= 4)
             before = len(seen)
             with process(script, directory, port) as second:
                 wait_for(asking, second)
-                for number in range(29, 61):
+                for number in range(12, 25):
                     push(number)
-                asking.post("/streams/s/heartbeat", json={"to": 60})
-                _until(lambda: len(seen) >= 60)
+                asking.post("/streams/s/heartbeat", json={"to": 24})
+                _until(lambda: len(seen) >= 24)
                 time.sleep(0.3)
                 whole = [row["x"] for row in asking.get("/queries/q/results").json()["rows"]]
                 over.set()
@@ -124,8 +124,8 @@ def test_a_follower_misses_nothing_when_the_server_is_killed(tmp_path: Path) -> 
     finally:
         over.set()
         follower.join(60)
-    assert before >= 5
-    assert seen == list(range(1, 61)) == whole
+    assert before >= 4
+    assert seen == list(range(1, 25)) == whole
 
 
 def _until(true: Any) -> None:

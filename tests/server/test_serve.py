@@ -6,6 +6,9 @@ from outside that reaches beyond the engine. Epochs run in DuckDB.
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 import socket
 import threading
 import time
@@ -20,6 +23,7 @@ import httpx
 import pytest
 from tools.attacks import ALLOWED, ALWAYS, OUTSIDE, OVER_HTTP
 from tools.duck_engine import engine_on_duckdb, killed, without_spark
+from tools.places import DOCS, ROOT
 from tools.served import JSON, events, say, served
 
 from headgate import Engine
@@ -30,6 +34,7 @@ from headgate.server.serving import Serving
 
 STREAM = "CREATE STREAM s (k STRING, x INT);"
 QUERY = "CREATE QUERY q AS SELECT ISTREAM(k, x) FROM s [NOW];"
+METRICS_TEXT = (ROOT / "src/headgate/server/metrics.py").read_text()
 RELATION = "CREATE QUERY r AS SELECT k, MAX(x) AS n FROM s [RANGE 3] GROUP BY k;"
 
 
@@ -71,7 +76,7 @@ def test_the_examples_are_true(engine: Engine) -> None:
         for method, path, body, said in examples.STORY:
             answer = asking.request(method, path, json=body).json()
             if "position" in answer:
-                answer["position"] = f"{'5f3a09c1e2b44d0f'}-{answer['position'].partition('-')[2]}"
+                answer["position"] = f"5f3a09c1e2b44d0f-{answer['position'].partition('-')[2]}"
             assert answer == said, path
             if path.endswith("/heartbeat"):
                 engine.step()
@@ -86,6 +91,27 @@ def test_the_examples_are_true(engine: Engine) -> None:
             assert content["example"], path
             assert one["summary"], path
             assert one["description"], path
+
+
+def test_the_page_on_the_server_says_what_happens(engine: Engine) -> None:
+    """Every request of the page is sent, and answered as it says."""
+    page = (DOCS / "server.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```sh\n(curl .*?)\n```\n```json\n(.*?)\n```", page, re.DOTALL)
+    assert len(examples) == 7
+    with served(engine) as asking:
+        for command, said in examples:
+            _, *words = shlex.split(command)
+            method = "DELETE" if words[0] == "-X" else "POST" if "-d" in words else "GET"
+            url = next(word for word in words if word.startswith("localhost:8080"))
+            body = words[words.index("-d") + 1] if "-d" in words else None
+            answer = asking.request(method, url.removeprefix("localhost:8080"), headers=JSON, content=body).json()
+            if "position" in answer:
+                answer["position"] = f"5f3a09c1e2b44d0f-{answer['position'].partition('-')[2]}"
+            assert answer == json.loads(said), command
+            if url.endswith("/heartbeat"):
+                engine.step()
+    for metric in re.findall(r"`(headgate_[a-z_]+)`", page):
+        assert metric.removesuffix("_total") in METRICS_TEXT, metric
 
 
 def test_statements_before_a_mistake_are_done_and_said(engine: Engine) -> None:
@@ -323,7 +349,7 @@ def test_followers_see_every_result_once_and_come_back(engine: Engine) -> None:
     seen, last = list[int](), None
     with served(engine) as asking:
         for upto in (6, 9, 12):
-            headers = {} if last is None else {"Last-Event-ID": last}
+            headers: dict[str, str] = {} if last is None else {"Last-Event-ID": last}
             with asking.stream("GET", "/queries/q/live", headers=headers) as answer:
                 assert answer.headers["Content-Type"].startswith("text/event-stream")
                 feeding = threading.Thread(target=feed, args=(engine, upto - 2, upto))

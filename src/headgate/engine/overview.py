@@ -47,6 +47,7 @@ def overview(core: Core, running: bool) -> Overview:
             {name: _fragment(core, one) for name, one in fragments.items()},
             {query.name: _query(query, names, reasons[query.name]) for query in queries},
             {group.name: group.queries for group in core.catalog.groups.values()},
+            {kind: failed for kind, failed in inspection.troubles(core).items() if failed},
         )
 
 

@@ -143,6 +143,9 @@ class Overview:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The queries of each group whose results go out together."""
 
+    troubles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What has failed and is tried again or stands still: streams, queries and sinks by name."""
+
     def counters(self) -> dict[str, int]:
         """Return all that only grows, by a name that says what it is."""
         return {

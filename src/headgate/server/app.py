@@ -69,7 +69,7 @@ def application(
     for router in routers:
         app.include_router(router)
     routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
-    answer_errors(app, [f"{min(route.methods)} {route.path}" for route in routes])
+    answer_errors(app, [f"{min(route.methods or ())} {route.path}" for route in routes])
     app.add_middleware(Guard, token=token, most=limits.requests, stopping=lambda: office.desk.stopping)
     app.add_middleware(Measured, metrics=office.metrics, log=logging.getLogger("headgate.http"))
     return app

@@ -28,7 +28,7 @@ from headgate.server.status import Status
 NAMES = 500
 """How many streams, queries, logs and fragments have metrics of their own."""
 
-disable_created_metrics()  # when a series began is of no use here, and doubles their number
+disable_created_metrics()  # type: ignore[no-untyped-call] # when a series began is of no use here, and doubles their number
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
