@@ -320,7 +320,7 @@ def serve(
     followers: Annotated[int, typer.Option(help="How many requests may follow results.", min=0)] = 500,
     page_rows: Annotated[int, typer.Option(help="The most results in a page.", min=1)] = 10_000,
     page_bytes: Annotated[int, typer.Option(help="The most bytes in a page.", min=1_000)] = 2**22,
-    statement_bytes: Annotated[int, typer.Option(help="The longest text of statements.", min=1)] = 2**18,
+    statement_bytes: Annotated[int, typer.Option(help="The longest text of statements.", min=1)] = 2**16,
     statement_seconds: Annotated[float, typer.Option(help="How long a request waits for statements.", min=0.1)] = 60.0,
     master: Annotated[str | None, typer.Option(help="Spark master; default: this machine.")] = None,
     conf: Annotated[

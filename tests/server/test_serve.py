@@ -297,6 +297,33 @@ def test_pages_have_every_result_once_and_in_order(engine: Engine, tmp_path: Pat
         assert read["q"][-3:] == [{"_time": at, "k": "abc"[at % 3], "x": at} for at in (61, 62, 63)]
 
 
+def test_members_of_a_family_have_pages_of_their_own(engine: Engine) -> None:
+    """Their results lie in one log: each sees its own, in pages and as they come, and never those of another."""
+    engine.execute(STREAM)
+    texts = {f"q{n}": f"SELECT ISTREAM(k, x) FROM s [NOW] WHERE x > {n}" for n in range(12)}
+    engine.execute("".join(f"CREATE QUERY {name} AS {text};" for name, text in texts.items()))
+    assert engine.query("q1").shares_outbox, "they run as one program"
+    feed(engine, 1, 15, each=4)
+    with served(engine, limits=Limits(page_rows=3, page_bytes=200)) as asking:
+        positions = set()
+        for n in (0, 5, 11):
+            expected = list(range(n + 1, 16))
+            rows, position = all_pages(asking, f"q{n}", 4)
+            assert [row["x"] for row in rows] == expected
+            with asking.stream("GET", f"/queries/q{n}/live") as answer:
+                seen: list[int] = []
+                for _, _, said in events(answer):
+                    seen += [row["x"] for row in said["rows"]]
+                    if seen[-1] == 15:
+                        break
+            assert seen == expected
+            positions.add(position)
+        assert len(positions) == 3
+        wrong = asking.get("/queries/q3/results", params={"after": position})
+        assert wrong.json()["code"] == "results-changed", "a position of another query"
+        assert asking.get("/status").json()["queries"]["q1"]["results"] is None
+
+
 def test_positions_of_other_results_are_refused(engine: Engine) -> None:
     engine.execute(STREAM + QUERY)
     feed(engine, 1, 3)

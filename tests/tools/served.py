@@ -24,7 +24,7 @@ def served(
     """A client of an engine that is served."""
     serving = Serving(outside(allow), limits or Limits(status_seconds=0))
     listener = engine.serve(opened("127.0.0.1", 0, token), serving)
-    with listener, httpx.Client(base_url=listener.url, timeout=60) as asking:
+    with listener, httpx.Client(base_url=listener.url, timeout=400) as asking:
         yield asking
 
 

@@ -31,7 +31,7 @@ class Limits:
 
     # statements
 
-    statement_bytes: int = 2**18
+    statement_bytes: int = 2**16
     statement_seconds: float = 60.0
     """How long a request waits for its statements. Those that have not begun by then are not carried out."""
     statements_waiting: int = 16

@@ -88,7 +88,7 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
         """Follow results as they come, as server-sent events, behind a position or the last event that was seen."""
         followers.check_room()
         running = engine.query(name)
-        await office.look(running.page, 0, 1)  # refused here if its results go elsewhere
+        await office.look(running.page, running.last_position, 1)  # refused here if its results go elsewhere
         position = position_in(running, last_event_id or after)
         followers.count += 1
         office.metrics.followers.set(followers.count)
