@@ -19,6 +19,7 @@ import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from headgate.errors import UserError
@@ -33,7 +34,8 @@ RING_SECONDS = 0.02
 """The bell is heard no more often: results that come in between go out together."""
 
 CACHE_BYTES = 2**24
-"""How many bytes of events are kept for followers who want the same."""
+CACHE_EVENTS = 1_000
+"""How many events, of how many bytes together, are kept for followers who want the same."""
 
 RETRY_MILLISECONDS = 1_000
 """After how long a browser that was let go comes back."""
@@ -68,6 +70,16 @@ class Bell:
         return self._heard
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Results as followers get them."""
+
+    data: bytes
+    results: int
+    position: Position
+    """Behind the last of them."""
+
+
 class Events:
     """The events that followers get, each made once for all who want it."""
 
@@ -75,12 +87,12 @@ class Events:
         self.limits = limits
         self.aside = aside
         self.bytes = 0
-        self._made: OrderedDict[Position, tuple[bytes, Page]] = OrderedDict()
+        self._made: OrderedDict[Position, Event] = OrderedDict()
         """By the position behind which they begin."""
-        self._making: dict[Position, asyncio.Task[tuple[bytes, Page]]] = {}
+        self._making: dict[Position, asyncio.Task[Event]] = {}
 
-    async def behind(self, query: ServedQuery, after: Position) -> tuple[bytes, Page]:
-        """Return the event with the results behind a position, and its page."""
+    async def behind(self, query: ServedQuery, after: Position) -> Event:
+        """Return the event with the results behind a position."""
         if after in self._made:
             self._made.move_to_end(after)
             return self._made[after]
@@ -88,14 +100,13 @@ class Events:
             self._making[after] = asyncio.create_task(self._make(query, after))
         return await asyncio.shield(self._making[after])
 
-    async def _make(self, query: ServedQuery, after: Position) -> tuple[bytes, Page]:
+    async def _make(self, query: ServedQuery, after: Position) -> Event:
         try:
             page: Page = await self.aside(page_of, query, after, self.limits.page_rows, self.limits)
-            made = (_results(page, query.complete), page)
-            self._made[after] = made
-            self.bytes += len(made[0])
-            while self.bytes > CACHE_BYTES:
-                self.bytes -= len(self._made.popitem(last=False)[1][0])
+            made = self._made[after] = Event(_results(page, query.complete), len(page.rows), page.position)
+            self.bytes += len(made.data)
+            while self.bytes > CACHE_BYTES or len(self._made) > CACHE_EVENTS:
+                self.bytes -= len(self._made.popitem(last=False)[1].data)
             return made
         finally:
             self._making.pop(after, None)
@@ -125,16 +136,14 @@ class Followers:
             heard = self.bell.listen()
             try:
                 query = self._still(name, after)
-                event, page = b"", None
-                if query.last_position > after.count:
-                    event, page = await self.events.behind(query, after)
+                event = await self.events.behind(query, after) if query.last_position > after.count else None
             except UserError as error:
                 yield _event("end", as_json(error)), 0
                 return
-            if page is not None:
-                after = page.position
-                if page.rows:
-                    yield event, len(page.rows)
+            if event is not None:
+                after = event.position
+                if event.results:
+                    yield event.data, event.results
             elif not await _within(heard.wait(), self.limits.quiet_seconds):
                 yield b": still here\n\n", 0
 
