@@ -21,7 +21,9 @@ from headgate.sources.inputs import Inputs
 
 T = TypeVar("T")
 
-PUSH_THREADS = 4
+PUSH_THREADS = 16
+"""Pushes that wait at the same time are made durable together, so threads that only wait are of use."""
+
 LOOK_THREADS = 2
 
 
