@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 FLINK := .venv-flink
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-faults test-schedules test-bank test-endurance test-backlog test-cluster check format bench bench-yardstick bench-growth flink bench-papers fuzz clean python java
+.PHONY: help demo test test-faults test-schedules test-bank test-endurance test-backlog test-cluster check format bench bench-yardstick bench-growth bench-serve flink bench-papers fuzz clean python java
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench-yardstick: $(READY) java ## headgate beside batch, Structured Streaming an
 
 bench-growth: $(READY) java ## how the cost of a tuple grows; writes docs/performance.md: make bench-growth LARGEST=10000000
 	$(BIN)/headgate bench --part growth --write docs $(if $(ROWS),--rows $(ROWS)) $(if $(TURNS),--turns $(TURNS)) $(if $(LARGEST),--largest $(LARGEST))
+
+bench-serve: $(READY) java ## followers and pushes on one server: make bench-serve FOLLOWERS=200 PUSHES=1000 SECONDS=60
+	$(BIN)/headgate bench serve --followers $(or $(FOLLOWERS),200) --pushes $(or $(PUSHES),1000) --seconds $(or $(SECONDS),60)
 
 flink: $(READY) java ## PyFlink in a virtual environment of its own, for the yardstick
 	$(PYTHON) -m venv $(FLINK)

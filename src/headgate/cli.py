@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -48,6 +49,22 @@ class EngineKind(Enum):
 
     spark = "spark"
     reference = "reference"
+
+
+class LogKind(Enum):
+    """How log lines are written: for people, or one JSON object a line."""
+
+    text = "text"
+    json = "json"
+
+
+class LogLevel(Enum):
+    """The least that is logged."""
+
+    debug = "debug"
+    info = "info"
+    warning = "warning"
+    error = "error"
 
 
 class Replay(Enum):
@@ -191,8 +208,10 @@ def session_for(
     conf: list[str],
     bounded: bool,
     allow: list[str] | None,
+    more: Iterable[str] = (),
 ) -> SparkSession:
-    """Start Spark with the connectors that a script and its directory need, when all else has been checked.
+    """Start Spark with the connectors that a script and its directory need, and some more, when all else has been
+    checked.
 
     For `bounded` input that is small, Java is told not to spend time on compiling well.
     """
@@ -215,7 +234,8 @@ def session_for(
         catalog = Catalog()
         catalog.permissions = permissions(allow or None)
         compile_script(text, catalog, str(script))
-    needed = connectors.among({format for cql in (text, *remembered) for format in formats(cql, str(script))})
+    used = {format for cql in (text, *remembered) for format in formats(cql, str(script))}
+    needed = connectors.among({*used, *more})
     session = started(master, settings_from(conf), needed, SHORT_LIVED if short else ())
     for format in needed:
         if instead := connectors.stand_ins(format):
@@ -267,6 +287,88 @@ def tell_totals(engine: Engine) -> None:
         err.print(f"stream {stream.name}: {counts}", markup=False)
         if worst := engine.worst(stream.name):
             err.print(f"  the latest by {worst}; SELECT * FROM LATE({stream.name}) has them all", markup=False)
+
+
+@app.command()
+def serve(
+    script: Annotated[
+        Path | None, typer.Argument(help="A file of CQL statements to begin with; it may use all.")
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(help="Where all that must be remembered is kept; the same one resumes. Default: a temporary one."),
+    ] = None,
+    listen: Annotated[
+        str,
+        typer.Option(metavar="[HOST:]PORT", help="Where to listen; beyond this machine HEADGATE_TOKEN must be set."),
+    ] = "127.0.0.1:8080",
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONNECTOR[=PLACE]",
+            help="Let statements from outside use these, such as parquet=/data/in,kafka; without it, no connector.",
+        ),
+    ] = None,
+    tls_certificate: Annotated[Path | None, typer.Option(help="Speak TLS, by this certificate (PEM).")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="The key of the certificate (PEM).")] = None,
+    log: Annotated[LogKind, typer.Option(help="How log lines are written.")] = LogKind.text,
+    log_level: Annotated[
+        LogLevel, typer.Option(help="The least that is logged; info has every request.")
+    ] = LogLevel.info,
+    body_bytes: Annotated[int, typer.Option(help="The largest body of a request.", min=1)] = 2**24,
+    requests: Annotated[int, typer.Option(help="How many requests may be under way.", min=1)] = 1_000,
+    followers: Annotated[int, typer.Option(help="How many requests may follow results.", min=0)] = 500,
+    page_rows: Annotated[int, typer.Option(help="The most results in a page.", min=1)] = 10_000,
+    page_bytes: Annotated[int, typer.Option(help="The most bytes in a page.", min=1_000)] = 2**22,
+    statement_bytes: Annotated[int, typer.Option(help="The longest text of statements.", min=1)] = 2**16,
+    statement_seconds: Annotated[float, typer.Option(help="How long a request waits for statements.", min=0.1)] = 60.0,
+    master: Annotated[str | None, typer.Option(help="Spark master; default: this machine.")] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(help="A setting of Spark, key=value; can be given several times.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Run an engine with an HTTP server: rows and statements come in, results and how everything is go out."""
+    from headgate.engine import Engine
+    from headgate.observe.logs import configure
+    from headgate.server.limits import Limits
+    from headgate.server.listener import address, opened
+    from headgate.server.serving import Serving, outside
+
+    limits = Limits(
+        body_bytes=body_bytes,
+        held_bytes=max(body_bytes, Limits().held_bytes),
+        requests=requests,
+        followers=followers,
+        page_rows=min(page_rows, Limits().page_rows),
+        most_page_rows=page_rows,
+        page_bytes=page_bytes,
+        statement_bytes=statement_bytes,
+        statement_seconds=statement_seconds,
+    )
+    text, serving = "" if script is None else read_script(script), Serving(outside(allow or ()), limits)
+    door = opened(*address(listen), os.environ.get("HEADGATE_TOKEN"), tls_certificate, tls_key)
+    configure(log.value, log_level.value)
+    tell = logging.getLogger("headgate.engine").warning
+    running: list[Engine] = []
+    stop = stop_on_signals(running)
+    named = {grant.connector for grant in serving.allowed.grants or ()}
+    session = session_for(text, script or Path("nothing"), directory, master, conf or [], False, None, named)
+    stop_on_signals(running, stop)  # Spark has put a handler of its own in the place of ours
+    with Engine(session, directory) as engine:
+        running.append(engine)
+        if stop.is_set():
+            engine.stop()
+        if engine.resumed:
+            tell_resumed(engine, directory)
+        if script is not None:
+            print_answers(engine, text, script)
+        if door.in_the_clear:
+            note(
+                "the token and all data go over the network in the clear; --tls-certificate and --tls-key encrypt them"
+            )
+        err.print(f"serving on {engine.serve(door, serving).url}", markup=False)
+        engine.run(tell=tell)
 
 
 @app.command()
@@ -561,6 +663,24 @@ def bench_papers(
         if name not in EXPERIMENTS:
             raise typer.BadParameter(f"{name!r} is not one of {', '.join(EXPERIMENTS)}", param_hint="--only")
     report(out, [name for name in EXPERIMENTS if not only or name in only], seconds, write)
+
+
+@bench_app.command("serve")
+def bench_serve(
+    followers: Annotated[int, typer.Option(help="How many follow results.", min=1)] = 200,
+    pushes: Annotated[int, typer.Option(help="Pushes a second, of which one in twenty is a result.", min=1)] = 1_000,
+    seconds: Annotated[float, typer.Option(help="For how long.", min=4)] = 60,
+    debug: Debug = False,
+) -> None:
+    """Load a server: many follow results while rows are pushed one by one; does its memory grow, is anything lost?"""
+    import tempfile
+
+    from headgate.bench.serving import measure, show
+
+    with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder:
+        load = measure(Path(folder), followers, pushes, seconds)
+    show(out, load)
+    raise typer.Exit(0 if load.agreed else 1)
 
 
 @app.command()

@@ -216,6 +216,8 @@ class Permissions:
     """What texts may use. Without grants it is everything that an operator may use."""
 
     grants: tuple[Grant, ...] | None = None
+    console: bool = True
+    """Whether results may be printed where the engine runs, without a grant."""
 
     @property
     def restricted(self) -> bool:
@@ -234,7 +236,7 @@ class Permissions:
 
         `places` are those of the options, by name in lower case.
         """
-        if self.grants is None or connector.lower() in FREE:
+        if self.grants is None or (connector.lower() in FREE and (self.console or connector.lower() != "console")):
             return
         connector, word = connector.lower(), "read from" if direction == "from" else "write into"
         granted = [one for one in self.grants if one.connector == connector and one.direction in (None, direction)]
@@ -289,7 +291,7 @@ class Permissions:
             )
 
 
-HINT = "Whoever runs the engine decides, with Engine(allow=...) or headgate run --allow."
+HINT = "The operator decides: Engine(allow=...), headgate run --allow, headgate serve --allow."
 EVERYTHING = Permissions()
 
 

@@ -272,3 +272,28 @@ def test_a_replay_and_a_run_hand_over_everything_in_pieces(spark: SparkSession, 
         end = time.monotonic() + 60
         engine.run(until=lambda: engine.query("q").delivered == 17 or time.monotonic() > end)
     assert [commit.complete for commit in read_commits(tmp_path / "out")] == [2, 4, 6, 7, 12, 14, 16, 17]
+
+
+@pytest.mark.spark
+def test_kept_results_are_put_in_order(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process and by Spark alike, and files that are in order stay as they are."""
+    times, changes = [3, 1, 2, 1, 3, 2], ["+", "+", "-", "-", "-", "+"]
+    table = pa.table({"_time": pa.array(times, pa.int64()), "_change": changes, "v": pa.array(range(6), pa.int64())})
+    expected = [(1, "-", 3), (1, "+", 1), (2, "-", 2), (2, "+", 5), (3, "-", 4), (3, "+", 0)]
+
+    def files() -> list[Path]:
+        paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+        for path, part in zip(paths, (table.slice(0, 4), table.slice(4)), strict=True):
+            pq.write_table(part, path)
+        return paths
+
+    for most in (100, 2):
+        monkeypatch.setattr(flush, "IN_MEMORY_ROWS", most)
+        ordered = flush.in_order(spark, files(), tmp_path / ".pieces")
+        rows = [tuple(row.values()) for file in ordered for row in pq.read_table(file).to_pylist()]
+        assert rows == expected
+        assert not (tmp_path / "a.parquet").exists()
+    monkeypatch.setattr(flush, "IN_MEMORY_ROWS", 100)
+    pq.write_table(table.sort_by([("_time", "ascending"), ("_change", "descending")]), tmp_path / "c.parquet")
+    assert flush.in_order(spark, [tmp_path / "c.parquet"], tmp_path / ".pieces") == [tmp_path / "c.parquet"]
+    assert flush.in_order(spark, [], tmp_path / ".pieces") == []

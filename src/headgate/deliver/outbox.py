@@ -29,6 +29,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from headgate.deliver.bags import correction
 from headgate.deliver.reflects import Label, label
 from headgate.deliver.sinks.memory import MemorySink
 from headgate.deliver.sinks.sink import Delivery, Sink
+from headgate.deliver.sinks.writer import identity
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.log.checksum import synced, writing
@@ -106,6 +108,11 @@ class Outbox:
         """The last delivery that the sink took in this run; on a full disk the journal may not know of it yet."""
         journal.introduce(self.subject, self.apply)
 
+    @cached_property
+    def edition(self) -> str:
+        """The identity of its results. It stays over restarts; those of another outbox have another one."""
+        return identity(self.directory)
+
     # what the journal knows of it
 
     def apply(self, what: dict[str, Any]) -> None:
@@ -146,8 +153,13 @@ class Outbox:
         self._compared = True
 
     def split(self, files: list[Path], session: SparkSession) -> list[list[Path]]:
-        """Return the files of an epoch's results as they are to go out: all at once, or in pieces of one file each."""
-        most = None if self.kept else self.flush_rows()
+        """Return the files of an epoch's results as they are to go out: all at once, or in pieces of one file each.
+
+        Results that stay here are put in order, because their places in the log are their positions (`pages`).
+        """
+        if self.kept:
+            return [flush.in_order(session, files, self.directory / ".pieces")]
+        most = self.flush_rows()
         if most is None or sum(map(count, files)) <= most:
             return [files]
         return [[piece] for piece in flush.split(session, files, most, self.directory / ".pieces")]

@@ -23,6 +23,7 @@ from headgate.catalog.skew import SkewBound
 from headgate.cql.definitions import Definition, Listing, ParameterSet, parameter, snapshot_asked
 from headgate.engine import inspection, recovery, stream_statements
 from headgate.engine.core import Core
+from headgate.engine.overview import overview
 from headgate.engine.parameters import set_parameter
 from headgate.engine.registry import Answer, Registry
 from headgate.engine.running import Running
@@ -30,11 +31,13 @@ from headgate.engine.snapshot import Snapshot, taken
 from headgate.errors import UserError
 from headgate.gsql.translate import sql_value
 from headgate.heartbeat.clock import Clock, SystemClock
+from headgate.observe.overview import Overview
 from headgate.permissions import Permissions, permissions
 from headgate.schedule.group import RunningGroup
 from headgate.schedule.loop import Epoch
 from headgate.schedule.query import RunningQuery
-from headgate.server.listener import Listener, listening
+from headgate.server.listener import Door, Listener, listening, opened
+from headgate.server.serving import Serving
 from headgate.spark.session import started
 from headgate.ticks import Tick
 
@@ -78,10 +81,18 @@ class Engine:
     # definitions
 
     def execute(
-        self, cql: str, origin: str = "", *, allow: Iterable[str] | str | Permissions | None = None
+        self,
+        cql: str,
+        origin: str = "",
+        *,
+        allow: Iterable[str] | str | Permissions | None = None,
+        answers: list[Definition | Answer] | None = None,
     ) -> list[Definition | Answer]:
-        """Carry out CQL statements; returns what each of them defined or answered. `allow` limits what they may use."""
-        return self._registry.execute(cql, origin, allow)
+        """Carry out CQL statements; returns what each of them defined or answered. `allow` limits what they may use.
+
+        A list that is given for the `answers` has those of the statements before one that fails.
+        """
+        return self._registry.execute(cql, origin, allow, answers)
 
     def register_function(self, name: str, function: Any, returns: str | None = None) -> None:
         """Make a Python function usable in CQL by name: a plain function with the SQL type it returns, or a Spark UDF,
@@ -119,8 +130,22 @@ class Engine:
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Listener:
         """Take rows over HTTP too, until the listener or the engine is stopped; port 0 chooses a free one."""
-        self._listeners.append(listening(self, self._core.inputs, host, port, token))
+        self._listeners.append(listening(self, self._core.inputs, opened(host, port, token)))
         return self._listeners[-1]
+
+    def serve(self, door: Door, serving: Serving | None = None) -> Listener:
+        """Take rows and statements over HTTP, and give out results, until the listener or the engine is stopped."""
+        self._listeners.append(listening(self, self._core.inputs, door, serving or Serving()))
+        return self._listeners[-1]
+
+    @property
+    def running(self) -> bool:
+        """True while `run` goes on."""
+        return self._running.going_on
+
+    def on_commit(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever epochs were committed. It must return at once, and must not fail."""
+        self._core.loop.on_commit.append(listener)
 
     def poll(self) -> int:
         """Take what is new from the sources; returns how many tuples came. Errors come when all have been tried."""
@@ -253,6 +278,10 @@ class Engine:
     def notes(self) -> list[UserError]:
         """What went wrong with sources and holds up nothing, since it was last asked for: files that were set aside."""
         return self._core.inputs.fresh_notes()
+
+    def overview(self) -> Overview:
+        """How everything is at this moment: streams, logs, fragments, queries, sinks, and what holds queries back."""
+        return overview(self._core, self.running)
 
     def troubles(self) -> dict[str, dict[str, str]]:
         """What has failed, and is tried again or stands still: streams, queries and sinks by name."""

@@ -83,10 +83,17 @@ class Registry:
     # statements
 
     def execute(
-        self, cql: str, origin: str = "", allow: Iterable[str] | str | Permissions | None = None
+        self,
+        cql: str,
+        origin: str = "",
+        allow: Iterable[str] | str | Permissions | None = None,
+        answers: list[Definition | Answer] | None = None,
     ) -> list[Definition | Answer]:
-        """Carry out the statements of a text one by one; each is durable before the next."""
-        answers: list[Definition | Answer] = []
+        """Carry out the statements of a text one by one; each is durable before the next.
+
+        The list of `answers`, if one is given, has those of the statements before the one that fails.
+        """
+        answers = [] if answers is None else answers
         catalog, journal = self.core.catalog, self.core.journal
         with journal.turn, self._allowing(allow):
             before, alike = self._declared(), shapes.alike(cql)

@@ -61,6 +61,8 @@ class Running:
         self._source_trouble, self._query_trouble = Trouble(), Trouble()
         """The troubles of the moment. Each is told once when it begins, and once when it is over."""
         self._stopping = False
+        self.going_on = False
+        """True while `run` goes on."""
         self._tidied_us = -TIDY_US
         self.tidy_pause_us = 0
         """When it was last tidied, and how long a busy run goes on before it tidies again."""
@@ -192,6 +194,7 @@ class Running:
         loop.tell = tell or loop.tell
         loop.patience_s = 0
         self.tidy_pause_us = TIDY_US
+        self.going_on = True
         try:
             beside = loop.running_beside(self.core.wake.set)
             with watching(loop.watch, self.core.clock), self._ingesting() as failed, beside:
@@ -203,6 +206,7 @@ class Running:
         finally:
             loop.patience_s = HAND_SECONDS
             self.tidy_pause_us = 0
+            self.going_on = False
         self._stopping = loop.stopping = False
 
     def _turn(self) -> bool:

@@ -107,6 +107,8 @@ class Loop:
         """The groups of queries whose results go out together."""
         self.tell: Callable[[str], None] = lambda text: None
         """Hears of what fails and goes on."""
+        self.on_commit: list[Callable[[], None]] = []
+        """Called when epochs were committed. They return at once."""
         self.stopping = False
         self.running = threading.Lock()
         """Held while an epoch runs."""
@@ -363,6 +365,8 @@ class Loop:
                 fragment.back_off.succeeded()
         for turn in turns:
             turn.chosen = turn.prepared = None
+        for listener in self.on_commit:
+            listener()
 
     @contextmanager
     def _watched(self, fragment: Fragment) -> Iterator[None]:

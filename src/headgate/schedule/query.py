@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
 from headgate.deliver.outbox import Outbox
+from headgate.deliver.pages import read_page
 from headgate.deliver.reflects import Label, Reflects, label, most
 from headgate.deliver.sinks.console import ConsoleSink
 from headgate.deliver.sinks.sink import Result, in_order
@@ -286,14 +288,41 @@ class RunningQuery:
 
     def labelled_tables(self) -> tuple[list[pa.Table], list[Label]]:
         """Return everything put out so far as tables, and the label of each."""
-        connector = self.definition.connector
-        if not self.outbox.kept and connector is not None:
-            raise UserError("results-elsewhere", f'the results of query "{self.name}" go to {connector.format}')
+        self._refuse_elsewhere()
         chunks = list(self.outbox.log.chunks)
         tables, labels = [chunk.table() for chunk in chunks], list(map(self.outbox.label_of, chunks))
         if self.membership is not None and self.shares_outbox:
             tables = list(map(self.membership.own, tables))
         return tables, labels
+
+    def _refuse_elsewhere(self) -> None:
+        connector = self.definition.connector
+        if not self.outbox.kept and connector is not None:
+            raise UserError("results-elsewhere", f'the results of query "{self.name}" go to {connector.format}')
+
+    @property
+    def edition(self) -> str:
+        """The identity of its results, by which a position is known to be one of theirs. It stays over restarts; a
+        query that is altered, or dropped and created again, has another one.
+        """
+        own = "" if self.membership is None or not self.shares_outbox else f"/{self.membership.number}"
+        return sha256(f"{self.outbox.edition}{own}".encode()).hexdigest()
+
+    @property
+    def last_position(self) -> int:
+        """The position of the last result that is there."""
+        return self.outbox.log.rows
+
+    def page(self, after: int, most: int) -> tuple[list[pa.Table], int]:
+        """Return results behind a position, at most so many, in order, and the position of the last one looked at.
+
+        Of a member of a family, only some of the results looked at may be its own.
+        """
+        self._refuse_elsewhere()
+        tables, upto = read_page(self.outbox.log, after, most)
+        if self.membership is not None and self.shares_outbox:
+            tables = list(map(self.membership.own, tables))
+        return tables, upto
 
     def member(self, *values: Any, **named: Any) -> Member:
         """Return one member of a family, by its values in the order of the relation's columns, or by their names."""

@@ -1,1 +1,1 @@
-"""Rows from other programs: an HTTP endpoint that feeds streams. Needs the extra `headgate[http]`."""
+"""The HTTP server: rows and statements come in, results and how everything is go out. Needs `headgate[serve]`."""

@@ -11,6 +11,8 @@ import asyncio
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from headgate.server.event_stream import ABORT
+
 HEADER_SECONDS = 10.0
 IDLE = 200
 """How many connections may be idle at a time."""
@@ -31,6 +33,8 @@ def guarded(header_seconds: float = HEADER_SECONDS, most_idle: int = IDLE) -> ty
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
+            if self.scope is not None:  # what answers the request runs later
+                self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required]
             if self.cycle is not None and not self.cycle.response_complete:
                 self._go_on()
 

@@ -1,39 +1,61 @@
-"""The endpoint on a socket, served from a thread: on loopback unless told otherwise, beyond it never without a
-token.
-"""
+"""The server on a socket, in a thread: on loopback unless told otherwise, beyond it never without a token."""
 
 from __future__ import annotations
 
 import ipaddress
 import socket
+import ssl
 import threading
 import time
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headgate.errors import UserError
+from headgate.server.limits import Limits
 from headgate.server.served import Served
+from headgate.server.serving import Serving
 from headgate.sources.inputs import Inputs
 
-if TYPE_CHECKING:
-    from headgate.server.app import Room
-
 STOP_SECONDS = 10
-CONNECTIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where a server is to be reached, and by whom."""
+
+    bound: socket.socket
+    token: str | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    """With a certificate and its key, the server speaks TLS."""
+
+    @property
+    def url(self) -> str:
+        """The address of the server."""
+        host, port = self.bound.getsockname()[:2]
+        scheme = "http" if self.certificate is None else "https"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    @property
+    def in_the_clear(self) -> bool:
+        """True if others than this machine can reach it, and what is said can be overheard."""
+        return self.certificate is None and not is_local(self.bound.getsockname()[0])
 
 
 class Listener:
-    """A running endpoint: it takes requests until it is stopped."""
+    """A running server: it takes requests until it is stopped."""
 
-    def __init__(self, app: Any, bound: socket.socket) -> None:
+    def __init__(self, app: Any, door: Door) -> None:
         import uvicorn
 
         from headgate.server.connection import guarded
 
-        host, port = bound.getsockname()[:2]
-        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self.url = door.url
         self._app = app
-        self._socket = bound
+        self._socket = door.bound
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
@@ -42,23 +64,26 @@ class Listener:
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                limit_concurrency=CONNECTIONS,
                 timeout_graceful_shutdown=STOP_SECONDS,
                 ws="none",
+                ssl_certfile=door.certificate,
+                ssl_keyfile=door.key,
             )
         )
         # Signals are the business of the main thread: uvicorn leaves them alone in any other.
-        self._thread = threading.Thread(target=self._server.run, args=([bound],), name="headgate-http", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([door.bound],), name="headgate-http", daemon=True
+        )
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
             time.sleep(0.005)
 
     def stop(self) -> None:
         """Take no more requests, answer those under way, and let go of the port."""
-        self._app.state.desk.stopping = True
+        self._app.state.office.begin_to_stop()
         self._server.should_exit = True
         self._thread.join(STOP_SECONDS + 5)
-        self._app.state.pool.shutdown()
+        self._app.state.office.close()
         self._socket.close()
 
     def __enter__(self) -> Listener:
@@ -71,21 +96,48 @@ class Listener:
 
 
 def listening(
-    engine: Served, inputs: Inputs, host: str, port: int, token: str | None, room: Room | None = None
+    engine: Served, inputs: Inputs, door: Door, serving: Serving | None = None, limits: Limits | None = None
 ) -> Listener:
-    """Open the endpoint on a host and port, and serve it from a thread; without the packages it needs, an error."""
-    try:
-        import uvicorn  # noqa: F401
+    """Serve an engine at a door, from a thread: with `serving`, statements and results too; without, rows only."""
+    need_packages()
+    from headgate.server.app import application
 
-        from headgate.server.app import application
-    except ModuleNotFoundError as error:
-        raise UserError(
-            "no-http",
-            f"the HTTP endpoint needs {error.name}, which is not installed",
-            hint="pip install 'headgate[http]'",
-        ) from None
+    return Listener(application(engine, inputs, door.token, serving, limits), door)
+
+
+def need_packages() -> None:
+    """Raise an error that says what to install if a package is missing that the server needs."""
+    for name in ("fastapi", "uvicorn", "prometheus_client"):
+        try:
+            import_module(name)
+        except ModuleNotFoundError:
+            raise UserError(
+                "no-http", f"the server needs {name}, which is not installed", hint="pip install 'headgate[serve]'"
+            ) from None
+
+
+def opened(
+    host: str, port: int, token: str | None = None, certificate: Path | None = None, key: Path | None = None
+) -> Door:
+    """Open a door at a host and port; one that strangers could use, or that cannot be had, is an error."""
+    need_packages()
     check(host, token)
-    return Listener(application(engine, inputs, token, room), opened(host, port))
+    check_certificate(certificate, key)
+    return Door(bind(host, port), token, certificate, key)
+
+
+def check_certificate(certificate: Path | None, key: Path | None) -> None:
+    """Refuse a certificate without its key, and files that are neither."""
+    if certificate is None and key is None:
+        return
+    if certificate is None or key is None:
+        raise UserError(
+            "bad-certificate", "TLS needs a certificate and its key", hint="--tls-certificate and --tls-key"
+        )
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except (OSError, ValueError) as error:  # an SSLError is an OSError
+        raise UserError("bad-certificate", f'"{certificate}" and "{key}" cannot be used', detail=str(error)) from None
 
 
 def check(host: str, token: str | None) -> None:
@@ -108,7 +160,7 @@ def is_local(host: str) -> bool:
         return host == "localhost"
 
 
-def opened(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     """Bind a socket; a host or port that cannot be had is an error."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

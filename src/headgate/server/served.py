@@ -1,37 +1,60 @@
-"""What the HTTP endpoint asks of an engine: nothing else of it is reached from here."""
+"""What the server asks of an engine: nothing else of it is reached from here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from headgate.catalog.catalog import Catalog
 from headgate.heartbeat.clock import Clock
+from headgate.heartbeat.why import Why
+from headgate.observe.overview import Overview
+from headgate.observe.trace import Traces
+from headgate.permissions import Permissions
 from headgate.ticks import Tick
 
 
 class ServedQuery(Protocol):
-    """A running query, as far as /status shows it."""
+    """A running query, as far as the server shows it."""
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str:
+        """Whether it gives a "stream" or a "relation"."""
+
+    @property
+    def columns(self) -> list[str]: ...
 
     @property
     def complete(self) -> Any:
         """The instant up to which the results are complete; None while there is none."""
 
     @property
-    def count(self) -> int:
-        """How many results there are so far."""
+    def traces(self) -> Traces: ...
 
     @property
-    def epochs(self) -> int:
-        """How many epochs have run."""
+    def edition(self) -> str:
+        """The identity of its results, by which a position is known to be one of theirs."""
+
+    @property
+    def last_position(self) -> int:
+        """The position of the last result that is there."""
+
+    def page(self, after: int, most: int) -> tuple[list[pa.Table], int]:
+        """Return results behind a position, at most so many, and the position of the last one looked at."""
+
+    def why(self) -> Why: ...
+
+    def explain(self) -> str: ...
 
 
 class Served(Protocol):
-    """An engine, as far as the endpoint uses it. Every method can be called from any thread."""
+    """An engine, as far as the server uses it. Every method can be called from any thread."""
 
     @property
     def catalog(self) -> Catalog: ...
@@ -43,8 +66,9 @@ class Served(Protocol):
     def turn(self) -> AbstractContextManager[bool]:
         """The lock to hold while several calls must see one state of the engine."""
 
-    def wake(self) -> None:
-        """Let an engine that waits for input look at once."""
+    @property
+    def running(self) -> bool:
+        """True while the engine runs its queries of its own accord."""
 
     def punctuate(self, stream: str, to: Tick, source: Any = None) -> None:
         """Take a source's own promise that nothing stamped up to `to` will still come."""
@@ -52,13 +76,17 @@ class Served(Protocol):
     def heartbeat(self, stream: str) -> Any:
         """The instant up to which the stream is complete; None while it is unknown."""
 
-    def silent(self, stream: str) -> bool:
-        """True if nothing came from the stream for the timeout."""
+    def execute(
+        self, cql: str, origin: str = "", *, allow: Permissions | None = None, answers: list[Any] | None = None
+    ) -> Sequence[Any]:
+        """Carry out statements; what each of them defined or answered."""
 
-    def counts(self, stream: str) -> dict[str, int]:
-        """How many tuples went to the log, and how many to the dead letters, by reason."""
+    def query(self, name: str) -> ServedQuery: ...
 
-    def queries(self) -> Sequence[ServedQuery]: ...
+    def on_commit(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever epochs were committed."""
 
-    def troubles(self) -> Mapping[str, Mapping[str, str]]:
-        """What has failed and is tried again or stands still: streams, queries and sinks by name."""
+    def overview(self) -> Overview: ...
+
+    def wake(self) -> None:
+        """Let an engine that waits for input look at once."""

@@ -1,0 +1,40 @@
+"""Routes that say how the engine is."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+
+from headgate.errors import UserError
+from headgate.server import examples
+from headgate.server.metrics import CONTENT_TYPE
+from headgate.server.office import Office
+
+
+def status_routes(office: Office) -> APIRouter:
+    """Make the routes for those who watch."""
+    routes = APIRouter(tags=["status"])
+
+    @routes.get("/status", **examples.STATUS)
+    async def status() -> JSONResponse:
+        """Say how everything is: streams, logs, fragments, queries, sinks, rates, and what holds queries back."""
+        return JSONResponse(await office.look(office.status.to_json))
+
+    @routes.get("/metrics", **examples.METRICS)
+    async def metrics() -> Response:
+        """Give metrics for Prometheus."""
+        return Response(await office.look(office.metrics.text), media_type=CONTENT_TYPE)
+
+    @routes.get("/health", **examples.HEALTH)
+    async def health() -> JSONResponse:
+        """Say that the process answers. It needs no token."""
+        return JSONResponse({"status": "ok"})
+
+    @routes.get("/ready", **examples.READY)
+    async def ready() -> JSONResponse:
+        """Say whether the engine runs its queries, and takes requests. It needs no token."""
+        if not office.engine.running:
+            raise UserError("not-ready", "the engine does not run its queries", hint="Ask again in some seconds.")
+        return JSONResponse({"status": "ready"})
+
+    return routes
