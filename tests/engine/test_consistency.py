@@ -102,6 +102,23 @@ def test_the_period_of_tokens() -> None:
     ]
 
 
+@pytest.mark.parametrize("method", ["draining", "heeding", "heeding-scan", "tokens"])
+def test_an_answer_reflects_what_is_settled_and_gone(method: str) -> None:
+    """Tuples that came after the last early answer, and that no window holds any more, are in the label of the next."""
+    with without_spark(), engine_on_duckdb() as engine:
+        engine.execute(f"SET consistency_method = '{method}'; {STREAMS} CREATE QUERY q AS {QUERY}")
+        engine.push("a", [(1, (1, 10))])
+        engine.step()
+        engine.push("b", [(2, (1, 20))])
+        engine.punctuate("a", 500)
+        engine.punctuate("b", 500)
+        for _ in range(4):
+            engine.step()
+        answer = engine.query("q").early()
+        assert answer is not None
+        assert (dict(answer.tuples), answer.consistent, answer.results) == ({"a": 1, "b": 1}, True, [])
+
+
 def test_a_level_is_kept_with_its_query(tmp_path: Path) -> None:
     with without_spark():
         engine = engine_on_duckdb(tmp_path)

@@ -127,7 +127,7 @@ class Stages:
         """Say whether something is under way, or has yet to be confirmed."""
         newest = self._look()
         if newest is None:
-            return False
+            return not self.flow.at_rest or self.flow.reflects != self.flow.came or self._has_come()
         waits = any(stage.void or stage.until < newest for stage in self.stages.values())
         unconfirmed = self.tokens is not None and self.flow.confirmed != self.flow.came
         return waits or not self.flow.at_rest or self._has_come() or unconfirmed
@@ -142,6 +142,9 @@ class Stages:
                 stage.void = True
         for stream in self.flow.streams:
             self.flow.arrive(stream, self._log_rows(stream))
+        if self._newest is None:
+            self._all_settled()
+            return []
         if self.void:
             self.flow.restart(self.flow.came)
             if self.tokens is not None:
@@ -151,6 +154,15 @@ class Stages:
             if pending and (now_us >= self.tokens.due_us() or (self.flow.at_rest and not come)):
                 self.tokens.injected(self.flow.inject(), now_us, self.flow.came)
         return self._prepared()
+
+    def _all_settled(self) -> None:
+        """Let all stages have taken what has come: nothing of it is left in the logs, so it is settled, and over."""
+        self.flow.restart(self.flow.came)
+        if self.tokens is not None:
+            self.tokens.forget()
+        for stage in self.stages.values():
+            stage.void = True
+            self._put_out(stage, Taken(), self._next(stage, Taken()))
 
     def more(self) -> list[PreparedEpoch]:
         """Return the epochs that are to run in this turn when those before them have; none if it is over."""
@@ -183,9 +195,10 @@ class Stages:
                 self.tokens.arrived(token, now_us, waiting)
         self.flow.arrived.clear()
         self._delete_files()
-        if self.void or self._newest is None:
+        if self.void or not any(self.flow.came.values()):
             return None
-        version, reflects, newest = self.answer.version, self.flow.reflects, max(self._newest, self.answer.until)
+        version, reflects, newest = self.answer.version, self.flow.reflects, self.answer.until
+        newest = newest if self._newest is None else max(self._newest, newest)
         if self.early.level == "none":
             return Shown(version, newest, {}, consistent=False)
         exact = self._is_prefix(reflects)
