@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tools.duck_engine import engine_on_duckdb, killed, without_spark
 
-from headgate import Engine
+from headgate import Engine, ManualClock
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query
 from headgate.compile import compile_query, compile_script, explanation
@@ -105,15 +105,18 @@ def test_the_period_of_tokens() -> None:
 @pytest.mark.parametrize("method", ["draining", "heeding", "heeding-scan", "tokens"])
 def test_an_answer_reflects_what_is_settled_and_gone(method: str) -> None:
     """Tuples that came after the last early answer, and that no window holds any more, are in the label of the next."""
-    with without_spark(), engine_on_duckdb() as engine:
-        engine.execute(f"SET consistency_method = '{method}'; {STREAMS} CREATE QUERY q AS {QUERY}")
+    clock = ManualClock()
+    with without_spark(), engine_on_duckdb(clock=clock) as engine:
+        engine.execute(f"SET consistency_method = '{method}'; {STREAMS} CREATE QUERY q AS {QUERY} EVERY 1 SECOND")
         engine.push("a", [(1, (1, 10))])
         engine.step()
         engine.push("b", [(2, (1, 20))])
         engine.punctuate("a", 500)
         engine.punctuate("b", 500)
         for _ in range(4):
-            engine.step()
+            engine.step()  # it is not yet time for another early answer
+        clock.move_by(1_000_000)
+        engine.step()
         answer = engine.query("q").early()
         assert answer is not None
         assert (dict(answer.tuples), answer.consistent, answer.results) == ({"a": 1, "b": 1}, True, [])
