@@ -170,6 +170,7 @@ def test_heartbeats_that_settle_more_than_a_stage_has_taken_void_what_it_put_out
         answer = query.early()
         assert answer is not None
         assert answer.results == [], "one at 11 that takes away a count of 1 would be wrong"
+        assert (answer.upto, dict(answer.tuples)) == (10, {"s": 3}), "nothing is known beyond what is settled"
 
 
 def test_a_query_over_what_it_does_not_see_comes_to_rest() -> None:

@@ -246,12 +246,21 @@ class EarlyAnswers:
             return replace(answer, before=answer.table)
 
     def _answer(self, before: pa.Table | None) -> EarlyAnswer:
-        """Return what was computed last, without what is settled; `before` are the results of the one before it."""
-        assert self._computed is not None
-        domain, upto = self.query.domain, max(self._computed.upto, self.query.reached)
+        """Return what was computed last, without what is settled; `before` are the results of the one before it.
+
+        If it does not fit behind what is settled, nothing is known beyond that.
+        """
+        computed, domain, upto = self._computed, self.query.domain, self._upto()
+        assert computed is not None
         newest = domain.moment(upto) if upto >= domain.origin else None
-        table = self._computed.beyond()
-        return EarlyAnswer(self.query.complete, newest, self._computed.tuples, table, before, self._computed.consistent)
+        tuples = computed.tuples if computed.still_fits() else self.query.tuples()
+        return EarlyAnswer(self.query.complete, newest, tuples, computed.beyond(), before, computed.consistent)
+
+    def _upto(self) -> Tick:
+        """The instant up to which something is known: as far as what was computed last, if it fits."""
+        assert self._computed is not None
+        reached = self.query.reached
+        return max(self._computed.upto, reached) if self._computed.still_fits() else reached
 
     def _deliver(self) -> None:
         """Let the sink have it, if it can take it back or is to know what is partial."""
@@ -259,8 +268,7 @@ class EarlyAnswers:
         if connector is None or answer is None or self._computed is None or outbox.held:
             return
         if sinks.takes_back(connector):
-            upto = max(self._computed.upto, self.query.reached)
-            outbox.show_early(answer.table, self.query.reached, upto, answer.tuples)
+            outbox.show_early(answer.table, self.query.reached, self._upto(), answer.tuples)
         elif sinks.partial(connector):
             outbox.put_partial(difference(answer.table, answer.before), self.query.reached, answer.tuples)
 
