@@ -110,17 +110,16 @@ def _ways_down(plan: Node) -> list[tuple[Scan, Sequence[Expression]]]:
         if key in seen:
             continue
         seen.add(key)
-        match node:
-            case Scan():
-                found.append((node, parts))
-            case Filter():
-                waiting.append((node.child, (*parts, *filter(movable, conjuncts(node.condition)))))
-            case Project():
-                moved = (substituted(part, node.carried[0]) for part in parts)
-                waiting.append((node.child, tuple(part for part in moved if part is not None)))
-            case Window() if node.frame.together is None and isinstance(node.child, Scan):
-                own = {name.lower() for name in names(node.child)}
-                waiting.append((node.child, tuple(part for part in parts if part.columns <= own)))
-            case _:
-                waiting += [(child, ()) for child in children(node)]
+        if isinstance(node, Scan):
+            found.append((node, parts))
+        elif isinstance(node, Filter):
+            waiting.append((node.child, (*parts, *filter(movable, conjuncts(node.condition)))))
+        elif isinstance(node, Project):
+            moved = (substituted(part, node.carried[0]) for part in parts)
+            waiting.append((node.child, tuple(part for part in moved if part is not None)))
+        elif isinstance(node, Window) and node.frame.together is None and isinstance(node.child, Scan):
+            own = {name.lower() for name in names(node.child)}
+            waiting.append((node.child, tuple(part for part in parts if part.columns <= own)))
+        else:
+            waiting += [(child, ()) for child in children(node)]
     return found

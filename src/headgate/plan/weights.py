@@ -60,23 +60,23 @@ def _over_weights(node: Node) -> Node | None:
 
 def _with_weight(node: Relation) -> Relation | None:
     """The relation with the weights of tuples as its last column; None if a row is more than one selected tuple."""
-    match node:
-        case Window(child=Scan() as scan) if node.frame.together is None and node.arrival is None:
-            if scan.stream.startswith("late("):
-                return None
-            with_weight = replace(node, child=replace(scan, columns=(*scan.columns, Column(WEIGHT, "BIGINT"))))
-            return with_weight if node.stamp is None else _weight_last(with_weight)
-        case Filter():
-            below = _with_weight(node.child)
-            return None if below is None else replace(node, child=below)
-        case Project():
-            below = _with_weight(node.child)
-            return None if below is None else replace(node, child=below, items=(*node.items, _weight_item()))
-        case Union():
-            left, right = _with_weight(node.left), _with_weight(node.right)
-            return None if left is None or right is None else replace(node, left=left, right=right)
-        case _:
+    if isinstance(node, Window) and isinstance(node.child, Scan):
+        taken_by_itself = node.frame.together is None and node.arrival is None
+        if not taken_by_itself or node.child.stream.startswith("late("):
             return None
+        scan = replace(node.child, columns=(*node.child.columns, Column(WEIGHT, "BIGINT")))
+        with_weight = replace(node, child=scan)
+        return with_weight if node.stamp is None else _weight_last(with_weight)
+    if isinstance(node, Filter):
+        below = _with_weight(node.child)
+        return None if below is None else replace(node, child=below)
+    if isinstance(node, Project):
+        below = _with_weight(node.child)
+        return None if below is None else replace(node, child=below, items=(*node.items, _weight_item()))
+    if isinstance(node, Union):
+        left, right = _with_weight(node.left), _with_weight(node.right)
+        return None if left is None or right is None else replace(node, left=left, right=right)
+    return None
 
 
 def _weight_last(node: Relation) -> Relation:
