@@ -406,7 +406,8 @@ class Feeder:
     of.
     """
 
-    ROOMS = (None, 0, 16_384, 49_152, None)
+    ROOMS = (None, 0, 4_096, 16_384, 49_152, None)
+    """Bytes. With 0 and 4,096 no tuple is answered; with more, it may be that only tidying meets with a full disk."""
     ROWS = 40
 
     def __init__(self, engine: Engine, files: Path, disk: Path) -> None:
