@@ -43,6 +43,16 @@ def fill(engine: Engine) -> None:
     engine.step()
 
 
+def test_tuples_that_no_query_needs_are_no_dead_letters(tmp_path: Path) -> None:
+    with without_spark(), engine_on_duckdb(tmp_path) as engine:
+        engine.execute(f"SET low_level = 'on'; {SCRIPT}; DROP QUERY sums")
+        fill(engine)
+        with served(engine) as asking:
+            said = asking.get("/status").json()["streams"]["a"]
+        assert engine.counts("a")["unneeded"] == 2
+        assert (said["taken"], said["dead"]) == (10, {"malformed": 1})
+
+
 def test_the_status_is_a_picture_of_the_plan(engine: Engine) -> None:
     fill(engine)
     with served(engine) as asking:

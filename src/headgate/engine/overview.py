@@ -24,6 +24,7 @@ from headgate.observe.overview import (
 from headgate.plan.nodes import Node, children
 from headgate.schedule.query import RunningQuery
 from headgate.settings import listed
+from headgate.sources.verdict import NOT_KEPT
 from headgate.spark.failures import reason_of
 from headgate.sql import Column
 
@@ -66,7 +67,7 @@ def _stream(core: Core, one: Stream | Relation) -> StreamView:
         _types(one.columns),
         one.connector.format if one.connector is not None else None,
         inlet.log.rows,
-        {reason: count for reason, count in counts.items() if reason != "taken"},
+        {reason: count for reason, count in counts.items() if reason not in ("taken", *NOT_KEPT)},
         inspection.heartbeat(core, one.name) if is_stream else None,
         inspection.silent(core, one.name) if is_stream else False,
         trouble.render() if trouble is not None else None,

@@ -40,6 +40,9 @@ UNNEEDED = "unneeded"
 ALIKE = "alike"
 """Not a verdict: how tuples are counted that others in the log stand for."""
 
+NOT_KEPT = (UNNEEDED, ALIKE)
+"""How tuples are counted that were taken and are not in the log. They are no dead letters."""
+
 MALFORMED = "malformed"
 UNREADABLE = (MALFORMED, "no-timestamp", "before-origin")
 UNTIMELY = (LATE, FAR_FUTURE)
