@@ -200,3 +200,40 @@ def test_so_many_plans_are_kept(spark: SparkSession, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(kept, "WORTH_AFTER", 0)
     monkeypatch.setattr(kept, "MOST_PLANS", 2)
     assert answers(spark, texts(1)[:4], instants=4) == expected
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("failed_after", "by"), [("none", "driver"), ("10 minutes", "job")])
+def test_plans_run_in_the_driver_unless_an_epoch_may_be_interrupted(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, failed_after: str, by: str
+) -> None:
+    ran, planners = list[str](), list[Planner]()
+    here, job = Planner._run_here, Planner._run_as_job
+
+    def run_here(planner: Planner, plans: Any) -> Any:
+        ran.append("driver")
+        planners.append(planner)
+        return here(planner, plans)
+
+    def run_as_job(planner: Planner, plans: Any) -> Any:
+        ran.append("job")
+        return job(planner, plans)
+
+    monkeypatch.setattr(kept, "WORTH_AFTER", 0)
+    monkeypatch.setattr(Planner, "_run_here", run_here)
+    monkeypatch.setattr(Planner, "_run_as_job", run_as_job)
+    with Engine(spark) as engine:
+        engine.execute(f"SET failed_after = '{failed_after}'")
+        engine.execute("CREATE STREAM s (t BIGINT, k STRING, v DOUBLE) TIMESTAMP BY t")
+        engine.execute("CREATE QUERY q AS SELECT k, COUNT(DISTINCT v) AS n FROM s [RANGE 3] GROUP BY k")
+        engine.execute("CREATE QUERY bad AS SELECT ISTREAM CAST(k AS INT) AS n FROM s [NOW] ORDER BY n")
+        for instant in range(1, 5):
+            engine.push("s", [(instant, "1", float(instant))])
+            engine.advance(instant)
+        engine.push("s", [(5, "a", 1.0)])
+        with pytest.raises(Exception, match="bad"):
+            engine.advance(5)
+        assert [result.row["n"] for result in engine.query("q").results()][:3] == [1, 1, 2]
+    assert set(ran) == {by}
+    for planner in planners[:1]:
+        assert planner._driver_memory.executionMemoryUsed() == 0  # also that of the run that failed

@@ -86,15 +86,29 @@ class KeptPlans:
 
     @property
     def planner(self) -> Planner:
-        """The one that makes plans and runs them. It is made when it is first needed."""
-        if self._planner is None:
-            self._planner = Planner(self.workspace.session)
+        """The one that makes plans and runs them."""
+        assert self._planner is not None
         return self._planner
+
+    def _has_planner(self) -> bool:
+        """Make the planner when it is first needed; say whether there is one."""
+        if self._planner is None:
+            try:
+                self._planner = Planner(self.workspace.session)
+            except Py4JNetworkError:
+                return False  # Spark is gone: the statement will say so
+            except Py4JError as error:
+                self._break_off(error)
+        return self._planner is not None
+
+    def _break_off(self, error: Py4JError) -> None:
+        log.warning("plans of Spark are not kept, because Spark is not as expected: %s", error)
+        self._broken = True
 
     def filled(self, statements: Sequence[SmallStatement]) -> dict[int, FilledPlan]:
         """Return plans for those of some statements that have one, by their numbers, with rows and values."""
         found: dict[int, FilledPlan] = {}
-        if self._broken:
+        if self._broken or not self._has_planner():
             return found
         together = Counter[str]()
         with self.workspace.turn:
@@ -105,8 +119,7 @@ class KeptPlans:
                 except (Py4JNetworkError, Py4JJavaError, PySparkException):
                     filled = None  # the statement will say what is wrong
                 except Py4JError as error:
-                    log.warning("plans of Spark are not kept, because Spark is not as expected: %s", error)
-                    self._broken = True
+                    self._break_off(error)
                     return {}
                 together[one.text] += 1
                 if filled is not None:

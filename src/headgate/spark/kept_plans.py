@@ -10,9 +10,9 @@ Spark's optimizer sees neither, so nothing that it decides depends on them. Only
 it: what reads nothing falls away, and a statement has a plan for each set of empty inputs that it meets with.
 
 The physical plan reads its parameters from an array and its rows from buffers, and becomes an RDD once. To run it, the
-array and the buffers are filled and a job is begun: Spark sends them along with the task. Nothing is planned, no code
-is generated and no RDD is made again. Only a plan with an exchange, which remembers its first rows, is copied for each
-run.
+array and the buffers are filled and the RDD is computed in a thread of the driver, without a job. Nothing is planned,
+no code is generated and no RDD is made again. Only a plan with an exchange, which remembers its first rows, is copied
+for each run and runs as a job.
 
 No public interface of Spark does this. All that reaches into it is here: it works where Spark runs in this process,
 with the version that headgate is made for. Elsewhere statements are planned each time.
@@ -26,6 +26,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -33,7 +34,8 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from headgate.spark.session import CODE_CACHE
+from headgate.spark.in_memory import arrow_schema
+from headgate.spark.session import CODE_CACHE, may_be_interrupted
 
 CATALYST = "org.apache.spark.sql.catalyst"
 
@@ -54,7 +56,12 @@ CODE_FOR_PLANS = 1_000
 again, and plans are interpreted.
 """
 
-MOST_FRAMES = 50
+INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Plans that run in the driver generate no code when they run: that takes longer than what it saves. The code of whole
+stages is generated when they are planned.
+"""
+
+MOST_TOGETHER = 50
 """So many sets of plans that ran together are kept, ready to run once more."""
 
 Rows: TypeAlias = JavaObject
@@ -111,7 +118,8 @@ class Planner:
         self._long = self._object("org.apache.spark.sql.types.LongType")
         self._int = self._object("org.apache.spark.sql.types.IntegerType")
         self._longs = self._object("org.apache.spark.sql.types.ArrayType").apply(self._long, False)
-        self._array = jvm.org.apache.spark.sql.catalyst.util.GenericArrayData
+        self._instants = jvm.org.apache.spark.sql.catalyst.expressions.UnsafeArrayData
+        self._arrow = self._object("org.apache.spark.sql.execution.arrow.ArrowConverters")
         self._literals = self._object(f"{CATALYST}.expressions.Literal")
         self._single = self._object(f"{CATALYST}.plans.physical.SinglePartition")
         self._none = self._object("scala.None")
@@ -120,19 +128,47 @@ class Planner:
         self._is_row = self._tag(f"{CATALYST}.InternalRow")
         self._is_object = self._tag("java.lang.Object")
         self._is_bytes = self._tag("[B")
+        # py4j asks Java for each part of a name, and Java then looks through all its libraries: so names are kept
+        self._list = jvm.java.util.ArrayList
+        self._to_sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+        self._bytes_out, self._data_out = jvm.java.io.ByteArrayOutputStream, jvm.java.io.DataOutputStream
+        self._properties = jvm.java.util.Properties()
+        for key, value in {**session.conf.getAll, **INTERPRETED}.items():
+            self._properties.setProperty(key, value)
         self._nothing = self._sequence([])
+        self._tasks = self._object("org.apache.spark.TaskContext")
+        self._task = jvm.org.apache.spark.TaskContextImpl
+        self._memory = jvm.org.apache.spark.memory.TaskMemoryManager
+        self._metrics = self._object("org.apache.spark.executor.TaskMetrics")
+        self._driver_memory = self._memory_manager()
+        self._python = self._object("org.apache.spark.api.python.PythonRDD")
+        self._end = self._context.parallelize(self._sequence([b""]), 1, self._is_bytes)
+        """Stands behind the batches of a plan: a batch of no bytes."""
+        self._numbers = count(2)
+        """Tasks that run here are numbered downwards; those of jobs are numbered upwards."""
         self._compiles = int(session.conf.get(CODE_CACHE, "100") or 0) >= CODE_FOR_PLANS
         self._places: dict[str, tuple[JavaObject, DataFrame]] = {}
         """By view: the rows that stand for its input in plans, and the frame of them."""
-        self._frames: OrderedDict[tuple[KeptPlan, ...], tuple[DataFrame, list[int]]] = OrderedDict()
-        """By plans that ran together: the job of all of them, and the number of the plan of each of its partitions."""
+        self._together: OrderedDict[tuple[KeptPlan, ...], tuple[JavaObject, JavaObject]] = OrderedDict()
+        """By plans that ran together: the RDD of what all of them give, and its partition."""
         self._turn = threading.Lock()
-        """Held while a job is looked up."""
+        """Held while plans that run together are looked up."""
 
     def rows_for(self, rows: pa.Table, schema: StructType) -> Rows | None:
         """Hand rows to Spark; None if they are so many that Spark divides them itself."""
-        found = self.session.createDataFrame(rows, schema)._jdf.queryExecution().analyzed()
+        found = self._local_relation(rows, schema)
         return found.data() if _kind(found) == "LocalRelation" else None
+
+    def _local_relation(self, rows: pa.Table, schema: StructType) -> JavaObject:
+        """Hand rows to Spark and return the plan that has them.
+
+        `createDataFrame` does the same, by way of a socket of its own and of names that py4j looks up each time.
+        """
+        columns = arrow_schema(schema)
+        assert columns is not None
+        batches = rows.cast(columns).combine_chunks().to_batches()
+        given = self._sequence([batch.serialize().to_pybytes() for batch in batches]).iterator()
+        return self._arrow.toDataFrame(given, schema.json(), self._own).queryExecution().analyzed()
 
     # making a plan
 
@@ -159,7 +195,7 @@ class Planner:
                 return None
             places = {self._places[view][0].id(): name for name, view in inputs.items()}
             filled, buffers = self._reading_buffers(operators, places)
-            instants = self._array(self._long_array([0] * len(parameters)))
+            instants = self._instants.fromPrimitiveArray(self._gateway.new_array(self._jvm.long, len(parameters)))
             array = self._expressions.Literal(instants, self._longs)
             read = [(variables[name], self._element(array, place)) for place, name in enumerate(parameters)]
             ready = plan.transform(self._pairs(filled)).transformAllExpressions(self._pairs(read))
@@ -196,7 +232,7 @@ class Planner:
         Spark takes its rows to be about as large as those of the example, so that one task may have all of them.
         """
         if view not in self._places:
-            local = self.session.createDataFrame(example, schema)._jdf.queryExecution().analyzed()
+            local = self._local_relation(example, schema)
             place = self._context.parallelize(self._nothing, 1, self._is_row)
             of_one_partition = local.output(), place, self._single, self._nothing, False, self._none
             sized = self._own, self._jvm.scala.Some(local.stats()), self._none, False
@@ -208,15 +244,17 @@ class Planner:
     # running plans
 
     def run(self, work: Sequence[FilledPlan]) -> list[list[pa.Buffer]]:
-        """Run plans in one job and return what each gives, as Arrow's record batches without their schema."""
+        """Run plans together and return what each gives, as Arrow's record batches without their schema.
+
+        They run in the driver, where their rows are: to send rows and plans to a task takes longer than to run them.
+        Plans with an exchange run as a job, and so do all plans of a thread whose jobs may be interrupted.
+        """
         for one in work:
             self._fill(one)
-        frame, owners = self._job(tuple(one.plan for one in work))
-        taken = frame.toArrow()
-        batches: list[list[pa.Buffer]] = [[] for _ in work]
-        for part, value in zip(taken.column("part").to_pylist(), taken.column("value"), strict=True):
-            batches[owners[part]].append(value.as_buffer())
-        return batches
+        plans = tuple(one.plan for one in work)
+        if any(plan.result is None for plan in plans) or may_be_interrupted(self.session):
+            return self._run_as_job(plans)
+        return self._run_here(plans)
 
     def _fill(self, work: FilledPlan) -> None:
         """Put rows and values into the places of a plan."""
@@ -225,27 +263,60 @@ class Planner:
             buffer.clear()
             for rows in work.rows[name]:
                 buffer.addAll(rows)
-        values = self._array(self._long_array([work.values[name] for name in plan.parameters]))
-        self._jvm.java.lang.System.arraycopy(values.array(), 0, plan.instants.array(), 0, len(plan.parameters))
+        for place, name in enumerate(plan.parameters):
+            plan.instants.setLong(place, work.values[name])
 
-    def _job(self, plans: tuple[KeptPlan, ...]) -> tuple[DataFrame, list[int]]:
-        """Return a job that runs plans, and the number of the plan of each of its partitions."""
-        if any(plan.result is None for plan in plans):
-            return self._made_job(plans)
+    def _run_here(self, plans: tuple[KeptPlan, ...]) -> list[list[pa.Buffer]]:
+        """Run plans one after the other in this thread of the driver, as one task of no job.
+
+        The task has memory of its own, which is given back when it ends, whatever became of it.
+        """
+        everything, partition = self._one_behind_the_other(plans)
+        memory = self._memory(self._driver_memory, -next(self._numbers))
+        job = 0, 0, 0, -1, 0, 1  # stage and its attempt, partition, task and its attempt, number of partitions
+        told = self._properties, None, self._metrics.empty()  # a task finds Spark's settings in its properties
+        task = self._task(*job, memory, *told, None, self._no_pairs)
+        given = self._bytes_out()
+        self._tasks.setTaskContext(task)
+        try:
+            rows = everything.iterator(partition, task)
+            self._python.writeIteratorToStream(rows, self._data_out(given))
+        finally:
+            try:
+                task.markTaskCompleted(self._none)
+            finally:
+                memory.cleanUpAllAllocatedMemory()
+                self._tasks.unset()
+        return _batches(given.toByteArray(), len(plans))
+
+    def _one_behind_the_other(self, plans: tuple[KeptPlan, ...]) -> tuple[JavaObject, JavaObject]:
+        """Return an RDD of what plans give, with an empty batch behind each of them, and its only partition."""
         with self._turn:
-            known = self._frames.pop(plans, None) or self._made_job(plans)
-            self._frames[plans] = known
-            while len(self._frames) > MOST_FRAMES:
-                self._frames.popitem(last=False)
+            known = self._together.pop(plans, None)
+            if known is None:
+                with self._active():
+                    parts = [part for plan in plans for part in (plan.result, self._end)]
+                    union = self._context.union(self._sequence(parts), self._is_bytes)
+                    whole = union.coalesce(1, False, self._none, None)
+                    known = whole, whole.partitions()[0]
+            self._together[plans] = known
+            while len(self._together) > MOST_TOGETHER:
+                self._together.popitem(last=False)
             return known
 
-    def _made_job(self, plans: Sequence[KeptPlan]) -> tuple[DataFrame, list[int]]:
+    def _run_as_job(self, plans: Sequence[KeptPlan]) -> list[list[pa.Buffer]]:
+        """Run plans as one job with one task."""
         with self._active():
             parts = [plan.result or plan.dataset.toArrowBatchRdd(plan.plan.clone()) for plan in plans]
             together = self._context.union(self._sequence(parts), self._is_bytes)
             dataset = self._own.createDataset(together, self._jvm.org.apache.spark.sql.Encoders.BINARY())
         frame = DataFrame(dataset.toDF(), self.session).selectExpr("SPARK_PARTITION_ID() AS part", "value")
-        return frame.coalesce(1), [number for number, part in enumerate(parts) for _ in range(part.getNumPartitions())]
+        taken = frame.coalesce(1).toArrow()
+        owners = [number for number, part in enumerate(parts) for _ in range(part.getNumPartitions())]
+        batches: list[list[pa.Buffer]] = [[] for _ in plans]
+        for part, value in zip(taken.column("part").to_pylist(), taken.column("value"), strict=True):
+            batches[owners[part]].append(value.as_buffer())
+        return batches
 
     # Spark's objects
 
@@ -290,11 +361,16 @@ class Planner:
         for child in self._items(plan.children()):
             yield from self._operators(child)
 
-    def _long_array(self, values: Sequence[int]) -> Any:
-        array = self._gateway.new_array(self._jvm.long, len(values))
-        for place, value in enumerate(values):
-            array[place] = value
-        return array
+    def _memory_manager(self) -> JavaObject:
+        """Return what gives memory to the tasks of this process.
+
+        Only its field can be read: to call the method, py4j lists all methods of its class, and some of those need
+        classes that Spark comes without.
+        """
+        field = self._jvm.java.lang.Class.forName("org.apache.spark.SparkEnv").getDeclaredField("_memoryManager")
+        field.setAccessible(True)
+        found: JavaObject = field.get(self._object("org.apache.spark.SparkEnv").get())
+        return found
 
     def _object(self, name: str) -> Any:
         """Return an object of Scala."""
@@ -314,10 +390,10 @@ class Planner:
         return found
 
     def _sequence(self, items: Sequence[Any]) -> Any:
-        listed = self._jvm.java.util.ArrayList()
+        listed = self._list()
         for item in items:
             listed.add(item)
-        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(listed)
+        return self._to_sequence(listed)
 
     def _items(self, items: Any) -> Iterator[Any]:
         return (items.apply(number) for number in range(items.size()))
@@ -330,6 +406,21 @@ def _kind(node: Any) -> str:
 def placeholder(number: int) -> int:
     """Return the value that a parameter has while its statement is planned."""
     return FIRST_VALUE + number
+
+
+def _batches(given: bytes, plans: int) -> list[list[pa.Buffer]]:
+    """Return the batches of each plan. Each batch has its length before it; one of no bytes ends those of a plan."""
+    batches: list[list[pa.Buffer]] = [[]]
+    place = 0
+    while place < len(given):
+        size = int.from_bytes(given[place : place + 4], "big")
+        if size:
+            batches[-1].append(pa.py_buffer(given[place + 4 : place + 4 + size]))  # a copy, which is aligned
+        else:
+            batches.append([])
+        place += 4 + size
+    assert len(batches) == plans + 1
+    return batches[:-1]
 
 
 def table_of(batches: Sequence[pa.Buffer], schema: pa.Schema) -> pa.Table:

@@ -334,6 +334,11 @@ def tagged(session: SparkSession, tag: str) -> Iterator[None]:
         context.setLocalProperty(INTERRUPT, before)  # type: ignore[arg-type]
 
 
+def may_be_interrupted(session: SparkSession) -> bool:
+    """Say whether the jobs of this thread have a tag by which `interrupt` ends them."""
+    return session.sparkContext.getLocalProperty(INTERRUPT) == "true"
+
+
 def use_pool(session: SparkSession, pool: str) -> None:
     """Put the jobs that this thread starts from now on into a pool of Spark's scheduler.
 
