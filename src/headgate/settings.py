@@ -63,6 +63,7 @@ class Settings:
     failed_after_us: int | None = None
     families: Literal["on", "off"] = "on"
     low_level: Literal["on", "off"] = "off"
+    profile: Literal["on", "off"] = "on"
     consistency: Level = "input-prefix"
     consistency_method: Method = "draining"
     inconsistent: Literal["hold", "mark"] = "hold"
@@ -219,6 +220,12 @@ TABLE: dict[str, SettingRow] = {
             "low_level",
             "Whether the logs of streams keep only what the queries that run need: some tuples, some columns; of new "
             "queries that only count, equal tuples once.",
+            "on",
+            "off",
+        ),
+        _choice(
+            "profile",
+            "Whether figures are kept of what streams, fragments and operators do: rates, selectivities, time, state.",
             "on",
             "off",
         ),

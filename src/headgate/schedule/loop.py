@@ -39,6 +39,7 @@ from headgate.schedule.commit import commit
 from headgate.schedule.early import answer_early
 from headgate.schedule.group import RunningGroup
 from headgate.schedule.horizon import Horizon
+from headgate.schedule.profiler import Profiler
 from headgate.schedule.query import RunningQuery
 from headgate.settings import Settings
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
@@ -113,6 +114,8 @@ class Loop:
         self.running = threading.Lock()
         """Held while an epoch runs."""
         self.watch = Watch(lambda: self.settings().failed_after_us, lambda finding: self.tell(str(finding)))
+        self.profiler = Profiler(logs)
+        """Takes note of what epochs did."""
         self.patience_s = HAND_SECONDS
         """How long a sink is waited for."""
         self.beside: Beside[Turn, tuple[Written, Work]] | None = None
@@ -354,7 +357,7 @@ class Loop:
 
     def _commit(self, turns: Sequence[Turn], written: Sequence[Written], work: Work) -> None:
         """Commit epochs in one line of the journal, and note what they did for the caller and for the traces."""
-        queries = [turn.query for turn in turns]
+        queries, done = [turn.query for turn in turns], list[tuple[Written, int]]()
         for query, one, rows in zip(queries, written, commit(list(zip(queries, written, strict=True))), strict=True):
             fragment = one.fragment
             now_us = self.clock.now_us()
@@ -363,6 +366,9 @@ class Loop:
             self._epochs.append(Epoch(query.name, one.after, one.until, fragment.part.name, rows))
             if not fragment.should_move_state():  # otherwise its state has yet to be moved
                 fragment.back_off.succeeded()
+            done.append((one, rows))
+        if self.settings().profile == "on":
+            self.profiler.committed(done, work, self.clock.now_us())
         for turn in turns:
             turn.chosen = turn.prepared = None
         for listener in self.on_commit:
