@@ -218,6 +218,7 @@ class Registry:
                 gone = self.core.members.pop(dropped.name, None) or self.core.loop.queries.pop(dropped.name)
                 gone.close(DROP_SECONDS)
                 self.core.loop.profiler.forget(gone.own, gone.name)
+                self.core.loop.scheduler.forget(gone.name)
                 self.found.left(gone)
                 self.sharing.let_go()
             case "group" if dropped.name in self.core.loop.groups:
