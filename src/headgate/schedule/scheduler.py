@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import mean
 
 from headgate.execute.fragment import MEASURED_ROWS, Fragment
@@ -28,10 +28,11 @@ class Scheduler:
     ) -> dict[Fragment, float]:
         """Return by how many rows a microsecond each fragment lets the queues fall, by itself or in its block."""
         how, now_us = self.scheduling(), self.clock.now_us()
-        figures = {one: self.profiler.of(one, now_us) for one in reads}
-        costs = _costs(answer, figures)
+        looked = {one: self.profiler.of(one, now_us) for one in reads}
+        known = {one: each for one, each in looked.items() if each is not None and each.rows_in >= MEASURED_ROWS}
+        costs = {one: _cost(one is answer, known.get(one), _usual(known.values())) for one in reads}
         found = priorities(how, answer, reads, costs)
-        if how != "fifo" and len(reads) > 1:
+        if len(known) == len(reads) > 1:
             self._note(query, how, found, costs, now_us)
         return found
 
@@ -51,23 +52,21 @@ class Scheduler:
         self._orders[query] = names
         was = f", before that {', '.join(before)}" if before else ""
         by = "; ".join(
-            f"{one.part.name} passes on {costs[one].selectivity:.3g} of a row in {costs[one].time:.3g} us"
+            f"{one.part.name}: {costs[one].selectivity:.3g} rows wait on for one taken, {costs[one].time:.3g} us a row"
             for one in order
         )
         adaptations = self.profiler.profile.adaptations
         adaptations.note(now_us, "scheduling", query, f"{how} runs first {', '.join(names)}{was}", by)
 
 
-def _costs(answer: Fragment, figures: Mapping[Fragment, Figures | None]) -> dict[Fragment, Cost]:
-    """Return what each fragment does to a row. One that has read too few rows is taken to pass all of them on, in the
-    time that others take on average.
+def _usual(figures: Collection[Figures]) -> float:
+    """Return how long fragments take for a row on average."""
+    return mean([one.us_per_row or 0.0 for one in figures] or [0.0]) or 1.0
+
+
+def _cost(is_answer: bool, figures: Figures | None, usual: float) -> Cost:
+    """Return what a fragment does to a row. One that has read too few is taken to pass all of them on, in the usual
+    time.
     """
-    known = {one: found for one, found in figures.items() if found is not None and found.rows_in >= MEASURED_ROWS}
-    times = [found.us_per_row for found in known.values() if found.us_per_row]
-    usual = mean(times) if times else 1.0
-    costs = {}
-    for one in figures:
-        measured = known.get(one)
-        passed = 1.0 if measured is None else measured.selectivity or 0.0
-        costs[one] = Cost(0.0 if one is answer else passed, measured.us_per_row or usual if measured else usual)
-    return costs
+    passed = 1.0 if figures is None else figures.selectivity or 0.0
+    return Cost(0.0 if is_answer else passed, usual if figures is None else figures.us_per_row or usual)
