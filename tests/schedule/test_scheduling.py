@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from schedule.test_selection import Made, asking, everything
 
 from headgate.bench.papers.stream.chains import first_example, queue_sizes, second_example
 from headgate.schedule.priorities import Cost, blocks, descent, first, priorities
 from headgate.schedule.selection import by_priority
 from headgate.settings import Scheduling
-from schedule.test_selection import Made, asking, everything
 
 FIRST: dict[Scheduling, list[float]] = {
     "fifo": [1.0, 1.2, 2.0, 2.2, 3.0, 3.2, 4.0],
@@ -61,7 +63,7 @@ def test_blocks_cover_the_way_and_fall_ever_less_steeply(way: list[Cost]) -> Non
     for start, length, slope in zip(starts, lengths, slopes, strict=True):
         ends = range(start + 1, len(way) + 1)
         assert slope == max(descent(way[start:end]) for end in ends), (start, length)
-    assert all(one >= other - 1e-9 for one, other in zip(slopes, slopes[1:], strict=False) if other > 0)
+    assert all(one >= other - 1e-9 for one, other in itertools.pairwise(slopes) if other > 0)
 
 
 def test_a_fragment_on_several_ways_has_what_the_best_of_them_gives_it() -> None:
