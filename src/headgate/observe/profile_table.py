@@ -70,7 +70,7 @@ def _number(value: float) -> str:
 
 
 def _known(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+    return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
 def _values(one: Figures) -> str:

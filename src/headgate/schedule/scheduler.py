@@ -52,7 +52,7 @@ class Scheduler:
         self._orders[query] = names
         was = f", before that {', '.join(before)}" if before else ""
         by = "; ".join(
-            f"{one.part.name}: {costs[one].selectivity:.3g} rows wait on for one taken, {costs[one].time:.3g} us a row"
+            f"{one.part.name}: {costs[one].selectivity:.3g} rows wait on for one taken, {costs[one].time:.0f} us a row"
             for one in order
         )
         adaptations = self.profiler.profile.adaptations

@@ -189,7 +189,7 @@ def _measured(found: dict[tuple[Plan, Scheduling], Burst], long: int) -> Grid:
 def _remarks(found: dict[tuple[Plan, Scheduling], Burst]) -> list[str]:
     peaks = {key: max(burst.waiting) for key, burst in found.items()}
     said = [
-        f"{plan.name}: at the peak {peaks[plan, 'fifo'] / peaks[plan, how]:.2f} times fewer rows wait by {how} than by fifo."
+        f"{plan.name}: the peak by {how} is {peaks[plan, how] / peaks[plan, 'fifo']:.2f} of the peak by fifo."
         for plan in PLANS
         for how in WAYS
         if how != "fifo"
