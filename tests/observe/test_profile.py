@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -10,6 +11,7 @@ from headgate.errors import UserError
 from headgate.log.statistics import Values
 from headgate.observe.profile import MOST_ADAPTATIONS, MOST_SUBJECTS, Adaptations, Profile, Subject
 from headgate.observe.profile_table import lines
+from headgate.observe.samples import Sample, sampled
 from headgate.observe.series import BUCKETS, WIDTHS_US, Amounts, Series
 
 SECOND = 1_000_000
@@ -90,6 +92,21 @@ def test_adaptations_are_kept_by_query_and_bounded() -> None:
     assert lines([], [first], now_us) == ["adapted 3.0 s ago, scheduling: order 6 (by figures)"]
 
 
+def test_a_sample_says_what_values_are_like() -> None:
+    rows = pa.table(
+        {"k": ["a", "b", "a", None], "v": [1, 2, 3, 6], "w": pa.array([None] * 4, pa.int32()), "_t": range(4)}
+    )
+    assert sampled(rows) == {
+        "k": Sample(4, 2),
+        "v": Sample(4, 4, 3.0, 3.5**0.5),
+        "w": Sample(4, 0, None, None),
+    }
+    many = pa.table({"v": list(range(5_000))})
+    assert sampled(many)["v"].rows == 1_000, "no more than that is looked at"
+    wide = pa.table({f"c{number}": [1] for number in range(40)})
+    assert len(sampled(wide)) == 16
+
+
 @pytest.mark.spark
 def test_an_engine_profiles_what_its_epochs_do(spark: SparkSession) -> None:
     with Engine(spark, clock=ManualClock()) as engine:
@@ -101,6 +118,7 @@ def test_an_engine_profiles_what_its_epochs_do(spark: SparkSession) -> None:
         engine.advance(20)
         found = {str(one.subject): one for one in engine.profile()}
         assert (found["s"].rows_in, found["s"].columns["v"]) == (10, Values(10, 0, 0, 9))
+        assert found["s"].samples == {"k": Sample(10, 2), "v": Sample(10, 10, 4.5, 8.25**0.5)}
         assert (found["big.answer"].rows_in, found["big.answer"].rows_out) == (10, 2)
         assert found["big.answer"].selectivity == 0.2
         assert found["big.answer"].us_per_row is not None
@@ -115,6 +133,11 @@ def test_an_engine_profiles_what_its_epochs_do(spark: SparkSession) -> None:
         assert "nothing was adapted" in str(listing)
         with pytest.raises(UserError, match="does not exist"):
             engine.execute("SHOW PROFILE FOR sum")
+        engine.execute("CREATE STREAM again (v INT)")
+        for v in (1, 2):
+            engine.push("again", [(n, {"v": v}) for n in range(5 - v)])
+            assert [one.rows_in for one in engine.profile() if one.subject.name == "again"][-1] == (4, 7)[v - 1]
+            engine.execute("DROP STREAM again; CREATE STREAM again (v INT)")
         engine.execute("DROP QUERY big")
         assert not [one for one in engine.profile() if one.subject.query == "big"]
         engine.execute("SET profile = 'off'")

@@ -4,7 +4,7 @@
     Profile       takes `record(...)` calls from where epochs are committed, and gives figures and their history
     Adaptations   what was adapted, when, and by which figures
 
-No clock is read and no row is looked at: callers give numbers and the microsecond. The memory is bounded: the number of
+No clock is read and no row is looked at here: callers give numbers and the microsecond. The memory is bounded: the number of
 subjects, of buckets of each (`series`), and of adaptations. Nothing of it is kept over a restart.
 """
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from headgate.log.statistics import Values
+from headgate.observe.samples import Sample
 from headgate.observe.series import Amounts, Bucket, Series
 
 Kind: TypeAlias = Literal["stream", "fragment", "operator"]
@@ -68,6 +69,9 @@ class Figures:
     columns: Mapping[str, Values] = field(default_factory=dict)
     """Of a stream: null counts and ranges of its columns of numbers."""
 
+    samples: Mapping[str, Sample] = field(default_factory=dict)
+    """Of a stream: mean, deviation and number of distinct values of its columns, in the last sample."""
+
     @property
     def rate_in(self) -> float:
         """How many rows came in a second."""
@@ -96,6 +100,7 @@ class _Known:
     series: Series = field(default_factory=Series)
     state_rows: int = 0
     state_bytes: int = 0
+    samples: Mapping[str, Sample] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +160,9 @@ class Profile:
         *,
         state_rows: int | None = None,
         state_bytes: int | None = None,
+        samples: Mapping[str, Sample] | None = None,
     ) -> None:
-        """Add what a stream, fragment or operator did; what is given of its state replaces the last."""
+        """Add what a stream, fragment or operator did; what is given of its state or as a sample replaces the last."""
         with self._turn:
             known = self._known.get(subject)
             if known is None:
@@ -165,6 +171,7 @@ class Profile:
             known.series.add(amounts, at_us)
             known.state_rows = known.state_rows if state_rows is None else state_rows
             known.state_bytes = known.state_bytes if state_bytes is None else state_bytes
+            known.samples = known.samples if samples is None else samples
             while len(self._known) > MOST_SUBJECTS:
                 self._known.popitem(last=False)
 
@@ -210,4 +217,5 @@ def _figures(subject: Subject, known: _Known, now_us: int) -> Figures:
         known.state_rows,
         known.state_bytes,
         columns=dict(amounts.columns),
+        samples=known.samples,
     )

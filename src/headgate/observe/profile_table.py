@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from headgate.log.statistics import Values
 from headgate.observe.profile import Adaptation, Figures
 
 MOST_COLUMNS = 8
@@ -74,13 +73,25 @@ def _known(value: float | None) -> str:
 
 
 def _values(one: Figures) -> str:
-    """Return the ranges and null counts of a stream's columns of numbers."""
-    shown = [f"{name} {_range(values)}" for name, values in list(one.columns.items())[:MOST_COLUMNS]]
-    more = len(one.columns) - len(shown)
+    """Return the ranges and null counts of a stream's columns of numbers, and what a sample says of all columns."""
+    names = list(dict.fromkeys((*one.columns, *one.samples)))
+    shown = [" ".join(filter(None, (name, _range(one, name), _sampled(one, name)))) for name in names[:MOST_COLUMNS]]
+    more = len(names) - len(shown)
     return ", ".join([*shown, *([f"and {more} more columns"] if more > 0 else [])])
 
 
-def _range(values: Values) -> str:
+def _sampled(one: Figures, name: str) -> str:
+    found = one.samples.get(name)
+    if found is None:
+        return ""
+    mean = "" if found.mean is None else f"mean {found.mean:.3g} deviation {found.deviation:.3g} "
+    return f"({mean}distinct {found.distinct} of {found.rows})"
+
+
+def _range(one: Figures, name: str) -> str:
+    values = one.columns.get(name)
+    if values is None:
+        return ""
     nulls = f", {values.nulls} null" if values.nulls else ""
     return f"{_end(values.least)}..{_end(values.largest)}{nulls}" if values.least is not None else f"unknown{nulls}"
 

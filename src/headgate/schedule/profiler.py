@@ -1,6 +1,6 @@
 """Tells the profile what epochs did, when they are committed: numbers that are there anyway.
 
-Of a stream: how many tuples came, and what the statistics of their chunks say. Of a fragment: rows in and out, how long
+Of a stream: how many tuples came, what the statistics of their chunks say, and a sample now and then. Of a fragment: rows in and out, how long
 its work took, and what it keeps. Of its operators: how many rows each input gave, and how large each synopsis is.
 """
 
@@ -13,7 +13,9 @@ from headgate.execute.prepared import Written
 from headgate.log.chunk import Chunk
 from headgate.log.log import Log
 from headgate.log.statistics import Values, merged
+from headgate.log.tail import TAIL
 from headgate.observe.profile import Figures, Profile, Subject
+from headgate.observe.samples import APART_US, Sample, sampled
 from headgate.observe.series import Amounts
 from headgate.observe.trace import Work
 from headgate.plan.nodes import is_part
@@ -40,6 +42,8 @@ class Profiler:
         """By name: the logs of streams and relations."""
         self._seen: dict[str, int] = {}
         """By stream: how many of its tuples are in the profile, or came before the engine was started."""
+        self._sampled_us: dict[str, int] = {}
+        """By stream: when it was last sampled."""
         self._synopses: dict[Fragment, int] = {}
         """By fragment: the version of the synopses whose sizes are in the profile."""
 
@@ -71,11 +75,25 @@ class Profiler:
         """Take note of what has come on some streams since they were last looked at."""
         for stream in streams:
             log = self.logs.get(stream)
-            if log is None or is_part(stream) or log.rows <= (before := self._seen.get(stream, 0)):
+            before = self._seen.get(stream, 0)
+            if log is None or is_part(stream) or log.rows == before:
                 continue
+            before = before if before < log.rows else 0  # another stream of that name was dropped
             self._seen[stream] = log.rows
-            columns = _columns(_chunks_after(log, before))
-            self.profile.record(Subject("stream", stream), now_us, Amounts(1, log.rows - before, 0, 0, columns))
+            new = _chunks_after(log, before)
+            amounts = Amounts(1, log.rows - before, 0, 0, _columns(new))
+            self.profile.record(Subject("stream", stream), now_us, amounts, samples=self._sample(stream, new, now_us))
+
+    def _sample(self, stream: str, chunks: Sequence[Chunk], now_us: int) -> Mapping[str, Sample] | None:
+        """Return a sample of the newest of some chunks, if it lies in memory and the last sample is old enough."""
+        last_us = self._sampled_us.get(stream)
+        if not chunks or (last_us is not None and now_us - last_us < APART_US):
+            return None
+        known = TAIL.known(chunks[:1])
+        if known is None:
+            return None
+        self._sampled_us[stream] = now_us
+        return sampled(known[0])
 
     def look(self, now_us: int) -> None:
         """Take note of what has come on all streams."""
