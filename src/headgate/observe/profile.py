@@ -4,8 +4,8 @@
     Profile       takes `record(...)` calls from where epochs are committed, and gives figures and their history
     Adaptations   what was adapted, when, and by which figures
 
-No clock is read and no row is looked at here: callers give numbers and the microsecond. The memory is bounded: the number of
-subjects, of buckets of each (`series`), and of adaptations. Nothing of it is kept over a restart.
+No clock is read and no row is looked at here: callers give numbers and the microsecond. The memory is bounded: the
+number of subjects, of buckets of each (`series`), and of adaptations. Nothing of it is kept over a restart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Tells the profile what epochs did, when they are committed: numbers that are there anyway.
 
-Of a stream: how many tuples came, what the statistics of their chunks say, and a sample now and then. Of a fragment: rows in and out, how long
-its work took, and what it keeps. Of its operators: how many rows each input gave, and how large each synopsis is.
+Of a stream: how many tuples came, what the statistics of their chunks say, and a sample now and then. Of a fragment:
+rows in and out, how long its work took, and what it keeps. Of its operators: how many rows each input gave, and how
+large each synopsis is.
 """
 
 from __future__ import annotations
