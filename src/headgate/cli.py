@@ -597,8 +597,8 @@ def bench(
     """Time the start, the yardstick (replays beside batch, Structured Streaming and Flink), small epochs, arrival to
     answer, the time manager and durability; with --part growth how the cost of a tuple grows, with --part queries
     and --part families what many queries and the members of a family cost, with --part packets how fast a capture
-    file becomes flows, with --part low-level what it saves if logs keep only what queries need; or the papers'
-    experiments.
+    file becomes flows, with --part low-level what it saves if logs keep only what queries need, with --part profile
+    what the profiler costs; or the papers' experiments.
     """
     if context.invoked_subcommand is not None:
         return

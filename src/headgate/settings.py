@@ -21,6 +21,9 @@ Level: TypeAlias = Literal["none", "update-complete", "input-prefix", "synchroni
 Method: TypeAlias = Literal["fused", "draining", "heeding", "heeding-scan", "tokens"]
 """How it is known that an early answer is consistent (package `consistency`)."""
 
+Scheduling: TypeAlias = Literal["fifo", "greedy", "chain"]
+"""Which of the fragments that are ready runs first (`schedule.priorities`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class TokenPeriod:
@@ -63,6 +66,8 @@ class Settings:
     failed_after_us: int | None = None
     families: Literal["on", "off"] = "on"
     low_level: Literal["on", "off"] = "off"
+    profile: Literal["on", "off"] = "on"
+    scheduling: Scheduling = "fifo"
     consistency: Level = "input-prefix"
     consistency_method: Method = "draining"
     inconsistent: Literal["hold", "mark"] = "hold"
@@ -221,6 +226,18 @@ TABLE: dict[str, SettingRow] = {
             "queries that only count, equal tuples once.",
             "on",
             "off",
+        ),
+        _choice(
+            "profile",
+            "Whether figures are kept of what streams, fragments and operators do: rates, selectivities, time, state.",
+            "on",
+            "off",
+        ),
+        _choice(
+            "scheduling",
+            "Which of the fragments that are ready runs first: the one nearest the answer (`'fifo'`), or the one "
+            "(`'greedy'`) or block of them (`'chain'`) that lets the rows that wait fall fastest, by the profile.",
+            *get_args(Scheduling),
         ),
         _choice(
             "consistency",

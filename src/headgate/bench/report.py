@@ -14,7 +14,18 @@ from typing import Literal, TypeAlias, get_args
 from rich.console import Console
 from rich.table import Table
 
-from headgate.bench import answers, durability, epochs, families, low_level, managing, packets, queries, start
+from headgate.bench import (
+    answers,
+    durability,
+    epochs,
+    families,
+    low_level,
+    managing,
+    packets,
+    profiling,
+    queries,
+    start,
+)
 from headgate.bench.layout import progress_bar
 from headgate.bench.yardstick import run as yardstick
 from headgate.spark.session import started
@@ -31,6 +42,7 @@ Part: TypeAlias = Literal[
     "durability",
     "packets",
     "low-level",
+    "profile",
 ]
 PARTS: tuple[Part, ...] = get_args(Part)
 """In the order in which they run: first those that measure other processes, while this one has no JVM."""
@@ -87,7 +99,7 @@ def answers_to_arrivals(console: Console, folder: Path, seconds: float, options:
 
 def run_in_this_process(
     console: Console,
-    part: Literal["epochs", "queries", "families", "time", "durability", "packets", "low-level"],
+    part: Literal["epochs", "queries", "families", "time", "durability", "packets", "low-level", "profile"],
     folder: Path,
     small_epochs: int,
     options: yardstick.Options,
@@ -124,3 +136,6 @@ def run_in_this_process(
                 count = options.rows or low_level.ROWS
                 ways = low_level.measured(spark, folder, count, lambda: bar.advance(task))
                 low_level.show(console, ways, count, options.docs)
+            case "profile":
+                task = bar.add_task("profiler", total=profiling.steps(small_epochs))
+                profiling.show(console, profiling.measured(spark, small_epochs, lambda: bar.advance(task)))

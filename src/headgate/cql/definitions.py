@@ -99,6 +99,13 @@ class PlanAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileAsked:
+    """SHOW PROFILE [FOR query]: the engine says what streams, fragments and operators were seen to do."""
+
+    query: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ParameterSet:
     """ALTER QUERY ... SET: the engine gives a parameter another value, and decides from which instant on it counts."""
 
@@ -150,6 +157,7 @@ Definition: TypeAlias = (
     | Listing
     | BoundsAsked
     | PlanAsked
+    | ProfileAsked
     | WhyAsked
     | SnapshotAsked
 )
@@ -325,6 +333,9 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return BoundsAsked()
         case syntax.Show() if tree.args.get("kind") == "PLAN":
             return PlanAsked()
+        case syntax.Show() if tree.args.get("kind") == "PROFILE":
+            of = tree.args.get("of")
+            return ProfileAsked() if of is None else ProfileAsked(catalog.query(of.name, place(of)).name)
         case syntax.Show():
             return (
                 described(tree.name, catalog, place(tree.this))

@@ -28,6 +28,7 @@ from headgate.cql.definitions import (
     Listing,
     ParameterSet,
     PlanAsked,
+    ProfileAsked,
     Setting,
     SnapshotAsked,
     WhyAsked,
@@ -58,7 +59,7 @@ from headgate.schedule.group import RunningGroup
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
 
-ANSWERS = (BoundsAsked, PlanAsked, WhyAsked, SnapshotAsked, Explanation, Listing, ParameterSet)
+ANSWERS = (BoundsAsked, PlanAsked, ProfileAsked, WhyAsked, SnapshotAsked, Explanation, Listing, ParameterSet)
 """Statements that leave everything as it is, and one that the journal remembers by a fact of its own."""
 
 Answer: TypeAlias = Why | Snapshot
@@ -136,6 +137,8 @@ class Registry:
                 return inspection.bounds(self.core)
             case PlanAsked():
                 return inspection.plan(self.core)
+            case ProfileAsked(query):
+                return inspection.shown_profile(self.core, query)
             case WhyAsked(query):
                 return self.core.query(query).why()
             case SnapshotAsked():
@@ -214,6 +217,8 @@ class Registry:
             case "query" if dropped.name:
                 gone = self.core.members.pop(dropped.name, None) or self.core.loop.queries.pop(dropped.name)
                 gone.close(DROP_SECONDS)
+                self.core.loop.profiler.forget(gone.own, gone.name)
+                self.core.loop.scheduler.forget(gone.name)
                 self.found.left(gone)
                 self.sharing.let_go()
             case "group" if dropped.name in self.core.loop.groups:

@@ -7,13 +7,14 @@ ahead for nothing. It gets no further than the fragments it reads. The order amo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headgate.execute.fragment import Fragment
 from headgate.execute.prepared import PreparedEpoch, Written
 from headgate.schedule.horizon import Horizon
 from headgate.schedule.query import RunningQuery
-from headgate.schedule.selection import depth_first
+from headgate.schedule.scheduler import Scheduler
+from headgate.schedule.selection import by_priority, depth_first
 from headgate.ticks import UNLIMITED, Tick
 
 
@@ -27,6 +28,9 @@ class NextEpoch:
 
     arrived: tuple[Tick, int] | None = None
     """For a fragment that reads in order of arrival: up to which timestamp it takes tuples, and about how many."""
+
+    priority: float = 0.0
+    """By how much it lets the queues fall, if that is how fragments are scheduled: large epochs with more go first."""
 
     def prepare(self) -> PreparedEpoch:
         """Prepare it: find out what it reads, and by which program."""
@@ -47,11 +51,18 @@ class Choice:
     """Chooses the epochs that lead to an answer of a query, in one turn of the loop."""
 
     def __init__(
-        self, query: RunningQuery, answer: Fragment, horizon: Horizon, epoch_rows: int | None, fixed: Tick | None = None
+        self,
+        query: RunningQuery,
+        answer: Fragment,
+        horizon: Horizon,
+        scheduler: Scheduler,
+        epoch_rows: int | None,
+        fixed: Tick | None = None,
     ) -> None:
         self.query = query
         self.answer = answer
         self.horizon = horizon
+        self.scheduler = scheduler
         self.epoch_rows = epoch_rows
         """About how many rows an epoch takes at the most."""
         self.fixed = fixed
@@ -64,8 +75,25 @@ class Choice:
         """Give one epoch after another; the caller runs and commits each before it takes the next."""
         candidates = {name: Candidate(self, fragment) for name, fragment in self.fragments.items()}
         reads = {one: [candidates[below.name] for below in one.fragment.part.parts] for one in candidates.values()}
-        for candidate in depth_first(candidates[self.answer.part.name], reads):
-            yield candidate.next_epoch()
+        root = candidates[self.answer.part.name]
+        if self.scheduler.scheduling() == "fifo":
+            for candidate in depth_first(root, reads):
+                yield candidate.next_epoch()
+            return
+        found = dict[Candidate, float]()
+
+        def priorities() -> Mapping[Candidate, float]:
+            below = {one.fragment: [other.fragment for other in several] for one, several in reads.items()}
+            by_fragment = self.scheduler.priorities(self.query.name, self.answer, below)
+            found.update((one, by_fragment[one.fragment]) for one in reads)
+            return found
+
+        for candidate in by_priority(root, reads, priorities, self._look_again):
+            yield replace(candidate.next_epoch(), priority=found[candidate])
+
+    def _look_again(self) -> None:
+        """Let the heartbeats of now count."""
+        self._targets = None
 
     @property
     def heartbeat(self) -> Tick | None:

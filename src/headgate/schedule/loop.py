@@ -39,7 +39,9 @@ from headgate.schedule.commit import commit
 from headgate.schedule.early import answer_early
 from headgate.schedule.group import RunningGroup
 from headgate.schedule.horizon import Horizon
+from headgate.schedule.profiler import Profiler
 from headgate.schedule.query import RunningQuery
+from headgate.schedule.scheduler import Scheduler
 from headgate.settings import Settings
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
 from headgate.spark.jobs import JOBS
@@ -113,6 +115,10 @@ class Loop:
         self.running = threading.Lock()
         """Held while an epoch runs."""
         self.watch = Watch(lambda: self.settings().failed_after_us, lambda finding: self.tell(str(finding)))
+        self.profiler = Profiler(logs)
+        """Takes note of what epochs did."""
+        self.scheduler = Scheduler(self.profiler, clock, lambda: self.settings().scheduling)
+        """Says which of the fragments that are ready goes first."""
         self.patience_s = HAND_SECONDS
         """How long a sink is waited for."""
         self.beside: Beside[Turn, tuple[Written, Work]] | None = None
@@ -176,7 +182,7 @@ class Loop:
                     if turn.going and not waits and self._choose(turn, taken, failures):
                         delivered.add(turn.query.name)
                 small = [turn for turn in turns if turn.prepared is not None and fits_together(turn.prepared)]
-                large = [turn for turn in turns if turn.chosen is not None]
+                large = sorted((turn for turn in turns if turn.chosen is not None), key=_priority, reverse=True)
                 if small:
                     self._run_small(small, failures)
                 elif large and self.beside is not None:
@@ -203,7 +209,7 @@ class Loop:
     def _choices(self, query: RunningQuery, fixed: Tick | None) -> Iterator[NextEpoch]:
         """Give the epochs of a turn, one after another: until each answer's fragment has run, or nothing can."""
         for answer in query.answers:
-            choice = Choice(query, answer, self.horizon, self.settings().epoch_rows, fixed)
+            choice = Choice(query, answer, self.horizon, self.scheduler, self.settings().epoch_rows, fixed)
             for chosen in choice:
                 self.horizon.promise(chosen.fragment, chosen.until)
                 if choice.heartbeat is not None:
@@ -354,7 +360,7 @@ class Loop:
 
     def _commit(self, turns: Sequence[Turn], written: Sequence[Written], work: Work) -> None:
         """Commit epochs in one line of the journal, and note what they did for the caller and for the traces."""
-        queries = [turn.query for turn in turns]
+        queries, done = [turn.query for turn in turns], list[tuple[Written, int]]()
         for query, one, rows in zip(queries, written, commit(list(zip(queries, written, strict=True))), strict=True):
             fragment = one.fragment
             now_us = self.clock.now_us()
@@ -363,6 +369,9 @@ class Loop:
             self._epochs.append(Epoch(query.name, one.after, one.until, fragment.part.name, rows))
             if not fragment.should_move_state():  # otherwise its state has yet to be moved
                 fragment.back_off.succeeded()
+            done.append((one, rows))
+        if self.settings().profile == "on":
+            self.profiler.committed(done, work, self.clock.now_us())
         for turn in turns:
             turn.chosen = turn.prepared = None
         for listener in self.on_commit:
@@ -589,3 +598,9 @@ class Loop:
     def shared(self) -> list[Fragment]:
         """Return the fragments that queries share, each behind those that it reads."""
         return list(dict.fromkeys(one for query in list(self.queries.values()) for one in query.shared))
+
+
+def _priority(turn: Turn) -> float:
+    """Return the priority of the epoch that a turn has chosen; the order of the queries stands where all are equal."""
+    assert turn.chosen is not None
+    return turn.chosen.priority

@@ -1,5 +1,8 @@
 """The order in which fragments run: depth first, as soon as anything can get closer to the answer (Bai et al., 3).
 
+That is `depth_first`, for `SET scheduling = 'fifo'`. The other schedulers run whatever has the first priority of all
+fragments that have input: `by_priority`.
+
     Forward     a fragment has run: on to the one that reads it
     Backtrack   a fragment has no input: back to the fragments it reads. At a stream there is no further back, so it is
                 asked, now, up to when nothing will still come; the answer may give the fragment input
@@ -10,8 +13,13 @@ reader. When the fragment that gives the answer has run, the turn is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
+
+from headgate.schedule.priorities import first
+
+MOST_EPOCHS = 64
+"""So many epochs a turn by priority has at the most, so that other queries and sinks get theirs."""
 
 
 class Node(Protocol):
@@ -61,3 +69,40 @@ def depth_first(root: N, reads: Mapping[N, Sequence[N]]) -> Iterator[N]:
         if here is root:
             return
         here = reader[here]
+
+
+def by_priority(
+    root: N, reads: Mapping[N, Sequence[N]], priorities: Callable[[], Mapping[N, float]], look: Callable[[], None]
+) -> Iterator[N]:
+    """Give the fragments to be run, one after another, the one with the largest priority first: until the answer's has
+    run, nothing can run, or enough have run for one turn.
+
+    Of equals, the one nearest the answer goes first. `look` is called before it is looked which have input: what has
+    come meanwhile counts. When none has, those that can be are asked, each once.
+    """
+    nearest, asked = _nearest_first(root, reads), set[N]()
+    epochs = 0
+    while epochs < MOST_EPOCHS:
+        look()
+        ready = [one for one in nearest if one.has_input()]
+        if ready:
+            chosen = first(ready, priorities())
+            epochs += 1
+            yield chosen
+            if chosen is root:
+                return
+            continue
+        unasked = next((one for one in nearest if one not in asked and one.can_ask()), None)
+        if unasked is None:
+            return
+        asked.add(unasked)
+        unasked.ask()
+
+
+def _nearest_first(root: N, reads: Mapping[N, Sequence[N]]) -> list[N]:
+    """Return all fragments, those with the shortest way to the answer first."""
+    found, level = {root: None}, [root]
+    while level:
+        level = [below for one in level for below in reads[one] if below not in found]
+        found |= dict.fromkeys(level)
+    return list(found)

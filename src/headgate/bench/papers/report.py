@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
 from headgate.bench.finding import Finding
-from headgate.bench.papers import consistency, flexible, gigascope, native, stream_mill
+from headgate.bench.papers import consistency, flexible, gigascope, native, stream, stream_mill
 from headgate.spark.session import started
 
-Experiment: TypeAlias = Literal["stream-mill", "gigascope", "flexible-time", "native", "consistency"]
+Experiment: TypeAlias = Literal["stream-mill", "gigascope", "flexible-time", "native", "consistency", "stream"]
 PLOTS: dict[Experiment, tuple[str, ...]] = {
     "stream-mill": ("latency", "queue", "idle", "on-demand"),
     "gigascope": ("gigascope-merge", "gigascope-join"),
@@ -27,6 +27,7 @@ PLOTS: dict[Experiment, tuple[str, ...]] = {
         "consistency-latency",
         "consistency-inputs",
     ),
+    "stream": stream.PLOTS,
 }
 """The charts of each experiment; docs/papers.md shows all of them."""
 
@@ -74,6 +75,8 @@ def run(name: Experiment, spark: SparkSession, folder: Path, seconds: float, don
             return native.measure(spark, folder / name, native_seconds(seconds), done)
         case "consistency":
             return consistency.measure(spark, seconds, done)
+        case "stream":
+            return stream.measure(spark, seconds, done)
 
 
 def turns(name: Experiment, seconds: float) -> int:
@@ -89,6 +92,8 @@ def turns(name: Experiment, seconds: float) -> int:
             return len(native.WAYS)
         case "consistency":
             return consistency.turns(seconds)
+        case "stream":
+            return stream.turns()
 
 
 def gigascope_seconds(seconds: float) -> float:
