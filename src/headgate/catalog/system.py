@@ -167,7 +167,11 @@ TABLE: dict[str, SystemStream] = {
             "heartbeats",
             "events",
             "a heartbeat (watermark) of a stream of the users that has moved",
-            _columns(_STREAM, *_HEARTBEAT, ("moves", "BIGINT", "how many moves, seen turn by turn, the row sums up")),
+            _columns(
+                ("stream", "STRING", "its name; null in a row that sums up several"),
+                *_HEARTBEAT,
+                ("moves", "BIGINT", "how many moves, seen turn by turn, the row sums up"),
+            ),
         ),
         SystemStream(
             "late",

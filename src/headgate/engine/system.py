@@ -41,7 +41,14 @@ from headgate.ticks import Tick
 
 Row = dict[str, Any]
 
-NO_FIGURES = ("rows_in", "rows_out", "rate_in", "rate_out", "selectivity", "seconds", "us_per_row") + (
+NO_FIGURES = (
+    "rows_in",
+    "rows_out",
+    "rate_in",
+    "rate_out",
+    "selectivity",
+    "seconds",
+    "us_per_row",
     "state_rows",
     "state_bytes",
 )

@@ -91,6 +91,6 @@ class StreamTime:
         if len(found) <= most and not table.forgotten:
             return found
         rest = found[most - 1 :]
-        largest = max((one.largest for one in rest if one.largest is not None), default=None)
+        furthest = max((one.largest for one in rest if one.largest is not None), default=None)
         late = sum(one.late for one in rest) + table.forgotten_late
-        return [*found[: most - 1], SourceView(None, len(rest) + table.forgotten, largest, late)]
+        return [*found[: most - 1], SourceView(None, len(rest) + table.forgotten, furthest, late)]
