@@ -91,6 +91,8 @@ def test_directory_2_has_every_kind_that_there_was() -> None:
         MemberJoined,
         MemberLeft,
         ParameterChanged,
+        SystemOpened,
+        SystemClosed,
     }
 
 

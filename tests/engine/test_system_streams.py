@@ -13,6 +13,7 @@ from tools.duck_engine import engine_on_duckdb, without_spark
 from headgate import Engine, ManualClock, UserError
 from headgate.catalog.system import TABLE, page
 from headgate.engine import system
+from headgate.engine.overview import overview
 from headgate.observe import events
 from headgate.observe.events import Events
 
@@ -65,7 +66,8 @@ def test_every_column_is_filled_by_the_code_that_makes_rows(engine: Engine, cloc
     write = system.SystemStreams._write
 
     def noted(self: Any, name: str, found: list[dict[str, Any]]) -> int:
-        written.update({name: list(row) for row in found})
+        if found:
+            written[name] = list(found[-1])
         return write(self, name, found)
 
     for short in TABLE:
@@ -218,6 +220,7 @@ def test_failures_are_rows_and_their_readers_do_not_report_themselves(engine: En
     system_streams = engine._registry.system
     system_streams.failed("query", "watching_errors", broken)
     system_streams.failed("sink", "watching_errors", broken)
+    system_streams.failed("query", "mixed", broken)
     turn(engine, clock)
     turn(engine, clock)
     assert rows(engine, "watching_errors") == [
@@ -242,7 +245,7 @@ def test_events_beyond_the_limit_wait_and_are_summed_up_and_none_is_lost() -> No
 
 
 def test_nothing_is_looked_at_while_nobody_reads(engine: Engine, clock: ManualClock) -> None:
-    with patch.object(system, "overview", wraps=system.overview) as looked:
+    with patch("headgate.engine.system.overview", wraps=overview) as looked:
         engine.execute("CREATE VIEW v AS SELECT query FROM SYSTEM.queries [NOW]; EXPLAIN SELECT * FROM v;")
         turn(engine, clock)
         assert looked.call_count == 0
@@ -318,9 +321,9 @@ def test_queries_over_system_streams_survive_a_restart(tmp_path: Path, clock: Ma
 
 
 def test_a_query_that_cannot_be_registered_leaves_no_system_stream(engine: Engine) -> None:
-    with patch("headgate.engine.sharing.Sharing.fragments", side_effect=UserError("query-failed", "no")):
-        with pytest.raises(UserError):
-            watch(engine, "queries")
+    failing = patch("headgate.engine.sharing.Sharing.fragments", side_effect=UserError("query-failed", "no"))
+    with failing, pytest.raises(UserError):
+        watch(engine, "queries")
     assert list(engine._core.inputs.inlets) == ["s"]
     watch(engine, "queries")
     assert list(engine._core.inputs.inlets) == ["s", "SYSTEM.queries"]

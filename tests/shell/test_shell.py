@@ -21,6 +21,7 @@ from tools.places import DOCS
 
 from headgate import Engine, UserError
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.system import TABLE
 from headgate.cql.definitions import define
 from headgate.deliver.sinks.sink import Result
 from headgate.errors import Place
@@ -204,6 +205,13 @@ def offers(text: str, catalog: Catalog) -> list[str]:
         ("DROP ENVIRONMENT s", ["sensors", "source"]),
         ("DESCRIBE w", ["warm"]),
         ("SHOW q", ["queries"]),
+        ("SHOW sys", ["system streams"]),
+        ("DESCRIBE SYSTEM.q", ["queries"]),
+        ("SELECT * FROM sys", [f"SYSTEM.{short}" for short in TABLE]),
+        ("SELECT * FROM SYSTEM.h", ["heartbeats"]),
+        ("SELECT queries.wai", []),
+        ("SELECT q.query FROM SYSTEM.queries [NOW] q WHERE q.wai", ["waiting"]),
+        ("SELECT query FROM SYSTEM.queries [NOW] WHERE queries.wai", ["waiting"]),
         ("TIMEOUT 2 mi", ["microseconds", "milliseconds", "minutes"]),
         ("HEARTBEAT ", ["OF", "ON DEMAND", "EVERY", "NONE", "WITHIN"]),
         ("HEARTBEAT OF b", ["bids"]),

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Group, Query, Relation, Stream, View
-from headgate.catalog.system import short_name
 from headgate.catalog.readers import STREAMED
 from headgate.catalog.sinks import SINKS
+from headgate.catalog.system import short_name
 from headgate.cql.statement_grammar import LISTED, STATEMENTS
 from headgate.cql.time_grammar import UNITS
 from headgate.gsql.parser import JOINS, OPENING
