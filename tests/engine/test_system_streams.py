@@ -143,8 +143,10 @@ def test_an_alert_over_queries_through_a_view(engine: Engine, clock: ManualClock
 def test_a_join_with_a_users_stream_that_nothing_blocks(engine: Engine, clock: ManualClock) -> None:
     """A note is answered although no sample comes after it: a system stream is complete as the clock says."""
     engine.execute("""
+        HEARTBEAT NONE;
         SET system_interval = '1 hour';
         CREATE STREAM notes (query STRING, note STRING) TIMESTAMP INTERNAL;
+        HEARTBEAT OF notes ON DEMAND;
         CREATE QUERY noted AS SELECT ISTREAM(n.note, q.waiting)
             FROM notes [RANGE 1 MINUTE] n, SYSTEM.queries [RANGE 1 HOUR] q WHERE n.query = q.query;
     """)
@@ -343,3 +345,8 @@ def test_rows_cannot_be_pushed_to_a_system_stream(engine: Engine) -> None:
     with pytest.raises(UserError) as refused:
         engine.push("SYSTEM.late", [{"stream": "s"}])
     assert refused.value.code == "system-stream"
+
+
+def test_whoever_may_use_no_connector_may_read_system_streams(engine: Engine) -> None:
+    engine.execute("CREATE QUERY mine AS SELECT query FROM SYSTEM.queries [NOW]", allow="")
+    assert list(engine._registry.system.opened) == ["SYSTEM.queries"]

@@ -13,7 +13,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Group, Query, Relation, Stream, View
 from headgate.catalog.readers import STREAMED
 from headgate.catalog.sinks import SINKS
-from headgate.catalog.system import short_name
+from headgate.catalog.system import PREFIX, short_name
 from headgate.cql.statement_grammar import LISTED, STATEMENTS
 from headgate.cql.time_grammar import UNITS
 from headgate.gsql.parser import JOINS, OPENING
@@ -435,7 +435,7 @@ def source_names(catalog: Catalog) -> list[Candidate]:
         *catalog_names("stream", catalog.streams.values()),
         *catalog_names("relation", catalog.relations.values()),
         *catalog_names("view", catalog.views.values()),
-        *(Candidate(stream.name, "system stream") for stream in catalog.system.values()),
+        Candidate(PREFIX, "system streams"),
     ]
 
 
