@@ -281,6 +281,14 @@ TABLE: dict[str, SettingRow] = {
             takes="a length of time, or none",
         ),
         SettingRow(
+            "system_interval",
+            "system_interval_us",
+            "How far apart the samples of system streams are that queries read (`SYSTEM.queries` and the like).",
+            _whole_us,
+            _seconds,
+            takes="a length of time, a whole number of microseconds",
+        ),
+        SettingRow(
             "epoch_rows",
             "epoch_rows",
             "About how many tuples one epoch (micro-batch) takes; `'auto'`: as many as Spark's memory holds at once.",
@@ -295,14 +303,6 @@ TABLE: dict[str, SettingRow] = {
             _count("results", "SET flush_rows = 100000, or 'none'", unset="none"),
             lambda rows: str(rows or "none"),
             takes="a number of 1 or more, or `'none'`",
-        ),
-        SettingRow(
-            "system_interval",
-            "system_interval_us",
-            "How far apart the samples of system streams are that queries read (`SYSTEM.queries` and the like).",
-            _whole_us,
-            _seconds,
-            takes="a length of time, a whole number of microseconds",
         ),
         SettingRow(
             "failed_after",
