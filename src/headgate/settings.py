@@ -64,6 +64,7 @@ class Settings:
     epoch_rows: int | None = None
     flush_rows: int | None = None
     failed_after_us: int | None = None
+    system_interval_us: int = 1_000_000
     families: Literal["on", "off"] = "on"
     low_level: Literal["on", "off"] = "off"
     profile: Literal["on", "off"] = "on"
@@ -288,6 +289,14 @@ TABLE: dict[str, SettingRow] = {
             None,
             _seconds,
             takes="a length of time, or none",
+        ),
+        SettingRow(
+            "system_interval",
+            "system_interval_us",
+            "How far apart the samples of system streams are that queries read (`SYSTEM.queries` and the like).",
+            _whole_us,
+            _seconds,
+            takes="a length of time, a whole number of microseconds",
         ),
         SettingRow(
             "epoch_rows",

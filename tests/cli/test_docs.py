@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tools.duck_engine import engine_on_duckdb, without_spark
 from tools.places import ROOT
 
 from headgate.catalog.catalog import Catalog
@@ -45,6 +46,15 @@ def test_every_example_of_the_page_on_gsql_compiles() -> None:
     assert len(catalog.queries) >= 19
     for query in catalog.queries.values():
         lower(query.plan)
+
+
+def test_every_example_of_the_page_on_system_streams_runs() -> None:
+    with without_spark(), engine_on_duckdb() as engine:
+        for block in blocks("docs/system-streams.md", "cql"):
+            engine.execute(block)
+        engine.step()
+        assert len(engine.catalog.queries) == 5
+        assert not any(engine.troubles().values())
 
 
 def test_every_example_of_the_page_on_sources_compiles() -> None:

@@ -522,7 +522,32 @@ def complaints_of_running(spark: SparkSession) -> str:
     return "".join(texts)
 
 
-EVERY_MISTAKE = [*MISTAKES, *MISTAKES_IN_FAMILIES, *MISTAKES_ABOUT_TIME, *MISTAKES_IN_SNAPSHOTS, *MISTAKES_IN_GROUPS]
+MISTAKES_WITH_SYSTEM_STREAMS = [
+    "SELECT * FROM SYSTEM.quries [NOW]",
+    "SELECT * FROM SYSTEM.queries [NOW] WHERE wating > 3",
+    "SELECT * FROM LATE(SYSTEM.late)",
+    "DESCRIBE SYSTEM.query",
+    "SHOW SYSTEM",
+    "CREATE STREAM SYSTEM.mine (v INT)",
+    "CREATE STREAM SYSTEM. (v INT)",
+    "CREATE RELATION `system.mine` (v INT)",
+    "CREATE VIEW SYSTEM.mine AS SELECT * FROM ticks",
+    "CREATE QUERY SYSTEM.mine AS SELECT * FROM ticks",
+    "ALTER STREAM SYSTEM.late ADD COLUMN v INT",
+    "DROP STREAM SYSTEM.late",
+    "HEARTBEAT OF SYSTEM.late NONE",
+    "SELECT q.query FROM SYSTEM.queries [NOW] q, ticks [NOW] t WHERE q.query = t.k",
+    "SET system_interval = 'often'",
+]
+
+EVERY_MISTAKE = [
+    *MISTAKES,
+    *MISTAKES_IN_FAMILIES,
+    *MISTAKES_ABOUT_TIME,
+    *MISTAKES_IN_SNAPSHOTS,
+    *MISTAKES_IN_GROUPS,
+    *MISTAKES_WITH_SYSTEM_STREAMS,
+]
 
 
 def golden() -> str:

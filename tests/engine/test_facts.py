@@ -24,6 +24,8 @@ from headgate.engine.facts import (
     Resumed,
     SensorsDeclared,
     Statement,
+    SystemClosed,
+    SystemOpened,
     read_fact,
 )
 from headgate.engine.statements import remembered_statements
@@ -52,6 +54,8 @@ ON_DISK: list[tuple[EngineFact, str]] = [
     (SensorsDeclared("s", {"a": 3}, Fraction(1, 3)), '{"sensors": ["s", {"a": 3}, "1/3"]}'),
     (SensorsDeclared("s", {"a": 3}), '{"sensors": ["s", {"a": 3}, null]}'),
     (AggregateRegistered("spread"), '{"aggregate": "spread"}'),
+    (SystemOpened("SYSTEM.late", "system%2Elate", 5), '{"system": ["SYSTEM.late", "system%2Elate", 5]}'),
+    (SystemClosed("SYSTEM.late"), '{"unread": "SYSTEM.late"}'),
     (HeartbeatsSaved({"kinds": []}, 5), '{"heartbeats": {"kinds": []}, "now": 5}'),
     (Paused("s", 5), '{"told": ["pause", "s"], "now": 5}'),
     (Resumed("s", 5), '{"told": ["resume", "s"], "now": 5}'),
@@ -87,6 +91,8 @@ def test_directory_2_has_every_kind_that_there_was() -> None:
         MemberJoined,
         MemberLeft,
         ParameterChanged,
+        SystemOpened,
+        SystemClosed,
     }
 
 

@@ -21,6 +21,7 @@ from tools.places import DOCS
 
 from headgate import Engine, UserError
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.system import TABLE
 from headgate.cql.definitions import define
 from headgate.deliver.sinks.sink import Result
 from headgate.errors import Place
@@ -204,13 +205,21 @@ def offers(text: str, catalog: Catalog) -> list[str]:
         ("DROP ENVIRONMENT s", ["sensors", "source"]),
         ("DESCRIBE w", ["warm"]),
         ("SHOW q", ["queries"]),
+        ("SHOW sys", ["system streams"]),
+        ("DESCRIBE SYSTEM.q", ["queries"]),
+        ("SELECT * FROM sys", ["SYSTEM."]),
+        ("SELECT * FROM SYSTEM.", list(TABLE)),
+        ("SELECT * FROM SYSTEM.h", ["heartbeats"]),
+        ("SELECT queries.wai", []),
+        ("SELECT q.query FROM SYSTEM.queries [NOW] q WHERE q.wai", ["waiting"]),
+        ("SELECT query FROM SYSTEM.queries [NOW] WHERE queries.wai", ["waiting"]),
         ("TIMEOUT 2 mi", ["microseconds", "milliseconds", "minutes"]),
         ("HEARTBEAT ", ["OF", "ON DEMAND", "EVERY", "NONE", "WITHIN"]),
         ("HEARTBEAT OF b", ["bids"]),
         # names
-        ("SELECT * FROM ", ["bids", "readings", "sites", "warm"]),
+        ("SELECT * FROM ", ["bids", "readings", "sites", "warm", "SYSTEM."]),
         ("SELECT * FROM w", ["warm"]),
-        ("SELECT * FROM bids, s", ["sites"]),
+        ("SELECT * FROM bids, s", ["sites", "SYSTEM."]),
         ("SELECT * FROM bids [NOW] b JOIN r", ["readings"]),
         ("SELECT * FROM (SELECT item, price FROM bids), w", ["warm"]),
         ("SELECT fahr", ["fahrenheit"]),
@@ -275,7 +284,7 @@ def test_every_completion_begins_with_what_was_typed(catalog: Catalog) -> None:
 
 def test_completion_without_a_catalog_still_knows_the_language() -> None:
     assert offers("SELECT * FROM s [N", Catalog()) == ["NOW"]
-    assert offers("SELECT * FROM ", Catalog()) == []
+    assert offers("SELECT * FROM ", Catalog()) == ["SYSTEM."]
 
 
 # the terminal

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from headgate.catalog.skew import Bounds, SkewBound, strongest
+from headgate.catalog.system import is_system
 from headgate.scope import Groups
 
 if TYPE_CHECKING:
@@ -164,7 +165,9 @@ class Declarations:
         return self.by_clock(stream) or any(second.stream == stream for _, second in self.skews)
 
     def enabling(self, stream: str) -> Enabling:
-        """When the clock is asked how far the stream is."""
+        """When the clock is asked how far the stream is. What is said of all streams leaves out system streams."""
+        if is_system(stream):
+            return Enabling()
         return self.enablings.get(stream) or self.enablings.get(None) or Enabling()
 
     def by_clock(self, stream: str) -> bool:

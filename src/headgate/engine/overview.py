@@ -31,7 +31,7 @@ def overview(core: Core, running: bool) -> Overview:
     """Return how everything is at this moment; nothing is committed meanwhile."""
     with core.journal.turn:
         queries = core.queries()
-        fragments = _fragments(core, queries)
+        fragments = all_fragments(core, queries)
         names = {fragment: name for name, fragment in fragments.items()}
         written = {one.part.name: one.output for one in fragments.values() if one.output is not None}
         logs = {**core.inputs.logs, **written}
@@ -50,7 +50,7 @@ def overview(core: Core, running: bool) -> Overview:
         )
 
 
-def _fragments(core: Core, queries: list[RunningQuery]) -> dict[str, Fragment]:
+def all_fragments(core: Core, queries: list[RunningQuery]) -> dict[str, Fragment]:
     """Every fragment once, by a name that no other has."""
     everything = [*core.loop.shared(), *(one for query in queries for one in query.own)]
     return {one.full_name: one for one in dict.fromkeys(everything)}

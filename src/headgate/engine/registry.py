@@ -47,6 +47,7 @@ from headgate.engine.parameters import set_parameter
 from headgate.engine.sharing import Sharing
 from headgate.engine.snapshot import Snapshot, taken
 from headgate.engine.statements import Statements
+from headgate.engine.system import SystemStreams
 from headgate.errors import UserError
 from headgate.heartbeat.clocks import base
 from headgate.heartbeat.why import Why
@@ -78,6 +79,7 @@ class Registry:
         self.found = FoundFamilies(core, self)
         self.sharing = Sharing(core)
         self.low_level = LowLevel(core)
+        self.system = SystemStreams(core)
         self.folders_left = False
         """True if something was dropped or replaced whose folder is still to be deleted."""
 
@@ -124,6 +126,7 @@ class Registry:
             yield
         finally:
             self.core.catalog.permissions = self.core.permissions
+            self.folders_left |= self.system.close_unread()
 
     def _declared(self) -> tuple[Any, ...]:
         """All settings and declarations, to see whether a statement changes any."""
@@ -261,6 +264,8 @@ class Registry:
         One of many that differ in constants runs as a member of a family.
         """
         core = self.core
+        if not core.clock.standing:
+            self.system.open_for(query)
         try:
             if not core.clock.standing and self.found.took(query):
                 return
@@ -298,6 +303,7 @@ class Registry:
         sink = make_sink(query, core.spark, directory, default)
         flush_rows = lambda: sinks.flush_rows(query.connector, core.catalog.settings.flush_rows)  # noqa: E731
         outbox = Outbox(query.name, domain(query.plan), sink, directory, core.journal, flush_rows)
+        outbox.on_failure = lambda error: self.system.failed("sink", query.name, error)
         if not core.clock.standing:
             outbox.continue_numbers()
         return outbox
@@ -323,6 +329,7 @@ class Registry:
                     lambda: group_sink_for(group, core.spark, directory),
                     core.wake.set,
                 )
+                running.outbox.on_failure = lambda error: self.system.failed("sink", group.name, error)
                 if not core.clock.standing:
                     running.outbox.continue_numbers()
                 core.loop.groups[group.name] = running

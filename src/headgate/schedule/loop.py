@@ -111,6 +111,8 @@ class Loop:
         """Hears of what fails and goes on."""
         self.on_commit: list[Callable[[], None]] = []
         """Called when epochs were committed. They return at once."""
+        self.on_failure: Callable[[str, str, Exception], None] = lambda kind, name, error: None
+        """Called with "query", its name and the error when a query has failed. It returns at once."""
         self.stopping = False
         self.running = threading.Lock()
         """Held while an epoch runs."""
@@ -434,6 +436,7 @@ class Loop:
                 fragment.back_off.failed(self.clock.now_us())
                 failed = self._told_to_all(query, fragment, failed) if fragment.shared else failed
         query.trouble = failed
+        self.on_failure("query", query.name, failed)
         return failed
 
     def _told_to_all(self, query: RunningQuery, fragment: Fragment, error: UserError) -> UserError:
@@ -442,6 +445,7 @@ class Loop:
             if other is not query:
                 other.trouble = failed_too(error, fragment.query, other.definition)
                 other.complaints.append(other.trouble)
+                self.on_failure("query", other.name, other.trouble)
         return failed_too(error, fragment.query, query.definition)
 
     def _restart(self, query: RunningQuery, standing: set[Fragment]) -> None:

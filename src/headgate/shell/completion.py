@@ -13,6 +13,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Group, Query, Relation, Stream, View
 from headgate.catalog.readers import STREAMED
 from headgate.catalog.sinks import SINKS
+from headgate.catalog.system import PREFIX, short_name
 from headgate.cql.statement_grammar import LISTED, STATEMENTS
 from headgate.cql.time_grammar import UNITS
 from headgate.gsql.parser import JOINS, OPENING
@@ -105,6 +106,8 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
     if in_gsql and past[0].upper in OPENING:
         return in_gsql_statement(past, coming, catalog)
     bracket = open_bracket(past)
+    if past[-1].text == "." and len(past) > 1 and past[-2].name == "system":
+        return [Candidate(short_name(one.name), "system stream") for one in catalog.system.values()]
     if past[-1].text == ".":
         known = {**columns_by_source(catalog), **sources_read([*past, *coming], catalog)}
         return columns_of([past[-2].name] if len(past) > 1 else [], known)
@@ -378,6 +381,10 @@ def sources_read(statement: Sequence[Word], catalog: Catalog) -> dict[str, Seque
     for position, word in enumerate(statement):
         if position and statement[position - 1].upper in ("FROM", "JOIN", ",") and word.name in known:
             found[alias(statement[position + 1 :]) or word.name] = known[word.name]
+        elif word.name == "system" and [one.text for one in statement[position + 1 : position + 2]] == ["."]:
+            short = "".join(one.name for one in statement[position + 2 : position + 3])
+            if (stream := catalog.system.get(f"system.{short}")) is not None:
+                found[alias(statement[position + 3 :]) or short] = stream.columns
     return found
 
 
@@ -428,6 +435,7 @@ def source_names(catalog: Catalog) -> list[Candidate]:
         *catalog_names("stream", catalog.streams.values()),
         *catalog_names("relation", catalog.relations.values()),
         *catalog_names("view", catalog.views.values()),
+        Candidate(PREFIX, "system streams"),
     ]
 
 
