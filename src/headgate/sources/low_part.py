@@ -24,7 +24,7 @@ from headgate.catalog.entries import Relation, Stream
 from headgate.plan.needs import Need
 from headgate.plan.prefilter import holds
 from headgate.plan.weights import WEIGHT
-from headgate.sources.verdict import TUPLE, UNNEEDED
+from headgate.sources.verdict import TUPLE, UNNEEDED, Verdicts
 from headgate.sql import name
 
 TABLE_ROWS = 2**16
@@ -44,6 +44,13 @@ def needed(low: Need | None, tuples: pa.Table) -> NDArray[np.bool_]:
         return np.ones(tuples.num_rows, bool)
     found = reduce(pc.or_, (holds(one, tuples) for one in sorted(low.conditions)))
     return np.asarray(found.to_numpy(zero_copy_only=False), bool)
+
+
+def without_unneeded(low: Need | None, rows: pa.Table, found: Verdicts) -> Verdicts:
+    """The verdicts on rows, where tuples that no query needs have a verdict of their own."""
+    if low is None or low.conditions is None:
+        return found
+    return np.where((found == TUPLE) & ~needed(low, rows), UNNEEDED, found)
 
 
 def narrowed(low: Need | None, tuples: pa.Table, own: Sequence[str]) -> pa.Table:
