@@ -39,11 +39,12 @@ from headgate.packets.records import Piece, Records, check, records
 from headgate.packets.sources import local, shared_out
 from headgate.plan.needs import Need
 from headgate.sources.inlet import Inlet
-from headgate.sources.judged_batch import SPELLED_ALIKE
+from headgate.sources.judged_batch import HEARD, SPELLED_ALIKE
 from headgate.sources.letters import malformed
+from headgate.sources.low_part import partial_aggregates, partial_fields, with_partials
 from headgate.sources.packets import check_dns
 from headgate.sources.small_files import judged_rows
-from headgate.sources.verdict import MALFORMED, Limits
+from headgate.sources.verdict import MALFORMED, TUPLE, Limits
 from headgate.spark.session import elsewhere
 from headgate.spark.staging import check_all_there, spark_writing
 
@@ -187,15 +188,28 @@ def _judged(task: Task, pieces: Sequence[tuple[Piece, int]]) -> Iterator[dict[st
             at += taken
             waiting.append(found)
             if sum(table.num_rows for one in waiting for table in one.values()) >= ROWS_WRITTEN:
-                yield _together(waiting)
+                yield _reduced(task, _together(waiting))
                 waiting = []
     if waiting:
-        yield _together(waiting)
+        yield _reduced(task, _together(waiting))
 
 
 def _together(some: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
     kinds = dict.fromkeys(kind for one in some for kind in one)
     return {kind: pa.concat_tables([one[kind] for one in some if kind in one]) for kind in kinds}
+
+
+def _reduced(task: Task, found: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """The rows with one tuple in place of all those that queries do not tell apart, and what the heartbeats hear of
+    all of them.
+    """
+    if task.low is None or task.low.told is None or TUPLE not in found:
+        return found
+    tuples = found[TUPLE]
+    heard = tuples.select([*([task.stream.source] if task.stream.source is not None else []), "_t", "_s"])
+    partial = partial_fields(task.low, tuples.schema)
+    kept = with_partials(partial_aggregates(task.low, task.stream, tuples), partial)
+    return found | {TUPLE: kept, HEARD: heard}
 
 
 def _by_verdict(task: Task, some: Records, where: str, at: int) -> tuple[dict[str, pa.Table], int]:

@@ -41,7 +41,7 @@ from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.plan.needs import Need
 from headgate.sources.letters import Unread, dead_schema, letters, malformed
-from headgate.sources.low_part import counted, narrowed, without_unneeded
+from headgate.sources.low_part import narrowed, partial_aggregates, without_unneeded
 from headgate.sources.rows import Read, Rows
 from headgate.sources.rows import ticks as ticks
 from headgate.sources.verdict import (
@@ -350,8 +350,12 @@ class Inlet:
             self.journal.record(self.subject, {"low": None if low is None else low.written()})
 
     def reduced_upto(self, need: Need) -> Tick | None:
-        """The largest timestamp of tuples of which the log may not have all that is needed; None if it has all."""
-        return max((upto for low, upto in self.reduced.items() if not low.covers(need)), default=None)
+        """The largest timestamp of tuples of which the log may not have all that a new query needs; None if it has all.
+
+        A new query sees its streams from behind an instant on, and there may be tuples in the log that stand for some
+        from before and some from behind it.
+        """
+        return max((upto for low, upto in self.reduced.items() if low.coarse or not low.covers(need)), default=None)
 
     def _note_reduced(self, low: Need, upto: Tick) -> None:
         """Note that tuples came of which only this was kept. Of many low parts the oldest become one, which holds no
@@ -430,7 +434,7 @@ class Inlet:
             tuples = table if (kept == TUPLE).all() else table.filter(pa.array(kept == TUPLE))
             tuples = narrowed(self.low, tuples, self.stream.row_columns())
             tuples = tuples.select(self.rows.schema.names).cast(self.rows.schema)
-            written = counted(self.low, self.stream, tuples)
+            written = partial_aggregates(self.low, self.stream, tuples)
             alike = tuples.num_rows - written.num_rows
             self.log.pass_over(int((kept == UNNEEDED).sum()) + alike, int(own.max(initial=NEVER)))
             self.log.append(written)

@@ -111,7 +111,7 @@ def judged(
         if ((tops > limits.ahead) != (tops > better.ahead)).any():
             batch = by_verdict(better)
     batch.batch()  # it may read all of the files, so not in the turn
-    batch.count_alike()
+    batch.put_together()
     return batch
 
 
