@@ -10,7 +10,7 @@ from headgate.catalog.entries import Query
 from headgate.cql.stages import Shuffle, shuffles
 from headgate.plan.needs import Need, needs
 from headgate.plan.nodes import Node, children, is_stream, sources
-from headgate.plan.weights import WEIGHT
+from headgate.plan.weights import MAX, SUM, is_partial
 from headgate.scope import described
 
 if TYPE_CHECKING:
@@ -180,8 +180,22 @@ def _section(title: str, body: str) -> str:
 def kept(need: Need) -> str:
     """What is needed of a stream, in words."""
     which = "of all tuples" if need.condition is None else f"of tuples with {need.condition}"
-    often = ", equal ones of one instant once, with their number" if need.weighted else ""
-    return f"{', '.join(sorted(need.columns - {WEIGHT})) or 'no column'} {which}{often}"
+    read = sorted(name for name in need.columns if not is_partial(name))
+    return f"{', '.join(read) or 'no column'} {which}{_put_together(need)}"
+
+
+def _put_together(need: Need) -> str:
+    """Which tuples are kept as one, in words."""
+    if need.told is None:
+        return ""
+    instants = "of one instant"
+    if need.coarse:
+        widths = sorted({width for _, width in need.told.grains})
+        instants = f"in one bucket of {' and of '.join(f'{width:,}' for width in widths)} ticks"
+    values = {name: [kind for mark, kind in ((SUM, "sum"), (MAX, "largest")) if mark + name in need.columns]
+              for name in sorted(need.columns - need.told.columns) if not is_partial(name)}  # fmt: skip
+    kept = [f"the {' and the '.join(kinds)} of {name}" for name, kinds in values.items() if kinds]
+    return f", equal ones {instants} once, with their number{''.join(f', {one}' for one in kept)}"
 
 
 def tree(node: Node, prefix: str = "", joint: str = "") -> str:

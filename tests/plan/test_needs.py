@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headgate.catalog.catalog import Catalog
 from headgate.compile import compile_script
 from headgate.plan.expressions import Expression
+from headgate.plan.monotone import Divided, Floored, Scale, Shift, Step, Truncated
 from headgate.plan.needs import Need, needs, together
 from headgate.plan.prefilter import holds, is_cheap
+from headgate.plan.weights import Told, grains_of
 
 STREAM = "CREATE STREAM s (k STRING, a INT, b BIGINT, d DOUBLE, ok BOOLEAN); CREATE STREAM r (k STRING, c INT);"
 
@@ -57,7 +61,8 @@ def test_needs(query: str, columns: str, condition: str | None) -> None:
         ("SELECT n, COUNT(*) AS m FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 5] GROUP BY k) x GROUP BY n", True),
         ("SELECT k, COUNT(*) AS n FROM s [ROWS 5] GROUP BY k", False),
         ("SELECT COUNT(*) AS n FROM s [RANGE 5]", False),  # a row where there are no tuples
-        ("SELECT k, SUM(b) AS n FROM s [RANGE 5] GROUP BY k", False),  # a product may not fit
+        ("SELECT k, SUM(b) AS n FROM s [RANGE 5] GROUP BY k", True),
+        ("SELECT k, SUM(b + 1) AS n FROM s [RANGE 5] GROUP BY k", False),  # a product may not fit
         ("SELECT k, SUM(d) AS n FROM s [RANGE 5] GROUP BY k", False),
         ("SELECT k, AVG(a) AS n FROM s [RANGE 5] GROUP BY k", False),
         ("SELECT k, COUNT(*) FILTER (WHERE a > 1) AS n FROM s [RANGE 5] GROUP BY k", False),
@@ -69,8 +74,8 @@ def test_needs(query: str, columns: str, condition: str | None) -> None:
 def test_which_queries_only_count(query: str, counts: bool) -> None:
     catalog = Catalog()
     compile_script(f"{STREAM} CREATE QUERY q AS {query}; SET low_level = 'on'; CREATE QUERY p AS {query}", catalog)
-    assert not needs(catalog.queries["q"].plan)["s"].weighted
-    assert needs(catalog.queries["p"].plan)["s"].weighted == counts
+    assert not needs(catalog.queries["q"].plan)["s"].told
+    assert (needs(catalog.queries["p"].plan)["s"].told is not None) == counts
     assert catalog.queries["p"].plan.columns == catalog.queries["q"].plan.columns
 
 
@@ -146,3 +151,93 @@ def test_conditions_over_rows(condition: str, expected: list[int]) -> None:
 )
 def test_what_is_not_cheap(condition: str) -> None:
     assert not is_cheap(Expression(condition, "BOOLEAN", frozenset()), TYPES)
+
+
+INSTANT = {(0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("query", "columns", "grains"),
+    [
+        ("SELECT k, SUM(a) AS n FROM s [RANGE 5] GROUP BY k", "k", INSTANT),
+        ("SELECT k, SUM(a) AS n, MAX(a) AS h FROM s [RANGE 10 SLIDE 10] GROUP BY k", "k", {(1, 10), (0, 10)}),
+        ("SELECT k, SUM(a) AS n FROM s [RANGE 25 SLIDE 10] WHERE b > 1 GROUP BY k", "b k", {(1, 10), (5, 10)}),
+        ("SELECT k, SUM(a) AS n FROM s [RANGE 10 SLIDE 10] GROUP BY k, a", "a k", {(1, 10), (0, 10)}),
+        ("SELECT k, SUM(a) AS n FROM s [RANGE 10 SLIDE 10] GROUP BY k, ELEMENT_TIME", "k", INSTANT),
+        ("SELECT k, SUM(a * 2) AS n FROM s [RANGE 10 SLIDE 10] GROUP BY k", "a k", {(1, 10), (0, 10)}),
+        ("SELECT k, MIN(d) AS n FROM s [RANGE 10 SLIDE 10] GROUP BY k", "d k", {(1, 10), (0, 10)}),
+        ("SELECT tb, COUNT(a) AS n FROM s GROUP BY ELEMENT_TIME DIV 10 AS tb EMIT FINAL", "", {(0, 10), (1, 10)}),
+        (
+            "SELECT tb, SUM(x) AS n FROM (SELECT a AS x, (ELEMENT_TIME + 3) DIV 10 AS tb FROM s) y GROUP BY tb EMIT FINAL",
+            "",
+            {(7, 10), (8, 10)},
+        ),
+        (
+            "SELECT tb, SUM(a) AS n FROM s GROUP BY ELEMENT_TIME - ELEMENT_TIME % 10 AS tb, ELEMENT_TIME DIV 4 EMIT FINAL",
+            "",
+            {(0, 10), (1, 10), (0, 4), (1, 4)},
+        ),
+    ],
+)
+def test_by_what_queries_tell_tuples_apart(query: str, columns: str, grains: set[tuple[int, int]]) -> None:
+    catalog = Catalog()
+    compile_script(f"{STREAM} SET low_level = 'on'; CREATE QUERY p AS {query}", catalog)
+    told = needs(catalog.queries["p"].plan)["s"].told
+    assert told is not None
+    assert (" ".join(sorted(told.columns)), set(told.grains)) == (columns, grains)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.one_of(
+            st.builds(Shift, st.integers(-30, 30)),
+            st.builds(Scale, st.integers(1, 4)),
+            st.builds(Divided, st.integers(1, 12)),
+            st.builds(Floored, st.integers(1, 12)),
+            st.builds(Truncated, st.integers(1, 12)),
+        ),
+        max_size=4,
+    ),
+    st.integers(-300, 300),
+)
+def test_instants_of_one_bucket_have_one_value(steps: list[Step], at: int) -> None:
+    grains = grains_of(tuple(steps))
+    if grains is None:
+        return
+    found: dict[tuple[int, ...], int] = {}
+    for instant in range(at, at + 60):
+        value = instant
+        for step in steps:
+            match step:
+                case Shift(by):
+                    value += by
+                case Scale(by):
+                    value *= by
+                case Divided(by):
+                    value = int(value / by)
+                case Floored(by):
+                    value //= by
+                case Truncated(by):
+                    value -= value % by
+        bucket = tuple((instant - offset) // width for offset, width in sorted(grains))
+        assert found.setdefault(bucket, value) == value
+
+
+def test_a_log_of_partial_aggregates_holds_what_a_query_needs_if_it_tells_no_more_apart() -> None:
+    fine, coarse = frozenset({(0, 1)}), frozenset({(0, 10), (1, 10)})
+    held = Need(frozenset({"a", "k", "_weight", "_sum_a"}), None, Told(frozenset({"k"}), coarse))
+    assert held.covers(held)
+    assert held.coarse
+    for columns, told in (
+        ({"a", "k"}, None),
+        ({"a", "k", "_weight"}, Told(frozenset({"a"}), coarse)),
+        ({"a", "k", "_weight"}, Told(frozenset({"k"}), fine)),
+        ({"a", "k", "_weight", "_max_a"}, Told(frozenset({"k"}), coarse)),
+    ):
+        assert not held.covers(Need(frozenset(columns), None, told))
+    assert Need(frozenset({"a", "k"}), None).covers(Need(frozenset({"a"}), None, Told(frozenset(), coarse)))
+    assert Need.read(held.written()) == held
+    both = together([held, Need(frozenset({"a", "_weight"}), None, Told(frozenset({"a"}), frozenset({(0, 4)})))])
+    assert both.told == Told(frozenset({"a", "k"}), coarse | {(0, 4)})
+    assert held.common(both).coarse

@@ -1,10 +1,10 @@
 """Measures packets a second from a capture file to flows, beside the packet library alone and tshark.
 
-All read the same file, which the file system has in memory, turn by turn. headgate reads it by Spark's data source,
-writes it to the stream's log, and puts out the packets and bytes of each five-tuple in each bucket of ten seconds, on
-all cores. dpkt reads the packets one by one in one process: once without looking into them, once with parsing them, and
-once with counting the same flows in a dictionary. tshark, if it is there, prints the
-same fields of the first packets.
+All read the same file, which the file system has in memory, turn by turn. headgate reads it by tasks of Spark, writes
+it to the stream's log, and puts out the packets and bytes of each five-tuple in each bucket of ten seconds, on all
+cores; once with the low level off and once with it on. dpkt reads the packets one by one in one process: once without
+looking into them, once with parsing them, and once with counting the same flows in a dictionary. tshark, if it is
+there, prints the same fields of the first packets.
 headgate's flows must be those that dpkt counts.
 
 Not measured: the start of Spark, a disk.
@@ -33,13 +33,14 @@ from headgate.engine import Engine
 from headgate.errors import UserError
 
 NAME = "packets"
-PACKETS, ROUNDS = 500_000, 3
+PACKETS, ROUNDS = 1_000_000, 3
 TSHARK_PACKETS = 20_000
 """tshark dissects everything; so many packets are enough to know its speed."""
 
 BUCKET_S = 10
-OURS, READ, PARSED, COUNTED, TSHARK = (
+OURS, REDUCED, READ, PARSED, COUNTED, TSHARK = (
     "headgate: capture to flows",
+    "headgate with the low level on",
     "dpkt: reads the packets",
     "dpkt: reads and parses them",
     "dpkt: reads, parses, counts flows",
@@ -90,15 +91,15 @@ def speeds(spark: SparkSession, folder: Path, packets: int, done: Callable[[], N
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "capture.pcap"
     write_capture(path, packets)
-    ways = [OURS, READ, PARSED, COUNTED, *([TSHARK] if shutil.which("tshark") else [])]
+    ways = [OURS, REDUCED, READ, PARSED, COUNTED, *([TSHARK] if shutil.which("tshark") else [])]
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     worked: dict[str, list[float]] = {way: [] for way in ways}
-    expected, tables = dict[tuple[Any, ...], tuple[int, int]](), list[pa.Table]()
+    expected, tables = dict[tuple[Any, ...], tuple[int, int]](), dict[str, list[pa.Table]]()
     for turn in range(steps()):
         for way in ways:
             count, used, start = packets, processor_s(os.getpid()), perf_counter()
-            if way == OURS:
-                tables = _by_headgate(spark, folder)
+            if way in (OURS, REDUCED):
+                tables[way] = _by_headgate(spark, folder, "on" if way == REDUCED else "off")
             elif way == READ:
                 _read(path)
             elif way == PARSED:
@@ -111,15 +112,15 @@ def speeds(spark: SparkSession, folder: Path, packets: int, done: Callable[[], N
                 millions = count / 1_000_000
                 seconds[way].append((perf_counter() - start) / millions)
                 worked[way].append((processor_s(os.getpid()) - used) / millions)
-        if _flows(tables) != expected:
+        if any(_flows(found) != expected for found in tables.values()):
             raise UserError("wrong-flows", "headgate found other flows than dpkt")
         done()
     return Speeds(packets, path.stat().st_size, len(expected), seconds, worked)
 
 
-def _by_headgate(spark: SparkSession, folder: Path) -> list[pa.Table]:
+def _by_headgate(spark: SparkSession, folder: Path, low_level: str) -> list[pa.Table]:
     with Engine(spark) as engine:
-        engine.execute(SCRIPT.format(folder, BUCKET_S))
+        engine.execute(f"SET low_level = '{low_level}';" + SCRIPT.format(folder, BUCKET_S))
         engine.run_once()
         return engine.query("flows").result_tables()
 
@@ -194,7 +195,11 @@ def finding(found: Speeds) -> Finding:
         f"{found.packets:,} packets ({found.bytes / 2**20:,.0f} MiB) to {found.flows:,} flows, the median of {ROUNDS}"
     )
     alone = found.speed(OURS) / found.speed(PARSED)
-    remarks = [f"headgate takes a capture to flows {alone:.1f} times as fast as dpkt alone reads and parses it."]
+    read = found.speed(OURS) / found.speed(READ)
+    remarks = [
+        f"headgate takes a capture to flows {read:.2f} times as fast as dpkt alone reads it without looking into the "
+        f"packets, and {alone:.1f} times as fast as dpkt reads and parses it."
+    ]
     if TSHARK not in found.seconds:
         remarks.append("tshark was not installed.")
     return Finding(NAME, [Grid(title, headings, rows)], {}, remarks, "performance")

@@ -805,7 +805,7 @@ def _bound(
         bound, family = families.bind_family(tree, text, catalog, place.origin, _members(members, catalog, place))
     better = rewritten(bound.plan)
     if catalog.settings.low_level == "on" and (over := weighted(better.plan)) != better.plan:
-        better = Rewritten(over, (*better.fired, "counts of equal tuples"))
+        better = Rewritten(over, (*better.fired, "partial aggregates"))
     settings, early = catalog.settings, _early(tree, catalog)
     heartbeats = settings.heartbeats if early is None else "query"  # early answers wait for no heartbeat
     at_once = better.plan.flowing and len(sources(better.plan)) == 1  # its answers wait for nobody

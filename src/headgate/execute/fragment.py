@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, StructField, StructType
 
 from headgate.catalog import sinks
 from headgate.catalog.entries import Query
@@ -45,7 +45,7 @@ from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.plan.nodes import Node, is_shared
-from headgate.plan.weights import WEIGHT, weighted_streams
+from headgate.plan.weights import partial_columns
 from headgate.spark.back_off import BackOff
 from headgate.spark.failures import check_alive, lacks_memory
 from headgate.ticks import UNLIMITED, Tick
@@ -96,7 +96,7 @@ class Fragment:
         """What chunks have shown not to hold of their numbers, so that programs do not take it for granted; None if the
         synopses are those of a version that took nothing for granted.
         """
-        self.schemas = _with_weights(compiled.part.plan, schemas)
+        self.schemas = _with_partials(compiled.part.plan, schemas)
         """By name: the columns of its logs."""
         self.directory = directory
         self.output = output
@@ -504,10 +504,17 @@ class Fragment:
         self.synopses.delete_others()
 
 
-def _with_weights(plan: Node, schemas: Mapping[str, StructType]) -> Mapping[str, StructType]:
-    """The columns of logs, with the weights of tuples where the plan heeds them; in files without any they are null."""
-    streams = weighted_streams(plan)
-    if not streams:
+def _with_partials(plan: Node, schemas: Mapping[str, StructType]) -> Mapping[str, StructType]:
+    """The columns of logs, with those of partial aggregates that the plan reads; in files without any they are null."""
+    partial = partial_columns(plan)
+    if not partial:
         return schemas
-    own = {name: StructType([*schemas[name].fields, StructField(WEIGHT, LongType())]) for name in streams}
+    own = {
+        stream: StructType([*schemas[stream].fields, *(StructField(one.name, WHOLE[one.type.upper()]) for one in more)])
+        for stream, more in partial.items()
+    }
     return ChainMap(own, schemas)  # type: ignore[arg-type]
+
+
+WHOLE = {"TINYINT": ByteType(), "SMALLINT": ShortType(), "INT": IntegerType(), "BIGINT": LongType()}
+"""The types that columns of partial aggregates have."""

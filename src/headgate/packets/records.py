@@ -1,13 +1,14 @@
 """Where the packets of a capture file are: pcap and pcapng, in both byte orders, to the micro- or the nanosecond.
 
-A capture is a chain of records, each of which says how long it is. Walking along the chain is all that is done packet
-by packet; the rest of a record's header, and all headers in the packets, are decoded for many packets at once.
+A capture is a chain of records, each of which says how long it is. A pcap file is walked along in many places at the
+same time (`chain`); of a pcapng file, walking along its blocks is done one by one. The rest of a record's header, and
+all headers in the packets, are decoded for many packets at once.
 
     pcap    24 bytes that say byte order, resolution and link type; then records of 16 bytes and the packet
     pcapng  blocks of a type and a length; interfaces have link types and resolutions of their own
 
-A large pcap file is read in pieces. Where a piece begins is found by walking, never by guessing. A pcapng file is read
-in one piece: what an interface is stands anywhere before its packets.
+A large pcap file is read in pieces. Where a piece begins is found by walking; a guess counts if the walk proves it. A
+pcapng file is read in one piece: what an interface is stands anywhere before its packets.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import gzip
 import mmap
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,7 +39,16 @@ LARGEST = 2**26
 """A record that claims to hold more bytes than this is damaged; captures hold at most 262,144 of a packet."""
 
 WALKED = 2**15
-"""How many packets are found before they are decoded."""
+"""How many packets are decoded at a time."""
+
+SEGMENT, REACH, SOUGHT = 2**16, 2**11, 2**9
+"""How long a segment of a walk is, how far behind its border a record is looked for, and for how many at a time."""
+
+USUAL_LARGEST, NEAR_S = 2**18, 2**17
+"""What looks like a record: no larger than captures hold of a packet, and stamped within a day or so of the first."""
+
+FAR = 2**62
+"""Behind the end of every file."""
 
 
 class NotACapture(Exception):
@@ -116,19 +125,15 @@ def pieces(path: Path, size: int) -> list[Piece]:
     if end <= size or zipped or data[:4].tobytes() not in MAGIC:
         return [Piece(str(path), 0, end, 1)]
     order, _ = MAGIC[data[:4].tobytes()]
-    captured_at = struct.Struct(f"{order}I").unpack_from
-    found, buffer, at, start, first, number = [], data.data, HEADER, 0, 1, 1
-    last, mark = end - RECORD, size
-    while at <= last:
-        (captured,) = captured_at(buffer, at + 8)
-        if captured > LARGEST:
-            break  # the piece that holds it says so
-        if at >= mark:
-            found.append(Piece(str(path), start, at, first))
-            start, first, mark = at, number, at + size
-        at += RECORD + captured
-        number += 1
-    return [*found, Piece(str(path), start, end, first)]
+    heads, _ = chain(data, order, HEADER, end)
+    found: list[Piece] = []
+    start, first = 0, 1
+    while True:
+        cut = int(np.searchsorted(heads, start + size))
+        if cut >= len(heads):
+            return [*found, Piece(str(path), start, end, first)]
+        found.append(Piece(str(path), start, int(heads[cut]), first))
+        start, first = int(heads[cut]), cut + 1
 
 
 def records(piece: Piece) -> Iterator[Records]:
@@ -145,37 +150,109 @@ def records(piece: Piece) -> Iterator[Records]:
 
 def _pcap(data: Bytes, piece: Piece, order: str, unit_ns: int) -> Iterator[Records]:
     link = struct.unpack_from(f"{order}I", data.data, 20)[0] & 0xFFFF  # above it: how long check sequences are
-    captured_at = struct.Struct(f"{order}I").unpack_from
+    words, end = words_of(data, f"{order}u4"), piece.end
+    heads, after = chain(data, order, max(piece.start, HEADER), end)
+    sizes, fractions = words[heads + 8].astype(np.int64), words[heads + 4].astype(np.int64) * unit_ns
+    damaged = (sizes > LARGEST) | (fractions >= SECOND_NS)
+    wrong = np.flatnonzero(damaged | (heads + RECORD + sizes > end))
+    lost = []
+    if len(wrong):
+        at, size, odd = int(heads[wrong[0]]), int(sizes[wrong[0]]), bool(damaged[wrong[0]])
+        said = f"the file ends after {end - at - RECORD:,} of {size:,} bytes of a packet"
+        lost = [_rest(data, at, end, "the header of a packet is damaged" if odd else said)]
+        heads, sizes, fractions = heads[: wrong[0]], sizes[: wrong[0]], fractions[: wrong[0]]
+    elif after < end:
+        lost = [_rest(data, after, end, "the file ends within the header of a packet")]
+    for start in range(0, max(len(heads), 1), WALKED):
+        some = slice(start, start + WALKED)
+        at_some = heads[some]
+        times = words[at_some].astype(np.int64) * SECOND_NS + fractions[some]
+        lengths, links = words[at_some + 12].astype(np.int64), np.full(len(at_some), link, np.int64)
+        last = lost if start + WALKED >= len(heads) else []
+        yield Records(data, at_some + RECORD, sizes[some], lengths, times, links, piece.first + start, last)
+
+
+def chain(data: Bytes, order: str, start: int, end: int) -> tuple[Numbers, int]:
+    """Where the records of a pcap file begin that begin between `start`, where one does, and `end`; and where the last
+    one ends.
+
+    The bytes are cut into segments, and all of these are walked along at the same time, each from a place that looks
+    like the beginning of a record. That is a guess, so it is proved: the walk along a segment counts only if the one
+    before it, which is proved, ends exactly where it began. Otherwise the segment is walked along once more.
+    The chain ends early at a record that claims to be larger than any.
+    """
     words = words_of(data, f"{order}u4")
-    buffer, at, end, first = data.data[: piece.end], max(piece.start, HEADER), piece.end, piece.first
-    while at < end:
-        found: list[int] = []
-        add = found.append
-        with suppress(struct.error):  # the end
-            for _ in range(WALKED):
-                (captured,) = captured_at(buffer, at + 8)
-                add(at)
-                at += RECORD + captured
-        if found and found[-1] > end - RECORD:
-            at = found.pop()
-        heads = np.array(found, np.int64)
-        sizes, fractions = words[heads + 8].astype(np.int64), words[heads + 4].astype(np.int64) * unit_ns
-        damaged = (sizes > LARGEST) | (fractions >= SECOND_NS)
-        wrong = np.flatnonzero(damaged | (heads + RECORD + sizes > end))
-        lost = []
-        if len(wrong):
-            at, size, odd = int(heads[wrong[0]]), int(sizes[wrong[0]]), bool(damaged[wrong[0]])
-            said = f"the file ends after {end - at - RECORD:,} of {size:,} bytes of a packet"
-            lost = [_rest(data, at, end, "the header of a packet is damaged" if odd else said)]
-            heads, sizes, fractions = heads[: wrong[0]], sizes[: wrong[0]], fractions[: wrong[0]]
-        elif len(found) < WALKED and at != end:
-            lost = [_rest(data, at, end, "the file ends within the header of a packet")]
-        times, lengths = words[heads].astype(np.int64) * SECOND_NS + fractions, words[heads + 12].astype(np.int64)
-        links = np.full(len(heads), link, np.int64)
-        yield Records(data, heads + RECORD, sizes, lengths, times, links, first, lost)
-        first += len(heads)
-        if lost:
-            return
+    last = end - RECORD
+    """Where the last record may begin."""
+    bounds = np.arange(start, max(last, start) + 1, SEGMENT, dtype=np.int64)
+    stops = np.append(bounds[1:], last + 1)
+    begins = np.append(start, _likely(words, bounds[1:], start, last))
+    found, walked, ended = _walk(words, begins, stops, last)
+    proved, redone, at = np.zeros(len(bounds), bool), [], start
+    for number, (begin, stop, after) in enumerate(zip(begins.tolist(), stops.tolist(), ended.tolist(), strict=True)):
+        if at >= stop:
+            continue
+        if begin == at:
+            proved[number], at = True, after
+        else:
+            again, _, reached = _walk(words, np.array([at]), np.array([stop]), last)
+            redone.append(again)
+            at = int(reached[0])
+    return np.sort(np.concatenate([found[proved[walked]], *redone])), min(at, end)
+
+
+def _likely(words: NDArray[np.unsignedinteger], bounds: Numbers, start: int, last: int) -> Numbers:
+    """Behind each bound, the first place that looks like the beginning of a record; the end if none is near."""
+    found = np.full(len(bounds), last + 1, np.int64)
+    if not len(bounds):
+        return found
+    since = int(words[start])
+
+    def looks_right(at: Numbers) -> NDArray[np.bool_]:
+        inside = np.minimum(at, last)
+        sizes = words[inside + 8].astype(np.int64)
+        near = np.abs(words[inside].astype(np.int64) - since) < NEAR_S
+        right = near & (sizes <= words[inside + 12]) & (sizes <= USUAL_LARGEST) & (words[inside + 4] < SECOND_NS)
+        return right | (at > last)
+
+    for first in range(0, len(bounds), SOUGHT):
+        some = bounds[first : first + SOUGHT]
+        some = some[some + REACH <= last]
+        if not len(some):
+            break
+        here = np.lib.stride_tricks.sliding_window_view(words, REACH)[some]
+        rows, places = np.nonzero(here - np.uint32(max(since - NEAR_S, 0)) < 2 * NEAR_S)
+        at = some[rows] + places
+        right = looks_right(at)
+        rows, at = rows[right], at[right]
+        right = looks_right(at + RECORD + words[at + 8].astype(np.int64))
+        rows, at = rows[right], at[right]
+        numbers, firsts = np.unique(rows, return_index=True)
+        found[first + numbers] = at[firsts]
+    return found
+
+
+def _walk(
+    words: NDArray[np.unsignedinteger], begins: Numbers, stops: Numbers, last: int
+) -> tuple[Numbers, NDArray[np.intp], Numbers]:
+    """Walk along all segments at the same time, from `begins` on and not beyond `stops`: the beginnings of records, the
+    segment that each was found in, and where each segment's walk ended.
+    """
+    ended = begins.copy()
+    numbers = np.flatnonzero(begins < stops)
+    at, stop = begins[numbers], stops[numbers]
+    places, segments = [np.zeros(0, np.int64)], [np.zeros(0, np.intp)]
+    while len(at):
+        places.append(at)
+        segments.append(numbers)
+        sizes = words[at + 8].astype(np.int64)
+        onward = np.where(sizes > LARGEST, FAR, at + RECORD + sizes)
+        on = onward < stop
+        if not on.all():
+            ended[numbers[~on]] = onward[~on]
+            numbers, stop, onward = numbers[on], stop[on], onward[on]
+        at = onward
+    return np.concatenate(places), np.concatenate(segments), ended
 
 
 def _pcapng(data: Bytes) -> Iterator[Records]:

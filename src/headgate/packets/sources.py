@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -90,16 +90,10 @@ class PcapReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """The pieces of the files, small ones together."""
-        parts: list[Part] = []
-        for file in self.files:
-            for piece in pieces(local(file), PIECE_BYTES):
-                named = Piece(file, piece.start, piece.end, piece.first)
-                last = parts[-1].pieces if parts else []
-                if last and sum(one.end - one.start for one in last) + piece.end - piece.start <= PIECE_BYTES:
-                    last.append(named)
-                else:
-                    parts.append(Part([named]))
-        return parts
+        named = {str(local(file)): file for file in self.files}
+        return [
+            Part([replace(piece, path=named[piece.path]) for piece in part]) for part in shared_out(map(Path, named))
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
@@ -108,6 +102,21 @@ class PcapReader(DataSourceReader):
             path = local(piece.path)
             for some in records(Piece(str(path), piece.start, piece.end, piece.first)):
                 yield rows(some, self.names, str(path), piece)
+
+
+def shared_out(files: Iterable[Path]) -> list[list[Piece]]:
+    """The pieces of capture files as tasks read them: a large one each, small ones together."""
+    parts: list[list[Piece]] = []
+    size = 0
+    for file in files:
+        for piece in pieces(file, PIECE_BYTES):
+            size += piece.end - piece.start
+            if parts and size <= PIECE_BYTES:
+                parts[-1].append(piece)
+            else:
+                parts.append([piece])
+                size = piece.end - piece.start
+    return parts
 
 
 class Interface(DataSource):

@@ -22,7 +22,7 @@ from headgate.plan.nodes import Filter, Node, Project, Scan, Window, children, n
 from headgate.plan.prefilter import is_cheap
 from headgate.plan.rewrites.columns import columns_read, parents_first
 from headgate.plan.rewrites.substitution import conjunction, conjuncts, movable, substituted
-from headgate.plan.weights import carries_weight
+from headgate.plan.weights import INSTANTS, Told, joined, told_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +35,37 @@ class Need:
     conditions: frozenset[str] | None
     """Conditions in SQL over the stream's columns, one of which holds for each needed tuple; None: all are needed."""
 
-    weighted: bool = False
-    """Whether tuples that are equal in these columns and in their timestamps may be kept once, with their number."""
+    told: Told | None = None
+    """By what tuples are told apart: those that are equal in it may be kept once, with partial aggregates. None: each
+    tuple counts by itself.
+    """
+
+    @property
+    def coarse(self) -> bool:
+        """True if tuples of different instants may be kept as one."""
+        return self.told is not None and self.told.grains != INSTANTS
 
     def covers(self, other: Need) -> bool:
         """True if this is known to hold all that the other one needs."""
-        if not other.columns <= self.columns or (self.weighted and not other.weighted):
+        if not other.columns <= self.columns:
             return False
+        if self.told is not None:
+            if other.told is None or not other.told.columns <= self.told.columns:
+                return False
+            if self.coarse and not other.told.grains <= self.told.grains:
+                return False
         return self.conditions is None or (other.conditions is not None and other.conditions <= self.conditions)
 
     def common(self, other: Need) -> Need:
         """What both hold for certain."""
-        columns, weighted = self.columns & other.columns, self.weighted or other.weighted
+        columns, both = self.columns & other.columns, [one.told for one in (self, other) if one.told is not None]
+        told = None
+        if both:
+            fine = all(one.grains == INSTANTS for one in both)
+            told = Told(frozenset.intersection(*(one.columns for one in both)), INSTANTS if fine else frozenset())
         if self.conditions is None or other.conditions is None:
-            return Need(columns, other.conditions if self.conditions is None else self.conditions, weighted)
-        return Need(columns, self.conditions & other.conditions, weighted)
+            return Need(columns, other.conditions if self.conditions is None else self.conditions, told)
+        return Need(columns, self.conditions & other.conditions, told)
 
     @property
     def condition(self) -> str | None:
@@ -61,7 +77,7 @@ class Need:
         return {
             "columns": sorted(self.columns),
             "conditions": None if self.conditions is None else sorted(self.conditions),
-            "weighted": self.weighted,
+            "told": None if self.told is None else [sorted(self.told.columns), sorted(self.told.grains)],
         }
 
     @staticmethod
@@ -69,7 +85,13 @@ class Need:
         """A need from the journal."""
         conditions = said["conditions"]
         known = None if conditions is None else frozenset(conditions)
-        return Need(frozenset(said["columns"]), known, said["weighted"])
+        told = None
+        if said.get("told") is not None:
+            columns, grains = said["told"]
+            told = Told(frozenset(columns), frozenset((offset, width) for offset, width in grains))
+        elif said.get("weighted"):  # as it was written before there were grains
+            told = Told(frozenset(said["columns"]), INSTANTS)
+        return Need(frozenset(said["columns"]), known, told)
 
 
 def together(needs: Iterable[Need]) -> Need:
@@ -78,21 +100,23 @@ def together(needs: Iterable[Need]) -> Need:
     columns = frozenset[str]().union(*(need.columns for need in some))
     conditions = frozenset[str]().union(*(need.conditions or () for need in some))
     everything = any(need.conditions is None for need in some)
-    return Need(columns, None if everything else conditions, all(need.weighted for need in some))
+    told = [need.told for need in some if need.told is not None]
+    apart = None
+    if told and len(told) == len(some):
+        apart = Told(frozenset[str]().union(*(one.columns for one in told)), joined(one.grains for one in told))
+    return Need(columns, None if everything else conditions, apart)
 
 
 def needs(plan: Node) -> dict[str, Need]:
     """What the plan needs of each base stream that it reads itself, by name. Dead letters are no such streams."""
     found: dict[str, list[Need]] = {}
-    columns = columns_read(plan)
+    columns, told = columns_read(plan), told_apart(plan)
     for scan, parts in _ways_down(plan):
         types = {column.name.lower(): column.type.upper() for column in scan.columns}
         cheap = [part for part in parts if is_cheap(part, types)]
         conditions = frozenset({conjunction(cheap).sql}) if cheap else None
         always = {name.lower() for name in (scan.timestamp, scan.by) if name is not None}
-        found.setdefault(scan.stream, []).append(
-            Need(frozenset(columns[scan] | always), conditions, carries_weight(scan))
-        )
+        found.setdefault(scan.stream, []).append(Need(frozenset(columns[scan] | always), conditions, told.get(scan)))
     watched = {stream for node in parents_first(plan) for stream in node.watches}
     for scan in (source for source in plan.sources if isinstance(source, Scan) and source.stream in watched):
         found.setdefault(scan.stream, []).append(Need(frozenset(name.lower() for name in names(scan)), None))

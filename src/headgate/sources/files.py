@@ -29,6 +29,7 @@ from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import Chunk
 from headgate.packets.records import NotACapture
 from headgate.sources.as_they_are import AsTheyAre
+from headgate.sources.captures import Captures
 from headgate.sources.folder import Folder
 from headgate.sources.inlet import Inlet
 from headgate.sources.judging import arriving_folder, judged
@@ -77,6 +78,7 @@ class FileSource:
         self.reader = FileReader(self.session, inlet, connector)
         self.as_they_are = AsTheyAre(inlet, connector.format, connector.options)
         self.folder = Folder(self.path, connector.options)
+        self.captures = Captures(self.session, inlet, connector)
         self.small = SmallFiles(inlet, connector, self.as_they_are)
         self.hurried_in_vain = 0
         """How many reads in a row found that files of JSON are not as plain as they look."""
@@ -235,7 +237,18 @@ class FileSource:
 
         with arriving_folder(self.inlet) as folder:
             staged = self.as_they_are.staged(places, folder / "whole")
-            batch = judged(self.session, self.inlet, others, folder, clock, staged, look_closer, at_hand, reduced)
+            batch = judged(
+                self.session,
+                self.inlet,
+                others,
+                folder,
+                clock,
+                staged,
+                look_closer,
+                at_hand,
+                lambda limits, low, staging: self.captures.written(places, limits, low, staging),
+                reduced,
+            )
             with self.inlet.together():
                 self.inlet.began_us = began_us
                 taken = batch.take(clock)

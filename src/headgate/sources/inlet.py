@@ -40,8 +40,9 @@ from headgate.heartbeat.future import KNOWN
 from headgate.log.journal import Journal
 from headgate.log.log import Log
 from headgate.plan.needs import Need
-from headgate.sources.low_part import counted, narrowed, needed
-from headgate.sources.rows import Read, Rows, Unread
+from headgate.sources.letters import Unread, dead_schema, letters, malformed
+from headgate.sources.low_part import narrowed, partial_aggregates, without_unneeded
+from headgate.sources.rows import Read, Rows
 from headgate.sources.rows import ticks as ticks
 from headgate.sources.verdict import (
     ALIKE,
@@ -53,7 +54,6 @@ from headgate.sources.verdict import (
     UNTIMELY,
     Limits,
     Verdicts,
-    behind,
     promises,
     source_texts,
     ticks_of,
@@ -197,7 +197,7 @@ class Inlet:
         """Change what rows look like from now on."""
         self.stream = stream
         self.rows = Rows(stream, schema)
-        self.dead_schema = _dead_schema(stream, schema)
+        self.dead_schema = dead_schema(stream, schema)
 
     @property
     def source(self) -> str | None:
@@ -350,14 +350,12 @@ class Inlet:
             self.journal.record(self.subject, {"low": None if low is None else low.written()})
 
     def reduced_upto(self, need: Need) -> Tick | None:
-        """The largest timestamp of tuples of which the log may not have all that is needed; None if it has all."""
-        return max((upto for low, upto in self.reduced.items() if not low.covers(need)), default=None)
+        """The largest timestamp of tuples of which the log may not have all that a new query needs; None if it has all.
 
-    def without_unneeded(self, rows: pa.Table, found: Verdicts, low: Need | None) -> Verdicts:
-        """The verdicts on rows, where tuples that no query needs have a verdict of their own."""
-        if low is None or low.conditions is None:
-            return found
-        return np.where((found == TUPLE) & ~needed(low, rows), UNNEEDED, found)
+        A new query sees its streams from behind an instant on, and there may be tuples in the log that stand for some
+        from before and some from behind it.
+        """
+        return max((upto for low, upto in self.reduced.items() if low.coarse or not low.covers(need)), default=None)
 
     def _note_reduced(self, low: Need, upto: Tick) -> None:
         """Note that tuples came of which only this was kept. Of many low parts the oldest become one, which holds no
@@ -429,14 +427,14 @@ class Inlet:
             if self.nothing_arrived and own.size:
                 limits = replace(limits, first_open=int(own.min()))
             if unread or len(own) < len(found):
-                letters = self.letters(table, found, limits)
-                self.refuse(letters)
-                self.keep_letters(pa.concat_tables([letters, self._malformed(unread, limits)]))
-            kept = self.without_unneeded(table, found, self.low)
+                dead = self.letters(table, found, limits)
+                self.refuse(dead)
+                self.keep_letters(pa.concat_tables([dead, self._malformed(unread, limits)]))
+            kept = without_unneeded(self.low, table, found)
             tuples = table if (kept == TUPLE).all() else table.filter(pa.array(kept == TUPLE))
             tuples = narrowed(self.low, tuples, self.stream.row_columns())
             tuples = tuples.select(self.rows.schema.names).cast(self.rows.schema)
-            written = counted(self.low, self.stream, tuples)
+            written = partial_aggregates(self.low, self.stream, tuples)
             alike = tuples.num_rows - written.num_rows
             self.log.pass_over(int((kept == UNNEEDED).sum()) + alike, int(own.max(initial=NEVER)))
             self.log.append(written)
@@ -453,32 +451,11 @@ class Inlet:
 
     def letters(self, table: pa.Table, found: Verdicts, limits: Limits) -> pa.Table:
         """The rows that are neither tuples nor heartbeats, as dead letters."""
-        dead = ~np.isin(found, (TUPLE, HEARTBEAT))
-        rows, reasons = table.filter(pa.array(dead)), found[dead]
-        own = rows.column("_t").combine_chunks()
-        extra = {
-            "_reason": pa.array(reasons, pa.string()),
-            "_behind": behind(self.stream, rows, promises(self.stream, rows), reasons, limits),
-            "_timestamp": own.cast(self.dead_schema.field("_timestamp").type),
-            "_raw": pa.nulls(rows.num_rows, pa.string())
-            if "_row" not in rows.column_names
-            else _texts(rows["_row"], reasons),
-            "_t": pa.array(np.full(rows.num_rows, limits.first_open), pa.int64()),
-        }
-        known = {name: rows[name] for name in rows.column_names} | extra
-        return pa.table([known[name] for name in self.dead_schema.names], schema=self.dead_schema)
+        return letters(self.stream, self.dead_schema, table, found, limits)
 
     def _malformed(self, unread: Unread, limits: Limits) -> pa.Table:
         """Dead letters for rows of which only the text is known."""
-        known = {
-            "_reason": ["malformed"] * len(unread),
-            "_raw": [text for _, text in unread],
-            "_t": [limits.first_open] * len(unread),
-            "_s": [place for place, _ in unread],
-        }
-        nothing = [None] * len(unread)
-        arrays = [pa.array(known.get(field.name, nothing), field.type) for field in self.dead_schema]
-        return pa.table(arrays, schema=self.dead_schema)
+        return malformed(self.dead_schema, unread, limits)
 
     def _batch(self, table: pa.Table, found: Verdicts) -> Batch:
         timely = np.isin(found, (TUPLE, LATE))
@@ -545,18 +522,6 @@ def _counted(found: Verdicts, unread: int) -> Counter[str]:
     kinds, rows = np.unique(found, return_counts=True)
     counts = Counter({str(kind): int(count) for kind, count in zip(kinds, rows, strict=True)})
     return counts + Counter(malformed=unread)
-
-
-def _texts(rows: pa.ChunkedArray, reasons: Verdicts) -> pa.Array:
-    """The text of rows without a timestamp. The others have everything in their columns."""
-    return pc.if_else(pa.array(reasons == "no-timestamp"), rows.combine_chunks(), None)
-
-
-def _dead_schema(stream: Stream | Relation, schema: pa.Schema) -> pa.Schema:
-    instant = pa.timestamp("us", tz="UTC") if stream.domain is TimeDomain.TIMESTAMP else pa.int64()
-    own = [schema.field(column) for column in stream.row_columns()]
-    why = [("_reason", pa.string()), ("_behind", pa.int64()), ("_timestamp", instant), ("_raw", pa.string())]
-    return pa.schema([*own, *(pa.field(*field) for field in why), schema.field("_t"), schema.field("_s")])
 
 
 def _numbered(reasons: Mapping[str, int]) -> str:

@@ -34,10 +34,9 @@ from headgate.log import statistics
 from headgate.log.checksum import writing
 from headgate.log.chunk import Chunk, described, span
 from headgate.plan.needs import Need
-from headgate.plan.weights import WEIGHT
 from headgate.sources.as_they_are import instants
 from headgate.sources.inlet import Batch, Inlet
-from headgate.sources.low_part import TABLE_ROWS, Reduced, counted
+from headgate.sources.low_part import TABLE_ROWS, Reduced, partial_aggregates, partial_fields, with_partials
 from headgate.sources.plain_json import UNCLEAR
 from headgate.sources.rows import Rows
 from headgate.sources.verdict import (
@@ -65,7 +64,12 @@ ACCEPTED = (TUPLE, UNNEEDED)
 """The verdicts on tuples that are neither late nor heartbeats."""
 
 OWN_INSTANTS = {TUPLE: "_t", UNNEEDED: "_t", LATE: "_timestamp", HEARTBEAT: "_timestamp"}
-"""The column in which rows have their own timestamps, by verdict: of what the heartbeats hear."""
+"""The column in which rows have their own timestamps, by verdict."""
+
+HEARD = "heard"
+"""Not a verdict: the folder with the timestamps, places and sources of tuples, if those were put together before they
+were written. The heartbeats hear these in place of the tuples.
+"""
 
 SUMS = {"tuples": "sum", "late": "sum", "smallest": "min", "largest": "max", "upto": "max"}
 """What the heartbeats hear of a source, and how parts of it are put together."""
@@ -127,40 +131,56 @@ class JudgedBatch:
         folders = [] if directory is None else sorted(directory.glob("_verdict=*"))
         self.files = {folder.name.removeprefix("_verdict="): sorted(folder.glob("*.parquet")) for folder in folders}
         self.footers = {verdict: [pq.read_metadata(file) for file in files] for verdict, files in self.files.items()}
+        self.spans: list[tuple[int, int] | None] = []
+        """The ranges of the timestamps of tuples before they were put together."""
+        if HEARD in self.files:
+            heard, kept = (sum(footer.num_rows for footer in self.footers.get(kind, ())) for kind in (HEARD, TUPLE))
+            self.alike = heard - kept
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """The folders that have the timestamps of all tuples that are not late."""
+        return (HEARD, UNNEEDED) if HEARD in self.files else ACCEPTED
+
+    @property
+    def own_instants(self) -> dict[str, str]:
+        """The column in which rows have their own timestamps, by folder: of what the heartbeats hear."""
+        return {(HEARD if HEARD in self.files and kind == TUPLE else kind): own for kind, own in OWN_INSTANTS.items()}
 
     def counts(self) -> Counter[str]:
         """How many rows there are, by verdict."""
-        found = {verdict: sum(footer.num_rows for footer in footers) for verdict, footers in self.footers.items()}
-        return Counter(found) + Counter({TUPLE: sum(chunk.rows for chunk in self.whole), ALIKE: self.alike})
+        found = Counter({kind: sum(footer.num_rows for footer in footers) for kind, footers in self.footers.items()})
+        del found[HEARD]
+        return found + Counter({TUPLE: sum(chunk.rows for chunk in self.whole), ALIKE: self.alike})
 
-    def count_alike(self) -> None:
-        """Keep equal tuples of one instant once, with their number, where queries only count them. What the heartbeats
+    def put_together(self) -> None:
+        """Keep one tuple in place of all those that queries do not tell apart (see `low_part`). What the heartbeats
         learn is known before.
         """
         low = self.judged.low
-        if low is None or not low.weighted or sends_heartbeats(self.inlet.stream):
+        if low is None or low.told is None or sends_heartbeats(self.inlet.stream) or HEARD in self.files:
             return
         self.batch()
+        self.spans = [span(footer, "_t") for footer in self.footers.get(TUPLE, [])]
         with writing(self.folder):
-            self.alike = sum(self._counted_alike(file, low) for file in self.files.get(TUPLE, []))
+            self.alike = sum(self._put_together(file, low) for file in self.files.get(TUPLE, []))
         self._written(TUPLE, self.files.get(TUPLE, []))
 
-    def _counted_alike(self, file: Path, low: Need) -> int:
-        """Count equal tuples in a file, some of its rows at a time; how many of them go."""
+    def _put_together(self, file: Path, low: Need) -> int:
+        """Put tuples of a file together, some of its rows at a time; how many of them go."""
         own = pq.ParquetFile(file)
-        schema, counting = own.schema_arrow.append(pa.field(WEIGHT, pa.int64())), file.with_suffix(".counted")
+        partial = partial_fields(low, own.schema_arrow)
+        schema, reduced = pa.schema([*own.schema_arrow, *partial]), file.with_suffix(".reduced")
         left = 0
-        with pq.ParquetWriter(counting, schema, write_statistics=statistics.told(schema)) as writer:
+        with pq.ParquetWriter(reduced, schema, write_statistics=statistics.told(schema)) as writer:
             for part in own.iter_batches(TABLE_ROWS):
-                rows = counted(low, self.inlet.stream, pa.table(part))
-                if WEIGHT not in rows.column_names:
-                    rows = rows.append_column(WEIGHT, pa.nulls(rows.num_rows, pa.int64()))
+                rows = with_partials(partial_aggregates(low, self.inlet.stream, pa.table(part)), partial)
                 writer.write_table(rows.cast(schema))
                 left += rows.num_rows
         if left == own.metadata.num_rows:
-            counting.unlink()
+            reduced.unlink()
             return 0
-        counting.rename(file)
+        reduced.rename(file)
         file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of what it was before
         return own.metadata.num_rows - left
 
@@ -186,7 +206,7 @@ class JudgedBatch:
         """
         if self.files.get(FAR_FUTURE):
             return limits.ahead + np.minimum(self._largest(FAR_FUTURE, "_behind"), int(FOREVER) - max(limits.ahead, 0))
-        found = largest_of(np.concatenate([self._largest(verdict, "_t") for verdict in ACCEPTED]))
+        found = largest_of(np.concatenate([self._largest(verdict, "_t") for verdict in self.accepted]))
         for chunk in sorted(self.whole, key=lambda chunk: chunk.high, reverse=True):
             if len(found) == TOPS and chunk.high <= found[-1]:
                 break  # nor has any chunk behind it a larger one
@@ -199,7 +219,7 @@ class JudgedBatch:
 
     def letters(self) -> list[Path]:
         """The files of dead letters that the policy keeps."""
-        dropped = (*ACCEPTED, HEARTBEAT, *(UNTIMELY if self.inlet.policy == "drop" else ()))
+        dropped = (*ACCEPTED, HEARD, HEARTBEAT, *(UNTIMELY if self.inlet.policy == "drop" else ()))
         return [file for verdict, files in self.files.items() if verdict not in dropped for file in files]
 
     def take(self, clock: Clock, name: str | None = None) -> int:
@@ -220,7 +240,7 @@ class JudgedBatch:
             for file in self.letters():
                 _stamp(file, int(batch.arrivals.smallest.min()))
         self.inlet.dead.adopt(self.letters())
-        reached = _range([span(footer, "_t") for verdict in ACCEPTED for footer in self.footers.get(verdict, ())])
+        reached = _range([span(footer, "_t") for verdict in self.accepted for footer in self.footers.get(verdict, ())])
         self.inlet.log.pass_over(counts[UNNEEDED] + self.alike, NEVER if reached is None else reached[1])
         chunks = self.inlet.log.adopt(self.files.get(TUPLE, []), name)
         chunks += self.inlet.log.adopt_as_they_are(self.whole)
@@ -240,7 +260,7 @@ class JudgedBatch:
             self._stamp_all(ACCEPTED, int(self.inlet.stamps(1, clock)[0]))
             self._batch = None
         if now.first_open > before.first_open:
-            self._stamp_all(self.files.keys() - {*ACCEPTED, HEARTBEAT}, now.first_open)
+            self._stamp_all(self.files.keys() - {*ACCEPTED, HEARD, HEARTBEAT}, now.first_open)
         if (now.closed, now.apart) != (before.closed, before.apart):
             self._find_late(replace(now, ahead=Limits().ahead))
 
@@ -259,8 +279,8 @@ class JudgedBatch:
         """Judge anew, by limits that have moved, the files in which tuples may be late now."""
         latest = max([limits.closed, *limits.apart.values()])
         if self.judged.low is not None:
-            ranges = [span(footer, "_t") for verdict in ACCEPTED for footer in self.footers.get(verdict, ())]
-            if any(low <= latest for low, _ in filter(None, ranges)):
+            ranges = [span(footer, "_t") for verdict in self.accepted for footer in self.footers.get(verdict, ())]
+            if any(low <= latest for low, _ in filter(None, [*ranges, *self.spans])):
                 raise Reduced  # a dead letter has to be whole
         tuples = self.files.get(TUPLE, [])
         spans = {file: span(footer, "_t") for file, footer in zip(tuples, self.footers.get(TUPLE, []), strict=True)}
@@ -315,7 +335,7 @@ class JudgedBatch:
         return self._batch
 
     def _summed_up(self) -> Batch:
-        heard = any(self.files.get(verdict) for verdict in OWN_INSTANTS)
+        heard = any(self.files.get(verdict) for verdict in self.own_instants)
         batch = self._by_source() if self.inlet.source is not None and heard else self._from_footers()
         stream = self.inlet.stream
         if stream.domain is None or not batch.arrivals.total:
@@ -334,11 +354,11 @@ class JudgedBatch:
         """
         late = self.footers.get(LATE, [])
         runs: dict[str, list[tuple[pq.FileMetaData, str]]] = {}
-        for verdict in (*ACCEPTED, LATE):
+        for verdict in (*self.accepted, LATE):
             for file, footer in zip(self.files.get(verdict, ()), self.footers.get(verdict, ()), strict=True):
                 alone = verdict == LATE or self.judged.low is None
                 runs.setdefault(f"{verdict} {file.name}" if alone else _task(file), []).append(
-                    (footer, OWN_INSTANTS[verdict])
+                    (footer, self.own_instants[verdict])
                 )
         ranges = [_range([span(footer, column) for footer, column in run]) for run in runs.values()]
         places = [_range([span(footer, "_s") for footer, _ in run]) for run in runs.values()]
@@ -374,7 +394,7 @@ class JudgedBatch:
         """The sums by source from two or three columns of the files, without a job."""
         source, promised = self.inlet.source or "", ["_upto"] if sends_heartbeats(self.inlet.stream) else []
         parts = []
-        for verdict, column in OWN_INSTANTS.items():
+        for verdict, column in self.own_instants.items():
             for file in self.files.get(verdict, ()):
                 for rows in pq.ParquetFile(file).iter_batches(SOURCE_ROWS, columns=[source, column, *promised]):
                     own = rows.column(column).cast(pa.int64())
@@ -440,9 +460,9 @@ class JudgedBatch:
 
     def _instants(self) -> Iterator[Ticks]:
         """The timestamps of tuples, late ones too, in ticks, piece by piece."""
-        for verdict in (*ACCEPTED, LATE):
+        for verdict in (*self.accepted, LATE):
             for file in self.files.get(verdict, ()):
-                for rows in pq.ParquetFile(file).iter_batches(columns=[OWN_INSTANTS[verdict]]):
+                for rows in pq.ParquetFile(file).iter_batches(columns=[self.own_instants[verdict]]):
                     yield rows.column(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
         for stamps in instants(self.whole):
             yield stamps.to_numpy(zero_copy_only=False)

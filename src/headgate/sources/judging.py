@@ -69,13 +69,15 @@ def judged(
     staged: Mapping[str, Chunk] = NO_FILES,
     look_closer: Callable[[Collection[int]], bool] = lambda _: False,
     rows_at_hand: Callable[[Mapping[str, Chunk]], list[pa.Table] | None] = lambda _: None,
+    written_by_tasks: Callable[[Limits, Need | None, Path], Path | None] = lambda *_: None,
     reduced: bool = True,
 ) -> JudgedBatch:
     """Judge rows by the limits in force now, and write them by verdict.
 
     `staged` has files that can be taken as they are if all their rows are tuples. `rows_of` gives all rows but those of
     the files that are; None if there are no others. `rows_at_hand` gives the same rows if they can be had without a
-    job, else None (see `small_files`). `look_closer` is told the places of unclear rows (see `plain_json`); if it says
+    job, else None (see `small_files`). `written_by_tasks` judges and writes all rows by tasks of its own (see
+    `captures`), or gives None. `look_closer` is told the places of unclear rows (see `plain_json`); if it says
     so, `rows_of` is asked again. Unless `reduced`, tuples that no query needs are kept too.
 
     The journal's turn is not held meanwhile, so epochs go on beside the job. If heartbeats are given until the batch is
@@ -91,6 +93,8 @@ def judged(
         judged = None if small is None else small_files.by_verdict(small, inlet, limits, low)
         if judged is not None:
             written = write_arrow(judged, folder / "judged")
+        elif (found := written_by_tasks(limits, low, folder / "judged")) is not None:
+            written = found
         elif (rows := rows_of(whole)) is not None:
             session.conf.set("spark.sql.maxConcurrentOutputFileWriters", VERDICTS)  # or all are sorted by their verdict
             written = write_parquet(sorted_out(rows, inlet, limits, stamp, low), folder / "judged", "_verdict")
@@ -107,7 +111,7 @@ def judged(
         if ((tops > limits.ahead) != (tops > better.ahead)).any():
             batch = by_verdict(better)
     batch.batch()  # it may read all of the files, so not in the turn
-    batch.count_alike()
+    batch.put_together()
     return batch
 
 

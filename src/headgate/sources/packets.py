@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.catalog.entries import Connector
+from headgate.catalog.entries import Connector, Relation, Stream
 from headgate.catalog.readers import OF_FILE_STREAMS
 from headgate.errors import UserError, nearest, quoted
 from headgate.packets import ring
@@ -69,18 +69,21 @@ def interface_rows(session: SparkSession, inlet: Inlet, connector: Connector, sp
 def fields_of(inlet: Inlet, *others: Column) -> str:
     """The declared fields with their own types, `_raw`, and other columns, for Spark."""
     wanted = [FIELDS[column.name.lower()] for column in inlet.stream.columns if column.name.lower() in FIELDS]
-    if depth(field.name for field in wanted) is Depth.DNS:
-        _check_dpkt(inlet)
+    check_dns(inlet.stream)
     return ddl([*(Column(field.name, field.type) for field in wanted), Column("_raw", "STRING"), *others])
 
 
-def _check_dpkt(inlet: Inlet) -> None:
+def check_dns(stream: Stream | Relation) -> None:
+    """Refuse a stream with fields of DNS if the library that decodes them is not there."""
+    fields = [column.name.lower() for column in stream.columns if column.name.lower() in FIELDS]
+    if depth(fields) is not Depth.DNS:
+        return
     try:
         import dpkt  # noqa: F401
     except ImportError:
         raise UserError(
             "no-connector",
-            f'stream "{inlet.stream.name}" has fields of DNS, and these are decoded by dpkt, which is not installed',
+            f'stream "{stream.name}" has fields of DNS, and these are decoded by dpkt, which is not installed',
             hint="pip install headgate[packets]",
         ) from None
 

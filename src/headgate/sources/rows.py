@@ -19,13 +19,11 @@ import pyarrow.compute as pc
 
 from headgate.catalog.entries import Relation, Stream
 from headgate.errors import UserError, quoted
+from headgate.sources.letters import Unread
 from headgate.ticks import Tick, TimeDomain
 
 Signed: TypeAlias = tuple[Any, Mapping[str, Any], int]
 """The timestamp and the values of a row, and whether it is put in (1) or, of a relation, taken out (-1)."""
-
-Unread: TypeAlias = list[tuple[int, str]]
-"""Rows that could not be read: their places in the order of arrival, and what they were."""
 
 ROWS_AT_ONCE = 10_000
 """So many rows are Python objects at a time."""

@@ -21,13 +21,14 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
-from headgate.catalog.entries import Connector, Stream
+from headgate.catalog.entries import Connector, Relation, Stream
 from headgate.heartbeat.arrivals import NEVER
 from headgate.plan.needs import Need
 from headgate.sources.as_they_are import AsTheyAre, local
 from headgate.sources.inlet import Inlet
 from headgate.sources.judged_batch import SPELLED_ALIKE
-from headgate.sources.low_part import narrowed
+from headgate.sources.letters import letters
+from headgate.sources.low_part import narrowed, without_unneeded
 from headgate.sources.plain_json import PACKED
 from headgate.sources.verdict import TUPLE, UNNEEDED, UNTIMELY, Limits, promises, sends_heartbeats, verdicts
 
@@ -172,7 +173,7 @@ def by_verdict(
     """
     judged: dict[str, list[pa.Table]] = {}
     for rows in files:
-        found = _by_verdict(rows, inlet, limits, low)
+        found = judged_rows(rows, inlet.stream, inlet.dead_schema, limits, low)
         if found is None:
             return None
         for kind, some in found.items():
@@ -180,27 +181,29 @@ def by_verdict(
     return judged
 
 
-def _by_verdict(rows: pa.Table, inlet: Inlet, limits: Limits, low: Need | None) -> dict[str, pa.Table] | None:
+def judged_rows(
+    rows: pa.Table, stream: Stream | Relation, dead_schema: pa.Schema, limits: Limits, low: Need | None
+) -> dict[str, pa.Table] | None:
     """The rows of one file by verdict; None if Spark has to judge them. Needed tuples and others always come in pairs,
     so that their files have the same number.
     """
-    found = verdicts(inlet.stream, rows, limits)
-    kinds = set(found.tolist())
+    found = verdicts(stream, rows, limits)
+    kinds = set(np.unique(found).tolist())
     if not kinds <= {TUPLE, *UNTIMELY}:
         return None
     carried: pa.Array | None = None
-    if sends_heartbeats(inlet.stream):
-        upto = promises(inlet.stream, rows)
+    if sends_heartbeats(stream):
+        upto = promises(stream, rows)
         carried = pa.array(upto, pa.int64(), mask=upto == NEVER)
     judged = {}
-    found = inlet.without_unneeded(rows, found, low)
+    found = without_unneeded(low, rows, found)
     for kind in sorted({*kinds, *([] if low is None else [TUPLE, UNNEEDED])}):
         mine = found == kind
         some = rows.filter(pa.array(mine))
         if kind in (TUPLE, UNNEEDED):
-            some = narrowed(low, some, inlet.stream.row_columns())
+            some = narrowed(low, some, stream.row_columns())
         else:
-            some = inlet.letters(some, found[mine], limits)
+            some = letters(stream, dead_schema, some, found[mine], limits)
         judged[kind] = some if carried is None else some.append_column("_upto", carried.filter(mine))
     return judged
 

@@ -60,7 +60,7 @@ def write_parquet(frame: DataFrame, staging: Path, *by: str, most_rows: int = 0)
             with writing(staging):
                 unfinished.rename(sealed)
             if rows is not None:
-                _check_all_there(sealed, rows, staging)
+                check_all_there(sealed, rows, staging)
             return sealed
     except UserError:
         shutil.rmtree(staging, ignore_errors=True)
@@ -101,7 +101,7 @@ def write_files(
     assert rows is not None
     sealed = unfinished.rename(staging / "sealed")
     if file_format == "parquet" and elsewhere(frame.sparkSession):
-        _check_all_there(sealed, rows, staging)
+        check_all_there(sealed, rows, staging)
     return sorted(file for file in sealed.iterdir() if file.name.startswith("part-")), rows
 
 
@@ -123,7 +123,7 @@ def _write(
     return unfinished, None if seen is None else seen.get["rows"]
 
 
-def _check_all_there(sealed: Path, rows: int, staging: Path) -> None:
+def check_all_there(sealed: Path, rows: int, staging: Path) -> None:
     """Raise an error if the files do not hold the rows that Spark counted."""
     there = sum(map(chunk.count, sealed.rglob("*.parquet")))
     if there != rows:
