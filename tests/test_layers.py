@@ -33,7 +33,7 @@ LAYERS = """
     schedule
     server
     engine
-    demo testing shell bench
+    demo testing shell bench top
     cli
 """
 """From the bottom to the top. A module imports from lines above its own, and from its own package."""

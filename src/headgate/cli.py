@@ -88,7 +88,7 @@ Debug = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def options(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
         out.print(f"headgate {__version__}")
         raise typer.Exit
@@ -436,6 +436,28 @@ def check(
     out.print(
         f"{script}: nothing to complain of{'' if spark else ', as far as can be told without Spark'}", markup=False
     )
+
+
+@app.command()
+def top(
+    url: Annotated[str | None, typer.Argument(help="A server; default: http://127.0.0.1:8080.")] = None,
+    directory: Annotated[Path | None, typer.Option(help="Or the directory of a running engine.")] = None,
+    token: Annotated[str | None, typer.Option(help="The server's token.", envvar="HEADGATE_TOKEN")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Print one picture and end; so too without a terminal.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Show the queries and streams of a running engine: how far each is, what waits, what holds it back."""
+    from headgate import top as screen
+
+    if url is not None and directory is not None:
+        raise typer.BadParameter("a server or a directory, not both", param_hint="--directory")
+    place: screen.Place = (
+        screen.Server(url or "http://127.0.0.1:8080", token) if directory is None else screen.Directory(directory)
+    )
+    if once or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        screen.once(place, out)
+    else:
+        screen.watch(place, out)
 
 
 @app.command()

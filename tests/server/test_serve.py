@@ -462,3 +462,52 @@ def test_the_application_needs_no_socket(engine: Engine) -> None:
         return found
 
     assert [one["name"] for one in asyncio.run(ask()).json()["answers"]] == ["s", "q"]
+
+
+# early answers
+
+
+def test_early_answers_are_partial_and_have_no_position(engine: Engine) -> None:
+    engine.execute(STREAM + QUERY + "CREATE QUERY e AS SELECT k, MAX(x) AS n FROM s [RANGE 3] GROUP BY k EMIT EARLY;")
+    with served(engine) as asking:
+        first = asking.get("/queries/e/early").json()
+        assert first == {
+            "partial": True,
+            "complete": None,
+            "upto": None,
+            "consistent": True,
+            "tuples": {},
+            "left_out": 0,
+            "rows": [],
+        }
+        refused = asking.get("/queries/q/early")
+        assert (refused.status_code, refused.json()["code"]) == (409, "no-early-answers")
+        with asking.stream("GET", "/queries/e/live") as answer:
+            found = events(answer)
+            engine.push("s", [(5, {"k": "a", "x": 7})])
+            engine.step()
+            settled = list[Any]()
+            kind, position, said = next(found)
+            assert (kind, position, said["partial"]) == ("early", "", True), "no id: nobody goes on behind it"
+            assert "position" not in said
+            assert {"_time": 5, "_change": "+", "k": "a", "n": 7} in said["rows"]
+            assert (said["upto"], said["tuples"]) == (5, {"s": 1})
+            assert asking.get("/queries/e/early").json() == said
+            engine.push("s", [(9, {"k": "b", "x": 1})])
+            engine.step()
+            while not (kind == "early" and said["upto"] == 9):
+                kind, position, said = next(found)
+                settled += said["rows"] if kind == "results" else []
+                assert bool(position) == (kind == "results")
+            assert settled == [{"_time": 5, "_change": "+", "k": "a", "n": 7}]
+            assert all(row["_time"] > 8 for row in said["rows"])
+            assert {"_time": 9, "_change": "+", "k": "b", "n": 1} in said["rows"]
+
+
+def test_an_early_answer_has_no_more_rows_than_a_page(engine: Engine) -> None:
+    engine.execute(STREAM + "CREATE QUERY e AS SELECT ISTREAM(k, x) FROM s [RANGE 2] WHERE x > 1 EMIT EARLY;")
+    engine.push("s", [(9, {"k": "a", "x": 1 + at}) for at in range(1, 11)])
+    engine.step()
+    with served(engine, limits=Limits(most_page_rows=4, page_rows=4)) as asking:
+        said = asking.get("/queries/e/early").json()
+    assert (len(said["rows"]), said["left_out"]) == (4, 6)

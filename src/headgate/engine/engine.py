@@ -146,7 +146,7 @@ class Engine:
         return self._running.going_on
 
     def on_commit(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever epochs were committed. It must return at once, and must not fail."""
+        """Call `listener` when epochs were committed or early answers given; it returns at once, and never fails."""
         self._core.loop.on_commit.append(listener)
 
     def poll(self) -> int:

@@ -58,6 +58,11 @@ class Said:
         return f"the engine said so {self.ago_s:.0f} s ago, and nothing since" if self.ago_s > OLD_S else ""
 
 
+def last(directory: Path) -> Said:
+    """Return the last status of the engine that works, or worked, in a directory."""
+    return _said(directory)
+
+
 def read(directory: Path, query: str) -> tuple[dict[str, Any], Said]:
     """Return why a query has come no further, by the last status of the engine."""
     said = _said(directory)

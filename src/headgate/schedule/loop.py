@@ -110,7 +110,7 @@ class Loop:
         self.tell: Callable[[str], None] = lambda text: None
         """Hears of what fails and goes on."""
         self.on_commit: list[Callable[[], None]] = []
-        """Called when epochs were committed. They return at once."""
+        """Called when epochs were committed or early answers given. They return at once."""
         self.on_failure: Callable[[str, str, Exception], None] = lambda kind, name, error: None
         """Called with "query", its name and the error when a query has failed. It returns at once."""
         self.stopping = False
@@ -151,8 +151,13 @@ class Loop:
         if not asked:
             return
         name, failures = ", ".join(query.name for query in asked), list[UserError]()
+        before = [query.early_answers and query.early_answers.last for query in asked]
         with self.running, self.watch.over(name, asked[0].answer.workspaces.sessions(), self.clock):
             answer_early(asked, self.clock, self.tell)
+        now = [query.early_answers and query.early_answers.last for query in asked]
+        if any(one is not last for one, last in zip(now, before, strict=True)):
+            for listener in self.on_commit:
+                listener()
         for query in asked:
             self._deliver_one(query, pieces=1)
             self._complain(query, failures)

@@ -332,6 +332,11 @@ class RunningQuery:
         """Call `listener` with the results of each epoch that has any."""
         self._listeners.append(listener)
 
+    @property
+    def answers_early(self) -> bool:
+        """True if it also answers before its input is complete (EMIT EARLY)."""
+        return self.early_answers is not None
+
     def early(self) -> EarlyAnswer | None:
         """Return the early answer that holds now: what is known of the instants that are not complete; None before the
         first one.

@@ -142,6 +142,17 @@ WHY = _route(WHY_SAID)
 TRACE = _route({"query": "large", "heartbeats": [{"id": 1, "instant": "2", "took_us": 412000, "stops": {}}]})
 DROP = _route(DROPPED)
 RESULTS = _route(PAGE)
+EARLY = _route(
+    {
+        "partial": True,
+        "complete": 2,
+        "upto": 5,
+        "consistent": True,
+        "tuples": {"sales": 4},
+        "left_out": 0,
+        "rows": [{"_time": 5, "shop": "a", "amount": 30}],
+    }
+)
 LIVE = _route(EVENT, "text/event-stream")
 STATUS = _route(
     {

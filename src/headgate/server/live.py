@@ -24,6 +24,7 @@ from typing import Any
 
 from headgate.errors import UserError
 from headgate.observe.overview import plain
+from headgate.server.early import EarlyPage, EarlyPages
 from headgate.server.limits import Limits
 from headgate.server.pages import Page, page_of
 from headgate.server.positions import Position, changed, edition_of
@@ -50,6 +51,8 @@ class Bell:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._heard = asyncio.Event()
         self._pending = False
+        self.rings = 0
+        """How often it has been heard."""
 
     def ring(self) -> None:
         """Wake those who wait, soon. It can be called from any thread and returns at once."""
@@ -61,6 +64,7 @@ class Bell:
 
     def _ring(self) -> None:
         self._pending = False
+        self.rings += 1
         heard, self._heard = self._heard, asyncio.Event()
         heard.set()
 
@@ -121,6 +125,7 @@ class Followers:
         self.stopping = stopping
         self.bell = Bell()
         self.events = Events(limits, aside)
+        self.early = EarlyPages(limits, aside)
         self.count = 0
         engine.on_commit(self.bell.ring)
 
@@ -130,13 +135,19 @@ class Followers:
             raise UserError("busy", f"{self.count} requests follow results already", hint="Come back a little later.")
 
     async def follow(self, name: str, after: Position) -> AsyncIterator[tuple[bytes, int]]:
-        """Give the events behind a position, and how many results each has, until there is a reason to end."""
+        """Give the events behind a position, and how many results each has, until there is a reason to end.
+
+        Behind the results that are there comes the early answer that holds now, if it is another than before. It has
+        no id, so that whoever comes back goes on behind the last settled result.
+        """
+        shown = EarlyPage()
         yield f"retry: {RETRY_MILLISECONDS}\n\n".encode(), 0
         while True:
-            heard = self.bell.listen()
+            heard, ring = self.bell.listen(), self.bell.rings
             try:
                 query = self._still(name, after)
                 event = await self.events.behind(query, after) if query.last_position > after.count else None
+                early = await self.early.now(query, ring) if event is None and query.answers_early else shown
             except UserError as error:
                 yield _event("end", as_json(error)), 0
                 return
@@ -144,6 +155,9 @@ class Followers:
                 after = event.position
                 if event.results:
                     yield event.data, event.results
+            elif early != shown:
+                shown = early
+                yield b"event: early\ndata: %b\n\n" % early.to_json(), 0
             elif not await _within(heard.wait(), self.limits.quiet_seconds):
                 yield b": still here\n\n", 0
 

@@ -12,6 +12,7 @@ from headgate.errors import UserError
 from headgate.observe.overview import plain
 from headgate.server import examples
 from headgate.server.answers import why_of
+from headgate.server.early import early_page
 from headgate.server.event_stream import EventStream
 from headgate.server.live import Followers
 from headgate.server.office import Office
@@ -81,11 +82,20 @@ def query_routes(office: Office, clerk: Clerk, followers: Followers) -> APIRoute
         page = await office.look(page_of, running, position, min(limit, limits.most_page_rows), limits)
         return Response(written(page, running), media_type="application/json")
 
+    @routes.get("/queries/{name}/early", **examples.EARLY)
+    async def early(name: str) -> Response:
+        """Give the early answer that holds now: partial results beyond the last complete instant (EMIT EARLY)."""
+        page = await office.look(early_page, engine.query(name), limits)
+        return Response(page.to_json(), media_type="application/json")
+
     @routes.get("/queries/{name}/live", **examples.LIVE)
     async def live(
         name: str, after: After = None, last_event_id: Annotated[str | None, Header(max_length=100)] = None
     ) -> Response:
-        """Follow results as they come, as server-sent events, behind a position or the last event that was seen."""
+        """Follow results as they come, as server-sent events, behind a position or the last event that was seen.
+
+        Events of the kind `early` are partial, replace each other, and have no position.
+        """
         followers.check_room()
         running = engine.query(name)
         await office.look(running.page, running.last_position, 1)  # refused here if its results go elsewhere

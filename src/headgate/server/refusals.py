@@ -27,6 +27,7 @@ STATUS = {
     "sequence-gap": 409,
     "results-elsewhere": 409,
     "results-changed": 409,
+    "no-early-answers": 409,
     "bad-content-type": 415,
     "body-too-large": 413,
     "statement-too-large": 413,

@@ -14,6 +14,7 @@ from headgate.heartbeat.why import Why
 from headgate.observe.overview import Overview
 from headgate.observe.trace import Traces
 from headgate.permissions import Permissions
+from headgate.schedule.early import EarlyAnswer
 from headgate.ticks import Tick
 
 
@@ -47,6 +48,13 @@ class ServedQuery(Protocol):
 
     def page(self, after: int, most: int) -> tuple[list[pa.Table], int]:
         """Return results behind a position, at most so many, and the position of the last one looked at."""
+
+    @property
+    def answers_early(self) -> bool:
+        """True if it also answers before its input is complete (EMIT EARLY)."""
+
+    def early(self) -> EarlyAnswer | None:
+        """Return the early answer that holds now; None before the first one."""
 
     def why(self) -> Why: ...
 
@@ -84,7 +92,7 @@ class Served(Protocol):
     def query(self, name: str) -> ServedQuery: ...
 
     def on_commit(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever epochs were committed."""
+        """Call `listener` whenever epochs were committed or early answers given."""
 
     def overview(self) -> Overview: ...
 
