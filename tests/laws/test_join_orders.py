@@ -22,8 +22,7 @@ from headgate.plan.join_orders import Arrangement, cacheable, members, whole
 from headgate.plan.multiway import Group, Inputs
 from headgate.plan.nodes import Node
 from headgate.plan.rewrites.driver import rewritten
-from headgate.testing.cases import Case
-from headgate.testing.cases import difference
+from headgate.testing.cases import Case, difference
 from headgate.testing.reference import evaluate
 from headgate.testing.runner import on_spark
 

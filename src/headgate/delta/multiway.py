@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 from headgate.delta import as_of, buckets, stored
 from headgate.delta.program import Counting
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
+from headgate.plan.derived import kept
 from headgate.plan.join_orders import Arrangement, members, order, whole
 from headgate.plan.multiway import Group, Inputs, group_of
 from headgate.plan.nodes import Join, Node, Relation, names
-from headgate.plan.derived import kept
 from headgate.sql import FOREVER, listed
 
 if TYPE_CHECKING:
@@ -247,7 +247,9 @@ class _Joining:
 
 
 def _count(counting: Counting, others: str, rows: Table) -> Select:
-    return select(f"{counting.group} AS _group, {counting.number} AS _input, '{others}' AS _with, COUNT(*) AS _rows", rows)
+    return select(
+        f"{counting.group} AS _group, {counting.number} AS _input, '{others}' AS _with, COUNT(*) AS _rows", rows
+    )
 
 
 def born(lowering: Lowering, group: Group, number: int, arrangement: Arrangement) -> Table:

@@ -69,7 +69,9 @@ class Counts:
     found: Mapping[tuple[int, Inputs], tuple[float, float]] = field(default_factory=dict)
     """By input and set of others: how many rows were looked at, and how many rows they gave with the others."""
 
-    def with_more(self, arrived: Mapping[int, int], sample: Mapping[int, int], found: Mapping[tuple[int, Inputs], int]) -> Counts:
+    def with_more(
+        self, arrived: Mapping[int, int], sample: Mapping[int, int], found: Mapping[tuple[int, Inputs], int]
+    ) -> Counts:
         """What is known after another count: rows that came, rows that were looked at, rows that these gave."""
         seen = dict(self.found)
         for (number, others), rows in found.items():
@@ -182,14 +184,14 @@ def adapted(
         old, new = (_rows(counts, one, before | some[place]) for some in (now, better))
         arrangement = replace(arrangement, orders={**arrangement.orders, one: better})
         what = f"new rows of {named(group, one)} go through {_through(group, better)}, no longer {_through(group, now)}"
-        changes.append(Change(what, f"{new:.3g} rows for each behind {_through(group, better[: place + 1])}, not {old:.3g}"))
+        changes.append(
+            Change(what, f"{new:.3g} rows for each behind {_through(group, better[: place + 1])}, not {old:.3g}")
+        )
     return arrangement, changes
 
 
-def _violation(
-    group: Group, counts: Counts, one: Inputs, now: tuple[Inputs, ...]
-) -> tuple[int | None, Inputs]:
-    """The first place of an order at which something else would give fewer rows by the margin, and what comes before."""
+def _violation(group: Group, counts: Counts, one: Inputs, now: tuple[Inputs, ...]) -> tuple[int | None, Inputs]:
+    """The first place of an order at which something else gives fewer rows by the margin, and what comes before it."""
     before = frozenset[int]()
     for place, chosen in enumerate(now):
         rows = _rows(counts, one, before | chosen)
@@ -323,4 +325,6 @@ def described(group: Group, arrangement: Arrangement) -> list[str]:
         for one, within in _places(group, arrangement.caches)
     ]
     lines += [f"keeps the join of {named(group, one)}" for one in sorted(arrangement.caches, key=sorted)]
-    return lines + [f"begins to keep the join of {named(group, one)}" for one in sorted(arrangement.filling, key=sorted)]
+    return lines + [
+        f"begins to keep the join of {named(group, one)}" for one in sorted(arrangement.filling, key=sorted)
+    ]
