@@ -164,6 +164,7 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, way: Way = 
         without_distances=again(by_distance=False) if lowering.has_distances else None,
         by_ranges=(lambda by_ranges: again(by_ranges=by_ranges)()) if lowering.can_be_cut else None,
         groups=tuple(lowering.groups.values()),
+        arrangements=way.joins or (),
         arranged=(lambda joins: again(joins=joins)()) if lowering.groups else None,
         as_tree=again(joins=None) if lowering.groups else None,
         counting=(lambda counting: again(counting=counting)()) if lowering.groups else None,

@@ -218,6 +218,9 @@ class Program:
     groups: tuple[Group, ...] = ()
     """Its joins of several inputs, which can be arranged in several ways."""
 
+    arrangements: tuple[Arrangement, ...] = ()
+    """How they are arranged; as they are written where it says nothing."""
+
     arranged: Callable[[tuple[Arrangement, ...]], Program] | None = None
     """Makes the program that arranges them in another way. It has the synopses of this one, but for other caches."""
 

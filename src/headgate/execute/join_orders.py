@@ -17,7 +17,6 @@ from headgate.plan.join_orders import (
     Change,
     Counts,
     adapted,
-    described,
     sets_to_count,
 )
 from headgate.plan.multiway import Group, Inputs
@@ -30,6 +29,9 @@ SAMPLED_ROWS = 400
 
 SHARE = 0.05
 """How long counting takes at the most, for each second that epochs take."""
+
+SHOWN_CHANGES = 5
+"""How many of them `explain` shows."""
 
 KEPT_CHANGES = 50
 """How many of the last changes are remembered."""
@@ -121,7 +123,6 @@ class JoinOrders:
             self.arrangements = tuple(replace(one, caches=some, filling=frozenset()) for one, some in pairs)
         return self.arrangements
 
-    def described(self) -> list[str]:
-        """Return the orders and caches in force, and why they last changed, a line each."""
-        lines = [line for pair in zip(self.groups, self.arrangements, strict=True) for line in described(*pair)]
-        return [*lines, *(f"changed: {one.what}; {one.by}" for one in list(self.changes)[-5:])]
+    def reasons(self) -> list[str]:
+        """Return what was changed last, and by which figures, a line each."""
+        return [f"{one.what} (by {one.by})" for one in list(self.changes)[-SHOWN_CHANGES:]]

@@ -370,7 +370,9 @@ class RunningQuery:
             for fragment in self.shared
         }
         groups, low_level = self._catalog.declarations.groups(), self._catalog.settings.low_level == "on"
-        return explained(self.definition, parts, self.progress(), self.labels(), groups, shared, low_level)
+        said = explained(self.definition, parts, self.progress(), self.labels(), groups, shared, low_level)
+        changed = [line for one in self.leading_to(self.answer) for line in one.joins.reasons()]
+        return f"{said}\n\n-- join orders that changed\n" + "\n".join(changed) if changed else said
 
     def progress(self) -> str:
         """Say whether the declared bounds keep it going when all sources pause, or a timeout must."""
