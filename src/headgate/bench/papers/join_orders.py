@@ -57,13 +57,14 @@ def epochs() -> Iterator[tuple[int, dict[str, list[tuple[int, dict[str, int]]]]]
     random, now = Random(7), 0
     for epoch in range(EPOCHS):
         late = epoch >= EPOCHS // 2
+        base = MANY_KEYS if late else 0  # rows of both halves do not meet
         keys = {"a": FEW_KEYS, "b": MANY_KEYS if late else FEW_KEYS, "c": FEW_KEYS if late else MANY_KEYS}
         rows: dict[str, list[tuple[int, dict[str, int]]]] = {name: [] for name in NAMES}
         for _ in range(INSTANTS):
             now += 1
             for name in NAMES:
                 rows[name] += [
-                    (now, {"k": random.randrange(keys[name]), "n": random.randrange(10**6)}) for _ in range(ROWS)
+                    (now, {"k": base + random.randrange(keys[name]), "n": random.randrange(10**6)}) for _ in range(ROWS)
                 ]
         yield now, rows
 
