@@ -18,7 +18,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query
 from headgate.cql.definitions import Altered, Defined, Definition, defined
 from headgate.cql.languages import Language
-from headgate.delta.lower import lower
+from headgate.delta.lower import Way, lower
 from headgate.delta.program import Program
 from headgate.errors import Place, UserError
 from headgate.explain import explained
@@ -89,14 +89,20 @@ def compile_fragment(query: Query, part: Part, catalog: Catalog, group: str = ""
     """A part of a query, or one that it shares with others, with its programs."""
     piped = part.log is not None
     plan = with_values(part.plan, {name: one.changes for name, one in catalog.parameters.items()})
+    way = way_of(query)
     return CompiledFragment(
         part,
-        lower(plan, as_elements=piped),
-        lower(plan, tiny=True, as_elements=piped),
+        lower(plan, as_elements=piped, way=way),
+        lower(plan, tiny=True, as_elements=piped, way=way),
         _ahead(query, part),
         {stream: scope.condition(catalog.stream(stream).source or "") for stream, scope in part.scopes.items()},
         group,
     )
+
+
+def way_of(query: Query) -> Way:
+    """How the programs of a query are written."""
+    return Way(joins=() if query.adaptive_joins else None)
 
 
 def _ahead(query: Query, part: Part) -> Ahead:
@@ -132,7 +138,7 @@ def _refuse_growing(one: Defined, catalog: Catalog) -> None:
             left = {before.name.lower(): before}
         case _:
             return
-    growing = lower(query.plan).growing()
+    growing = lower(query.plan, way=way_of(query)).growing()
     if not growing:
         return
     del catalog.queries[query.name.lower()]

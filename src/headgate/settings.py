@@ -61,6 +61,8 @@ class Settings:
     heartbeats: Literal["query", "operator", "memory-aware"] = "query"
     ordering: Literal["needed", "always"] = "needed"
     sharing: Literal["on", "off"] = "on"
+    join_order: Literal["adaptive", "fixed"] = "fixed"
+    join_caches: Literal["adaptive", "none"] = "adaptive"
     epoch_rows: int | None = None
     flush_rows: int | None = None
     failed_after_us: int | None = None
@@ -222,6 +224,18 @@ TABLE: dict[str, SettingRow] = {
             "sharing", "Whether new queries compute only once what their plans have in common with others.", "on", "off"
         ),
         _choice(
+            "join_order",
+            "Whether new queries join three or more inputs in orders that follow counted rows, or as they are written.",
+            "adaptive",
+            "fixed",
+        ),
+        _choice(
+            "join_caches",
+            "Whether such joins keep what they have joined in between where counted rows say that it pays.",
+            "adaptive",
+            "none",
+        ),
+        _choice(
             "low_level",
             "Whether the logs of streams keep only what the queries that run need: some tuples, some columns; of new "
             "queries that only count, equal tuples once.",
@@ -356,7 +370,8 @@ def page() -> str:
         "`SET name = 'value';` changes a setting of the engine, and `SHOW SETTINGS;` lists those in force. Names and",
         "listed values may be written in upper or lower case. Settings are kept in the engine's directory. Those of",
         "the language (`dialect`, `range`, `empty_aggregate`, `state`, `families`, `sharing`, `heartbeats`,",
-        "`ordering`, `consistency`, `consistency_method`, `inconsistent`, `token_period`, `time_unit`) count for",
+        "`ordering`, `join_order`, `join_caches`, `consistency`, `consistency_method`, `inconsistent`, `token_period`,",
+        "`time_unit`) count for",
         "statements after them, the others at once.",
         "",
         "| setting | values | default | meaning |",

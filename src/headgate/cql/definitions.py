@@ -823,6 +823,8 @@ def _bound(
         heartbeats=heartbeats,
         ordering=settings.ordering,
         sharing=settings.sharing == "on" and early is None,
+        adaptive_joins=settings.join_order == "adaptive",
+        join_caches=settings.join_caches == "adaptive",
         by_groups=() if early is not None and early.in_stages else groups,
         family=family,
         early=early,

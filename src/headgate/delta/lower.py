@@ -30,6 +30,7 @@ from headgate.delta import (
     join,
     linear,
     moment,
+    multiway,
     netting,
     partners,
     ranges,
@@ -40,12 +41,14 @@ from headgate.delta import (
     window,
 )
 from headgate.delta.assumptions import Assumption, Kind, origins
-from headgate.delta.program import Edge, Input, Program, Step, Synopsis
+from headgate.delta.program import Counting, Edge, Input, Program, Step, Synopsis
 from headgate.delta.query import Query, Table, select, union
 from headgate.delta.ranges import Ranges
 from headgate.plan import bounds
 from headgate.plan.expressions import INTEGRAL, Expression
+from headgate.plan.join_orders import Arrangement
 from headgate.plan.limits import StateBound
+from headgate.plan.multiway import Group
 from headgate.plan.nodes import (
     Aggregate,
     Distinct,
@@ -109,6 +112,14 @@ class Way:
     by_ranges: Ranges | None = None
     """Into what windows over all rows are cut; None if they are not cut."""
 
+    joins: tuple[Arrangement, ...] | None = None
+    """How joins of several inputs are arranged, group by group; as they are written where it says nothing. None: they
+    are trees of joins of two, which keep everything in between.
+    """
+
+    counting: tuple[Counting, ...] = ()
+    """What a program is to count, instead of giving the results."""
+
 
 AS_USUAL = Way()
 
@@ -131,6 +142,8 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, way: Way = 
         result = lowering.step("result", select(f"{listed(names(plan))}, _t, {ONE} AS _n", tuples))
     else:
         result = netting.changes(lowering, plan)  # type: ignore[arg-type]
+    if way.counting:
+        result = lowering.counted(way.counting)
     return Program(
         columns=plan.columns,
         kind="elements" if as_elements else "stream" if is_stream(plan) else "relation",
@@ -150,6 +163,11 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, way: Way = 
         for_small_epochs=again(large=False) if way.large else None,
         without_distances=again(by_distance=False) if lowering.has_distances else None,
         by_ranges=(lambda by_ranges: again(by_ranges=by_ranges)()) if lowering.can_be_cut else None,
+        groups=tuple(lowering.groups.values()),
+        arrangements=way.joins or (),
+        arranged=(lambda joins: again(joins=joins)()) if lowering.groups else None,
+        as_tree=again(joins=None) if lowering.groups else None,
+        counting=(lambda counting: again(counting=counting)()) if lowering.groups else None,
     )
 
 
@@ -204,10 +222,28 @@ class Lowering:
         """True if results may change at some instant by the passing of time alone, and no range of a log tells when."""
         self.expiring: dict[tuple[str, Edge, tuple[Edge, ...]], StateBound] = {}
         """Ranges of logs whose tuples leave a window in the epoch, and how much of the log they are."""
+        self.groups: dict[Join, Group] = {} if way.joins is None else multiway.groups(above)
+        """The joins of several inputs, by the top of each."""
+        self._arrangements = way.joins or ()
         self._made: dict[tuple[str, Node], Any] = {}
         self._making: list[tuple[str, Node]] = []
         self._names: set[str] = set()
         self._prefix = ""
+
+    # joins of several inputs
+
+    def joined(self, node: Join) -> Table:
+        """What is born of a join of several inputs."""
+        return multiway.born(self, *self._arranged(list(self.groups).index(node)))
+
+    def counted(self, counting: tuple[Counting, ...]) -> Table:
+        """The counts of one group."""
+        return multiway.counted(self, *self._arranged(counting[0].group), counting)
+
+    def _arranged(self, number: int) -> tuple[Group, int, Arrangement]:
+        group = list(self.groups.values())[number]
+        known = self._arrangements
+        return group, number, known[number] if number < len(known) else Arrangement()
 
     # making steps
 
@@ -351,6 +387,8 @@ class Lowering:
                 return linear.apply(self, node, self.born(node.child))
             case Union(left, right):
                 return linear.both(self, node, self.born(left), self.born(right))
+            case Join() if node in self.groups:
+                return self.joined(node)
             case Join():
                 return join.born(self, node)
             case Aggregate() | Distinct() | Ranked() if node.momentary:

@@ -176,7 +176,7 @@ def kept(lowering: Lowering, node: Relation, needed: tuple[Text, ...] = ()) -> T
 
 def _outliving(lowering: Lowering, node: Relation) -> Table:
     """Elements that are born in the epoch, with all that outlive it: fewer than all, where these are easy to find."""
-    if isinstance(node, Join) and buckets.apply(node):
+    if isinstance(node, Join) and node not in lowering.groups and buckets.apply(node):
         return join.outliving(lowering, node)
     if isinstance(node, Filter | Project) and (below := _outliving(lowering, node.child)) != lowering.born(node.child):
         return linear.apply(lowering, node, below)

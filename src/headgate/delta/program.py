@@ -29,7 +29,9 @@ from headgate.delta.query import (
     with_joins,
 )
 from headgate.delta.ranges import Ranges
+from headgate.plan.join_orders import Arrangement
 from headgate.plan.limits import Growing, StateBound
+from headgate.plan.multiway import Group, Inputs
 from headgate.plan.nodes import is_part
 from headgate.sql import Column, indented
 from headgate.ticks import Tick, TimeDomain
@@ -62,6 +64,16 @@ class Edge:
         if self.anchor is None:
             return "the beginning"
         return self.anchor if not self.offset else f"{self.anchor} {'+' if self.offset > 0 else '-'} {abs(self.offset)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """What a program that counts looks at: of an input of a group, one row in so many; and the sets to join it with."""
+
+    group: int
+    number: int
+    one_in: int
+    sets: tuple[Inputs, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +214,21 @@ class Program:
 
     That program has the synopses of this one.
     """
+
+    groups: tuple[Group, ...] = ()
+    """Its joins of several inputs, which can be arranged in several ways."""
+
+    arrangements: tuple[Arrangement, ...] = ()
+    """How they are arranged; as they are written where it says nothing."""
+
+    arranged: Callable[[tuple[Arrangement, ...]], Program] | None = None
+    """Makes the program that arranges them in another way. It has the synopses of this one, but for other caches."""
+
+    as_tree: Callable[[], Program] | None = None
+    """Makes the program that joins two inputs after two and keeps everything in between; None if it has no groups."""
+
+    counting: Callable[[tuple[Counting, ...]], Program] | None = None
+    """Makes the program whose result are counts: `_group`, `_input`, `_with` and `_rows`."""
 
     nested: bool = False
     """True if a statement has each step that is read once where it is read. Spark analyses that in fewer rounds; steps

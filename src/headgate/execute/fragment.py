@@ -11,11 +11,13 @@ arrival instead.
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
@@ -27,6 +29,7 @@ from headgate.compile import CompiledFragment
 from headgate.cql import calls
 from headgate.delta.assumptions import Assumption, broken
 from headgate.delta.exact import DOES_NOT_FIT
+from headgate.delta.multiway import caches_named
 from headgate.delta.panes import keeps_panes
 from headgate.delta.program import Program
 from headgate.errors import UserError
@@ -34,8 +37,9 @@ from headgate.execute import errors
 from headgate.execute.analysis import analysed
 from headgate.execute.epoch_end import LEAST_ROWS, hashed_rows_for_memory, rows_for_memory
 from headgate.execute.inputs import FragmentInputs
+from headgate.execute.join_orders import JoinOrders
 from headgate.execute.prepared import PreparedEpoch, PreparedMove, Written
-from headgate.execute.programs import Programs, SizedProgram
+from headgate.execute.programs import SINGLE_TASK_ROWS, Programs, SizedProgram
 from headgate.execute.progress import Progress
 from headgate.execute.statement import Span, Statement, state_steps
 from headgate.execute.synopses import SynopsisStore
@@ -65,6 +69,8 @@ MEASURED_ROWS = 100
 RESTARTS = 3
 """How often in a row a fragment that fails is restarted: what fails then as well will fail again."""
 
+LOG = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 
@@ -92,6 +98,8 @@ class Fragment:
         self.group = compiled.group
         """The group of sources whose answers it gives; empty if its query does not run by groups."""
         self.programs = Programs(compiled.program, compiled.tiny_program)
+        self.joins = JoinOrders(self.programs.groups, query.join_caches)
+        """How its joins of several inputs are arranged."""
         self.denied: frozenset[Assumption] | None = frozenset()
         """What chunks have shown not to hold of their numbers, so that programs do not take it for granted; None if the
         synopses are those of a version that took nothing for granted.
@@ -117,6 +125,8 @@ class Fragment:
         """Whether joins may make hash tables. False after one of them did not fit into memory."""
         self.rows_in = self.rows_out = 0
         """How many rows it has read and put out since the engine was started."""
+        self._began_s: float | None = None
+        """When the epoch began that runs now."""
         self.reread = 0
         """How many rows behind `since` its epochs have read since the synopses were last moved."""
         within = f"{directory.parent.name}/{directory.name}" if output is not None or self.group else directory.name
@@ -222,10 +232,13 @@ class Fragment:
         """Prepare an epoch by time, from where the fragment is up to `until`; over other inputs if they are given."""
         inputs = inputs or self.inputs
         inputs.look()
+        if inputs is self.inputs and self.joins.due(rows := inputs.rows_taken(until)) and rows:
+            self._count(until)
+        self._began_s = monotonic()
         sized, slices = self._sized_for(until, lambda program: [program.result], inputs)
         tuples = inputs.tuples()
         fact = {"after": until, "epochs": self.epochs + 1, "tuples": tuples}
-        fact = fact if self.program.synopses else {**fact, "since": until}
+        fact = fact if self.keeps_state else {**fact, "since": until}
         span = Span(self.since, until, self.after)
         return PreparedEpoch(self, sized, slices, span, self.after, until, fact, inputs.rows_taken(until), tuples)
 
@@ -249,19 +262,30 @@ class Fragment:
         self.rows_in += written.rows_in
         self.rows_out += rows
         self.reread += self.inputs.rows_reread(written.until)
+        self.joins.rows += written.rows_in
+        if self._began_s is not None:
+            self.joins.epochs_s += monotonic() - self._began_s
+            self._began_s = None
 
     def advance_idle(self, until: Tick) -> None:
         """Be complete up to `until` without an epoch, because nothing happens. After a crash that is found out anew."""
         self.progress.after = until
         self.progress.tuples = {} if self.inputs.by_arrival else self.inputs.tuples()
-        if not self.program.synopses:
+        if not self.keeps_state:
             self.progress.since = until
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether there are synopses, so that `since` is the instant that these describe."""
+        return bool(self.program.synopses or self.synopses.files)
 
     def should_move_state(self) -> bool:
         """Say whether reading behind `since` has by now cost as much as moving the synopses would."""
         rewritten = self.synopses.rows - self._rows_at_rest()
         by_time = not self.inputs.by_arrival  # otherwise there is nothing to move: members are read whole
         cost = MOVE_COST_ROWS if self.workspaces.kept is None else min(MOVE_COST_ROWS, MOVE_COST_ROWS_BY_PLAN)
+        if self.joins.coming is not None:
+            return by_time and self.begun  # caches come or go
         return bool(self.program.synopses) and by_time and self.reread > cost + rewritten
 
     def _rows_at_rest(self) -> int:
@@ -294,6 +318,8 @@ class Fragment:
     def prepare_move(self) -> PreparedMove:
         """Prepare a move of the synopses up to what has been put out, from the logs where less is read that way."""
         until = self.after
+        if self.joins.coming is not None:
+            self._change_programs(self.programs.arranged(self.joins.while_moving()))
         unchanged = self._unchanged(until)
         from_logs = frozenset(
             synopsis.name
@@ -318,6 +344,43 @@ class Fragment:
 
     def _reads_less(self, step: str, other: str, until: Tick) -> bool:
         return self.inputs.rows_read([step], until) < self.inputs.rows_read([other], until) + self.synopses.rows
+
+    # joins of several inputs
+
+    def _count(self, until: Tick) -> None:
+        """Count with how many rows new rows agree, and go on with the orders that are best by that.
+
+        Counting decides how something is computed, and nothing else. If it fails, it is tried again later.
+        """
+        began_s = monotonic()
+        plain = self.inputs.ranges(self.program, [self.program.result], until)
+        self._respect(lambda: plain)
+        new = {one.stream: 0 for one in self.program.inputs}
+        for one in self.program.inputs:
+            new[one.stream] += sum(some.rows for some in plain.get(one.name, ())) if one.moves() else 0
+        in_one_task = self.workspaces.partitions is None and self.rows_of(plain) <= SINGLE_TASK_ROWS
+        sized = self.programs.counting(self.joins.to_count(new), in_one_task)
+        try:
+            counted = self.counted_rows(sized, Span(self.since, until, self.after))
+        except PySparkException as error:
+            check_alive(self.workspaces.origin, error)
+            LOG.warning("rows of %s could not be counted: %s", self.full_name, str(error).partition("\n")[0])
+        else:
+            if self.joins.take(counted):
+                self.programs = self.programs.arranged(self.joins.arrangements)  # the synopses stay as they are
+                self.inputs.program = self.program
+        self.joins.counted += 1
+        self.joins.rows = 0
+        self.joins.counting_s += monotonic() - began_s
+
+    def counted_rows(self, sized: SizedProgram, span: Span) -> list[tuple[int, int, str, int]]:
+        """Run a program that counts: return group, input, with which others, and how many rows."""
+        slices = self.inputs.ranges(sized.program, [sized.program.result], span.until)
+        workspace = self.workspaces.of(sized.in_one_task)
+        with workspace.turn:
+            self.lay(workspace, sized, slices)
+            frame = workspace.sql(sized.program.step_statement(sized.program.result), span.values())
+            return [tuple(row) for row in frame.collect()]
 
     # the statement of an epoch
 
@@ -429,6 +492,9 @@ class Fragment:
         shapes, programs = self.synopses.shapes(), Programs(compiled.program, compiled.tiny_program)
         if self.denied is None or self.denied:
             programs = programs.denying(self.denied)
+        if self.joins.groups and programs.groups:
+            programs = programs.arranged(self.joins.arrangements)
+            self.joins.groups = programs.groups
         self._change_programs(programs)
         if self.synopses.shapes() != shapes:
             self._compare_shapes(shapes)
@@ -474,6 +540,12 @@ class Fragment:
         return {} if self.denied is None else {"denied": [list(astuple(one)) for one in sorted(self.denied)]}
 
     def _compare_shapes(self, shapes: Mapping[str, str]) -> None:
+        if self.joins.groups and (arrangements := self.joins.with_caches(caches_named(shapes))):
+            self._change_programs(self.programs.arranged(arrangements))
+        if shapes.keys() != self.synopses.shapes().keys() and (trees := self.programs.as_trees()):
+            if shapes.keys() == {one.name for one in trees.program.synopses}:
+                self.joins = JoinOrders((), False)
+                self._change_programs(trees)  # an earlier version kept everything in between
         if not any(map(keeps_panes, shapes)) and (programs := self.programs.without_panes()):
             self._change_programs(programs)  # an earlier version kept running sums
         if not self.programs.sums_every_double and shapes.keys() > self.synopses.shapes().keys():

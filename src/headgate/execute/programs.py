@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from headgate.delta.assumptions import Assumption
-from headgate.delta.program import Program
+from headgate.delta.program import Counting, Program
 from headgate.delta.ranges import Ranges
+from headgate.plan.join_orders import Arrangement
+from headgate.plan.multiway import Group
 
 TINY_ROWS = 1_000
 """Up to here, looking at every row at every instant costs less than the steps that would save it."""
@@ -89,6 +91,30 @@ class Programs:
         assert self.program.for_all_doubles is not None
         assert self._tiny.for_all_doubles is not None
         return Programs(self.program.for_all_doubles(), self._tiny.for_all_doubles())
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The joins of several inputs."""
+        return self.program.groups
+
+    def arranged(self, arrangements: tuple[Arrangement, ...]) -> Programs:
+        """Return programs that arrange their joins of several inputs in another way."""
+        assert self.program.arranged is not None
+        assert self._tiny.arranged is not None
+        return Programs(self.program.arranged(arrangements), self._tiny.arranged(arrangements))
+
+    def as_trees(self) -> Programs | None:
+        """Return programs that join two inputs after two; None if these have no joins of several."""
+        if self.program.as_tree is None:
+            return None
+        assert self._tiny.as_tree is not None
+        return Programs(self.program.as_tree(), self._tiny.as_tree())
+
+    def counting(self, counting: tuple[Counting, ...], in_one_task: bool) -> SizedProgram:
+        """Return the program that counts what joins of several inputs give."""
+        assert self.program.counting is not None
+        program = self.program.counting(counting)
+        return _sized(program.single_task() if in_one_task else program, in_one_task)
 
     @property
     def assumed(self) -> frozenset[Assumption]:

@@ -376,8 +376,9 @@ class RunningQuery:
         }
         groups, low_level = self._catalog.declarations.groups(), self._catalog.settings.low_level == "on"
         said = explained(self.definition, parts, self.progress(), self.labels(), groups, shared, low_level)
-        adapted = "\n".join(self.why().adapted)
-        return f"{said}\n\n-- adapted\n{adapted}" if adapted else said
+        changed = [line for one in self.leading_to(self.answer) for line in one.joins.reasons()]
+        sections = {"adapted": self.why().adapted, "join orders that changed": changed}
+        return said + "".join(f"\n\n-- {title}\n" + "\n".join(lines) for title, lines in sections.items() if lines)
 
     def progress(self) -> str:
         """Say whether the declared bounds keep it going when all sources pause, or a timeout must."""
