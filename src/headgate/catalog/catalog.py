@@ -15,6 +15,7 @@ from headgate.catalog.entries import Function, Group, Query, Relation, Stream, V
 from headgate.catalog.protocols import InterfaceSet, ParameterValue, Protocol
 from headgate.errors import Place, UserError, nearest, quoted, unknown
 from headgate.permissions import EVERYTHING, Permissions
+from headgate.plan.nodes import Constraint
 from headgate.settings import Settings, changed
 from headgate.sql import Column
 from headgate.ticks import UNLIMITED, Tick, TimeDomain, micros_per
@@ -30,6 +31,7 @@ class Catalog:
         self.queries: dict[str, Query] = {}
         self.groups: dict[str, Group] = {}
         self.functions: dict[str, Function] = {}
+        self.constraints: dict[str, Constraint] = {}
         self.protocols: dict[str, Protocol] = {}
         """Schemas of GSQL, which streams on interfaces have."""
         self.interface_sets: dict[str, InterfaceSet] = {}
@@ -52,7 +54,7 @@ class Catalog:
         """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""
 
     def of_kind(self, kind: str) -> dict[str, Any]:
-        """Everything known of a kind (stream, relation, view, query, group or function), by name in lower case."""
+        """Everything known of a kind (stream, relation, view, query, group, function or constraint), by name."""
         tables: dict[str, dict[str, Any]] = {
             "stream": self.streams,
             "relation": self.relations,
@@ -60,6 +62,7 @@ class Catalog:
             "query": self.queries,
             "group": self.groups,
             "function": self.functions,
+            "constraint": self.constraints,
         }
         return tables[kind]
 
