@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from itertools import pairwise
 
 import duckdb
 import pytest
@@ -17,8 +16,8 @@ from hypothesis import strategies as st
 from tools.duck import Duck, catalog_of, variants
 from tools.random_queries import HORIZON, cuttings, described
 
-from headgate.compile import compile_query
 from headgate.cql.definitions import define
+from headgate.delta.constraints import REMEMBERED
 from headgate.delta.program import Program
 from headgate.testing.cases import Case, Change, Row, difference
 from headgate.testing.reference import evaluate
@@ -55,27 +54,11 @@ def instants(draw: st.DrawFn, count: int) -> list[int]:
     return sorted(draw(st.lists(st.integers(0, HORIZON - 1), min_size=count, max_size=count)))
 
 
-def clustered(draw: st.DrawFn, k: int, possible: Sequence[Sequence[int]]) -> list[int]:
-    """Values, each of those possible at its place, with at most k tuples between two neighbours of one value.
-
-    A place that has no such value gets the number -1, which the caller leaves out.
-    """
-    found: list[int] = []
-    for some in possible:
-        open_values = found[-(k + 1) :]
-        fitting = [value for value in some if value in open_values or value not in found]
-        if fitting:
-            found.append(draw(st.sampled_from(fitting)))
-    return found
-
-
 @st.composite
 def clustered_case(draw: st.DrawFn) -> tuple[Case, list[str]]:
     k, count = draw(st.integers(0, 3)), draw(st.integers(1, 14))
-    values = clustered(draw, k, [range(8)] * count)
-    rows: Tuples = [
-        (at, (value, draw(st.integers(0, 3))), "+") for at, value in zip(instants(draw, len(values)), values, strict=True)
-    ]
+    values = in_clusters(draw, k, instants(draw, count), [range(20)] * count)
+    rows: Tuples = [(at, (value, draw(st.integers(0, 3))), "+") for at, value in values]
     return case_of(draw(st.sampled_from(GROUPED)), S=rows), [f"CONSTRAINT c ON S CLUSTERED BY k WITHIN {k} TUPLES"]
 
 
@@ -108,7 +91,7 @@ def referring_case(draw: st.DrawFn) -> tuple[Case, list[str]]:
     more = draw(st.sampled_from(["", "CLUSTERED", "ORDERED"]))
     within = draw(st.integers(0, 2))
     if more == "CLUSTERED":
-        values = [(at, value) for at, value in in_clusters(draw, within, asked, possible)]
+        values = in_clusters(draw, within, asked, possible)
     else:
         values = [(at, draw(st.sampled_from(some))) for at, some in zip(asked, possible, strict=True) if some]
     if more == "ORDERED":
@@ -125,6 +108,7 @@ def referring_case(draw: st.DrawFn) -> tuple[Case, list[str]]:
 def in_clusters(
     draw: st.DrawFn, k: int, stamps: Sequence[int], possible: Sequence[Sequence[int]]
 ) -> list[tuple[int, int]]:
+    """Instants and values, each of those possible there, with at most k tuples between two neighbours of one value."""
     found: list[tuple[int, int]] = []
     for at, some in zip(stamps, possible, strict=True):
         values = [value for _, value in found]
@@ -160,8 +144,122 @@ def test_groups_that_a_constraint_closes_are_the_reference(drawn: tuple[Case, li
 
 @settings(max_examples=150, deadline=None)
 @given(drawn=referring_case(), cutting=cuttings())
-def test_joins_of_rows_that_refer_to_one_row_are_the_reference(
-    drawn: tuple[Case, list[str]], cutting: Cutting
-) -> None:
+def test_joins_of_rows_that_refer_to_one_row_are_the_reference(drawn: tuple[Case, list[str]], cutting: Cutting) -> None:
     case, constraints = drawn
     judged(case, constraints, Duck(case, programs(case, constraints)).run(*cutting), cutting)
+
+
+class Watching(Duck):
+    """Notes how many rows each synopsis has after each move of the state, and what was counted."""
+
+    def __init__(self, case: Case, programs: Sequence[Program]) -> None:
+        super().__init__(case, programs)
+        self.largest: dict[str, int] = {}
+        self.violations = 0
+
+    def move(self, since: int, until: int) -> None:
+        super().move(since, until)
+        for synopsis in self.program.synopses:
+            rows = self.database.sql(f"FROM {synopsis.name}").fetchall()
+            self.largest[synopsis.name] = max(len(rows), self.largest.get(synopsis.name, 0))
+            if synopsis.name.startswith("violations_of_"):
+                self.violations = rows[0][0]
+
+
+def at_every_instant() -> Cutting:
+    return list(range(HORIZON + 1)), [True] * (HORIZON + 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    values=st.lists(st.integers(0, 5), min_size=1, max_size=14),
+    k=st.integers(0, 3),
+    word=st.sampled_from(["CLUSTERED", "ORDERED"]),
+    cutting=cuttings(),
+    data=st.data(),
+)
+def test_violations_are_counted_or_an_error_however_time_is_cut(
+    values: list[int], k: int, word: str, cutting: Cutting, data: st.DataObject
+) -> None:
+    stamps = sorted(data.draw(st.lists(st.integers(0, HORIZON), min_size=len(values), max_size=len(values))))
+    rows: Tuples = [(at, (value, 1), "+") for at, value in zip(stamps, values, strict=True)]
+    case = case_of(GROUPED[0], S=rows)
+    expected = 0
+    for place, value in enumerate(values):
+        if word == "ORDERED":
+            expected += value < max(values[: max(place - k, 0)], default=value)
+        elif value in values[:place]:
+            between = values[:place][::-1].index(value)
+            expected += k < between < REMEMBERED * (k + 1)
+    constraint = f"CONSTRAINT c ON S {word} BY k WITHIN {k} TUPLES ON VIOLATION"
+    counting = Watching(case, programs(case, [f"{constraint} COUNT"]))
+    counting.run(cutting[0], [True] * len(cutting[0]))
+    assert counting.violations == expected, (values, stamps, cutting)
+    failing = Duck(case, programs(case, [f"{constraint} FAIL"]))
+    if expected:
+        with pytest.raises(duckdb.Error, match='constraint "c" on stream "S" is broken'):
+            failing.run(*cutting)
+    else:
+        judged(case, [constraint], failing.run(*cutting), cutting)
+
+
+def test_the_state_of_groups_and_joins_is_what_the_constraints_allow() -> None:
+    many: Tuples = [(at, (at // 2, at), "+") for at in range(HORIZON)]
+    grouped = case_of(GROUPED[0], S=many)
+    free, tied = (
+        Watching(grouped, programs(grouped, some))
+        for some in ([], ["CONSTRAINT c ON S CLUSTERED BY k WITHIN 1 TUPLES"])
+    )
+    assert free.run(*at_every_instant()) == tied.run(*at_every_instant())
+    assert (free.largest["sums_1"], tied.largest["sums_1"]) == (HORIZON // 2, 2)
+
+    ones: Tuples = [(at, (at, at), "+") for at in range(HORIZON)]
+    late: Tuples = [(at, (at + 2, at), "+") for at in range(HORIZON - 2)]
+    joined = case_of(JOINED[0], D=late, O=ones)
+    constraints = [
+        "CONSTRAINT r ON D (x) REFERENCES O (id) WITHIN 2 TUPLES",
+        "CONSTRAINT c ON D CLUSTERED BY x WITHIN 0 TUPLES",
+    ]
+    both = Watching(joined, programs(joined, constraints))
+    assert len(both.run(*at_every_instant())) == HORIZON - 2
+    # Two tuples of O came before the first of D, and no tuple of D refers to them: they may still be asked for.
+    assert both.largest["waiting_1"] == 2
+    assert both.largest["held_1"] <= 4
+    states = programs(joined, constraints)[0].state()
+    assert not any(str(kept).startswith("log of") for kept in states), "no log is kept"
+    assert any("limited by constraint c" in str(kept.bound) for kept in states)
+
+
+@pytest.mark.parametrize("k", [0, 2])
+def test_rows_without_a_partner_are_violations(k: int) -> None:
+    ones: Tuples = [(at, (at, at), "+") for at in (1, 2, 3, 4, 5)] + [(6, (5, 0), "+")]
+    many: Tuples = [(1, (9, 1), "+"), (2, (1, 1), "+")]
+    case = case_of(JOINED[0], D=many, O=ones)
+    promise = f"CONSTRAINT r ON D (x) REFERENCES O (id) WITHIN {k} TUPLES ON VIOLATION"
+    counting = Watching(case, programs(case, [f"{promise} COUNT"]))
+    assert counting.run(*at_every_instant()) == [(2, "+", (1, 1, 1))]
+    assert counting.violations == 2, "no tuple for 9, and two with 5"
+    with pytest.raises(duckdb.Error, match="no tuple of O came for 9|several tuples of O have 5"):
+        Duck(case, programs(case, [f"{promise} FAIL"])).run([HORIZON], [True])
+
+
+def test_the_error_of_an_answer_is_proportional_to_the_violations() -> None:
+    """Of 400 groups of 5 tuples, some get one tuple far behind: each such tuple makes the count of one group wrong."""
+    wrong = {}
+    for broken in (0, 10, 20, 40):
+        chance = random.Random(7)
+        values = [group for group in range(400) for _ in range(5)]
+        for group in chance.sample(range(300), broken):
+            values.insert((group + 2) * 5 + 1, group)
+        rows: Tuples = [(number * HORIZON // len(values), (value, 1), "+") for number, value in enumerate(values)]
+        case = case_of("Select k, Count(*) As n From S Group By k", S=rows)
+        found: dict[int, int] = {}
+        counted = Watching(
+            case, programs(case, ["CONSTRAINT c ON S CLUSTERED BY k WITHIN 2 TUPLES ON VIOLATION COUNT"])
+        )
+        for _, sign, (group, count) in counted.run(*at_every_instant()):
+            if sign == "+":
+                found[group] = count
+        wrong[broken] = sum(found[group] != values.count(group) for group in set(values))
+        assert counted.violations == broken
+    assert all(number <= broken for broken, number in wrong.items()), wrong

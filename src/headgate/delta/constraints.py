@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from headgate.delta.query import Alias, Joined, Select, Subquery, Table, Text, select, union
 from headgate.plan.constraints import Closed, Referenced, closed_groups, in_words
 from headgate.plan.limits import Limited
-from headgate.plan.nodes import Aggregate, Constraint, Join, Node, Relation, names
+from headgate.plan.nodes import Aggregate, Constraint, Join, Relation, names
 from headgate.sql import NEVER, ONE, comma, listed, name
 
 if TYPE_CHECKING:
@@ -110,10 +110,12 @@ def _clustered(lowering: Lowering, one: Closed) -> tuple[Table, Table]:
     previous = "LAG(_p) OVER (PARTITION BY _v ORDER BY _p)"
     walked = lowering.step("walked", select(f"_t, _v, _new, _p - {previous} - 1 AS _between", every))
     why = "CONCAT(CAST(_between AS STRING), ' tuples came between two with ', COALESCE(CAST(_v AS STRING), 'null'))"
-    broken = lowering.step("broken", select(f"_t, {why} AS _why", walked, where=("_new", f"_between > {constraint.k}")))
+    reach = constraint.k + 1
+    # A value that may have been forgotten is no violation, so that it does not matter when the state was moved.
+    too_far = f"_between BETWEEN {reach} AND {REMEMBERED * reach - 1}"
+    broken = lowering.step("broken", select(f"_t, {why} AS _why", walked, where=("_new", too_far)))
     both = union(select("_v, _p", known), select("_v, _p", arriving))
     latest = lowering.step("latest", select("_v, MAX(_p) AS _p", both, group_by="_v"))
-    reach = constraint.k + 1
 
     def within(tuples: int) -> Select:
         return select("_v, _p", latest, where=Subquery("_p > ", select(f"MAX(_p) - {tuples}", latest)))
@@ -175,15 +177,15 @@ def pairs(lowering: Lowering, node: Join, found: Referenced) -> tuple[list[tuple
     """
     many, one = (node.left, node.right) if found.many == "left" else (node.right, node.left)
     new_many, new_one = lowering.born(many), lowering.born(one)
-    waiting, held = lowering.fresh("waiting"), _held(lowering, found, one, many)
+    waiting, held = lowering.fresh("waiting"), _held(lowering, found, one)
     old_many = lowering.step("waited", select(f"{_row(many)}, {NEVER} AS _x, _n", waiting))
     old_one = held if held is not None else lowering.live(one)
     assert old_one is not None  # a stream without a window: its log has them, if nothing else does
     columns = f"{listed(names(one))}, _t, _x, _n"
     every_one = lowering.step("all", union(select(columns, old_one), select(columns, new_one)))
-    broken = _wait(lowering, node, found, (waiting, new_many, many), every_one)
+    broken = _wait(lowering, found, (waiting, new_many, many), every_one)
     if held is not None:
-        _hold(lowering, node, found, one, waiting)
+        _hold(lowering, found, one, waiting)
     pairing = [(new_many, every_one), (old_many, new_one)]
     sides = pairing if found.many == "left" else [(right, left) for left, right in pairing]
     raising = [] if found.constraint.counts else [_alarm(broken, found.constraint, (*names(node), "_t", "_x", "_n"))]
@@ -194,9 +196,7 @@ def _row(node: Relation) -> str:
     return listed((*names(node), "_t"))
 
 
-def _wait(
-    lowering: Lowering, node: Join, found: Referenced, sides: tuple[Table, Table, Relation], every_one: Table
-) -> Table:
+def _wait(lowering: Lowering, found: Referenced, sides: tuple[Table, Table, Relation], every_one: Table) -> Table:
     """Keep the rows of the many side that wait for their partner; returns what breaks the constraint."""
     waiting, new_many, many = sides
     constraint, x, y = found.constraint, name(found.x), name(found.y)
@@ -206,7 +206,7 @@ def _wait(
     met = Joined(Alias(all_many, "m"), Alias(there, "o"), (f"m.{x} = o._y",), outer=True)
     columns = listed((*names(many), "_t", "_n"), "m")
     unmet = lowering.step("unmet", select(columns, met, where=("o._y IS NULL", f"m.{x} IS NOT NULL")))
-    behind, still = _horizon(lowering, node, found)
+    behind, still = _horizon(lowering, found)
     lowering.synopsis(
         waiting,
         lowering.step("keep_waiting", select(row, unmet, where=still)),
@@ -229,7 +229,7 @@ def _wait(
     return broken
 
 
-def _horizon(lowering: Lowering, node: Node, found: Referenced) -> tuple[Text, Text]:
+def _horizon(lowering: Lowering, found: Referenced) -> tuple[Text, Text]:
     """The conditions that k tuples of the other stream have come behind a row's instant, and that they have not."""
     k = found.constraint.k
     if not k:
@@ -246,7 +246,7 @@ def _horizon(lowering: Lowering, node: Node, found: Referenced) -> tuple[Text, T
     return Subquery("COALESCE(_t < ", first, ", FALSE)"), Subquery("COALESCE(_t >= ", first, ", TRUE)")
 
 
-def _held(lowering: Lowering, found: Referenced, one: Relation, many: Relation) -> Table | None:
+def _held(lowering: Lowering, found: Referenced, one: Relation) -> Table | None:
     """The rows of the other side that are kept, if a constraint on the many side lets some of them go; else None."""
     if not found.closed:
         return None
@@ -254,7 +254,7 @@ def _held(lowering: Lowering, found: Referenced, one: Relation, many: Relation) 
     return lowering.step("live", select(f"{_row(one)}, {NEVER} AS _x, _n", kept))
 
 
-def _hold(lowering: Lowering, node: Join, found: Referenced, one: Relation, waiting: Table) -> None:
+def _hold(lowering: Lowering, found: Referenced, one: Relation, waiting: Table) -> None:
     """Keep the rows of the other side for which a row of the many side can still come.
 
     Of a clustered column that is known once a tuple with the value has come: `_seen`.
