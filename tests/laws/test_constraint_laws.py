@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import duckdb
 import pytest
@@ -135,14 +136,14 @@ def judged(case: Case, constraints: Sequence[str], found: list[Change], cutting:
     assert differs is None, f"{constraints}\n{described(case, cutting)}\n{differs}"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(drawn=st.one_of(clustered_case(), ordered_case()), cutting=cuttings())
 def test_groups_that_a_constraint_closes_are_the_reference(drawn: tuple[Case, list[str]], cutting: Cutting) -> None:
     case, constraints = drawn
     judged(case, constraints, Duck(case, programs(case, constraints)).run(*cutting), cutting)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(drawn=referring_case(), cutting=cuttings())
 def test_joins_of_rows_that_refer_to_one_row_are_the_reference(drawn: tuple[Case, list[str]], cutting: Cutting) -> None:
     case, constraints = drawn
@@ -170,7 +171,7 @@ def at_every_instant() -> Cutting:
     return list(range(HORIZON + 1)), [True] * (HORIZON + 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     values=st.lists(st.integers(0, 5), min_size=1, max_size=14),
     k=st.integers(0, 3),
@@ -239,27 +240,25 @@ def test_rows_without_a_partner_are_violations(k: int) -> None:
     counting = Watching(case, programs(case, [f"{promise} COUNT"]))
     assert counting.run(*at_every_instant()) == [(2, "+", (1, 1, 1))]
     assert counting.violations == 2, "no tuple for 9, and two with 5"
-    with pytest.raises(duckdb.Error, match="no tuple of O came for 9|several tuples of O have 5"):
+    with pytest.raises(duckdb.Error, match=r"no tuple of O came for 9|several tuples of O have 5"):
         Duck(case, programs(case, [f"{promise} FAIL"])).run([HORIZON], [True])
 
 
 def test_the_error_of_an_answer_is_proportional_to_the_violations() -> None:
-    """Of 400 groups of 5 tuples, some get one tuple far behind: each such tuple makes the count of one group wrong."""
+    """Of 200 groups of 5 tuples, some get one tuple more, far behind: it can make the count of its group wrong only."""
     wrong = {}
-    for broken in (0, 10, 20, 40):
-        chance = random.Random(7)
-        values = [group for group in range(400) for _ in range(5)]
-        for group in chance.sample(range(300), broken):
+    for broken in (0, 20, 40):
+        values = [group for group in range(200) for _ in range(5)]
+        for group in sorted(random.Random(7).sample(range(190), broken), reverse=True):
             values.insert((group + 2) * 5 + 1, group)
-        rows: Tuples = [(number * HORIZON // len(values), (value, 1), "+") for number, value in enumerate(values)]
-        case = case_of("Select k, Count(*) As n From S Group By k", S=rows)
-        found: dict[int, int] = {}
-        counted = Watching(
-            case, programs(case, ["CONSTRAINT c ON S CLUSTERED BY k WITHIN 2 TUPLES ON VIOLATION COUNT"])
-        )
-        for _, sign, (group, count) in counted.run(*at_every_instant()):
-            if sign == "+":
-                found[group] = count
+        rows: Tuples = [(number // 25, (value, 1), "+") for number, value in enumerate(values)]
+        case = replace(case_of("Select k, Count(*) As n From S Group By k", S=rows), horizon=len(values) // 25)
+        constraint = "CONSTRAINT c ON S CLUSTERED BY k WITHIN 2 TUPLES ON VIOLATION COUNT"
+        counted = Watching(case, programs(case, [constraint]))
+        ends = list(range(case.horizon + 1))
+        changes = counted.run(ends, [True] * len(ends))
+        found = {group: count for _, sign, (group, count) in changes if sign == "+"}
         wrong[broken] = sum(found[group] != values.count(group) for group in set(values))
         assert counted.violations == broken
-    assert all(number <= broken for broken, number in wrong.items()), wrong
+    assert wrong[0] == 0
+    assert all(0 < wrong[broken] <= broken for broken in (20, 40)), wrong

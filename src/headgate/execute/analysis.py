@@ -90,6 +90,8 @@ class _Analysis:
         for source in self._program.inputs:
             workspace.lay_nothing(source.name, schemas[source.stream])
         self._find_columns(self._program.result)
+        for synopsis in self._program.synopses:  # some are not read by what is put out
+            self._find_columns(synopsis.name)
         results = self._frame(self._program.output(result_columns(self._program)))
         self.results = nullable(results.schema)
         if own_functions and not over_connect(workspace.session):
