@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pyarrow.compute as pc
-from pyarrow.parquet import read_table
+from pyarrow.parquet import ParquetFile
 
 from headgate.cql.constraints import users
 from headgate.cql.definitions import Listing
@@ -58,7 +58,8 @@ def _violations(query: RunningQuery, constraint: str) -> int:
     for fragment in query.fragments:
         for name, chunks in fragment.synopses.files.items():
             if name.rpartition("_")[0] == violations_of(constraint):
-                found += sum(pc.sum(read_table(chunk.path)["_broken"]).as_py() or 0 for chunk in chunks)
+                counted = (pc.struct_field(ParquetFile(chunk.path).read()[name], "_broken") for chunk in chunks)
+                found += sum(pc.sum(numbers).as_py() or 0 for numbers in counted)
     return found
 
 
