@@ -15,6 +15,7 @@ from tools.duck_engine import engine_on_duckdb, without_spark
 from tools.places import ROOT
 
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.entries import Query
 from headgate.cql.definitions import Explanation, define
 from headgate.delta.lower import lower
 from headgate.engine import Engine
@@ -37,6 +38,20 @@ def test_every_example_of_the_language_page_compiles() -> None:
     assert len(catalog.queries) >= 18
     for query in catalog.queries.values():
         lower(query.plan)
+
+
+def test_every_example_of_the_page_on_constraints_compiles() -> None:
+    catalog = Catalog()
+    declaring, using, *rest = blocks("docs/constraints.md", "cql")
+    define(declaring, catalog)
+    queries = [query for query in define(using, catalog) if isinstance(query, Query)]
+    kept = [str(one) for query in queries for one in lower(query.plan).state()]
+    assert all("limited by constraint" in one or one.startswith("violations_of_") for one in kept)
+    (shown,) = blocks("docs/constraints.md", "text")
+    assert set(shown.splitlines()) <= set(kept)
+    for block in rest:
+        define(block, catalog)
+    assert set(catalog.constraints) == {"known", "one_by_one"}
 
 
 def test_every_example_of_the_page_on_gsql_compiles() -> None:

@@ -16,6 +16,7 @@ from headgate.catalog.protocols import InterfaceSet, ParameterValue, Protocol
 from headgate.catalog.system import entries, is_system, only_read, refuse_if_system, unknown_system
 from headgate.errors import Place, UserError, nearest, quoted, unknown
 from headgate.permissions import EVERYTHING, Permissions
+from headgate.plan.nodes import Constraint
 from headgate.settings import Settings, changed
 from headgate.sql import Column
 from headgate.ticks import UNLIMITED, Tick, TimeDomain, micros_per
@@ -33,6 +34,7 @@ class Catalog:
         self.queries: dict[str, Query] = {}
         self.groups: dict[str, Group] = {}
         self.functions: dict[str, Function] = {}
+        self.constraints: dict[str, Constraint] = {}
         self.protocols: dict[str, Protocol] = {}
         """Schemas of GSQL, which streams on interfaces have."""
         self.interface_sets: dict[str, InterfaceSet] = {}
@@ -55,7 +57,7 @@ class Catalog:
         """A query without a name yet, with the text it stands in: `vquery` of the prototype's scripts."""
 
     def of_kind(self, kind: str) -> dict[str, Any]:
-        """Everything known of a kind (stream, relation, view, query, group or function), by name in lower case."""
+        """Everything known of a kind (stream, relation, view, query, group, function or constraint), by name."""
         tables: dict[str, dict[str, Any]] = {
             "stream": self.streams,
             "relation": self.relations,
@@ -63,6 +65,7 @@ class Catalog:
             "query": self.queries,
             "group": self.groups,
             "function": self.functions,
+            "constraint": self.constraints,
         }
         return tables[kind]
 

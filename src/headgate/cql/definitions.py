@@ -16,14 +16,14 @@ from headgate.catalog import system
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Early, Function, Group, Query, Relation, Stamped, Stream, View, late_name
 from headgate.catalog.protocols import Gsql, InterfaceSet, ParameterValue, Protocol
-from headgate.cql import calls, families, groups, into, languages, readers, script, shapes, syntax, time
+from headgate.cql import calls, constraints, families, groups, into, languages, readers, script, shapes, syntax, time
 from headgate.cql.binder import bind
 from headgate.cql.languages import Language
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.gsql.translate import InCql, sql_value, translated
 from headgate.plan.expressions import INTEGRAL
 from headgate.plan.monotone import kind_of
-from headgate.plan.nodes import Node, domain, is_stream, sources
+from headgate.plan.nodes import Constraint, Node, domain, is_stream, sources
 from headgate.plan.rewrites.driver import Rewritten, rewritten
 from headgate.plan.scopes import by_groups
 from headgate.plan.weights import weighted
@@ -95,6 +95,11 @@ class BoundsAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ConstraintsAsked:
+    """SHOW CONSTRAINTS: the engine answers it, since the catalog does not know how often tuples broke one."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlanAsked:
     """SHOW PLAN: the engine draws the plan of all its queries."""
 
@@ -148,6 +153,8 @@ Definition: TypeAlias = (
     | Query
     | Group
     | Function
+    | Constraint
+    | ConstraintsAsked
     | Protocol
     | InterfaceSet
     | ParameterSet
@@ -332,6 +339,8 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return _alter(tree, text, catalog, place)
         case syntax.Show() if tree.args.get("kind") == "BOUNDS":
             return BoundsAsked()
+        case syntax.Show() if tree.args.get("kind") == "CONSTRAINTS":
+            return ConstraintsAsked()
         case syntax.Show() if tree.args.get("kind") == "PLAN":
             return PlanAsked()
         case syntax.Show() if tree.args.get("kind") == "PROFILE":
@@ -355,6 +364,8 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             _check_body(function, catalog, Place(text, tree.meta["start"], tree.meta["end"], origin))
             catalog.add_function(function)
             return function
+        case syntax.CreateConstraint():
+            return constraints.declared(tree, catalog, place)
         case syntax.SetOption():
             catalog.set(tree.name, tree.args["value"], place(tree.this))
             return Setting(tree.name)
@@ -425,6 +436,8 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
             return Dropped(kind, "")
         raise unknown(kind, tree.name, (thing.name for thing in known.values()), place(tree.this))
     readers = _readers(tree.name.lower(), catalog) if kind in ("stream", "relation") else []
+    readers += constraints.naming(tree.name, catalog) if kind == "stream" else []
+    readers += constraints.users(tree.name, catalog) if kind == "constraint" else []
     if readers:
         raise _still_read(kind, tree.name, "dropped", readers, place(tree.this))
     if kind == "query":
@@ -435,6 +448,8 @@ def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
         catalog.forget_parameters(dropped)
     if kind in ("stream", "relation"):
         catalog.declarations.forget(dropped)
+    if kind == "constraint":
+        catalog.shapes.clear()
     return Dropped(kind, dropped)
 
 

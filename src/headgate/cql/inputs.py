@@ -19,6 +19,7 @@ from headgate.catalog.entries import Relation as BaseRelation
 from headgate.catalog.entries import Stream as BaseStream
 from headgate.catalog.entries import View
 from headgate.cql.aggregates import depends_on_order
+from headgate.cql.constraints import on_stream
 from headgate.cql.syntax import StreamWindow
 from headgate.cql.trees import (
     aggregate_calls,
@@ -375,7 +376,8 @@ def named_input(binder: Binder, written: exp.Table, window: StreamWindow | None)
     node: Node
     match found:
         case BaseStream():
-            node = Scan(found.name, found.columns, found.domain, found.timestamp, found.source)
+            declared = () if written.args.get("late") else on_stream(found.name, catalog)
+            node = Scan(found.name, found.columns, found.domain, found.timestamp, found.source, declared)
         case BaseRelation():
             node = Stored(found.name, found.columns, found.domain, found.growing, found.key)
         case View():

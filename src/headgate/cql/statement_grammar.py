@@ -13,6 +13,7 @@ from sqlglot.tokens import Token, TokenType
 from headgate.cql import foreign
 from headgate.cql.syntax import (
     Alter,
+    CreateConstraint,
     CreateFunction,
     CreateGroup,
     CreateQuery,
@@ -45,13 +46,14 @@ STATEMENTS = (
     "EXPLAIN",
     "WHY",
     "SNAPSHOT",
+    "CONSTRAINT",
     "REGISTER",
     "ISTREAM",
     "DSTREAM",
     "RSTREAM",
     "WITH",
 )
-KINDS = ("STREAM", "RELATION", "VIEW", "QUERY", "GROUP", "FUNCTION")
+KINDS = ("STREAM", "RELATION", "VIEW", "QUERY", "GROUP", "FUNCTION", "CONSTRAINT")
 LISTED = (
     "STREAMS",
     "SYSTEM STREAMS",
@@ -60,6 +62,7 @@ LISTED = (
     "QUERIES",
     "GROUPS",
     "FUNCTIONS",
+    "CONSTRAINTS",
     "SETTINGS",
     "BOUNDS",
     "PLAN",
@@ -103,6 +106,9 @@ class StatementParser(TimeParser):
         if self._at_statement("SNAPSHOT"):
             self._advance()
             return self.expression(Snapshot(expressions=self._parse_csv(self._parse_name)))
+        if self._at_statement("CONSTRAINT"):
+            self._advance()
+            return self._parse_constraint()
         if self._at_statement(*TIME_STATEMENTS):
             return self._parse_time_statement()
         labelled = self._parse_label()
@@ -125,13 +131,15 @@ class StatementParser(TimeParser):
             ("QUERIES", self._parse_create_queries),
             ("GROUP", self._parse_create_group),
             ("FUNCTION", self._parse_create_function),
+            ("CONSTRAINT", self._parse_constraint),
         ):
             if self._match_text_seq(word):
                 return parse()
         if self._curr and self._curr.text.upper() in foreign.CREATED:
             self._foreign(*foreign.CREATED[self._curr.text.upper()])
         self._misspelt(
-            "expected STREAM, RELATION, VIEW, QUERY, QUERIES, GROUP or FUNCTION after CREATE", (*KINDS, "QUERIES")
+            "expected STREAM, RELATION, VIEW, QUERY, QUERIES, GROUP, FUNCTION or CONSTRAINT after CREATE",
+            (*KINDS, "QUERIES"),
         )
         raise AssertionError
 
@@ -188,7 +196,8 @@ class StatementParser(TimeParser):
                 return self.expression(Drop(this=self._parse_name(), kind=kind, if_exists=if_exists))
         known = (*KINDS, *TIME_STATEMENTS)
         self._misspelt(
-            "expected STREAM, RELATION, VIEW, QUERY, GROUP, FUNCTION or a declaration such as DISORDER OF after DROP",
+            "expected STREAM, RELATION, VIEW, QUERY, GROUP, FUNCTION, CONSTRAINT or a declaration such as DISORDER OF "
+            "after DROP",
             known,
         )
         raise AssertionError
@@ -380,6 +389,55 @@ class StatementParser(TimeParser):
 
     def _parse_into(self) -> None:
         """Leave INTO alone: it belongs to CREATE QUERY, not to the select inside."""
+
+    def _parse_constraint(self) -> CreateConstraint:
+        name = self._parse_name()
+        self._expect("ON")
+        stream, other, other_column = self._parse_name(), None, None
+        if self._match_text_seq("CLUSTERED"):
+            kind, column = "clustered", self._parse_by()
+        elif self._match_text_seq("ORDERED"):
+            kind, column = "ordered", self._parse_by()
+        elif self._at(TokenType.L_PAREN):
+            kind, column = "references", self._parse_wrapped(self._parse_name)
+            self._expect("REFERENCES")
+            other = self._parse_name()
+            other_column = self._parse_wrapped(self._parse_name)
+        else:
+            self._misspelt(
+                "expected CLUSTERED BY, ORDERED BY or (column) REFERENCES after the stream",
+                ("CLUSTERED", "ORDERED", "REFERENCES"),
+            )
+        self._expect("WITHIN")
+        opening = self._curr
+        within = self._parse_unary() if opening else None
+        if within is None:
+            self.raise_error("expected the number of tuples")
+        self._since(opening, within)
+        if not self._match_texts(("TUPLES", "TUPLE")):
+            self.raise_error("expected TUPLES")
+        counts = False
+        if self._match_text_seq("ON"):
+            self._expect("VIOLATION")
+            counts = bool(self._match_text_seq("COUNT"))
+            if not counts and not self._match_text_seq("FAIL"):
+                self._misspelt("expected FAIL or COUNT after ON VIOLATION", ("FAIL", "COUNT"))
+        return self.expression(
+            CreateConstraint(
+                this=name,
+                kind=kind,
+                stream=stream,
+                column=column,
+                within=within,
+                counts=counts,
+                other=other,
+                other_column=other_column,
+            )
+        )
+
+    def _parse_by(self) -> exp.Identifier:
+        self._expect("BY")
+        return self._parse_name()
 
     def _parse_connector(self, node: exp.Expression) -> None:
         node.set("format", self._parse_name())

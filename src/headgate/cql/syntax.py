@@ -103,8 +103,23 @@ class NamePendingView(exp.Expression):
     arg_types = {"this": True, "columns": True, "kind": True}
 
 
+class CreateConstraint(exp.Expression):
+    """`CONSTRAINT c ON s CLUSTERED BY a WITHIN k TUPLES`, `... ORDERED BY a ...`, `... (a) REFERENCES o (b) ...`."""
+
+    arg_types = {
+        "this": True,
+        "kind": True,
+        "stream": True,
+        "column": True,
+        "within": True,
+        "counts": True,
+        "other": False,
+        "other_column": False,
+    }
+
+
 class Drop(exp.Expression):
-    """DROP of a stream, relation, view, query, group or function."""
+    """DROP of a stream, relation, view, query, group, function or constraint."""
 
     arg_types = {"this": True, "kind": True, "if_exists": False}
 

@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 
 def timeline(lowering: Lowering, node: Distinct) -> Table:
     """Timeline: the rows as groups, each with the instants at which it appears and disappears."""
+    by_row = groups(node)
+    if stored.at_rest(node) and not lowering.looked_up(node):
+        lowering.touched_only.add(by_row)
+    return aggregate.timeline(lowering, by_row)
+
+
+def groups(node: Distinct) -> Aggregate:
+    """The rows as groups of an aggregate without calls."""
     keys = tuple(
         Named(one.name, Expression(backquoted(one.name), one.type, frozenset({one.name.lower()}), one.name))
         for one in node.columns
     )
-    groups = Aggregate(node.child, keys, (), row_when_empty=False)
-    if stored.at_rest(node) and not lowering.looked_up(node):
-        lowering.touched_only.add(groups)
-    return aggregate.timeline(lowering, groups)
+    return Aggregate(node.child, keys, (), row_when_empty=False)

@@ -7,6 +7,9 @@ later of their two starts to the earlier of their two ends, and not at all if th
 
 Where rows of one instant meet the one row of their key that is there then, a sort finds it (see `as_of`).
 
+Where a constraint says that each row refers to one row of the other side, rows wait only for that one (see
+`constraints`).
+
 Where a relation at rest is compared with something, and nothing is equated, buckets of values tell which rows can meet
 (see `thresholds`).
 
@@ -18,8 +21,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.delta import as_of, beside, buckets, stored, thresholds
+from headgate.delta import as_of, beside, buckets, constraints, stored, thresholds
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
+from headgate.plan.constraints import referenced as constrained
 from headgate.plan.nodes import Join, names
 from headgate.sql import FOREVER, listed
 
@@ -38,6 +42,9 @@ def born(lowering: Lowering, node: Join) -> Table:
         return as_of.born(lowering, node, found)
     if buckets.apply(node):
         return lowering.step("join", _paired(lowering, node, *buckets.sides(lowering, node)))
+    if (referenced := constrained(node)) is not None:
+        sides, raising = constraints.pairs(lowering, node, referenced)
+        return lowering.step("join", union(*(_pairs(node, left, right) for left, right in sides), *raising))
     new_left, new_right = lowering.born(node.left), lowering.born(node.right)
     # What lives for one instant only cannot meet anything that begins after it.
     right = new_right if node.right.instantaneous else lowering.all_elements(node.right)

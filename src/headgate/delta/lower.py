@@ -153,7 +153,7 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, way: Way = 
         steps=lowering.steps,
         result=result.name,
         fallbacks=tuple(lowering.fallbacks),
-        by_arrival=any(map(_looks_at_arrival, lowering.above)),
+        by_arrival=lowering.by_place or any(map(_looks_at_arrival, lowering.above)),
         acts_without_input=lowering.acts_without_input,
         expiring=tuple(Input("", *known, bound) for known, bound in lowering.expiring.items()),
         for_all_doubles=again(all_doubles=True) if any(step.may_not_fit for step in lowering.steps.values()) else None,
@@ -208,6 +208,8 @@ class Lowering:
         self.by_ranges = way.by_ranges
         self.can_be_cut = False
         """True if there is a window over all rows that can be computed by ranges."""
+        self.by_place = False
+        """True if tuples are numbered in the order of their arrival, for a constraint."""
         self.ranged: set[Node] = set()
         """The aggregates whose timelines are walked range by range: these have a column `_range`."""
         self.touched_only: set[Node] = set()
@@ -307,7 +309,9 @@ class Lowering:
         if form == "born" and isinstance(node, Window):
             return bounds.waiting(node)
         if form == "timeline" and isinstance(node, Aggregate):
-            return bounds.accumulators(node)
+            return bounds.accumulators(node, limited=not self.looked_up(node))
+        if form == "timeline" and isinstance(node, Distinct):
+            return bounds.accumulators(distinct.groups(node), limited=not self.looked_up(node), otherwise=node.rows)
         return node.rows  # type: ignore[union-attr]
 
     def _log_bound(self, low: Edge) -> StateBound | None:

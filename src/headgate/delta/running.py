@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.delta import bands, ranges, recomputed, sweep
+from headgate.delta import bands, constraints, ranges, recomputed, sweep
 from headgate.delta.accumulators import SPREADS, Accumulators, doubles_of
 from headgate.delta.query import Alias, Joined, LateralView, Select, Table, dealt_by, select, union
 from headgate.delta.ranges import Ranges
@@ -134,9 +134,12 @@ def _moves(lowering: Lowering, node: Aggregate, accumulated: Accumulators) -> Ta
         state = _state(lowering, node)
         held = select(_held(node, accumulated), state)
         every = listed((*hidden, "_t", *own))
-        moves = lowering.step("moves", union(held, select(every, events)))
+        closed = constraints.closing(lowering, node)
+        raising = constraints.alarms(lowering, closed, (*hidden, "_t", *own))
+        moves = lowering.step("moves", union(held, select(every, events), *raising))
         totals = comma(listed(hidden), combined(accumulated))
         contents = lowering.step("totals", select(totals, moves, group_by=listed(hidden), having=_there(node)))
+        contents = constraints.still_open(lowering, contents, listed((*hidden, *own), "g"), hidden, closed)
         shape = lowering.step("shape", select(totals, events, group_by=listed(hidden)))
         again = _totals_from_logs(lowering, node, accumulated)
         lowering.synopsis(state, contents, shape, from_logs=again)

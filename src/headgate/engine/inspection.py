@@ -7,9 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pyarrow.compute as pc
+from pyarrow.parquet import ParquetFile
 
+from headgate.cql.constraints import users
 from headgate.cql.definitions import Listing
 from headgate.deliver.reflects import in_words
+from headgate.delta.constraints import violations_of
 from headgate.engine.core import Core
 from headgate.engine.whole_plan import drawn
 from headgate.heartbeat import in_force
@@ -42,6 +45,28 @@ def silent(core: Core, stream: str) -> bool:
 def bounds(core: Core) -> Listing:
     """The bounds in force, where each came from, and the line of CQL that would declare it."""
     return Listing(in_force.HEADINGS, core.heartbeats.bounds_in_force())
+
+
+def constraints(core: Core) -> Listing:
+    """The constraints, the queries that rely on each, and how many tuples broke it as far as the state has come."""
+    rows = []
+    for one in core.catalog.constraints.values():
+        using = [query for query in core.loop.queries.values() if query.name in users(one.name, core.catalog)]
+        broken = max((_violations(query, one.name) for query in using), default=0)
+        policy = "count" if one.counts else "fail"
+        rows.append((one.name, one.stream, one.promise, policy, ", ".join(query.name for query in using), str(broken)))
+    return Listing(("constraint", "on", "promise", "on violation", "used by", "violations"), tuple(rows))
+
+
+def _violations(query: RunningQuery, constraint: str) -> int:
+    """How many tuples broke a constraint, as the synopses of a query have counted them."""
+    found = 0
+    for fragment in query.fragments:
+        for name, chunks in fragment.synopses.files.items():
+            if name.rpartition("_")[0] == violations_of(constraint):
+                counted = (pc.struct_field(ParquetFile(chunk.path).read()[name], "_broken") for chunk in chunks)
+                found += sum(pc.sum(numbers).as_py() or 0 for numbers in counted)
+    return found
 
 
 def plan(core: Core) -> Listing:

@@ -22,6 +22,7 @@ from headgate.cql import shapes
 from headgate.cql.definitions import (
     Altered,
     BoundsAsked,
+    ConstraintsAsked,
     Definition,
     Dropped,
     Explanation,
@@ -54,13 +55,23 @@ from headgate.heartbeat.why import Why
 from headgate.log.checksum import writing
 from headgate.log.folders import fresh_folder
 from headgate.permissions import Permissions, permissions
-from headgate.plan.nodes import domain, sources
+from headgate.plan.nodes import Constraint, domain, sources
 from headgate.plan.scopes import scopes
 from headgate.schedule.group import RunningGroup
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
 
-ANSWERS = (BoundsAsked, PlanAsked, ProfileAsked, WhyAsked, SnapshotAsked, Explanation, Listing, ParameterSet)
+ANSWERS = (
+    BoundsAsked,
+    ConstraintsAsked,
+    PlanAsked,
+    ProfileAsked,
+    WhyAsked,
+    SnapshotAsked,
+    Explanation,
+    Listing,
+    ParameterSet,
+)
 """Statements that leave everything as it is, and one that the journal remembers by a fact of its own."""
 
 Answer: TypeAlias = Why | Snapshot
@@ -138,6 +149,8 @@ class Registry:
         match definition:
             case BoundsAsked():
                 return inspection.bounds(self.core)
+            case ConstraintsAsked():
+                return inspection.constraints(self.core)
             case PlanAsked():
                 return inspection.plan(self.core)
             case ProfileAsked(query):
@@ -162,7 +175,9 @@ class Registry:
                 self.core.inputs.reshape(stream)
             case Setting():
                 self._apply_settings()
-            case Altered() | View() | Function() | Protocol() | InterfaceSet() | Explanation() | Listing():
+            case (
+                Altered() | View() | Function() | Constraint() | Protocol() | InterfaceSet() | Explanation() | Listing()
+            ):
                 pass  # only the catalog knows them
             case _:
                 assert_never(definition)

@@ -15,6 +15,7 @@ from headgate.cql.languages import Language
 from headgate.engine.facts import SUBJECT, Statement, read_fact
 from headgate.log.journal import facts
 from headgate.log.lock import Lock
+from headgate.plan.nodes import Constraint
 
 TAKEN_BACK = re.compile(r"^(DROP\s+\w+)(\s+IF\s+EXISTS)?", re.IGNORECASE)
 
@@ -97,7 +98,7 @@ def _subject(definition: Definition) -> tuple[str, str] | None:
             return kind, name
         case Altered(now):
             return _subject(now)
-        case Stream() | Relation() | View() | Query() | Group() | Function():
+        case Stream() | Relation() | View() | Query() | Group() | Function() | Constraint():
             return type(definition).__name__.lower(), definition.name
     return None
 

@@ -90,7 +90,7 @@ class _Analysis:
         for source in self._program.inputs:
             workspace.lay_nothing(source.name, schemas[source.stream])
         self._find_columns(self._program.result)
-        for synopsis in self._program.synopses:  # one that is filled for the first time is not read by the result
+        for synopsis in self._program.synopses:  # the result does not read all of them
             self._find_columns(synopsis.name)
         results = self._frame(self._program.output(result_columns(self._program)))
         self.results = nullable(results.schema)

@@ -8,14 +8,23 @@ beside them.
 
 from __future__ import annotations
 
+from headgate.plan.constraints import closed_groups, in_words
 from headgate.plan.limits import Growing, Limited, StateBound, lasting, prefixed, unless_growing
 from headgate.plan.nodes import Aggregate, Final, Node, Passed, Range, Window
 from headgate.plan.temporal import groups_until
 
 
-def accumulators(node: Aggregate) -> StateBound:
-    """What is kept of groups to add to: not of those whose key says that nothing will come any more."""
-    kept = node.rows
+def accumulators(node: Aggregate, limited: bool = True, otherwise: StateBound | None = None) -> StateBound:
+    """What is kept of groups to add to: not of those whose key says that nothing will come any more.
+
+    Without `limited` the groups that a constraint would drop are kept. `otherwise` is the bound of rows that are kept
+    as groups, if nothing drops any.
+    """
+    kept = node.rows if otherwise is None else otherwise
+    closed = closed_groups(node) if limited else ()
+    if isinstance(kept, Growing) and closed:
+        by = ", ".join(key.expression.sql for key in node.keys)
+        return unless_growing(f"{in_words(closed)}: one row for each {by} that can still come", node.child.flow)
     if isinstance(kept, Growing) and groups_until(node, [key.name for key in node.keys]) is not None:
         by = ", ".join(key.expression.sql for key in node.keys)
         return unless_growing(f"one row for each {by} that can still change", node.child.flow)

@@ -24,6 +24,7 @@ from headgate.cql.definitions import Altered, Dropped, Explanation, Listing, Par
 from headgate.errors import UserError
 from headgate.heartbeat.why import Why
 from headgate.observe.overview import plain
+from headgate.plan.nodes import Constraint
 from headgate.server.limits import Limits
 from headgate.server.values import rows_of
 
@@ -42,7 +43,17 @@ class SnapshotTaken(Protocol):
 def answer_of(found: Any, catalog: Catalog, limits: Limits) -> dict[str, Any]:
     """Return what a statement defined or answered as JSON has it."""
     match found:
-        case Stream() | Relation() | View() | Query() | Group() | Function() | PacketProtocol() | InterfaceSet():
+        case (
+            Stream()
+            | Relation()
+            | View()
+            | Query()
+            | Group()
+            | Function()
+            | Constraint()
+            | PacketProtocol()
+            | InterfaceSet()
+        ):
             return _defined(found, "created")
         case Altered(now):
             return _defined(now, "altered")

@@ -20,6 +20,7 @@ from headgate.compile import explanation
 from headgate.cql.definitions import (
     Altered,
     BoundsAsked,
+    ConstraintsAsked,
     Definition,
     Dropped,
     Explanation,
@@ -37,6 +38,7 @@ from headgate.engine.registry import Answer
 from headgate.engine.snapshot import Snapshot
 from headgate.errors import Broken, Place, UserError, first_line
 from headgate.heartbeat.why import Why
+from headgate.plan.nodes import Constraint
 from headgate.shell.commands import Advance, Command, Explain, Push, parsed_command, summary
 from headgate.shell.entries import Entry
 from headgate.sql import Column, signature
@@ -128,6 +130,8 @@ class Interpreter:
                 )
             case Function(name, parameters):
                 self.say(f"function {name}({', '.join(parameters)})")
+            case Constraint():
+                self.say(f"constraint {definition.name} on {definition.stream}: {definition.promise}")
             case Protocol() | InterfaceSet():
                 self.say(f"{'protocol' if isinstance(definition, Protocol) else 'interface set'} {definition.name}")
             case ParameterSet(query, name, value, since):
@@ -142,7 +146,7 @@ class Interpreter:
                 self.say(f"{kind} {name} is dropped" if name else f"there is no such {kind}")
             case Listing() | Why() | Snapshot():
                 self.say(str(definition))
-            case BoundsAsked() | PlanAsked() | ProfileAsked() | WhyAsked() | SnapshotAsked():
+            case BoundsAsked() | ConstraintsAsked() | PlanAsked() | ProfileAsked() | WhyAsked() | SnapshotAsked():
                 raise Broken("the engine has not answered")
             case _:
                 assert_never(definition)

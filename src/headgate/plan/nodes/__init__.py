@@ -14,7 +14,7 @@ from headgate.plan.nodes.leaves import Piped, Stored
 from headgate.plan.nodes.operator import StreamOperator
 from headgate.plan.nodes.pairs import Equality, Join, Union
 from headgate.plan.nodes.rows import Compared, Exploded, Filter, Needed, Ordered, Project, Weight
-from headgate.plan.nodes.streams import Dstream, Istream, Rstream, Sample, Scan
+from headgate.plan.nodes.streams import Constraint, Dstream, Istream, Rstream, Sample, Scan
 from headgate.plan.nodes.windows import Window
 from headgate.ticks import TimeDomain
 
@@ -23,6 +23,7 @@ __all__ = [
     "Aggregate",
     "Closing",
     "Compared",
+    "Constraint",
     "Distinct",
     "Dstream",
     "Equality",

@@ -38,6 +38,36 @@ class _PlainStream(StreamOperator):
 
 
 @frozen
+class Constraint:
+    """A constraint on a stream, as it was declared: what `k` counts is said in `plan.constraints`."""
+
+    name: str
+    kind: Literal["clustered", "ordered", "references"]
+    stream: str
+    column: str
+    k: int
+    counts: bool = False
+    """True if violations are counted, and answers are approximate then. Otherwise a violation is an error."""
+
+    other: str = ""
+    """The stream that `references` refers to, and its column."""
+
+    other_column: str = ""
+
+    @property
+    def promise(self) -> str:
+        """What it says of the stream, as in its statement."""
+        within = f"WITHIN {self.k} TUPLES"
+        match self.kind:
+            case "clustered":
+                return f"CLUSTERED BY {self.column} {within}"
+            case "ordered":
+                return f"ORDERED BY {self.column} {within}"
+            case "references":
+                return f"({self.column}) REFERENCES {self.other} ({self.other_column}) {within}"
+
+
+@frozen
 class Scan(_PlainStream):
     """A base stream, read from its log."""
 
@@ -49,6 +79,9 @@ class Scan(_PlainStream):
 
     by: str | None = None
     """The column that names the tuple's source, if the stream holds many."""
+
+    constraints: tuple[Constraint, ...] = ()
+    """What was declared of the arrival of its tuples."""
 
     inputs = ()
 
