@@ -61,8 +61,10 @@ class Settings:
     epoch_rows: int | None = None
     flush_rows: int | None = None
     failed_after_us: int | None = None
+    system_interval_us: int = 1_000_000
     families: Literal["on", "off"] = "on"
     low_level: Literal["on", "off"] = "off"
+    profile: Literal["on", "off"] = "on"
     consistency: Level = "input-prefix"
     consistency_method: Method = "draining"
     inconsistent: Literal["hold", "mark"] = "hold"
@@ -223,6 +225,12 @@ TABLE: dict[str, SettingRow] = {
             "off",
         ),
         _choice(
+            "profile",
+            "Whether figures are kept of what streams, fragments and operators do: rates, selectivities, time, state.",
+            "on",
+            "off",
+        ),
+        _choice(
             "consistency",
             "What an early answer of a new query has to be: anything (`'none'`), without part of an update "
             "(`'update-complete'`), the answer to a prefix of each input (`'input-prefix'`), or to prefixes cut at one "
@@ -287,6 +295,14 @@ TABLE: dict[str, SettingRow] = {
             _count("results", "SET flush_rows = 100000, or 'none'", unset="none"),
             lambda rows: str(rows or "none"),
             takes="a number of 1 or more, or `'none'`",
+        ),
+        SettingRow(
+            "system_interval",
+            "system_interval_us",
+            "How far apart the samples of system streams are that queries read (`SYSTEM.queries` and the like).",
+            _whole_us,
+            _seconds,
+            takes="a length of time, a whole number of microseconds",
         ),
         SettingRow(
             "failed_after",

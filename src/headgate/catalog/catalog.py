@@ -13,6 +13,7 @@ from typing import Any
 from headgate.catalog.declarations import Declarations
 from headgate.catalog.entries import Function, Group, Query, Relation, Stream, View, late_name
 from headgate.catalog.protocols import InterfaceSet, ParameterValue, Protocol
+from headgate.catalog.system import entries, is_system, only_read, refuse_if_system, unknown_system
 from headgate.errors import Place, UserError, nearest, quoted, unknown
 from headgate.permissions import EVERYTHING, Permissions
 from headgate.settings import Settings, changed
@@ -25,6 +26,8 @@ class Catalog:
 
     def __init__(self) -> None:
         self.streams: dict[str, Stream] = {}
+        self.system: dict[str, Stream] = entries()
+        """The streams in which the engine speaks of itself. They are always there, and users can only read them."""
         self.relations: dict[str, Relation] = {}
         self.views: dict[str, View] = {}
         self.queries: dict[str, Query] = {}
@@ -71,6 +74,7 @@ class Catalog:
     def add(self, thing: Stream | Relation | View | Query | Group, place: Place | None = None) -> None:
         """Remember a stream, relation, view, query or group; an error if its name is taken."""
         key = thing.name.lower()
+        refuse_if_system(thing.name, place)
         if any(key in known for known in (self.streams, self.relations, self.views, self.queries, self.groups)):
             raise UserError("name-taken", f'name "{thing.name}" is taken', place=place)
         match thing:
@@ -99,7 +103,7 @@ class Catalog:
 
     def has_source(self, name: str) -> bool:
         """True if a stream, relation or view has this name, or a query that was written in GSQL."""
-        known = (self.streams, self.relations, self.views)
+        known = (self.streams, self.relations, self.views, self.system)
         return any(name.lower() in some for some in known) or self._readable(name) is not None
 
     def is_readable_query(self, name: str) -> bool:
@@ -115,8 +119,11 @@ class Catalog:
         """The stream, relation or view of that name, or a query written in GSQL; an error if there is none."""
         key = name.lower()
         found = self.streams.get(key) or self.relations.get(key) or self.views.get(key) or self._readable(name)
+        found = found or self.system.get(key)
         if found is not None:
             return found
+        if is_system(name):
+            raise unknown_system(name, place)
         names = [*self.names(), *(query.name for query in self.queries.values() if query.gsql is not None)]
         detail = f"There are {quoted(names)}." if names else "No stream or view is defined."
         raise UserError(
@@ -127,6 +134,8 @@ class Catalog:
         """The stream of that name; an error if there is none."""
         if name.lower() in self.streams:
             return self.streams[name.lower()]
+        if name.lower() in self.system:
+            raise only_read(self.system[name.lower()].name, place)
         raise unknown("stream", name, (stream.name for stream in self.streams.values()), place)
 
     def only_stream(self, name: str, what: str, place: Place | None = None) -> Stream:

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from sqlglot import exp
 
 from headgate import settings
+from headgate.catalog import system
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Early, Function, Group, Query, Relation, Stamped, Stream, View, late_name
 from headgate.catalog.protocols import Gsql, InterfaceSet, ParameterValue, Protocol
@@ -99,6 +100,13 @@ class PlanAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileAsked:
+    """SHOW PROFILE [FOR query]: the engine says what streams, fragments and operators were seen to do."""
+
+    query: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ParameterSet:
     """ALTER QUERY ... SET: the engine gives a parameter another value, and decides from which instant on it counts."""
 
@@ -150,6 +158,7 @@ Definition: TypeAlias = (
     | Listing
     | BoundsAsked
     | PlanAsked
+    | ProfileAsked
     | WhyAsked
     | SnapshotAsked
 )
@@ -325,6 +334,9 @@ def _define(tree: exp.Expression, text: str, catalog: Catalog, origin: str) -> D
             return BoundsAsked()
         case syntax.Show() if tree.args.get("kind") == "PLAN":
             return PlanAsked()
+        case syntax.Show() if tree.args.get("kind") == "PROFILE":
+            of = tree.args.get("of")
+            return ProfileAsked() if of is None else ProfileAsked(catalog.query(of.name, place(of)).name)
         case syntax.Show():
             return (
                 described(tree.name, catalog, place(tree.this))
@@ -406,6 +418,7 @@ def _view(
 def _drop(tree: syntax.Drop, catalog: Catalog, place: _Places) -> Dropped:
     """Drop something. Views are written into the queries over them, so only a stream or relation can still be read."""
     kind = tree.args["kind"].lower()
+    system.refuse_if_system(tree.name, place(tree.this))
     known = catalog.of_kind(kind)
     if tree.name.lower() not in known:
         if tree.args.get("if_exists"):
@@ -617,6 +630,9 @@ def shown(kind: str, catalog: Catalog) -> Listing:
         return Listing(
             ("query", "parameter", "type", "value"), tuple((one.query, one.name, one.type, one.value) for one in of)
         )
+    if kind == "SYSTEM STREAMS":
+        rows_of = ((one.name, one.rows, signature(one.entry().columns)) for one in system.TABLE.values())
+        return Listing(("system stream", "of", "columns"), tuple(rows_of))
     singular = {"QUERIES": "query"}.get(kind, kind.lower().removesuffix("s"))
     rows = []
     for thing in catalog.of_kind(singular).values():

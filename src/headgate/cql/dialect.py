@@ -21,6 +21,7 @@ from sqlglot.tokens import TokenType
 from headgate.cql import foreign
 from headgate.cql.statement_grammar import StatementParser
 from headgate.cql.syntax import EarlyAnswers, StreamOf, StreamWindow, WindowedQuery
+from headgate.cql.time_grammar import system_name
 from headgate.ticks import micros_per
 
 ARITHMETIC = (TokenType.SLASH, TokenType.STAR, TokenType.PLUS, TokenType.DASH, TokenType.MOD)
@@ -84,6 +85,7 @@ class CqlParser(StatementParser):
         if not self._at_word("LATE") or self._next.token_type != TokenType.L_PAREN:
             table = super()._parse_table_parts(*args, **options)
             if isinstance(table, exp.Table):
+                _join_system_name(table)
                 self._parse_sample(table)
             return table
         self._advance(2)
@@ -394,6 +396,14 @@ class CqlParser(StatementParser):
         query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=self._parse_table_parts()))
         query.meta["bare"] = True
         return query
+
+
+def _join_system_name(table: exp.Table) -> None:
+    """Make one name of SYSTEM.queries, which SQL reads as a table in a schema."""
+    schema = table.args.get("db")
+    if isinstance(schema, exp.Identifier) and schema.name.lower() == "system" and not table.args.get("catalog"):
+        table.set("db", None)
+        table.set("this", system_name(schema, table.this))
 
 
 class CqlGenerator(Spark.Generator):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from headgate.catalog import system
 from headgate.catalog.entries import Relation as BaseRelation
 from headgate.catalog.entries import Stream as BaseStream
 from headgate.catalog.entries import View
@@ -317,7 +318,7 @@ def from_entry(binder: Binder, tree: exp.Expression) -> tuple[str, Relation]:
         case exp.Table() if isinstance(tree.this, exp.Identifier):
             _refuse_form(binder, tree)
             node: Relation = named_input(binder, tree, window)
-            name = name or ("late" if tree.args.get("late") else tree.name)
+            name = name or ("late" if tree.args.get("late") else system.short_name(tree.name))
         case exp.Subquery() if window is not None or tree.args.get("drawn"):
             stream = sampled(binder, binder.as_stream(tree.this), tree)
             node = windowed(binder, stream, window) if window is not None else Window(stream, Unbounded())

@@ -54,6 +54,7 @@ STATEMENTS = (
 KINDS = ("STREAM", "RELATION", "VIEW", "QUERY", "GROUP", "FUNCTION")
 LISTED = (
     "STREAMS",
+    "SYSTEM STREAMS",
     "RELATIONS",
     "VIEWS",
     "QUERIES",
@@ -62,6 +63,7 @@ LISTED = (
     "SETTINGS",
     "BOUNDS",
     "PLAN",
+    "PROFILE",
     "PROTOCOLS",
     "PARAMETERS",
 )
@@ -224,8 +226,9 @@ class StatementParser(TimeParser):
 
     def _parse_show_statement(self) -> Show:
         for kind in LISTED:
-            if self._match_text_seq(kind):
-                return self.expression(Show(kind=kind))
+            if self._match_text_seq(*kind.split()):
+                of = self._parse_name() if kind == "PROFILE" and self._match_text_seq("FOR") else None
+                return self.expression(Show(kind=kind, of=of))
         self._misspelt(f"expected {', '.join(LISTED[:-1])} or {LISTED[-1]} after SHOW", LISTED)
         raise AssertionError
 

@@ -122,9 +122,12 @@ class SetParameter(exp.Expression):
 
 
 class Show(exp.Expression):
-    """`SHOW STREAMS` and the like, or `DESCRIBE name`, which has the name in `this`."""
+    """`SHOW STREAMS` and the like, or `DESCRIBE name`, which has the name in `this`.
 
-    arg_types = {"this": False, "kind": False}
+    `SHOW PROFILE FOR query` has the name of the query in `of`.
+    """
+
+    arg_types = {"this": False, "kind": False, "of": False}
 
 
 class CreateQuery(exp.Expression):

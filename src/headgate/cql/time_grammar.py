@@ -72,6 +72,13 @@ LONGEST_NUMBER = 30
 POLICIES = ("KEEP", "DROP", "FAIL")
 
 
+def system_name(schema: exp.Identifier, short: exp.Identifier) -> exp.Identifier:
+    """One name of the two that a dot joins in the name of a system stream."""
+    name = exp.Identifier(this=f"{schema.name}.{short.name}", quoted=True)
+    name.meta.update({**short.meta, "start": schema.meta.get("start", 0)})
+    return name
+
+
 class TimeParser(Spark.Parser):
     # words
 
@@ -102,7 +109,16 @@ class TimeParser(Spark.Parser):
         name = self._parse_id_var(any_token=False)
         if name is None:
             self.raise_error("expected a name")
-        return name
+        return self._with_schema(name)
+
+    def _with_schema(self, name: exp.Identifier) -> exp.Identifier:
+        """The name of a system stream, which has a dot in it, as one name."""
+        if name.name.lower() != "system" or not self._match(TokenType.DOT):
+            return name
+        short = self._parse_id_var(any_token=True)
+        if short is None:
+            self.raise_error("expected the name of a system stream behind SYSTEM.")
+        return system_name(name, short)
 
     def _since(self, opening: Token, node: Any) -> Any:
         """The node, with where it stands."""

@@ -12,6 +12,7 @@ from sqlglot import exp
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.declarations import Party
 from headgate.catalog.entries import Relation, Stream
+from headgate.catalog.system import refuse_if_system
 from headgate.cql import syntax
 from headgate.errors import Place, UserError, unknown
 from headgate.ticks import UNLIMITED, Tick, TimeDomain, micros_per
@@ -117,6 +118,7 @@ class PartReader:
                 hint="Name one of those.",
             )
         found = catalog.streams.get(name.lower()) or catalog.relations.get(name.lower())
+        refuse_if_system(name, place)
         if found is None:
             raise unknown("stream", name, (one.name for one in all_timed(catalog)), place)
         return found

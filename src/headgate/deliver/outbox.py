@@ -95,6 +95,8 @@ class Outbox:
         self.back_off = BackOff()
         """When a sink that has failed is tried again."""
         self.trouble: Exception | None = None
+        self.on_failure: Callable[[Exception], None] = lambda error: None
+        """Called with each error of the sink. It returns at once."""
         """Why the sink has not taken the first delivery that waits."""
         self.taken_us: int | None = None
         """When the sink took the last delivery."""
@@ -333,6 +335,7 @@ class Outbox:
                 tell(f"the sink of {self.owner} takes no results, which wait and are tried again: {why}")
         self.trouble = error
         self.back_off.failed(now_us)
+        self.on_failure(error)
 
     def _compare(self) -> None:
         """After a restart, ask the sink which deliveries it has: they need not be delivered again."""

@@ -32,6 +32,7 @@ from headgate.errors import UserError
 from headgate.gsql.translate import sql_value
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.observe.overview import Overview
+from headgate.observe.profile import Adaptation, Figures
 from headgate.permissions import Permissions, permissions
 from headgate.schedule.group import RunningGroup
 from headgate.schedule.loop import Epoch
@@ -62,6 +63,7 @@ class Engine:
         self._registry = Registry(core, default_sink)
         self._listeners: list[Listener] = []
         self.resumed = recovery.resume(self._registry)
+        core.loop.profiler.begin()
         self._running = Running(self._registry, self.resumed)
 
     def __enter__(self) -> Engine:
@@ -282,6 +284,16 @@ class Engine:
     def overview(self) -> Overview:
         """How everything is at this moment: streams, logs, fragments, queries, sinks, and what holds queries back."""
         return overview(self._core, self.running)
+
+    def profile(self, query: str | None = None) -> list[Figures]:
+        """What streams, fragments and operators were seen to do lately: rates, selectivity, time for a row, state. With
+        the name of a query, those of that one.
+        """
+        return inspection.profile(self._core, query)
+
+    def adaptations(self, query: str | None = None) -> list[Adaptation]:
+        """What was adapted lately, oldest first: when, what, and by which figures."""
+        return self._core.loop.profiler.profile.adaptations.of(query)
 
     def troubles(self) -> dict[str, dict[str, str]]:
         """What has failed, and is tried again or stands still: streams, queries and sinks by name."""

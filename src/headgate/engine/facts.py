@@ -9,6 +9,8 @@ Every kind of fact is a class below, and `KINDS` is the list of all of them by t
     {"left": ["family of q", 1]}                                                       MemberLeft
     {"sensors": ["s", {"a": 3}, "2"]}                                                  SensorsDeclared
     {"aggregate": "spread"}                                                            AggregateRegistered
+    {"system": ["SYSTEM.late", "system%2Elate", 5]}                                    SystemOpened
+    {"unread": "SYSTEM.late"}                                                          SystemClosed
     {"parameter": ["q", "least", 61, "100"]}                                           ParameterChanged
     {"heartbeats": {...}, "now": 5}                                                    HeartbeatsSaved
     {"told": ["pause", "s"], "now": 5}                                                 Paused
@@ -165,6 +167,43 @@ class AggregateRegistered:
 
 
 @dataclass(frozen=True, slots=True)
+class SystemOpened:
+    """A query has begun to read a system stream that no other read."""
+
+    word: ClassVar[str] = "system"
+    version: ClassVar[int] = 1
+
+    stream: str
+    folder: str
+    now: int
+    """When, in microseconds on the engine's clock."""
+
+    def to_json(self) -> Json:
+        return {"system": [self.stream, self.folder, self.now]}
+
+    @classmethod
+    def from_json(cls, what: Json) -> SystemOpened:
+        return cls(*what["system"])
+
+
+@dataclass(frozen=True, slots=True)
+class SystemClosed:
+    """No query reads a system stream any more."""
+
+    word: ClassVar[str] = "unread"
+    version: ClassVar[int] = 1
+
+    stream: str
+
+    def to_json(self) -> Json:
+        return {"unread": self.stream}
+
+    @classmethod
+    def from_json(cls, what: Json) -> SystemClosed:
+        return cls(what["unread"])
+
+
+@dataclass(frozen=True, slots=True)
 class ParameterChanged:
     """A parameter of a query has another value from an instant on."""
 
@@ -291,6 +330,8 @@ EngineFact: TypeAlias = (
     | MemberLeft
     | SensorsDeclared
     | AggregateRegistered
+    | SystemOpened
+    | SystemClosed
     | ParameterChanged
     | HeartbeatsSaved
     | TimeFact
@@ -304,6 +345,8 @@ KINDS: dict[str, type[EngineFact]] = {
         MemberLeft,
         SensorsDeclared,
         AggregateRegistered,
+        SystemOpened,
+        SystemClosed,
         ParameterChanged,
         HeartbeatsSaved,
         Paused,

@@ -14,9 +14,15 @@ from headgate.engine.core import Core
 from headgate.engine.whole_plan import drawn
 from headgate.heartbeat import in_force
 from headgate.heartbeat.why import Why
+from headgate.observe.profile import Figures
+from headgate.observe.profile_table import adapted, lines
+from headgate.schedule.profiler import of_fragment
 from headgate.schedule.query import RunningQuery
 from headgate.spark.failures import reason_of
 from headgate.ticks import UNLIMITED, TimeDomain
+
+SHOWN = 5
+"""How many adaptations of a query WHY tells of: the last ones."""
 
 
 def heartbeat(core: Core, stream: str) -> Any:
@@ -56,8 +62,41 @@ def why(core: Core, query: RunningQuery) -> Why:
         core.clock.now_us(),
         least.part.scopes,
     )
+    now_us, notes = core.clock.now_us(), core.loop.profiler.profile.adaptations.of(query.name)
     groups = {group: "no instant yet" if upto is None else str(upto) for group, upto in query.complete_by_group.items()}
-    return replace(found, groups=groups, reflects=in_words(query.reflects) if query.begun else "")
+    reflects = in_words(query.reflects) if query.begun else ""
+    return replace(found, groups=groups, reflects=reflects, adapted=tuple(adapted(notes[-SHOWN:], now_us)))
+
+
+def profile(core: Core, query: str | None = None) -> list[Figures]:
+    """What streams, fragments and operators were seen to do lately; of one query, if its name is given."""
+    profiler, now_us = core.loop.profiler, core.clock.now_us()
+    with core.journal.turn:
+        if core.catalog.settings.profile == "on":
+            profiler.look(now_us)
+        running = [core.query(query)] if query is not None else core.programs()
+        fragments = {of_fragment(one): one for each in running for one in each.fragments}
+        streams = {stream for each in running for stream in each.streams()}
+        found = profiler.profile.figures(now_us)
+        waiting = {subject: sum(map(one.inputs.waiting, one.program.logs())) for subject, one in fragments.items()}
+    whole = {(subject.name, subject.query) for subject in fragments}
+    return [
+        replace(one, waiting=waiting.get(one.subject, 0))
+        for one in found
+        if query is None
+        or (one.subject.kind == "stream" and one.subject.name in streams)
+        or (one.subject.kind == "fragment" and one.subject in fragments)
+        or (one.subject.fragment, one.subject.query) in whole
+    ]
+
+
+def shown_profile(core: Core, query: str | None) -> Listing:
+    """The answer to SHOW PROFILE, line by line."""
+    if core.catalog.settings.profile == "off":
+        return Listing(("profile",), (("no figures are kept: SET profile = 'on'",),))
+    notes = core.loop.profiler.profile.adaptations.of(query)
+    shown = lines(profile(core, query), notes, core.clock.now_us())
+    return Listing(("profile",), tuple((line,) for line in shown))
 
 
 def reasons(core: Core) -> dict[str, Why]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from headgate.catalog.entries import Relation, Stream
 from headgate.engine import inspection
 from headgate.engine.core import Core
 from headgate.execute.fragment import Fragment
 from headgate.heartbeat.why import Why
-from headgate.log.chunk import Chunk
 from headgate.log.log import Log
 from headgate.observe.overview import (
     FragmentView,
@@ -33,7 +31,7 @@ def overview(core: Core, running: bool) -> Overview:
     """Return how everything is at this moment; nothing is committed meanwhile."""
     with core.journal.turn:
         queries = core.queries()
-        fragments = _fragments(core, queries)
+        fragments = all_fragments(core, queries)
         names = {fragment: name for name, fragment in fragments.items()}
         written = {one.part.name: one.output for one in fragments.values() if one.output is not None}
         logs = {**core.inputs.logs, **written}
@@ -52,7 +50,7 @@ def overview(core: Core, running: bool) -> Overview:
         )
 
 
-def _fragments(core: Core, queries: list[RunningQuery]) -> dict[str, Fragment]:
+def all_fragments(core: Core, queries: list[RunningQuery]) -> dict[str, Fragment]:
     """Every fragment once, by a name that no other has."""
     everything = [*core.loop.shared(), *(one for query in queries for one in query.own)]
     return {one.full_name: one for one in dict.fromkeys(everything)}
@@ -91,7 +89,7 @@ def _fragment(core: Core, one: Fragment) -> FragmentView:
         tuple(query.name for query in core.queries() if one in query.fragments),
         one.shared,
         _plan(one.part.plan),
-        {log: _waiting(one, log) for log in sorted(one.program.logs())},
+        {log: one.inputs.waiting(log) for log in sorted(one.program.logs())},
         one.part.log,
         {synopsis.name: str(synopsis.bound) for synopsis in one.program.synopses},
         domain.moment(one.after) if one.begun else None,
@@ -104,24 +102,6 @@ def _fragment(core: Core, one: Fragment) -> FragmentView:
 
 def _plan(node: Node) -> PlanView:
     return PlanView(node.label, tuple(map(_plan, children(node))))
-
-
-def _waiting(fragment: Fragment, name: str) -> int:
-    """Return how many rows of a log have come and are not in the answers of a fragment yet."""
-    inputs = fragment.inputs
-    if name not in inputs.logs:
-        return 0
-    if inputs.ahead == "everything" and name in fragment.program.streams():
-        return sum(chunk.rows for chunk in inputs.unread(name).new())
-    low = max(fragment.after, inputs.position(name).upto) if inputs.ahead == "an instant" else fragment.after
-    found = inputs.logs[name].overlapping(low, None)
-    return sum(chunk.rows if chunk.low > low else _rows_after(chunk, low) for chunk in found)
-
-
-@lru_cache(maxsize=1_000)
-def _rows_after(chunk: Chunk, low: int) -> int:
-    """A chunk never changes, and several fragments ask the same of it, time and again."""
-    return chunk.rows_after(low)
 
 
 def _query(query: RunningQuery, names: Mapping[Fragment, str], why: Why) -> QueryView:

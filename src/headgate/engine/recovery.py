@@ -36,6 +36,8 @@ from headgate.engine.facts import (
     Resumed,
     SensorsDeclared,
     Statement,
+    SystemClosed,
+    SystemOpened,
     read_fact,
 )
 from headgate.engine.parameters import apply_parameter, parameter_facts
@@ -120,6 +122,11 @@ class _Reading:
                 apply_sensors(self.core, fact)
             case AggregateRegistered(function):
                 self.core.catalog.aggregates.add(function)
+            case SystemOpened():
+                self.core.clock.stand_at(fact.now)
+                self.registry.system.apply_opened(fact)
+            case SystemClosed():
+                self.registry.system.apply_closed(fact)
             case ParameterChanged():
                 apply_parameter(self.core, fact)
             case HeartbeatsSaved(state, now_us):
@@ -179,6 +186,7 @@ def _engine_facts(registry: Registry) -> Iterator[EngineFact]:
     core = registry.core
     for function in sorted(core.catalog.aggregates):
         yield AggregateRegistered(function)
+    yield from registry.system.opened.values()
     yield from registry.statements.all
     yield from parameter_facts(core)
     yield from registry.found.facts()

@@ -28,6 +28,7 @@ from headgate.cql.definitions import (
     Listing,
     ParameterSet,
     PlanAsked,
+    ProfileAsked,
     Setting,
     SnapshotAsked,
     WhyAsked,
@@ -46,6 +47,7 @@ from headgate.engine.parameters import set_parameter
 from headgate.engine.sharing import Sharing
 from headgate.engine.snapshot import Snapshot, taken
 from headgate.engine.statements import Statements
+from headgate.engine.system import SystemStreams
 from headgate.errors import UserError
 from headgate.heartbeat.clocks import base
 from headgate.heartbeat.why import Why
@@ -58,7 +60,7 @@ from headgate.schedule.group import RunningGroup
 from headgate.schedule.query import RunningQuery
 from headgate.ticks import Tick
 
-ANSWERS = (BoundsAsked, PlanAsked, WhyAsked, SnapshotAsked, Explanation, Listing, ParameterSet)
+ANSWERS = (BoundsAsked, PlanAsked, ProfileAsked, WhyAsked, SnapshotAsked, Explanation, Listing, ParameterSet)
 """Statements that leave everything as it is, and one that the journal remembers by a fact of its own."""
 
 Answer: TypeAlias = Why | Snapshot
@@ -77,6 +79,7 @@ class Registry:
         self.found = FoundFamilies(core, self)
         self.sharing = Sharing(core)
         self.low_level = LowLevel(core)
+        self.system = SystemStreams(core)
         self.folders_left = False
         """True if something was dropped or replaced whose folder is still to be deleted."""
 
@@ -123,6 +126,7 @@ class Registry:
             yield
         finally:
             self.core.catalog.permissions = self.core.permissions
+            self.folders_left |= self.system.close_unread()
 
     def _declared(self) -> tuple[Any, ...]:
         """All settings and declarations, to see whether a statement changes any."""
@@ -136,6 +140,8 @@ class Registry:
                 return inspection.bounds(self.core)
             case PlanAsked():
                 return inspection.plan(self.core)
+            case ProfileAsked(query):
+                return inspection.shown_profile(self.core, query)
             case WhyAsked(query):
                 return self.core.query(query).why()
             case SnapshotAsked():
@@ -214,6 +220,7 @@ class Registry:
             case "query" if dropped.name:
                 gone = self.core.members.pop(dropped.name, None) or self.core.loop.queries.pop(dropped.name)
                 gone.close(DROP_SECONDS)
+                self.core.loop.profiler.forget(gone.own, gone.name)
                 self.found.left(gone)
                 self.sharing.let_go()
             case "group" if dropped.name in self.core.loop.groups:
@@ -256,6 +263,8 @@ class Registry:
         One of many that differ in constants runs as a member of a family.
         """
         core = self.core
+        if not core.clock.standing:
+            self.system.open_for(query)
         try:
             if not core.clock.standing and self.found.took(query):
                 return
@@ -293,6 +302,7 @@ class Registry:
         sink = make_sink(query, core.spark, directory, default)
         flush_rows = lambda: sinks.flush_rows(query.connector, core.catalog.settings.flush_rows)  # noqa: E731
         outbox = Outbox(query.name, domain(query.plan), sink, directory, core.journal, flush_rows)
+        outbox.on_failure = lambda error: self.system.failed("sink", query.name, error)
         if not core.clock.standing:
             outbox.continue_numbers()
         return outbox
@@ -318,6 +328,7 @@ class Registry:
                     lambda: group_sink_for(group, core.spark, directory),
                     core.wake.set,
                 )
+                running.outbox.on_failure = lambda error: self.system.failed("sink", group.name, error)
                 if not core.clock.standing:
                     running.outbox.continue_numbers()
                 core.loop.groups[group.name] = running

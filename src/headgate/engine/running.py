@@ -81,6 +81,7 @@ class Running:
         While a run has epochs in every turn, it tidies once in a while only: the next answer comes first.
         """
         try:
+            self.registry.system.look(self.going_on)
             epochs = self.core.loop.step()
         except UserError as error:
             if error.code == "disk-failed":
@@ -93,6 +94,7 @@ class Running:
     def advance(self, to: Tick | datetime | str) -> list[Epoch]:
         """Take every query whose kind of time `to` belongs to up to there, complete or not."""
         until = to if isinstance(to, int) else ticks(to)
+        self.registry.system.look(self.going_on)
         meant = [query for query in self.core.programs() if isinstance(to, int) or query.domain is TimeDomain.TIMESTAMP]
         epochs = self.core.loop.take_all({query.name: until for query in meant})
         self.tidy()
@@ -152,6 +154,7 @@ class Running:
         A query over a stream that could not be read is left where it was.
         """
         core = self.core
+        self.registry.system.look(self.going_on)
         last = {domain: self._last_timestamp(domain) for domain in TimeDomain}
         read = [
             query for query in core.programs() if core.inputs.troubles.keys().isdisjoint(map(base, query.streams()))
@@ -273,7 +276,7 @@ class Running:
 
     def _patience_s(self) -> float:
         """How long to wait for something to arrive: no longer than until the clock alone lets something go on."""
-        known = (self.core.asking.next_us, self.core.loop.next_early_us())
+        known = (self.core.asking.next_us, self.core.loop.next_early_us(), self.registry.system.next_us())
         next_us = min((one for one in known if one is not None), default=None)
         if next_us is None:
             return POLL_SECONDS

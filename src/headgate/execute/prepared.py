@@ -46,6 +46,9 @@ class Written:
     tuples: Mapping[str, int] = field(default_factory=dict)
     """By stream and relation: from how many tuples its results come, with those of earlier epochs."""
 
+    read: Mapping[str, int] = field(default_factory=dict)
+    """By the name of the input: how many rows its statement read."""
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedEpoch:
@@ -109,7 +112,8 @@ class PreparedEpoch:
 
     def written(self, files: list[Path]) -> Written:
         """Return what it has written, once it has run."""
-        return Written(self.fragment, self.after, self.until, files, self.progress, self.rows_in, self.tuples)
+        read = {name: sum(one.rows for one in several) for name, several in self.slices.items()}
+        return Written(self.fragment, self.after, self.until, files, self.progress, self.rows_in, self.tuples, read)
 
 
 @dataclass(frozen=True, slots=True)

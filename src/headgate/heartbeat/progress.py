@@ -30,7 +30,7 @@ class Progress:
 def progress(catalog: Catalog, streams: Iterable[str]) -> Progress:
     """Find out whether a query over these streams needs a timeout, by what is declared."""
     model = TimeModel(catalog.declarations)
-    known: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
+    known: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values(), *catalog.system.values()]
     for stream in known:
         model.add(stream, now_us=0)
     read = list(map(base, streams))

@@ -105,7 +105,8 @@ def restore(model: TimeModel, state: dict[str, Any], catalog: Catalog) -> None:
             "what was known of the streams' time was saved by another version of headgate",
             detail=str(error),
         ) from error
-    streams: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values()]
+    read = [stream for stream in catalog.system.values() if stream.name in clocks]
+    streams: list[Stream | Relation] = [*catalog.streams.values(), *catalog.relations.values(), *read]
     for stream in streams:
         clocks[stream.name].stream = stream
     for cohort in model.clocks.generator.cohorts.values():

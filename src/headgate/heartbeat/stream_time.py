@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 from headgate.catalog.entries import Stream
+from headgate.heartbeat.arrivals import NEVER
 from headgate.heartbeat.model import TimeModel
 from headgate.scope import Scope
 from headgate.ticks import Tick
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """One source of a stream, or several that are summed up."""
+
+    source: Any
+    """Its name; None: the stream has one source only, or these are several."""
+
+    sources: int
+    """How many these are."""
+
+    largest: Tick | None
+    """The largest timestamp that came from it."""
+
+    late: int
 
 
 class StreamTime:
@@ -60,3 +78,19 @@ class StreamTime:
     def late_by_source(self) -> dict[Any, int]:
         """How many tuples were late, by source; None stands for all forgotten sources together."""
         return self._clock.table.late_by_source()
+
+    def by_source(self, most: int) -> list[SourceView]:
+        """How far sources have come, those that are furthest behind first; beyond `most`, one row for the rest."""
+        table, generator = self._clock.table, self._model.clocks.generator
+        found = []
+        for source, number in table.sources.items():
+            cohort, member = table.places[number].tolist()
+            largest = int(generator.cohorts[cohort].largest[member])
+            found.append(SourceView(source, 1, None if largest == NEVER else largest, int(table.late[number])))
+        found.sort(key=lambda one: NEVER if one.largest is None else one.largest)
+        if len(found) <= most and not table.forgotten:
+            return found
+        rest = found[most - 1 :]
+        furthest = max((one.largest for one in rest if one.largest is not None), default=None)
+        late = sum(one.late for one in rest) + table.forgotten_late
+        return [*found[: most - 1], SourceView(None, len(rest) + table.forgotten, furthest, late)]

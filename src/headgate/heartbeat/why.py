@@ -68,6 +68,9 @@ class Why:
     reflects: str = ""
     """The input that its answers reflect, in words; empty if that is not known."""
 
+    adapted: tuple[str, ...] = ()
+    """What was adapted for the query lately: when, what, and by which figures."""
+
     def __str__(self) -> str:
         lines = [f'query "{self.query}" is complete up to {self.complete}']
         lines += [f"its answers reflect {self.reflects}"] if self.reflects else []
@@ -84,6 +87,7 @@ class Why:
             waits = f", {'up to ' if one.of else ''}{one.waiting} tuples wait" if one.waiting else ""
             lines.append(f"  {one.stream:<{width}}  complete up to {one.complete}, {one.state}{waits}")
         lines += [f"  group {group}: complete up to {upto}" for group, upto in self.groups.items()]
+        lines += self.adapted
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -39,6 +39,7 @@ from headgate.schedule.commit import commit
 from headgate.schedule.early import answer_early
 from headgate.schedule.group import RunningGroup
 from headgate.schedule.horizon import Horizon
+from headgate.schedule.profiler import Profiler
 from headgate.schedule.query import RunningQuery
 from headgate.settings import Settings
 from headgate.spark.failures import check_alive, concerns_all, failure, raise_all
@@ -109,10 +110,14 @@ class Loop:
         """Hears of what fails and goes on."""
         self.on_commit: list[Callable[[], None]] = []
         """Called when epochs were committed. They return at once."""
+        self.on_failure: Callable[[str, str, Exception], None] = lambda kind, name, error: None
+        """Called with "query", its name and the error when a query has failed. It returns at once."""
         self.stopping = False
         self.running = threading.Lock()
         """Held while an epoch runs."""
         self.watch = Watch(lambda: self.settings().failed_after_us, lambda finding: self.tell(str(finding)))
+        self.profiler = Profiler(logs)
+        """Takes note of what epochs did."""
         self.patience_s = HAND_SECONDS
         """How long a sink is waited for."""
         self.beside: Beside[Turn, tuple[Written, Work]] | None = None
@@ -354,7 +359,7 @@ class Loop:
 
     def _commit(self, turns: Sequence[Turn], written: Sequence[Written], work: Work) -> None:
         """Commit epochs in one line of the journal, and note what they did for the caller and for the traces."""
-        queries = [turn.query for turn in turns]
+        queries, done = [turn.query for turn in turns], list[tuple[Written, int]]()
         for query, one, rows in zip(queries, written, commit(list(zip(queries, written, strict=True))), strict=True):
             fragment = one.fragment
             now_us = self.clock.now_us()
@@ -363,6 +368,9 @@ class Loop:
             self._epochs.append(Epoch(query.name, one.after, one.until, fragment.part.name, rows))
             if not fragment.should_move_state():  # otherwise its state has yet to be moved
                 fragment.back_off.succeeded()
+            done.append((one, rows))
+        if self.settings().profile == "on":
+            self.profiler.committed(done, work, self.clock.now_us())
         for turn in turns:
             turn.chosen = turn.prepared = None
         for listener in self.on_commit:
@@ -425,6 +433,7 @@ class Loop:
                 fragment.back_off.failed(self.clock.now_us())
                 failed = self._told_to_all(query, fragment, failed) if fragment.shared else failed
         query.trouble = failed
+        self.on_failure("query", query.name, failed)
         return failed
 
     def _told_to_all(self, query: RunningQuery, fragment: Fragment, error: UserError) -> UserError:
@@ -433,6 +442,7 @@ class Loop:
             if other is not query:
                 other.trouble = failed_too(error, fragment.query, other.definition)
                 other.complaints.append(other.trouble)
+                self.on_failure("query", other.name, other.trouble)
         return failed_too(error, fragment.query, query.definition)
 
     def _restart(self, query: RunningQuery, standing: set[Fragment]) -> None:

@@ -370,7 +370,9 @@ class RunningQuery:
             for fragment in self.shared
         }
         groups, low_level = self._catalog.declarations.groups(), self._catalog.settings.low_level == "on"
-        return explained(self.definition, parts, self.progress(), self.labels(), groups, shared, low_level)
+        said = explained(self.definition, parts, self.progress(), self.labels(), groups, shared, low_level)
+        adapted = "\n".join(self.why().adapted)
+        return f"{said}\n\n-- adapted\n{adapted}" if adapted else said
 
     def progress(self) -> str:
         """Say whether the declared bounds keep it going when all sources pause, or a timeout must."""

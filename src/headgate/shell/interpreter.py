@@ -26,6 +26,7 @@ from headgate.cql.definitions import (
     Listing,
     ParameterSet,
     PlanAsked,
+    ProfileAsked,
     Setting,
     SnapshotAsked,
     WhyAsked,
@@ -141,7 +142,7 @@ class Interpreter:
                 self.say(f"{kind} {name} is dropped" if name else f"there is no such {kind}")
             case Listing() | Why() | Snapshot():
                 self.say(str(definition))
-            case BoundsAsked() | PlanAsked() | WhyAsked() | SnapshotAsked():
+            case BoundsAsked() | PlanAsked() | ProfileAsked() | WhyAsked() | SnapshotAsked():
                 raise Broken("the engine has not answered")
             case _:
                 assert_never(definition)

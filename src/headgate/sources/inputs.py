@@ -113,6 +113,8 @@ class Inputs:
         """Problems with sources that hold up nothing and were not reported yet."""
         self.back_offs: dict[str, BackOff] = {}
         """When sources that have failed are tried again, by stream."""
+        self.on_failure: Callable[[str, str, Exception], None] = lambda kind, name, error: None
+        """Called with "stream", its name and the error when a source has failed. It returns at once."""
         self.worked = False
         """True once any source was read."""
 
@@ -270,6 +272,7 @@ class Inputs:
             raise failed from error
         self.back_offs[stream].failed(self.clock.now_us())
         self.troubles[stream] = failed
+        self.on_failure("stream", stream, failed)
 
     def watched(self) -> bool:
         """True if there are folders whose changes can be seen at a glance."""
