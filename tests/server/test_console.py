@@ -121,10 +121,6 @@ def picture(page: Page, name: str) -> None:
         page.screenshot(path=str(ROOT / SCREENSHOTS / f"{name}.png"))
 
 
-def why(page: Page) -> str:
-    return page.locator("#why").inner_text()
-
-
 def results(server: Server, query: str) -> int:
     found: int = httpx.get(f"{server.url}/queries/{query}").json()["results"]
     return found
@@ -185,6 +181,9 @@ def test_a_graph_is_a_query_over_a_system_stream(page: Page, server: Server) -> 
         "SELECT ISTREAM(rate AS value) FROM SYSTEM.queries [NOW] WHERE query = 'merged'"
     )
     expect(card.locator("canvas")).to_be_visible()
+    expect(card.locator(".bar .faint")).to_have_text(re.compile(r"^\d"))
+    if SCREENSHOTS:
+        page.wait_for_timeout(8_000)
     picture(page, "console-graphs")
     name = str(card.get_attribute("data-query"))
     assert name in httpx.get(f"{server.url}/status").json()["queries"]

@@ -3,7 +3,7 @@
 
 import * as api from "./api.js";
 import { copy, element, notice, one } from "./dom.js";
-import { named } from "./format.js";
+import { cell, named } from "./format.js";
 import { on, show, state } from "./state.js";
 
 /** What can be drawn of each kind of thing: a column of its system stream. */
@@ -92,17 +92,18 @@ async function open(about) {
     asked = false;
     if (!graph.chart) graph.chart = chart(UPlot, graph, label);
     graph.chart.setData([graph.times, graph.values]);
-    note.textContent = `${graph.values.at(-1) ?? "–"}`;
+    note.textContent = cell(graph.values.at(-1) ?? null);
   };
   graph.stop = api.follow(about.query, "beginning", {
     rows(rows) {
       for (const row of rows) {
+        if (row.value === null && !graph.times.length) continue; // a rate needs two samples
         graph.times.push(Date.parse(row._time) / 1000);
         graph.values.push(row.value === null ? null : Number(row.value));
       }
       graph.times.splice(0, graph.times.length - POINTS);
       graph.values.splice(0, graph.values.length - POINTS);
-      if (!asked && graph.times.length) {
+      if (!asked && graph.times.length > 1) {
         asked = true;
         requestAnimationFrame(draw);
       }

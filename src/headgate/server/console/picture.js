@@ -129,14 +129,12 @@ function lines(text) {
   return short.length > 3 ? [...short.slice(0, 2), `${short[2].slice(0, 26)}…`] : short.filter(Boolean);
 }
 
+/** Lay the plan out from left to right and from top to bottom, and take the one that can be drawn larger. */
 function layOut(plan, dagre) {
-  const graph = new dagre.graphlib.Graph({ compound: true, multigraph: true });
-  graph.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 70, marginx: 16, marginy: 16 });
-  for (const node of plan.nodes) {
-    graph.setNode(node.id, { width: WIDTH, height: 40 + 15 * (node.lines.length + (node.kind === "operator" || node.kind === "window" || node.kind === "state" ? 0 : 1)) });
-  }
-  plan.edges.forEach((edge, index) => graph.setEdge(edge.from, edge.to, edge.quiet ? {} : { width: 70, height: 26, labelpos: "c" }, String(index)));
-  dagre.layout(graph);
+  const canvas = one("#canvas");
+  const scale = (graph) => Math.min(canvas.clientWidth / graph.graph().width, canvas.clientHeight / graph.graph().height);
+  const [across, down] = ["LR", "TB"].map((direction) => placed(plan, dagre, direction));
+  const graph = scale(down) > scale(across) ? down : across;
   const svg = one("#plan");
   drawn.nodes.clear();
   drawn.edges = [];
@@ -144,7 +142,7 @@ function layOut(plan, dagre) {
   const boxes = plan.fragments.map((name) => box(name, plan.nodes.filter((node) => node.fragment === name).map((node) => graph.node(node.id))));
   const edges = plan.edges.map((edge, index) => {
     const { points, x, y } = graph.edge({ v: edge.from, w: edge.to, name: String(index) });
-    const text = shape("text", { class: "on-edge", x: x ?? points[1].x, y: (y ?? points[1].y) - 4, "text-anchor": "middle" });
+    const text = shape("text", { class: "on-edge", x: x ?? points[1].x, y: (y ?? points[1].y) - 3, "text-anchor": "middle" });
     const waits = shape("text", { class: "waiting", x: x ?? points[1].x, y: (y ?? points[1].y) + 12, "text-anchor": "middle" });
     const path = shape("path", { d: curve(points), class: edge.quiet ? "edge quiet" : "edge", "marker-end": "url(#arrow)" });
     drawn.edges.push({ path, text, waits });
@@ -169,6 +167,23 @@ function layOut(plan, dagre) {
   });
   const arrow = shape("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, shape("path", { d: "M0 0L8 4L0 8z" }));
   svg.replaceChildren(shape("defs", {}, arrow), ...boxes, ...edges, ...nodes);
+}
+
+function placed(plan, dagre, direction) {
+  const graph = new dagre.graphlib.Graph({ compound: true, multigraph: true });
+  graph.setGraph({ rankdir: direction, nodesep: 22, ranksep: 34, marginx: 16, marginy: 16 });
+  for (const name of plan.fragments) graph.setNode(`fragment:${name}`, {});
+  for (const node of plan.nodes) {
+    const live = node.kind === "operator" || node.kind === "window" || node.kind === "state" ? 0 : 1;
+    graph.setNode(node.id, { width: WIDTH, height: 36 + 15 * (node.lines.length + live) });
+    if (node.fragment) graph.setParent(node.id, `fragment:${node.fragment}`);
+  }
+  plan.edges.forEach((edge, index) => {
+    const label = edge.log || edge.out ? { width: 64, height: 30, labelpos: "c" } : { width: 0, height: 0 };
+    graph.setEdge(edge.from, edge.to, label, String(index));
+  });
+  dagre.layout(graph);
+  return graph;
 }
 
 function box(name, places) {
@@ -224,7 +239,8 @@ function figures(plan) {
 
 function fitting() {
   const canvas = one("#canvas");
-  return Math.min(1.15, Math.max(0.45, canvas.clientWidth / drawn.size[0]));
+  const whole = Math.min((canvas.clientWidth - 4) / drawn.size[0], (canvas.clientHeight - 4) / drawn.size[1]);
+  return Math.min(1.15, Math.max(0.5, whole));
 }
 
 function fit() {
