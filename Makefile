@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 FLINK := .venv-flink
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-faults test-schedules test-bank test-endurance test-backlog test-cluster check format bench bench-yardstick bench-growth bench-serve flink bench-papers fuzz clean python java
+.PHONY: help demo test test-faults test-schedules test-bank test-endurance test-backlog test-cluster test-browser check format bench bench-yardstick bench-growth bench-serve flink bench-papers fuzz clean python java
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,10 @@ test: $(READY) java ## all tests but those below, on DuckDB and on local Spark
 
 test-cluster: $(READY) java ## a standalone cluster with two workers, one of which is killed in an epoch; Spark Connect
 	$(BIN)/pytest -m cluster
+
+test-browser: $(READY) ## the console in a real Chromium, which is installed if there is none: make test-browser SCREENSHOTS=docs/images
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; }
+	$(if $(SCREENSHOTS),HEADGATE_SCREENSHOTS=$(SCREENSHOTS)) $(BIN)/pytest tests/server/test_console.py
 
 test-faults: $(READY) java ## kill processes and restart them, 100 times and more: make test-faults KILLS=200 SEED=1
 	PYTHONPATH=tests $(BIN)/python -m tools.faults --kills $(or $(KILLS),100) $(if $(SEED),--seed $(SEED))

@@ -21,6 +21,7 @@ LAYERS = """
     catalog
     gsql
     cql
+    editing
     heartbeat
     delta
     explain
@@ -38,7 +39,19 @@ LAYERS = """
 """
 """From the bottom to the top. A module imports from lines above its own, and from its own package."""
 
-WITHOUT_SPARK = ("consistency", "plan", "catalog", "gsql", "cql", "heartbeat", "delta", "log", "explain", "compile")
+WITHOUT_SPARK = (
+    "consistency",
+    "plan",
+    "catalog",
+    "gsql",
+    "cql",
+    "heartbeat",
+    "delta",
+    "log",
+    "explain",
+    "compile",
+    "editing",
+)
 
 
 def rank_of() -> dict[str, int]:

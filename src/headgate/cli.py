@@ -378,7 +378,7 @@ def shell(
     debug: Debug = False,
 ) -> None:
     """A prompt for CQL: queries run while you type, and show their results. Without a terminal: reads a script."""
-    from headgate.shell.entries import read
+    from headgate.editing.entries import read
     from headgate.shell.start import interact, run_script
 
     begin = list(read(read_script(script).splitlines(keepends=True), str(script))) if script is not None else []

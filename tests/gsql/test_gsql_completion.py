@@ -6,8 +6,8 @@ import pytest
 
 from headgate.catalog.catalog import Catalog
 from headgate.compile import compile_script
+from headgate.editing.entries import split
 from headgate.shell.completion import completions
-from headgate.shell.entries import split
 
 
 @pytest.mark.parametrize(

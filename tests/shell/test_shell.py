@@ -24,14 +24,14 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.system import TABLE
 from headgate.cql.definitions import define
 from headgate.deliver.sinks.sink import Result
+from headgate.editing.entries import Entry, read, split
+from headgate.editing.words import words
 from headgate.errors import Place
 from headgate.shell.commands import COMMANDS, Advance, Command, Explain, Push, parsed_command
 from headgate.shell.completion import completions
-from headgate.shell.entries import Entry, read, split
 from headgate.shell.interpreter import HELD, Interpreter
 from headgate.shell.prompt import CqlCompleter, CqlLexer, history, read_entries, session
 from headgate.shell.start import state_directory, stderr_to
-from headgate.shell.words import words
 from headgate.shell.worker import Worker
 
 # what was typed, cut into entries

@@ -14,6 +14,8 @@ An engine that is served takes statements and gives out results, too:
     GET    /queries/{name}/early       what it answers before its input is complete
     GET    /queries/{name}/live        results as they come, as server-sent events
     GET    /openapi.json               all of this with examples
+    GET    /                           the console, whose files are below /console/
+    POST   /completions                how a text in its editor can go on
 
 Routes are thin: what they do is done by `pushing`, `statements`, `pages`, `live`, `status` and `metrics`.
 """
@@ -26,6 +28,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from headgate import __version__
+from headgate.server.console_routes import console_routes
 from headgate.server.guard import Guard
 from headgate.server.limits import Limits
 from headgate.server.live import Followers
@@ -66,7 +69,7 @@ def application(
         clerk = Clerk(engine, serving.allowed, limits)
         followers = Followers(engine, limits, office.look, lambda: office.desk.stopping)
         office.on_stop += [followers.bell.ring, lambda: clerk.pool.shutdown(wait=False, cancel_futures=True)]
-        routers.append(query_routes(office, clerk, followers))
+        routers += [query_routes(office, clerk, followers), console_routes(office)]
     for router in routers:
         app.include_router(router)
     routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]

@@ -77,9 +77,13 @@ WHY_SAID: dict[str, Any] = {
 }
 DROPPED = {"answers": [{"kind": "query", "name": "large", "did": "dropped"}]}
 
+TYPED = {"before": "SELECT am", "after": " FROM sales [NOW];"}
+OFFERED = {"typed": "am", "candidates": [{"text": "amount", "kind": "column INT"}]}
+
 STORY = (
     ("POST", "/statements", {"cql": CQL}, CREATED),
     ("POST", "/statements", {"cql": MISTAKEN}, REFUSED),
+    ("POST", "/completions", TYPED, OFFERED),
     ("POST", "/streams/sales", ROWS, TAKEN),
     ("POST", "/streams/sales/heartbeat", PROMISE, PROMISED),
     ("GET", "/queries/large/results", None, PAGE),
@@ -134,6 +138,19 @@ STATEMENTS = _route(
             "example": {"cql": CQL},
         },
         "application/sql": {"schema": {"type": "string"}, "example": CQL},
+    },
+)
+COMPLETIONS = _route(
+    OFFERED,
+    body={
+        "application/json": {
+            "schema": {
+                "type": "object",
+                "required": ["before"],
+                "properties": {"before": {"type": "string"}, "after": {"type": "string"}},
+            },
+            "example": TYPED,
+        }
     },
 )
 QUERY = _route({"name": "large", "kind": "stream", "complete": 2, "results": 1, "position": PAGE["position"]})

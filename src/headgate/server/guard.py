@@ -2,7 +2,8 @@
 
 Without a token only this machine can reach the server. But a web page in a browser on it could be led here under a
 foreign name, so the name that was asked for must be local too. A page of another origin is refused whoever it is: no
-header of CORS is ever sent. Probes of health and readiness need no token, and learn nothing else.
+header of CORS is ever sent. Probes of health and readiness need no token, and learn nothing else. Nor do the files of
+the console, which are the same for everybody: the page asks for the token.
 """
 
 from __future__ import annotations
@@ -58,9 +59,11 @@ class Guard:
 
     def refused(self, path: str, headers: Headers) -> UserError | None:
         """Return the reason to refuse a request with these headers; None if it may pass."""
-        return (None if path in PROBES else self._unknown(headers)) or _foreign_page(headers) or self._no_room()
+        return (None if path in PROBES else self._unknown(path, headers)) or _foreign_page(headers) or self._no_room()
 
-    def _unknown(self, headers: Headers) -> UserError | None:
+    def _unknown(self, path: str, headers: Headers) -> UserError | None:
+        if self.expected is not None and is_page(path):
+            return None
         if self.expected is not None:
             scheme, _, credentials = headers.get("authorization", "").partition(" ")
             if not hmac.compare_digest(f"{scheme.lower()} {credentials.strip()}".encode(), self.expected):
@@ -79,6 +82,11 @@ class Guard:
         if self.under_way >= self.most:
             return UserError("busy", f"{self.under_way} requests are under way", hint="Send it again a little later.")
         return None
+
+
+def is_page(path: str) -> bool:
+    """True for the console's page and its files, which hold no data."""
+    return path == "/" or path.startswith("/console/")
 
 
 def _foreign_page(headers: Headers) -> UserError | None:

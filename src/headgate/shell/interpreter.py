@@ -33,6 +33,7 @@ from headgate.cql.definitions import (
     WhyAsked,
 )
 from headgate.deliver.sinks.sink import Result
+from headgate.editing.entries import Entry
 from headgate.engine import Engine
 from headgate.engine.registry import Answer
 from headgate.engine.snapshot import Snapshot
@@ -40,7 +41,6 @@ from headgate.errors import Broken, Place, UserError, first_line
 from headgate.heartbeat.why import Why
 from headgate.plan.nodes import Constraint
 from headgate.shell.commands import Advance, Command, Explain, Push, parsed_command, summary
-from headgate.shell.entries import Entry
 from headgate.sql import Column, signature
 from headgate.ticks import TimeDomain
 

@@ -21,9 +21,9 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 
+from headgate.editing.entries import Entry, split
+from headgate.editing.words import KEYWORDS, words
 from headgate.shell.commands import command_named
-from headgate.shell.entries import Entry, split
-from headgate.shell.words import KEYWORDS, words
 
 if TYPE_CHECKING:
     from headgate.shell.worker import Worker

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.shell.entries import Entry, read
+from headgate.editing.entries import Entry, read
 
 if TYPE_CHECKING:
     from headgate.engine import Engine

@@ -14,8 +14,8 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from headgate.catalog.catalog import Catalog
+from headgate.editing.entries import Entry
 from headgate.errors import UserError, first_line
-from headgate.shell.entries import Entry
 
 if TYPE_CHECKING:
     from headgate.engine import Engine

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from headgate.shell.words import words
+from headgate.editing.words import words
 
 
 @dataclass(frozen=True, slots=True)
