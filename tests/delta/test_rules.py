@@ -46,6 +46,14 @@ CREATE STREAM q (seq BIGINT INCREASING, w INT);
 CREATE STREAM clocked (k INT, at TIMESTAMP) TIMESTAMP BY at;
 CREATE RELATION r (k INT, e INT);
 CREATE RELATION keyed (k INT, e INT) KEY (k);
+CREATE STREAM together (k INT, v INT);
+CREATE STREAM rising (k INT, v INT);
+CREATE STREAM orders (id INT, total INT);
+CREATE STREAM payments (id INT, paid INT);
+CONSTRAINT by_key ON together CLUSTERED BY k WITHIN 0 TUPLES;
+CONSTRAINT by_order ON rising ORDERED BY k WITHIN 1 TUPLES ON VIOLATION COUNT;
+CONSTRAINT known ON payments (id) REFERENCES orders (id) WITHIN 2 TUPLES;
+CONSTRAINT paid_at_once ON payments CLUSTERED BY id WITHIN 0 TUPLES;
 """
 STREAMS = {
     "s": {"k": "int", "v": "int", "name": "string"},
@@ -53,6 +61,10 @@ STREAMS = {
     "m": {"k": "int", "x": "double", "y": "double"},
     "p": {"seq": "bigint", "w": "int"},
     "q": {"seq": "bigint", "w": "int"},
+    "together": {"k": "int", "v": "int"},
+    "rising": {"k": "int", "v": "int"},
+    "orders": {"id": "int", "total": "int"},
+    "payments": {"id": "int", "paid": "int"},
 }
 RELATIONS = {"r": {"k": "int", "e": "int"}, "keyed": {"k": "int", "e": "int"}}
 HORIZON = 14
@@ -77,7 +89,8 @@ class Example:
     def program(self) -> Program:
         """The program that the title asks for; for large epochs if it names none."""
         nothing = self.title.startswith(("every double: ", "nothing assumed: "))
-        made = lower(self.plan(), tiny=self.title.startswith("tiny: "), way=Way(denied=None) if nothing else Way())
+        way = Way(denied=None if nothing else frozenset(), joins=() if self.rule == "multiway" else None)
+        made = lower(self.plan(), tiny=self.title.startswith("tiny: "), way=way)
         if self.title.startswith("every double: "):
             assert made.for_all_doubles is not None
             made = made.for_all_doubles()
@@ -222,6 +235,10 @@ def random_input() -> dict[str, list[tuple[int, Row, str]]]:
         "q": ordered(),
         "r": sorted(changes, key=lambda change: (change[0], change[2])),
         "keyed": stream(8, lambda: (pick([0, 1, 2]), pick([1, 2, 3]))),
+        "together": [(instant, (instant // 3, pick([1, 2])), "+") for instant in range(HORIZON)],
+        "rising": [(instant, (instant // 2 - instant % 2, pick([1, 2])), "+") for instant in range(HORIZON)],
+        "orders": [(instant, (instant, pick([5, 6])), "+") for instant in range(HORIZON - 3)],
+        "payments": [(instant, (instant - 1, pick([1, 2])), "+") for instant in range(1, HORIZON - 2)],
     }
 
 

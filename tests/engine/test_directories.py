@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from tools.places import FIXTURES
 from headgate import Engine, ManualClock, compile
 from headgate.catalog.declarations import Grouping, Party, Sensors
 from headgate.catalog.skew import Bound
-from headgate.delta.lower import Way, lower
+from headgate.delta.lower import Way
 
 pytestmark = pytest.mark.spark
 
@@ -85,7 +84,7 @@ def test_a_window_that_slides_goes_on_with_the_running_sums_of_an_earlier_versio
     CREATE QUERY q AS SELECT k, SUM(v) AS total FROM s [RANGE 4 SLIDE 2] GROUP BY k;
     """
     with monkeypatch.context() as patched:
-        patched.setattr(compile, "lower", partial(lower, way=Way(by_panes=False)))
+        patched.setattr(compile, "way_of", lambda query: Way(by_panes=False))
         with Engine(spark, tmp_path, clock=ManualClock()) as engine:
             engine.execute(script)
             engine.push("s", [(1, ("a", 1.5)), (1, ("b", 1e300)), (4, ("a", 0.25))])
@@ -129,7 +128,7 @@ def test_a_join_with_a_distance_goes_on_from_the_logs_that_an_earlier_version_re
         engine.advance(until)
 
     with monkeypatch.context() as patched:
-        patched.setattr(compile, "lower", partial(lower, way=Way(by_distance=False)))
+        patched.setattr(compile, "way_of", lambda query: Way(by_distance=False))
         with Engine(spark, tmp_path, clock=ManualClock()) as engine:
             engine.execute(script)
             push(engine, [1, 4], [2], 4)

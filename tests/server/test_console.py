@@ -302,12 +302,12 @@ def test_a_token_is_asked_for(browser: Browser, tmp_path: Path) -> None:
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert not re.search(r"unsafe|\*|http", policy)
-        field = asking.get_by_label("Token")
+        field = asking.get_by_role("textbox", name="Token")
         field.fill("wrong")
         field.press("Enter")
         expect(asking.locator("dialog")).to_contain_text("It did not take the one it was given")
-        asking.get_by_label("Token").fill(TOKEN)
-        asking.get_by_label("Token").press("Enter")
+        asking.get_by_role("textbox", name="Token").fill(TOKEN)
+        asking.get_by_role("textbox", name="Token").press("Enter")
         expect(asking.locator("#connection")).to_have_text("live")
         assert asking.evaluate("localStorage.length") == 0
         assert httpx.get(f"{server.url}/status").status_code == 401

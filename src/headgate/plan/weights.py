@@ -236,15 +236,13 @@ def _aggregates(plan: Node) -> list[Aggregate]:
 
 def _ways_to_streams(node: Relation) -> list[tuple[Scan, Window, tuple[Filter | Project, ...]]]:
     """Every way down from an aggregate to the window over a stream, with the selections and projections on it."""
-    match node:
-        case Window(child=Scan() as scan):
-            return [(scan, node, ())] if carries_weight(scan) else []
-        case Filter() | Project():
-            return [(scan, window, (node, *steps)) for scan, window, steps in _ways_to_streams(node.child)]
-        case Union():
-            return [*_ways_to_streams(node.left), *_ways_to_streams(node.right)]
-        case _:
-            return []
+    if isinstance(node, Window) and isinstance(node.child, Scan):
+        return [(node.child, node, ())] if carries_weight(node.child) else []
+    if isinstance(node, Filter | Project):
+        return [(scan, window, (node, *steps)) for scan, window, steps in _ways_to_streams(node.child)]
+    if isinstance(node, Union):
+        return [*_ways_to_streams(node.left), *_ways_to_streams(node.right)]
+    return []
 
 
 def _note(telling: _Telling, node: Aggregate, scan: Scan, window: Window, steps: tuple[Filter | Project, ...]) -> None:

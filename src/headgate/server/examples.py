@@ -72,6 +72,7 @@ WHY_SAID: dict[str, Any] = {
     "inputs": [{"stream": "sales", "complete": "2", "state": "speaking", "waiting": 0, "of": ""}],
     "groups": {},
     "reflects": "the first 2 tuples of sales, up to 2",
+    "adapted": [],
     "text": 'query "large" is complete up to 2\nits answers reflect the first 2 tuples of sales, up to 2\n'
     "nothing holds it back\n  sales  complete up to 2, speaking",
 }

@@ -18,10 +18,11 @@ from time import monotonic
 
 from pyspark.sql import SparkSession
 
-from headgate import Engine, ManualClock
 from headgate.bench.finding import Finding, Grid
 from headgate.delta.program import Counting
+from headgate.engine.engine import Engine
 from headgate.execute.statement import Span
+from headgate.heartbeat.clock import ManualClock
 from headgate.plan.join_orders import path, sets_to_count
 from headgate.plan.multiway import Inputs
 
