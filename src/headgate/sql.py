@@ -120,3 +120,8 @@ def indented(sql: str) -> str:
 def alive(table: str, at: str) -> str:
     """The condition that an element of `table` lives at an instant."""
     return f"{table}._t <= {at} AND {at} < COALESCE({table}._x, {FOREVER})"
+
+
+def result_order(columns: Iterable[str]) -> list[tuple[str, str]]:
+    """The columns by which results are ordered: by time, "-" before "+", which is the other way round in ASCII."""
+    return [("_time", "ascending"), *([("_change", "descending")] if "_change" in columns else [])]

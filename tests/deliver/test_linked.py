@@ -16,8 +16,9 @@ from headgate.deliver.outbox import Outbox
 from headgate.deliver.sinks import as_they_are, shape
 from headgate.deliver.sinks import files as file_sink
 from headgate.deliver.sinks.files import read_commits
-from headgate.deliver.sinks.sink import Delivery, order
+from headgate.deliver.sinks.sink import Delivery
 from headgate.execute import programs
+from headgate.sql import result_order
 
 pytestmark = pytest.mark.spark
 
@@ -68,7 +69,7 @@ def test_files_in_order_are_linked(
     assert len(rows_in(spark, tmp_path / "out")) == commit.rows == delivery.rows
     for file in commit.files:
         table = pq.read_table(file)
-        assert table == table.sort_by(order(table.column_names))
+        assert table == table.sort_by(result_order(table.column_names))
     kept.deliver(deliveries())
     assert [commit.rows for commit in read_commits(tmp_path / "out")] == [delivery.rows, 0]
 
@@ -215,4 +216,4 @@ def test_results_of_large_epochs_are_in_order_in_each_file_and_linked(
     assert max(len(commit.files) for commit in commits) > 1, "several tasks have written"
     for file in files:
         table = pq.read_table(file)
-        assert table == table.sort_by(order(table.column_names))
+        assert table == table.sort_by(result_order(table.column_names))

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headgate.deliver.sinks import shape
-from headgate.deliver.sinks.sink import order
 from headgate.log.chunk import count
 from headgate.spark.staging import write_arrow, write_parquet
+from headgate.sql import result_order
 
 IN_MEMORY_ROWS = 100_000
 """Up to so many rows are sorted in this process; Spark sorts more."""
@@ -54,7 +54,7 @@ def in_order(session: SparkSession, files: Sequence[Path], staging: Path) -> lis
     if not tables:
         return list(files)
     rows = pa.concat_tables(tables)
-    ordered = rows.sort_by(order(rows.column_names))
+    ordered = rows.sort_by(result_order(rows.column_names))
     if len(tables) == 1 and ordered.equals(rows):
         return list(files)
     folder = write_arrow({".": ordered.replace_schema_metadata(rows.schema.metadata)}, staging)

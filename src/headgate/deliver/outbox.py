@@ -154,13 +154,14 @@ class Outbox:
         self.number = self.sink.delivered() or 0
         self._compared = True
 
-    def split(self, files: list[Path], session: SparkSession) -> list[list[Path]]:
+    def split(self, files: list[Path], session: SparkSession, in_order: bool = False) -> list[list[Path]]:
         """Return the files of an epoch's results as they are to go out: all at once, or in pieces of one file each.
 
         Results that stay here are put in order, because their places in the log are their positions (`pages`).
+        `in_order` says that they are already.
         """
         if self.kept:
-            return [flush.in_order(session, files, self.directory / ".pieces")]
+            return [files] if in_order else [flush.in_order(session, files, self.directory / ".pieces")]
         most = self.flush_rows()
         if most is None or sum(map(count, files)) <= most:
             return [files]

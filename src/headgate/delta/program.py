@@ -160,7 +160,7 @@ class Kept:
         return f"{self.name}: {self.bound}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
     """The steps of a query or of a fragment, with the inputs and synopses they read."""
 
@@ -251,6 +251,27 @@ class Program:
 
     def steps_for(self, target: str) -> str:
         """The steps that `target` needs, in order, as the WITH clause of a statement."""
+        known = self._known_steps.get(target)
+        if known is None:
+            known = self._known_steps[target] = self._steps_for(target)
+        return known
+
+    @cached_property
+    def _known_steps(self) -> dict[str, str]:
+        return {}
+
+    @cached_property
+    def _known_computed(self) -> dict[frozenset[str], Program]:
+        return {}
+
+    def with_computed(self, names: frozenset[str]) -> Program:
+        """The program for when these steps have been computed on their own. It is the same one each time."""
+        known = self._known_computed.get(names)
+        if known is None:
+            known = self._known_computed[names] = replace(self, computed=names)
+        return known
+
+    def _steps_for(self, target: str) -> str:
         needed = self.needed(target)
         steps = [step for step in self.steps.values() if step.name in needed]
         steps = _merged(steps) if self.nested else steps
@@ -304,8 +325,18 @@ class Program:
         ranges = ((source.stream, *source.range(after, until)) for source in (*moving, *self.expiring))
         return self.acts_without_input or any(has_rows(*one) for one in ranges)
 
-    def needed(self, target: str) -> set[str]:
+    def needed(self, target: str) -> frozenset[str]:
         """The names of `target` and of all it reads, directly or through other steps, up to what has been computed."""
+        known = self._known_needs.get(target)
+        if known is None:
+            known = self._known_needs[target] = self._needed(target)
+        return known
+
+    @cached_property
+    def _known_needs(self) -> dict[str, frozenset[str]]:
+        return {}
+
+    def _needed(self, target: str) -> frozenset[str]:
         found: set[str] = set()
         waiting = [target]
         while waiting:
@@ -314,7 +345,7 @@ class Program:
                 found.add(name)
                 step = self.steps.get(name)
                 waiting.extend(step.reads if step and (name == target or name not in self.computed) else ())
-        return found - (self.computed - {target})
+        return frozenset(found - (self.computed - {target}))
 
     def step_statement(self, name: str) -> str:
         """The statement for one step alone."""

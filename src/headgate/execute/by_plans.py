@@ -10,7 +10,7 @@ statements that are asked for at one time run in one job.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -66,7 +66,7 @@ def computation(
             if given is None:
                 return None
             computed[name] = Reading(name, (), given.schema, table=given.rows)
-            program = replace(program, computed=program.computed | {name})
+            program = sized.program.with_computed(program.computed | {name})
     reads = _reads(fragment, program, slices, targets, computed)
     given = yield SmallStatement(text(program), reads, span.values(), rows, schema, at_once=bool(computed))
     return None if given is None else given.rows

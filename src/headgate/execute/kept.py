@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from headgate.execute.rows_in_spark import RowsInSpark
 from headgate.execute.workspace import TAKEN_ROWS, Reading, Workspace, tables_in_memory, values_in
-from headgate.spark.in_memory import arrow_schema
+from headgate.spark.in_memory import arrow_schema, text_of
 from headgate.spark.jobs import JOBS
 from headgate.spark.kept_plans import FilledPlan, KeptPlan, Planner, Rows, placeholder, table_of
 from headgate.sql import indented
@@ -138,7 +138,7 @@ class KeptPlans:
             rows[reading.name] = pieces
         key = (
             one.text,
-            tuple((read.name, read.schema.simpleString(), not rows[read.name]) for read in one.reads),
+            tuple((read.name, text_of(read.schema), not rows[read.name]) for read in one.reads),
             number,
         )
         if key not in self._plans and (one.at_once or one.text in self._returning or self._met[key] >= WORTH_AFTER):
@@ -189,7 +189,7 @@ class KeptPlans:
 
     def _place(self, schema: StructType, alike: Counter[str]) -> str:
         """Return the name of a place for an input: inputs of one statement that have the same columns differ in it."""
-        columns = schema.simpleString()
+        columns = text_of(schema)
         alike[columns] += 1
         number = self._places.setdefault(columns, len(self._places))
         return f"{number}_{alike[columns]}"
@@ -206,7 +206,7 @@ def _example(read: Reading) -> pa.Table:
 
 def _fits(plan: KeptPlan, schema: StructType | None) -> bool:
     """Say whether a plan gives the columns that are expected, and gives them as Arrow."""
-    expected = schema is None or plan.schema.simpleString() == schema.simpleString()
+    expected = schema is None or text_of(plan.schema) == text_of(schema)
     return expected and arrow_schema(plan.schema) is not None
 
 

@@ -7,7 +7,7 @@ fails there, runs by a statement of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,8 @@ from headgate.execute.by_plans import Computation, computation
 from headgate.execute.kept import SmallStatement
 from headgate.execute.programs import SizedProgram
 from headgate.execute.statement import Span, result_columns, state_schema, state_text
-from headgate.execute.workspace import Reading, Slice
+from headgate.execute.workspace import Reading, Slice, write_small
+from headgate.sql import result_order
 from headgate.ticks import Tick
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class Written:
 
     read: Mapping[str, int] = field(default_factory=dict)
     """By the name of the input: how many rows its statement read."""
+
+    in_order: bool = False
+    """Whether the rows lie in the file in the order of results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,12 @@ class PreparedEpoch:
         with workspace.turn:
             self.fragment.lay(workspace, self.sized, self.slices)
             return self.written(self.fragment.statement(self.sized, self.span).write_results())
+
+    def taken(self, rows: pa.Table) -> Written:
+        """Write what it gives, once it has run; results lie in the file in their order."""
+        results = self.fragment.output is None
+        ordered = rows.sort_by(result_order(rows.column_names)) if results and rows.num_rows else rows
+        return replace(self.written(write_small(ordered, self.fragment.directory / ".results")), in_order=results)
 
     def written(self, files: list[Path]) -> Written:
         """Return what it has written, once it has run."""

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from headgate.execute.workspace import LOCAL_BYTES, Reading, Slice
 from headgate.log.chunk import Chunk
 from headgate.log.tail import TAIL
-from headgate.spark.in_memory import arrow_schema, fitted
+from headgate.spark.in_memory import arrow_schema, fitted, text_of
 from headgate.spark.kept_plans import Rows
 
 MOST_ROWS = 200_000
@@ -124,7 +124,7 @@ class RowsInSpark:
 
 
 def _key(chunk: Chunk, reading: Reading) -> tuple[object, ...]:
-    return chunk.path, chunk.checksum, reading.schema.simpleString(), reading.within
+    return chunk.path, chunk.checksum, text_of(reading.schema), reading.within
 
 
 def _if_any(handed: _Handed | None) -> list[Rows] | None:

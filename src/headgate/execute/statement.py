@@ -6,7 +6,7 @@ up to there were put out by earlier epochs. The contents of its synopses are tho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,7 +70,7 @@ class Statement:
         frame = self._frame(self.program.output(result_columns(self.program)))
         return frame.sortWithinPartitions(*_order(self.program)) if self.in_order else frame
 
-    def _compute_first(self, needed: set[str]) -> None:
+    def _compute_first(self, needed: Set[str]) -> None:
         """Compute the steps that need a job of their own, each by one."""
         for name in self._computed_first:
             if name in needed:

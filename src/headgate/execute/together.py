@@ -29,7 +29,7 @@ from pyspark.sql.types import StructType
 from headgate.execute.by_plans import computed_together
 from headgate.execute.kept import SmallStatement
 from headgate.execute.prepared import PreparedEpoch, PreparedMove, Written
-from headgate.execute.workspace import TAKEN_ROWS, Reading, Workspace, write_small
+from headgate.execute.workspace import TAKEN_ROWS, Reading, Workspace
 from headgate.execute.workspaces import Workspaces
 from headgate.spark.in_memory import arrow_schema
 from headgate.spark.jobs import JOBS
@@ -85,10 +85,7 @@ def run_together(epochs: Sequence[PreparedEpoch]) -> list[Written | None]:
         for tables in _side_by_side(workspaces.small.session, work):
             for number, table in tables.items():
                 results[number] = table
-    return [
-        None if rows is None else epoch.written(write_small(rows, epoch.fragment.directory / ".results"))
-        for epoch, rows in zip(epochs, results, strict=True)
-    ]
+    return [None if rows is None else epoch.taken(rows) for epoch, rows in zip(epochs, results, strict=True)]
 
 
 def move_together(moves: Sequence[PreparedMove]) -> None:

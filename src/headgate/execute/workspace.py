@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType, TimestampType
 
 from headgate.log.chunk import PLACE_DIGITS, STAMPS, Chunk, count
 from headgate.log.tail import TAIL
-from headgate.spark.in_memory import arrow_schema, fitted
+from headgate.spark.in_memory import arrow_schema, fitted, text_of
 from headgate.spark.jobs import JOBS
 from headgate.spark.session import let_go, own_session, parallelism, task_memory
 from headgate.spark.staging import address, write_arrow, write_parquet
@@ -71,7 +71,7 @@ TAKEN_ROWS = 100_000
 """A small statement that gives more rows than this writes them to files: a join can give far more than it reads."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Slice:
     """Rows to be read: those in some chunks with timestamps in (low, high], of the sources that are seen."""
 
@@ -81,7 +81,7 @@ class Slice:
     seen: str = ""
     """The condition for the sources in SQL; empty if all are seen."""
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """How many rows it has: exactly where its chunks lie in memory, at the most where they do not."""
         return sum(self._rows(chunk) for chunk in self.chunks)
@@ -131,7 +131,7 @@ class Reading:
     def known_by(self) -> tuple[object, ...]:
         """Return what tells its rows from those of other readings."""
         rows = [(tuple((chunk.path, chunk.checksum) for chunk in one.chunks), one.condition) for one in self.slices]
-        return self.schema.simpleString(), self.within, *rows
+        return text_of(self.schema), self.within, *rows
 
     def check(self) -> None:
         """Compare the files with their checksums."""
@@ -230,7 +230,7 @@ class Workspace:
         for one in slices:
             for chunk in one.chunks:
                 chunk.check()
-        form = schema.simpleString(), within
+        form = text_of(schema), within
         if self.in_one_task and self._laid.get(name) == (form, _laid(slices)):
             return
         frames = self._frames_in_memory(slices, schema, within) if self.in_one_task else None

@@ -64,6 +64,6 @@ def _pieces(query: RunningQuery, written: Written) -> list[list[Path]]:
     """Return the files as they are to go out. Splitting a large epoch is a Spark job, and may fail."""
     fragment = written.fragment
     try:
-        return query.outbox.split(written.files, fragment.workspaces.large.session)
+        return query.outbox.split(written.files, fragment.workspaces.large.session, written.in_order)
     except Exception as error:
         raise fragment.failure(error, written.after, written.until) from error

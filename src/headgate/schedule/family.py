@@ -27,13 +27,13 @@ import pyarrow.parquet as pq
 from headgate.catalog.entries import Query
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
 from headgate.deliver.outbox import Outbox
-from headgate.deliver.sinks.sink import order
 from headgate.heartbeat.clock import Clock
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Fact
 from headgate.log.log import Log
 from headgate.log.tail import TAIL
 from headgate.schedule.query import RunningQuery
+from headgate.sql import result_order
 from headgate.ticks import Tick
 
 MOST_GONE = 1_000
@@ -302,7 +302,7 @@ def by_member(tables: Sequence[pa.Table], shown: Sequence[str]) -> dict[int, pa.
     if not tables:
         return {}
     table = pa.concat_tables(tables, promote_options="default")
-    table = table.sort_by([(shown[0], "ascending"), *order(table.column_names)]).combine_chunks()
+    table = table.sort_by([(shown[0], "ascending"), *result_order(table.column_names)]).combine_chunks()
     numbers = table.column(shown[0]).to_numpy()
     edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)] if len(numbers) else []
     rows = table.drop_columns(list(shown))

@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.deliver.sinks.sink import order
 from headgate.observe.overview import plain
 from headgate.server.limits import Limits
 from headgate.server.served import ServedQuery
 from headgate.server.values import encoded, rows_of
+from headgate.sql import result_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def early_page(query: ServedQuery, limits: Limits) -> EarlyPage:
         return EarlyPage(complete=query.complete)
     rows, size = list[bytes](), 0
     if answer.table is not None:
-        first = answer.table.sort_by(order(answer.table.column_names)).slice(0, limits.most_page_rows)
+        first = answer.table.sort_by(result_order(answer.table.column_names)).slice(0, limits.most_page_rows)
         for row in map(encoded, rows_of([first])):
             size += len(row)
             if size > limits.page_bytes:

@@ -6,6 +6,9 @@ columns, such as intervals and variants, stay with Spark's own reader and writer
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from dataclasses import dataclass
+
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
@@ -45,8 +48,42 @@ PLAIN: tuple[type[DataType], ...] = (
 )
 
 
+MOST_SCHEMAS = 2_000
+"""Of so many schemas it is remembered what they look like; the one that was not asked for longest goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    schema: StructType
+    arrow: pa.Schema | None
+    text: str
+
+
+_LOOKS: OrderedDict[int, _Looks] = OrderedDict()
+"""By the identity of a schema, which lives while it is in here. Schemas are not changed once they are in use."""
+
+
+def _looks(schema: StructType) -> _Looks:
+    """Say what a schema looks like. It is asked in each epoch, and takes longer than the rest of a small one."""
+    found = _LOOKS.get(id(schema))
+    if found is None:
+        found = _LOOKS[id(schema)] = _Looks(schema, _arrow_schema(schema), schema.simpleString())
+        while len(_LOOKS) > MOST_SCHEMAS:
+            _LOOKS.popitem(last=False)
+    return found
+
+
 def arrow_schema(schema: StructType) -> pa.Schema | None:
     """Spark's columns as those of an Arrow table; None if one of them has no such form."""
+    return _looks(schema).arrow
+
+
+def text_of(schema: StructType) -> str:
+    """A schema as a text that tells it from others."""
+    return _looks(schema).text
+
+
+def _arrow_schema(schema: StructType) -> pa.Schema | None:
     if not schema.fields or not _plain(schema) or len({name.lower() for name in schema.names}) < len(schema.names):
         return None
     return to_arrow_schema(schema, timezone="UTC")

@@ -21,11 +21,13 @@ with the version that headgate is made for. Elsewhere statements are planned eac
 from __future__ import annotations
 
 import json
+import struct
 import threading
+from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -89,6 +91,9 @@ class KeptPlan:
     schema: StructType
     """The columns that it gives."""
 
+    held: dict[str, tuple[Rows, ...]] = field(default_factory=dict)
+    """By input: what its buffer holds. Rows that stay, as those of a synopsis, are put into it once."""
+
 
 @dataclass(frozen=True, slots=True)
 class FilledPlan:
@@ -119,6 +124,7 @@ class Planner:
         self._int = self._object("org.apache.spark.sql.types.IntegerType")
         self._longs = self._object("org.apache.spark.sql.types.ArrayType").apply(self._long, False)
         self._instants = jvm.org.apache.spark.sql.catalyst.expressions.UnsafeArrayData
+        self._offset = jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET
         self._arrow = self._object("org.apache.spark.sql.execution.arrow.ArrowConverters")
         self._literals = self._object(f"{CATALYST}.expressions.Literal")
         self._single = self._object(f"{CATALYST}.plans.physical.SinglePartition")
@@ -132,6 +138,7 @@ class Planner:
         self._list = jvm.java.util.ArrayList
         self._to_sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
         self._bytes_out, self._data_out = jvm.java.io.ByteArrayOutputStream, jvm.java.io.DataOutputStream
+        self._as_text = jvm.java.util.Base64.getEncoder()
         self._properties = jvm.java.util.Properties()
         for key, value in {**session.conf.getAll, **INTERPRETED}.items():
             self._properties.setProperty(key, value)
@@ -260,11 +267,15 @@ class Planner:
         """Put rows and values into the places of a plan."""
         plan = work.plan
         for name, buffer in plan.buffers.items():
-            buffer.clear()
-            for rows in work.rows[name]:
-                buffer.addAll(rows)
-        for place, name in enumerate(plan.parameters):
-            plan.instants.setLong(place, work.values[name])
+            wanted, held = tuple(work.rows[name]), plan.held.pop(name, ())
+            if len(wanted) != len(held) or any(one is not other for one, other in zip(wanted, held, strict=True)):
+                buffer.clear()
+                for rows in wanted:
+                    buffer.addAll(rows)
+            plan.held[name] = wanted
+        values = [work.values[name] for name in plan.parameters]
+        laid = struct.pack(f"={len(values) + 2}q", len(values), 0, *values)  # how many there are, and which are null
+        plan.instants.pointTo(laid, self._offset, len(laid))
 
     def _run_here(self, plans: tuple[KeptPlan, ...]) -> list[list[pa.Buffer]]:
         """Run plans one after the other in this thread of the driver, as one task of no job.
@@ -277,17 +288,18 @@ class Planner:
         told = self._properties, None, self._metrics.empty()  # a task finds Spark's settings in its properties
         task = self._task(*job, memory, *told, None, self._no_pairs)
         given = self._bytes_out()
+        written = self._data_out(self._as_text.wrap(given))  # py4j would make Python's bytes of Java's one by one
         self._tasks.setTaskContext(task)
         try:
-            rows = everything.iterator(partition, task)
-            self._python.writeIteratorToStream(rows, self._data_out(given))
+            self._python.writeIteratorToStream(everything.iterator(partition, task), written)
+            written.close()
         finally:
             try:
                 task.markTaskCompleted(self._none)
             finally:
                 memory.cleanUpAllAllocatedMemory()
                 self._tasks.unset()
-        return _batches(given.toByteArray(), len(plans))
+        return _batches(b64decode(given.toString()), len(plans))
 
     def _one_behind_the_other(self, plans: tuple[KeptPlan, ...]) -> tuple[JavaObject, JavaObject]:
         """Return an RDD of what plans give, with an empty batch behind each of them, and its only partition."""

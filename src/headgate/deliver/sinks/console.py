@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from headgate.catalog import sinks
-from headgate.deliver.sinks.sink import Delivery, Result, order, results
+from headgate.deliver.sinks.sink import Delivery, Result, results
+from headgate.sql import result_order
 
 SHOWN = 50
 """How many results of one epoch are printed; the rest is counted."""
@@ -68,7 +69,7 @@ def first(files: Sequence[Path], count: int) -> pa.Table:
             table = pa.Table.from_batches([batch])
             both = table if kept is None else pa.concat_tables([kept, table], promote_options="default")
             if len(both) > count:
-                both = both.take(pc.select_k_unstable(both, count, order(both.column_names)))
+                both = both.take(pc.select_k_unstable(both, count, result_order(both.column_names)))
             kept = both
     assert kept is not None, "only asked of deliveries with rows"
-    return kept.sort_by(order(kept.column_names))
+    return kept.sort_by(result_order(kept.column_names))

@@ -23,10 +23,10 @@ from pyspark.sql.types import StructType
 from headgate.catalog import sinks
 from headgate.catalog.entries import Connector
 from headgate.deliver.reflects import as_text
-from headgate.deliver.sinks.sink import Delivery, order
+from headgate.deliver.sinks.sink import Delivery
 from headgate.spark import staging
 from headgate.spark.staging import address
-from headgate.sql import listed, name
+from headgate.sql import listed, name, result_order
 
 SMALL_ROWS = 50_000
 """Up to this many rows one task, or this process, does the work: more tasks would cost more than they save."""
@@ -122,7 +122,7 @@ def ordered(frame: DataFrame, rows: int) -> DataFrame:
 
 def by_time(frame: DataFrame) -> list[Column]:
     """The columns by which results are ordered."""
-    return [F.desc(column) if way == "descending" else F.asc(column) for column, way in order(frame.columns)]
+    return [F.desc(column) if way == "descending" else F.asc(column) for column, way in result_order(frame.columns)]
 
 
 def write_parts(
@@ -164,5 +164,5 @@ def _write_few(delivery: Delivery, connector: Connector, target: Path) -> list[P
         table = table.append_column(PARTIAL, pa.repeat(pa.scalar(delivery.partial), table.num_rows))
     target.mkdir(parents=True)
     path = target / "part-00000.parquet"
-    pq.write_table(table.sort_by(order(table.column_names)), path)
+    pq.write_table(table.sort_by(result_order(table.column_names)), path)
     return [path]

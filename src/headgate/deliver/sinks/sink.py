@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog.entries import Connector
 from headgate.deliver.reflects import Label, label
+from headgate.sql import result_order
 from headgate.ticks import Tick
 
 
@@ -160,7 +161,7 @@ def in_order(tables: Sequence[pa.Table], labels: Sequence[Label] = ()) -> Iterat
         ]
     if tables:
         table = pa.concat_tables(tables, promote_options="default")
-        yield from results(table.sort_by(order(table.column_names)), labels)
+        yield from results(table.sort_by(result_order(table.column_names)), labels)
 
 
 def results(table: pa.Table, labels: Sequence[Label] = ()) -> Iterator[Result]:
@@ -170,11 +171,6 @@ def results(table: pa.Table, labels: Sequence[Label] = ()) -> Iterator[Result]:
         at, sign = row.pop("_time"), row.pop("_change") if changes else "+"
         reflects = labels[row.pop("_label")] if labels else None
         yield Result(at, sign, row, reflects)
-
-
-def order(columns: Iterable[str]) -> list[tuple[str, str]]:
-    """The columns by which results are ordered: by time, "-" before "+", which is the other way round in ASCII."""
-    return [("_time", "ascending"), *([("_change", "descending")] if "_change" in columns else [])]
 
 
 def ticks_of(table: pa.Table) -> pa.ChunkedArray:

@@ -105,7 +105,7 @@ function rowsOf(kind, name) {
       ["read by", logs[name].read_by.join(", ")],
     ];
   }
-  const shownSettings = ["timeout", "epoch_rows", "flush_rows", "heartbeats", "failed_after"];
+  const shownSettings = ["timeout", "epoch_rows", "flush_rows", "heartbeats", "scheduling", "failed_after"];
   return [["version", version], ["runs for", span(uptime_seconds)], ...shownSettings.map((setting) => [setting, settings[setting]])];
 }
 
@@ -162,6 +162,7 @@ function changes(kind, name) {
       change("Epoch rows", "auto, or 10000", (value) => `SET epoch_rows = ${quoted(value)};`, "SET epoch_rows = 'auto';"),
       change("Flush rows", "none, or 1000", (value) => `SET flush_rows = ${quoted(value)};`, "SET flush_rows = 'none';"),
       change("Heartbeats of new queries", "query, operator, memory-aware", (value) => `SET heartbeats = ${quoted(value)};`),
+      change("Scheduling", "fifo, greedy, chain", (value) => `SET scheduling = ${quoted(value)};`, "SET scheduling = 'fifo';"),
       change("Skew bound", "FROM a TO b (WITHIN 5 SECONDS)", (value) => `SKEW ${value};`),
     ];
   }
