@@ -15,7 +15,7 @@ from typing import Any
 MOST_LETTERS = 200
 """How long a word of data may get in a table."""
 
-CELL = "text-align:left;vertical-align:top"
+CELL = "text-align:left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ def printable(text: str) -> str:
 def words(headings: Sequence[str], rows: Iterable[Sequence[Any]], below: str = "") -> Table:
     """Return a table of values of the data."""
     return Table(tuple(map(word, headings)), tuple(tuple(map(word, row)) for row in rows), below)
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a number with what is counted: 1 row, 2 rows, 2 queries."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def paragraphs(lines: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import SparkSession
 
@@ -33,6 +33,7 @@ from headgate.gsql.translate import sql_value
 from headgate.heartbeat.clock import Clock, SystemClock
 from headgate.observe.overview import Overview, shown
 from headgate.observe.profile import Adaptation, Figures
+from headgate.observe.spans import Spans
 from headgate.permissions import Permissions, permissions
 from headgate.schedule.group import RunningGroup
 from headgate.schedule.loop import Epoch
@@ -40,8 +41,11 @@ from headgate.schedule.query import RunningQuery
 from headgate.server.listener import Door, Listener, listening, opened
 from headgate.server.serving import Serving
 from headgate.spark.session import started
-from headgate.table import paragraphs
+from headgate.table import counted, paragraphs
 from headgate.ticks import Tick
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
 
 
 class Engine:
@@ -73,7 +77,7 @@ class Engine:
         state = "closed" if self._closed else "running" if self.running else "not running"
         where = "" if self._core.temporary else f' in "{self._core.directory}"'
         streams, queries = len(self.catalog.streams), len(self.catalog.queries)
-        return f"Engine({streams} streams, {queries} queries, {state}{where})"
+        return f"Engine({counted(streams, 'stream')}, {counted(queries, 'query', 'queries')}, {state}{where})"
 
     def __str__(self) -> str:
         return repr(self) if self._closed else "\n\n".join([repr(self), *map(str, shown(self.overview()))])
@@ -97,6 +101,8 @@ class Engine:
         self._core.stop_work()
         self._running.checkpoint()
         self._core.let_go()
+        if self._core.loop.spans is not None:
+            self._core.loop.spans.close()
         self._running.raise_failure()
 
     # definitions
@@ -167,6 +173,16 @@ class Engine:
     def on_commit(self, listener: Callable[[], None]) -> None:
         """Call `listener` when epochs were committed or early answers given; it returns at once, and never fails."""
         self._core.loop.on_commit.append(listener)
+
+    def export_traces(self, provider: TracerProvider | None = None) -> Spans:
+        """Give each heartbeat that is through to OpenTelemetry, as a trace of spans: to this provider, or to the one
+        that the program has configured. The engine never waits for it.
+        """
+        made = Spans(self.clock, provider)
+        before, self._core.loop.spans = self._core.loop.spans, made
+        if before is not None:
+            before.close()
+        return made
 
     def poll(self) -> int:
         """Take what is new from the sources; returns how many tuples came. Errors come when all have been tried."""

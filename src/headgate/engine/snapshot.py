@@ -14,7 +14,7 @@ from headgate.engine.core import Core
 from headgate.errors import UserError, quoted
 from headgate.schedule.common import common_instant, starts
 from headgate.schedule.query import RunningQuery
-from headgate.table import paragraphs, words
+from headgate.table import counted, paragraphs, words
 
 SHOWN = 50
 """How many rows of a query are printed; the rest is counted."""
@@ -53,7 +53,7 @@ class Snapshot(Mapping[str, list[dict[str, Any]]]):
         """The instant, and below it the rows of each query in columns."""
         parts = [f"at {self.at}"]
         for name, table in self._tables.items():
-            count = f"{table.num_rows} row{'' if table.num_rows == 1 else 's'}"
+            count = counted(table.num_rows, "row")
             rows = tuple(tuple(map(str, row.values())) for row in table.slice(0, SHOWN).to_pylist())
             listed = f"\n{Listing(tuple(table.column_names), rows)}" if rows else ""
             more = f"\n... and {table.num_rows - SHOWN} more" if table.num_rows > SHOWN else ""
@@ -65,7 +65,7 @@ class Snapshot(Mapping[str, list[dict[str, Any]]]):
         for name, table in self._tables.items():
             rows = [list(row.values()) for row in table.slice(0, SHOWN).to_pylist()]
             more = f"... and {table.num_rows - SHOWN} more" if table.num_rows > SHOWN else ""
-            count = f"{table.num_rows} row{'' if table.num_rows == 1 else 's'}"
+            count = counted(table.num_rows, "row")
             parts += [paragraphs([f"{name}: {count}"]), words(table.column_names, rows, more)._repr_html_()]
         return "".join(parts)
 

@@ -20,7 +20,7 @@ from headgate.deliver.bags import net, sorted_rows
 from headgate.deliver.sinks.sink import Result, results
 from headgate.errors import UserError
 from headgate.heartbeat.why import Why
-from headgate.table import Table, paragraphs, printable, words
+from headgate.table import Table, counted, paragraphs, printable, words
 
 PAGE_ROWS = 20_000
 """How many results are read in one look, at the most."""
@@ -231,10 +231,10 @@ def as_html(query: Shown, picture: Picture) -> str:
 
 
 def _counted(query: Shown) -> str:
-    epochs = f"{query.epochs} epoch{'' if query.epochs == 1 else 's'}"
+    epochs = counted(query.epochs, "epoch")
     if query.shares_outbox or query.elsewhere is not None:
         return epochs
-    return f"{query.last_position} result{'' if query.last_position == 1 else 's'} in {epochs}"
+    return f"{counted(query.last_position, 'result')} in {epochs}"
 
 
 def _lines(query: Shown, why: Why) -> list[str]:

@@ -142,6 +142,11 @@ class RunningQuery:
         return False
 
     @property
+    def stands_for(self) -> list[str]:
+        """The queries whose answers it gives, if they are others than itself."""
+        return []
+
+    @property
     def answer(self) -> Fragment:
         """The fragment that gives the answer; in a query that runs by groups, one of those that do."""
         return self.fragments[-1]
