@@ -35,6 +35,7 @@ class Collector:
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         """`tell` hears of it when the collector goes away, and when it is back."""
+        self._tell = tell
         resource = Resource.create()
         if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
             resource = resource.merge(Resource({SERVICE_NAME: "headgate", SERVICE_VERSION: __version__}))
@@ -52,6 +53,8 @@ class Collector:
         thread = threading.Thread(target=self.provider.shutdown, name="last spans", daemon=True)
         thread.start()
         thread.join(wait_s)
+        if thread.is_alive():
+            self._tell(f"the collector has not taken the last spans within {wait_s:g} s; they are lost")
 
 
 class _Told(SpanExporter):

@@ -193,4 +193,5 @@ class Spans:
 
 def missing(module: str) -> UserError:
     """The error for a package of OpenTelemetry that is not installed."""
-    return UserError("no-module", f"this needs {module}", hint="pip install 'headgate[opentelemetry]'")
+    wanted = module if module.endswith("-grpc") else "'headgate[opentelemetry]'"
+    return UserError("no-module", f"this needs {module}", hint=f"pip install {wanted}")
