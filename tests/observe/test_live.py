@@ -82,7 +82,7 @@ def test_a_view_is_drawn_at_once_and_anew_when_answers_come(engine: Engine, monk
     until(lambda: screen.rows == (("a", "1"),))
     feed(engine, 2, "a", 5)
     until(lambda: screen.rows == (("a", "5"),))
-    assert screen.pictures[-1].lines == ("complete up to 2", "nothing holds it back")
+    assert list(screen.pictures[-1].lines) == ["complete up to 2", "nothing holds it back"]
     assert view.picture == screen.pictures[-1]
     assert repr(view) == "LiveView(largest: goes on)"
     view.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 from tools.duck_engine import engine_on_duckdb, without_spark
 from tools.no_spark import NoSpark
@@ -55,9 +56,13 @@ def test_the_last_results_come_newest_first(engine: Engine) -> None:
 def test_results_that_nobody_sees_are_not_read(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     query = engine.query("all_of_it")
     feed(engine, [(instant, (str(instant), instant)) for instant in range(1, 101)])
-    asked = []
-    page = RunningQuery.page
-    monkeypatch.setattr(RunningQuery, "page", lambda self, after, most: asked.append(after) or page(self, after, most))
+    asked, page = list[int](), RunningQuery.page
+
+    def noted(self: RunningQuery, after: int, most: int) -> tuple[list[pa.Table], int]:
+        asked.append(after)
+        return page(self, after, most)
+
+    monkeypatch.setattr(RunningQuery, "page", noted)
     read(Lately(query, 5))
     assert asked == [95]
 
