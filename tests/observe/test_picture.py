@@ -63,8 +63,10 @@ def test_results_that_nobody_sees_are_not_read(engine: Engine, monkeypatch: pyte
         return page(self, after, most)
 
     monkeypatch.setattr(RunningQuery, "page", noted)
-    read(Lately(query, 5))
-    assert asked == [95]
+    rows = read(Lately(query, 5))
+    feed(engine, [(instant, (str(instant), instant)) for instant in range(101, 201)])
+    rows.read()
+    assert asked == [95, 195]
 
 
 def test_a_relation_is_shown_as_it_is_now(engine: Engine) -> None:
