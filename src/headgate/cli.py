@@ -8,7 +8,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headgate.engine import Engine
+    from headgate.observe.otlp import Collector
     from headgate.testing.cases import Case
 
 app = typer.Typer(
@@ -83,6 +85,13 @@ Debug = Annotated[
     bool,
     typer.Option(
         "--debug", callback=show_traces, help="Show stack traces of errors, also Spark's; as HEADGATE_DEBUG=1."
+    ),
+]
+
+Opentelemetry = Annotated[
+    bool,
+    typer.Option(
+        "--opentelemetry", help="Export traces of heartbeats by OTLP, to where the environment's OTEL_ variables say."
     ),
 ]
 
@@ -146,6 +155,7 @@ def run(
             help="Let the script use only these, such as parquet=/data/in,kafka; can be given several times.",
         ),
     ] = None,
+    opentelemetry: Opentelemetry = False,
     debug: Debug = False,
 ) -> None:
     """Run the queries of a script until stopped, or once over all input. Queries without INTO print their answers."""
@@ -158,13 +168,19 @@ def run(
         raise UserError(
             "no-replay", "a replay in the order of arrival is a trial, and leaves nothing in a directory", hint="--once"
         )
+    collector = collector_for(opentelemetry, note)
     running: list[Engine] = []
     stop = stop_on_signals(running)
     session = session_for(text, script, directory, master, conf or [], bounded, allow)
     stop_on_signals(running, stop)  # Spark has put a handler of its own in the place of ours
     clock = ReplayClock() if replay else None
-    with Engine(session, directory, clock=clock, default_sink="console", allow=allow or None) as engine:
+    with (
+        collector or nullcontext(),
+        Engine(session, directory, clock=clock, default_sink="console", allow=allow or None) as engine,
+    ):
         running.append(engine)
+        if collector is not None:
+            engine.export_traces(collector.provider)
         if stop.is_set():
             engine.stop()
         if engine.resumed:
@@ -181,6 +197,19 @@ def run(
         else:
             engine.run(tell=note)
         tell_totals(engine)
+
+
+def collector_for(wanted: bool, tell: Callable[[str], None]) -> Collector | None:
+    """Return where traces of heartbeats go, if they are to be exported. What is missing is said before Spark starts."""
+    if not wanted:
+        return None
+    from headgate.observe.spans import missing
+
+    try:
+        from headgate.observe.otlp import Collector
+    except ImportError:
+        raise missing("opentelemetry-sdk") from None
+    return Collector(tell)
 
 
 def stop_on_signals(running: list[Engine], asked: threading.Event | None = None) -> threading.Event:
@@ -326,6 +355,7 @@ def serve(
     conf: Annotated[
         list[str] | None, typer.Option(help="A setting of Spark, key=value; can be given several times.")
     ] = None,
+    opentelemetry: Opentelemetry = False,
     debug: Debug = False,
 ) -> None:
     """Run an engine with an HTTP server: rows and statements come in, results and how everything is go out."""
@@ -350,13 +380,16 @@ def serve(
     door = opened(*address(listen), os.environ.get("HEADGATE_TOKEN"), tls_certificate, tls_key)
     configure(log.value, log_level.value)
     tell = logging.getLogger("headgate.engine").warning
+    collector = collector_for(opentelemetry, tell)
     running: list[Engine] = []
     stop = stop_on_signals(running)
     named = {grant.connector for grant in serving.allowed.grants or ()}
     session = session_for(text, script or Path("nothing"), directory, master, conf or [], False, None, named)
     stop_on_signals(running, stop)  # Spark has put a handler of its own in the place of ours
-    with Engine(session, directory) as engine:
+    with collector or nullcontext(), Engine(session, directory) as engine:
         running.append(engine)
+        if collector is not None:
+            engine.export_traces(collector.provider)
         if stop.is_set():
             engine.stop()
         if engine.resumed:

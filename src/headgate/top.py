@@ -14,7 +14,6 @@ import sys
 import termios
 import time
 import tty
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,6 +30,7 @@ from rich.text import Text
 
 from headgate.errors import UserError
 from headgate.observe import status
+from headgate.table import printable
 
 ASK_SECONDS = 3.0
 LOOK_SECONDS = 1.0
@@ -286,11 +286,6 @@ def keys_in(text: str) -> list[str]:
 # the picture
 
 
-def shown(text: str) -> str:
-    """Return text without characters that would move the cursor or change the terminal."""
-    return "".join("?" if unicodedata.category(one).startswith("C") else one for one in text)
-
-
 def picture(look: Look, view: View, panel: str, width: int, height: int | None = None) -> Text:
     """Return the lines of the picture; with a height, as many as fit, around the query that is selected."""
     queries = chosen(look, view)
@@ -320,10 +315,10 @@ def picture(look: Look, view: View, panel: str, width: int, height: int | None =
             if one.name == view.selected and height is not None
             else {"failed": "red", "held": "yellow"}.get(one.state, "")
         )
-        lines.append(("".join(set_cell_size(shown(cell(one)), size - 1) + " " for _, size, cell in columns), style))
+        lines.append(("".join(set_cell_size(printable(cell(one)), size - 1) + " " for _, size, cell in columns), style))
     text = Text(no_wrap=True, overflow="crop")
     for line, style in [*lines, *streams, *below, *foot]:
-        text.append(set_cell_size(shown(line), width).rstrip() + "\n", style)
+        text.append(set_cell_size(printable(line), width).rstrip() + "\n", style)
     return text
 
 

@@ -8,6 +8,7 @@ import contextlib
 import io
 import re
 from pathlib import Path
+from unittest.mock import MagicMock, patch
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,6 +20,7 @@ from headgate.catalog.entries import Query
 from headgate.cql.definitions import Explanation, define
 from headgate.delta.lower import lower
 from headgate.engine import Engine
+from headgate.observe.live import LiveView, Notebook
 from headgate.packets.fields import FIELDS
 
 
@@ -153,6 +155,25 @@ def test_the_readmes_python_prints_what_it_says(spark: SparkSession) -> None:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(code, {})
     assert printed.getvalue() == said[1]
+
+
+def test_the_page_on_notebooks_shows_what_a_view_draws() -> None:
+    pushed, made = blocks("docs/notebook.md", "python")
+    (picture,) = blocks("docs/notebook.md", "text")
+    with without_spark(), engine_on_duckdb() as engine:
+        engine.execute(
+            """CREATE STREAM bids (item STRING, price INT);
+            CREATE QUERY best AS SELECT item, MAX(price) AS price FROM bids [RANGE 10] GROUP BY item"""
+        )
+        with patch.object(Engine, "start"):
+            exec(pushed, {"engine": engine})
+        engine.step()
+        with patch("headgate.observe.live.screen", lambda: Notebook(None, MagicMock())):
+            said: dict[str, LiveView] = {}
+            exec(made, {"engine": engine}, said)
+        assert f"{said['view'].picture}\n" == picture
+        (listing,) = engine.execute("SHOW BOUNDS")
+        assert "<table>" in listing._repr_html_()  # type: ignore[union-attr]
 
 
 def test_links_lead_somewhere() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Literal, TypeAlias
 
 from headgate.catalog.protocols import Gsql
@@ -11,6 +12,7 @@ from headgate.plan.nodes import Node
 from headgate.scope import Scopes
 from headgate.settings import Level, Method, TokenPeriod
 from headgate.sql import Column, signature
+from headgate.table import paragraphs, words
 from headgate.ticks import Tick, TimeDomain
 
 Stamped: TypeAlias = Literal["external", "internal", "latent"]
@@ -65,6 +67,10 @@ class Stream:
     def __repr__(self) -> str:
         return in_line(f"Stream({self.name}: {signature(self.columns)})")
 
+    def _repr_html_(self) -> str:
+        used = {self.timestamp: "its timestamp", self.source: "names its source", self.heartbeat: "its heartbeat"}
+        return _columns("stream", self, used, f"stamped: {self.stamped}")
+
     def row_columns(self) -> tuple[str, ...]:
         """The names of its columns."""
         return tuple(column.name for column in self.columns)
@@ -89,6 +95,13 @@ class Relation:
 
     def __repr__(self) -> str:
         return in_line(f"Relation({self.name}: {signature(self.columns)})")
+
+    def _repr_html_(self) -> str:
+        used = dict.fromkeys(self.key, "its key") | {
+            self.timestamp: "its timestamp",
+            self.change: "put in or taken out",
+        }
+        return _columns("relation", self, used, "fixed" if self.domain is None else "changes with time")
 
     def row_columns(self) -> tuple[str, ...]:
         """The names of its columns."""
@@ -215,6 +228,9 @@ class Query:
     def __repr__(self) -> str:
         return in_line(f"Query({self.name}: {self.text})")
 
+    def _repr_html_(self) -> str:
+        return paragraphs([f"query {self.name}"]) + f"<pre>{escape(self.text)}</pre>"
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Group:
@@ -242,6 +258,13 @@ class Function:
 
     def __repr__(self) -> str:
         return in_line(f"Function({self.name}({', '.join(self.parameters)}): {self.body})")
+
+
+def _columns(kind: str, one: Stream | Relation, used: Mapping[str | None, str], said: str) -> str:
+    """Return a stream or relation as HTML: a table of its columns, and what each is used for."""
+    read = "" if one.connector is None else f", read from {one.connector.format}"
+    rows = [(column.name, column.type, used.get(column.name, "")) for column in one.columns]
+    return paragraphs([f"{kind} {one.name}"]) + words(("column", "type", ""), rows, said + read)._repr_html_()
 
 
 def late_name(stream: str) -> str:

@@ -28,6 +28,7 @@ from headgate.plan.rewrites.driver import Rewritten, rewritten
 from headgate.plan.scopes import by_groups
 from headgate.plan.weights import weighted
 from headgate.sql import Column, signature
+from headgate.table import Table
 from headgate.ticks import Tick, TimeDomain
 
 KNOWN_SHAPES = 1_000
@@ -83,10 +84,10 @@ class Listing:
 
     def __str__(self) -> str:
         """Words under their headings, in columns."""
-        lines = [self.columns, *self.rows]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        padded = (zip(line, widths, strict=True) for line in lines)
-        return "\n".join("  ".join(f"{word:<{width}}" for word, width in line).rstrip() for line in padded)
+        return str(Table(self.columns, self.rows))
+
+    def _repr_html_(self) -> str:
+        return Table(self.columns, self.rows)._repr_html_()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,13 @@ def net(tables: Sequence[pa.Table]) -> pa.Table | None:
     return _left(_rows(changes), _signs(changes))
 
 
+def sorted_rows(rows: pa.Table) -> pa.Table:
+    """The rows in the order of their columns, as far as these can be ordered."""
+    kinds = zip(rows.column_names, rows.schema.types, strict=True)
+    by = [(name, "ascending") for name, kind in kinds if not pa.types.is_nested(kind) and not pa.types.is_null(kind)]
+    return rows.sort_by(by) if by else rows
+
+
 def difference(some: pa.Table | None, others: pa.Table | None) -> pa.Table | None:
     """The rows of a table that another does not have, each as often as it is there more often; None if there are
     none.

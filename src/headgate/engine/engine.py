@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import SparkSession
 
@@ -31,8 +31,9 @@ from headgate.engine.snapshot import Snapshot, taken
 from headgate.errors import UserError
 from headgate.gsql.translate import sql_value
 from headgate.heartbeat.clock import Clock, SystemClock
-from headgate.observe.overview import Overview
+from headgate.observe.overview import Overview, shown
 from headgate.observe.profile import Adaptation, Figures
+from headgate.observe.spans import Spans
 from headgate.permissions import Permissions, permissions
 from headgate.schedule.group import RunningGroup
 from headgate.schedule.loop import Epoch
@@ -40,7 +41,11 @@ from headgate.schedule.query import RunningQuery
 from headgate.server.listener import Door, Listener, listening, opened
 from headgate.server.serving import Serving
 from headgate.spark.session import started
+from headgate.table import counted, paragraphs
 from headgate.ticks import Tick
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
 
 
 class Engine:
@@ -65,6 +70,21 @@ class Engine:
         self.resumed = recovery.resume(self._registry)
         core.loop.profiler.begin()
         self._running = Running(self._registry, self.resumed)
+        self._closed = False
+
+    def __repr__(self) -> str:
+        """How many streams and queries it has, and whether it runs."""
+        state = "closed" if self._closed else "running" if self.running else "not running"
+        where = "" if self._core.temporary else f' in "{self._core.directory}"'
+        streams, queries = len(self.catalog.streams), len(self.catalog.queries)
+        return f"Engine({counted(streams, 'stream')}, {counted(queries, 'query', 'queries')}, {state}{where})"
+
+    def __str__(self) -> str:
+        return repr(self) if self._closed else "\n\n".join([repr(self), *map(str, shown(self.overview()))])
+
+    def _repr_html_(self) -> str:
+        tables = () if self._closed else shown(self.overview())
+        return paragraphs([repr(self)]) + "".join(one._repr_html_() for one in tables)
 
     def __enter__(self) -> Engine:
         return self
@@ -74,11 +94,16 @@ class Engine:
 
     def close(self) -> None:
         """Let go of sources and sinks, and leave a checkpoint if there is a directory; Spark goes on."""
+        self._closed = True
         for listener in self._listeners:
             listener.stop()
+        self._running.end()
         self._core.stop_work()
         self._running.checkpoint()
         self._core.let_go()
+        if self._core.loop.spans is not None:
+            self._core.loop.spans.close()
+        self._running.raise_failure()
 
     # definitions
 
@@ -149,6 +174,16 @@ class Engine:
         """Call `listener` when epochs were committed or early answers given; it returns at once, and never fails."""
         self._core.loop.on_commit.append(listener)
 
+    def export_traces(self, provider: TracerProvider | None = None) -> Spans:
+        """Give each heartbeat that is through to OpenTelemetry, as a trace of spans: to this provider, or to the one
+        that the program has configured. The engine never waits for it.
+        """
+        made = Spans(self.clock, provider)
+        before, self._core.loop.spans = self._core.loop.spans, made
+        if before is not None:
+            before.close()
+        return made
+
     def poll(self) -> int:
         """Take what is new from the sources; returns how many tuples came. Errors come when all have been tried."""
         return self._running.poll()
@@ -182,6 +217,12 @@ class Engine:
         error: a disk that could never be written to, or no source that could ever be read.
         """
         self._running.run(until, tell)
+
+    def start(self, tell: Callable[[str], None] | None = None) -> None:
+        """Run in a thread of its own, as `run` does, while this program or notebook goes on. `stop` ends it after the
+        epoch it is in; `close` waits for that, and raises the error that ended it, if one has.
+        """
+        self._running.start(tell)
 
     def stop(self) -> None:
         """Let what runs end after the epoch it is in."""

@@ -19,7 +19,7 @@ from headgate.catalog.entries import Relation, Stream
 from headgate.deliver.outbox import Outbox
 from headgate.engine import inspection, recovery
 from headgate.engine.registry import Registry
-from headgate.errors import UserError
+from headgate.errors import UserError, report
 from headgate.heartbeat.clocks import base
 from headgate.observe import status
 from headgate.observe.trouble import Trouble
@@ -68,6 +68,9 @@ class Running:
         """When it was last tidied, and how long a busy run goes on before it tidies again."""
         self._status_us = -STATUS_US
         """When the status was last written."""
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        """What has ended the run in the thread."""
 
     # by hand
 
@@ -268,6 +271,38 @@ class Running:
         loop.horizon.cut(loop.queries)
         self.core.wake.set()
         return arrived
+
+    def start(self, tell: Callable[[str], None] | None) -> None:
+        """Run in a thread of its own."""
+        if self._stopping and self._thread is not None:
+            self.end()
+        if self.going_on or (self._thread is not None and self._thread.is_alive()):
+            raise UserError("already-running", "the engine runs already", hint="engine.stop() ends that run.")
+        self._failure = None
+
+        def run() -> None:
+            try:
+                self.run(None, tell)
+            except BaseException as error:
+                self._failure = error
+                self.core.loop.tell(error.render() if isinstance(error, UserError) else report(error))
+
+        self._thread = threading.Thread(target=run, name="engine", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """End the run in the thread, and wait until it has ended."""
+        if self._thread is not None:
+            if self._thread.is_alive():
+                self.stop()
+            self._thread.join()
+            self._thread, self._stopping, self.core.loop.stopping = None, False, False
+
+    def raise_failure(self) -> None:
+        """Raise the error that has ended the run in the thread, once."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def stop(self) -> None:
         """Let a run end after the epoch it is in."""

@@ -8,12 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.cql.definitions import Listing, SnapshotAsked
-from headgate.deliver.bags import net
+from headgate.deliver.bags import net, sorted_rows
 from headgate.deliver.sinks.sink import within
 from headgate.engine.core import Core
 from headgate.errors import UserError, quoted
 from headgate.schedule.common import common_instant, starts
 from headgate.schedule.query import RunningQuery
+from headgate.table import counted, paragraphs, words
 
 SHOWN = 50
 """How many rows of a query are printed; the rest is counted."""
@@ -52,12 +53,21 @@ class Snapshot(Mapping[str, list[dict[str, Any]]]):
         """The instant, and below it the rows of each query in columns."""
         parts = [f"at {self.at}"]
         for name, table in self._tables.items():
-            count = f"{table.num_rows} row{'' if table.num_rows == 1 else 's'}"
+            count = counted(table.num_rows, "row")
             rows = tuple(tuple(map(str, row.values())) for row in table.slice(0, SHOWN).to_pylist())
             listed = f"\n{Listing(tuple(table.column_names), rows)}" if rows else ""
             more = f"\n... and {table.num_rows - SHOWN} more" if table.num_rows > SHOWN else ""
             parts.append(f"{name}: {count}{listed}{more}")
         return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        parts = [paragraphs([f"at {self.at}"])]
+        for name, table in self._tables.items():
+            rows = [list(row.values()) for row in table.slice(0, SHOWN).to_pylist()]
+            more = f"... and {table.num_rows - SHOWN} more" if table.num_rows > SHOWN else ""
+            count = counted(table.num_rows, "row")
+            parts += [paragraphs([f"{name}: {count}"]), words(table.column_names, rows, more)._repr_html_()]
+        return "".join(parts)
 
 
 def taken(core: Core, asked: SnapshotAsked) -> Snapshot:
@@ -77,11 +87,7 @@ def taken(core: Core, asked: SnapshotAsked) -> Snapshot:
 def _rows(query: RunningQuery, changes: list[pa.Table]) -> pa.Table:
     """The rows that changes have led to, in the order of their columns; without any, a table of no rows."""
     rows = net(changes)
-    if rows is None:
-        return pa.table({name: [] for name in query.columns})
-    kinds = zip(rows.column_names, rows.schema.types, strict=True)
-    by = [(name, "ascending") for name, kind in kinds if not pa.types.is_nested(kind) and not pa.types.is_null(kind)]
-    return rows.sort_by(by) if by else rows
+    return pa.table({name: [] for name in query.columns}) if rows is None else sorted_rows(rows)
 
 
 def _refuse_printed(query: RunningQuery, asked: SnapshotAsked) -> None:

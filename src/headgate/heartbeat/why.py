@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 
 from headgate.heartbeat.bound_text import when
 from headgate.heartbeat.causes import cause_of
@@ -95,7 +96,7 @@ class Why:
         return f"Why({self.query}: complete up to {self.complete}, {held})"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{self}</pre>"
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def explain(

@@ -270,9 +270,13 @@ class Log(Chunks):
         _delete(run)
 
     def _merged(self, run: list[Chunk], path: Path) -> Chunk:
-        """One chunk from several: from memory if their rows are all there, or else from their files."""
+        """One chunk from several: from memory if their rows are all there, or else from their files.
+
+        Results have no `_t`. They are in memory if somebody reads them page by page, and are merged from their files.
+        """
         known = TAIL.known(run) if sum(chunk.size for chunk in run) <= IN_MEMORY_BYTES else None
-        if known is not None and (chunk := write(table := together(known), path)) is not None:
+        stamped = known is not None and all("_t" in table.column_names for table in known)
+        if known is not None and stamped and (chunk := write(table := together(known), path)) is not None:
             TAIL.keep(chunk, table)
             return chunk
         merge(run, path)

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from headgate.heartbeat.why import Why
+from headgate.table import Table, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,40 @@ class Overview:
         for name, query in self.queries.items():
             said["queries"][name]["why"]["text"] = str(query.why)
         return said
+
+
+SHOWN = 50
+"""How many streams and queries are listed for people; the others are counted."""
+
+
+def shown(overview: Overview) -> list[Table]:
+    """Return what people see first of an engine: its streams and relations, and its queries."""
+    inputs = [
+        (name, one.kind, one.taken, one.heartbeat if one.heartbeat is not None else "-", _state(one))
+        for name, one in (*overview.streams.items(), *overview.relations.items())
+    ]
+    queries = [
+        (
+            name,
+            one.kind,
+            "-" if one.results is None else one.results,
+            one.why.complete,
+            "failed" if one.trouble else f"held back by {one.why.held_by}" if one.why.held_by else "ok",
+        )
+        for name, one in overview.queries.items()
+    ]
+    return [
+        words(("stream", "kind", "tuples", "complete up to", "state"), inputs[:SHOWN], _more(inputs)),
+        words(("query", "kind", "results", "complete up to", "state"), queries[:SHOWN], _more(queries)),
+    ]
+
+
+def _state(one: StreamView) -> str:
+    return "failed" if one.trouble else "silent" if one.silent else "speaking" if one.taken else "nothing came yet"
+
+
+def _more(rows: list[Any]) -> str:
+    return f"... and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
 
 
 def plain(value: Any) -> Any:

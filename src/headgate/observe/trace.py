@@ -272,16 +272,18 @@ class Traces:
 
     def seen(
         self, stop: str, upto: Tick, began_us: int, ended_us: int, rows: int = 0, work: Work | None = None
-    ) -> None:
+    ) -> list[Trace]:
         """Note that a stop has done everything up to an instant, how many rows it put out, and what its work was.
+        Return the heartbeats that it is through with now.
 
         It is through with every heartbeat up to there. Of the next one it has done a part. If the instant is no later
         than before, the stop has done nothing.
         """
         assert stop in self.way, f'"{stop}" is not on the way'
         if upto <= self._through.get(stop, upto - 1):
-            return
+            return []
         self._through[stop] = upto
+        through = []
         for trace in self.traces:
             known = trace.seen.setdefault(stop, Seen(began_us, None, 0))
             if known.ended_us is None:
@@ -290,9 +292,12 @@ class Traces:
                     known.planning_us += work.written_us - work.began_us - work.job_us
                     known.job_us += work.job_us
                     known.commit_us += ended_us - work.written_us
-                known.ended_us = ended_us if trace.instant <= upto else None
+                if trace.instant <= upto:
+                    known.ended_us = ended_us
+                    through.append(trace)
             if trace.instant >= upto:
-                return
+                break
+        return through
 
     # what it comes to
 

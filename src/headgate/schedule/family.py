@@ -210,6 +210,10 @@ class FamilyQuery(RunningQuery):
         return True
 
     @property
+    def stands_for(self) -> list[str]:
+        return [member.name for member in list(self.members.values())]
+
+    @property
     def shown(self) -> tuple[str, ...]:
         """The columns of its answer that say to which member a row belongs, the number first."""
         assert self.definition.family is not None

@@ -30,6 +30,7 @@ from headgate.heartbeat.manager import Heartbeats
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Journal
 from headgate.log.log import Log
+from headgate.observe.spans import Spans
 from headgate.observe.trace import SINK, Work
 from headgate.observe.watch import Watch
 from headgate.schedule.asking import Asking
@@ -113,6 +114,8 @@ class Loop:
         """Called when epochs were committed or early answers given. They return at once."""
         self.on_failure: Callable[[str, str, Exception], None] = lambda kind, name, error: None
         """Called with "query", its name and the error when a query has failed. It returns at once."""
+        self.spans: Spans | None = None
+        """Gets the heartbeats that are through, if they are exported."""
         self.stopping = False
         self.running = threading.Lock()
         """Held while an epoch runs."""
@@ -494,7 +497,11 @@ class Loop:
             query.courier.deliver(self.clock, self.tell, pieces, self.patience_s)
         finally:
             ended_us = query.outbox.taken_us or self.clock.now_us()  # it may have ended while the loop was busy
-            query.traces.seen(SINK, query.outbox.delivered(query.reached), min(began_us, ended_us), ended_us)
+            upto = query.outbox.delivered(query.reached)
+            through = query.traces.seen(SINK, upto, min(began_us, ended_us), ended_us)
+            if through and self.spans is not None:
+                answers = {fragment.stop for fragment in query.answers}
+                self.spans.through(query.traces, through, query.name, answers, query.stands_for)
 
     def flushing(self) -> bool:
         """Say whether some sink may take more of what waits in the next turn."""

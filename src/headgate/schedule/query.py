@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.entries import Query
+from headgate.catalog.entries import Query, in_line
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.pages import read_page
@@ -27,6 +28,8 @@ from headgate.heartbeat.why import Why
 from headgate.log.chunk import Chunk
 from headgate.log.journal import Fact
 from headgate.log.log import Log
+from headgate.observe.live import LiveView
+from headgate.observe.picture import as_html, glance
 from headgate.observe.trace import Traces
 from headgate.plan.fragments import labels
 from headgate.plan.limits import Growing
@@ -35,6 +38,7 @@ from headgate.schedule.early import EarlyAnswer, EarlyAnswers
 from headgate.schedule.member import Member, values_of
 from headgate.scope import Scopes
 from headgate.spark.failures import called
+from headgate.table import paragraphs
 from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
@@ -78,9 +82,31 @@ class RunningQuery:
         self._trouble: UserError | None = None
         self.complaints: list[UserError] = []
         """Errors of listeners that were not raised yet."""
+        self.closed = False
+        """Whether it has ended: it was dropped, another one is in its place, or its engine was closed."""
+        self._views: list[LiveView] = []
 
     def __repr__(self) -> str:
+        if self.closed:
+            return f"RunningQuery({self.name}: has ended, complete up to {self.complete})"
         return f"RunningQuery({self.name}: {self.count} results, complete up to {self.complete})"
+
+    def _repr_html_(self) -> str:
+        if self.closed:
+            return paragraphs([repr(self)])
+        with self._turn:
+            why = self.why()
+        return as_html(self, glance(self, why))
+
+    @property
+    def _turn(self) -> AbstractContextManager[bool]:
+        """The lock under which how things stand is looked at."""
+        return self.outbox.journal.turn
+
+    @property
+    def text(self) -> str:
+        """Its text in one line, cut short."""
+        return in_line(self.definition.text)
 
     def _traces(self) -> Traces:
         streams = sorted(set(map(base, self.answer.part.streams)))
@@ -114,6 +140,11 @@ class RunningQuery:
     def hidden(self) -> bool:
         """Whether users do not see it: it runs for the queries that are its members."""
         return False
+
+    @property
+    def stands_for(self) -> list[str]:
+        """The queries whose answers it gives, if they are others than itself."""
+        return []
 
     @property
     def answer(self) -> Fragment:
@@ -295,6 +326,12 @@ class RunningQuery:
             tables = list(map(self.membership.own, tables))
         return tables, labels
 
+    @property
+    def elsewhere(self) -> str | None:
+        """Where its results go, if they are not kept; None if they are."""
+        connector = self.definition.connector
+        return None if self.outbox.kept else connector.format if connector is not None else "the console"
+
     def _refuse_elsewhere(self) -> None:
         connector = self.definition.connector
         if not self.outbox.kept and connector is not None:
@@ -331,6 +368,23 @@ class RunningQuery:
     def on_change(self, listener: Callable[[Sequence[Result]], None]) -> None:
         """Call `listener` with the results of each epoch that has any."""
         self._listeners.append(listener)
+
+    def live(
+        self, seconds: float | None = None, *, rows: int = 20, every: float = 0.5, changes: bool = False
+    ) -> LiveView:
+        """Show its answers and how far they are complete, drawn anew as they come: in a notebook in the cell that calls
+        this, elsewhere as lines of text. It returns at once; `stop()` or so many `seconds` end the view.
+
+        At most so many `rows` are shown, and drawn `every` so many seconds at the most. A relation is shown as it is
+        now, or by its last `changes`.
+        """
+        if self.closed:
+            raise UserError(
+                "no-such-query", f'query "{self.name}" has ended', hint="engine.query(name) has the new one."
+            )
+        view = LiveView(self, self._turn, seconds=seconds, rows=rows, every=every, changes=changes)
+        self._views = [one for one in self._views if one.going_on] + [view]
+        return view
 
     @property
     def answers_early(self) -> bool:
@@ -457,6 +511,9 @@ class RunningQuery:
 
     def close(self, wait_s: float = CLOSE_SECONDS) -> None:
         """Let go of its sink and of its sessions."""
+        for view in self._views:
+            view.end("the query has ended")
+        self.closed = True
         if not self.shares_outbox:
             self.courier.close(wait_s)
         for fragment in self.own if self.membership is None else ():
