@@ -187,6 +187,17 @@ def test_a_view_ends_with_its_engine_and_shows_the_last_answers(
     assert screen.rows == (("a", "1"),)
 
 
+def test_a_query_that_ends_while_its_view_is_made(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dropping(Recorded):
+        def show(self, picture: Picture, rows: Lately | Current | None) -> None:
+            super().show(picture, rows)
+            if len(self.pictures) == 1:
+                engine.execute("DROP QUERY largest")
+
+    view = view_of(engine.query("largest"), Dropping(), monkeypatch, every=60)
+    assert (view.going_on, view.ended) == (False, "the query has ended")
+
+
 def test_members_of_families_end_their_views_too(monkeypatch: pytest.MonkeyPatch) -> None:
     with without_spark(), engine_on_duckdb() as engine:
         engine.execute("CREATE STREAM s (k INT)")

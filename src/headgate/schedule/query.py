@@ -384,6 +384,8 @@ class RunningQuery:
             )
         view = LiveView(self, self._turn, seconds=seconds, rows=rows, every=every, changes=changes)
         self._views = [one for one in self._views if one.going_on] + [view]
+        if self.closed:  # it has ended meanwhile
+            view.end("the query has ended")
         return view
 
     @property
