@@ -12,7 +12,7 @@ from pyarrow.parquet import ParquetFile
 from headgate.cql.constraints import users
 from headgate.cql.definitions import Listing
 from headgate.deliver.reflects import in_words
-from headgate.delta.constraints import violations_of
+from headgate.delta.violations import violations_of
 from headgate.engine.core import Core
 from headgate.engine.whole_plan import drawn
 from headgate.heartbeat import in_force
