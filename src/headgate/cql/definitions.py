@@ -22,8 +22,8 @@ from headgate.cql.languages import Language
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.gsql.translate import InCql, sql_value, translated
 from headgate.plan.expressions import INTEGRAL
-from headgate.plan.monotone import kind_of
 from headgate.plan.lives import followed
+from headgate.plan.monotone import kind_of
 from headgate.plan.nodes import Constraint, Node, domain, is_stream, sources
 from headgate.plan.rewrites.driver import Rewritten, rewritten
 from headgate.plan.scopes import by_groups

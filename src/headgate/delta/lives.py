@@ -3,10 +3,10 @@
     tuples     the tuples of the stream, each with its life
     kept       the groups whose life is not over
 
-`plan.lives` says what each of these words means. Synopses have the k in force, the horizon and how many tuples came; the
-largest distances of the last two blocks; and of the tuples as far back as k may reach the last place and the life of
-each value (clustered), or the values that were larger than all before them (ordered). Whoever cuts time into epochs,
-the rows of these follow from the tuples alone.
+`plan.lives` says what these words mean. Synopses have the k in force, the horizon and how many tuples came; the largest
+distances of the last two blocks; and, as far back as k may reach, the last place and the life of each value
+(clustered), or the values that were larger than all before them (ordered). Their rows follow from the tuples alone, and
+not from how time is cut into epochs.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def _walked(lowering: Lowering, node: Lives) -> _Walked:
 def _arriving(lowering: Lowering, node: Lives, known: Table) -> Table:
     """The tuples of the epoch as value, timestamp, arrival and place in the order of the stream."""
     lowering.by_place = True
-    row = f"{name(node.constraint.column)} AS _v, _t, _s, CAST(ROW_NUMBER() OVER (ORDER BY _t, _s) AS BIGINT) + COALESCE("
+    row = (
+        f"{name(node.constraint.column)} AS _v, _t, _s, CAST(ROW_NUMBER() OVER (ORDER BY _t, _s) AS BIGINT) + COALESCE("
+    )
     last = Subquery(row, select("MAX(_p)", known), ", CAST(0 AS BIGINT)) AS _p")
     return lowering.step("arriving", select(last, lowering.tuples(node.child)))
 

@@ -1,6 +1,6 @@
 """Streams.
 
-    tuples    of a base stream a range of its log; of a sample, the tuples that a hash picks; with their lives, by `lives`
+    tuples    of a base stream a range of its log; of a sample, the tuples that a hash picks; lives are told by `lives`
               Istream(R): the inserts of R; Dstream(R): its deletes; Rstream(R): each row at each instant of its life
 
 The timestamp of a tuple is `_t`. A stream that only selects and projects from another passes its tuples on one by one,

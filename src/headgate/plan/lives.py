@@ -1,4 +1,4 @@
-"""Constraints whose k is detected: the plan over the lives of values, by which state is dropped while k follows the data.
+"""Constraints whose k is detected: plans over the lives of values, by which state is dropped while k follows the data.
 
 A tuple of a stream has a distance from the order that the constraint describes:
 
@@ -45,6 +45,7 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.nodes.operator import column_of
+from headgate.plan.rewrites.projections import merged
 from headgate.plan.sums import summed
 from headgate.plan.tree import everywhere
 
@@ -62,7 +63,8 @@ def followed(plan: Node) -> Node:
             return _with_lives(_groups(node))
         return _with_lives(node) if isinstance(node, Aggregate) and not node.compares else None
 
-    return everywhere(plan, change)
+    found = everywhere(plan, change)
+    return found if found == plan else merged(found)
 
 
 def _kept_anyway(plan: Node) -> set[Node]:

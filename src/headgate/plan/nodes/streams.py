@@ -1,5 +1,5 @@
-"""Streams: the base stream, a sample of a stream, a stream with the lives of a column's values, and what ISTREAM, DSTREAM
-and RSTREAM make of a relation.
+"""Streams: the base stream, a sample of a stream, a stream with the lives of values, and what ISTREAM, DSTREAM and
+RSTREAM make of a relation.
 """
 
 from __future__ import annotations
