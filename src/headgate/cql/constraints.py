@@ -128,7 +128,7 @@ def _confidence(written: exp.Expression | None, place: Places) -> str:
     if known is None or not 0 < known < 1 or 1 / (1 - known) > MOST:
         raise UserError(
             "wrong-confidence",
-            f"CONFIDENCE is a part of one, above 0 and at most 1 - 1 / {MOST}, and not {text}",
+            f"CONFIDENCE is a part of one, above 0 and at most 0.9999999, and not {text}",
             place=place(written),
             hint=f"Write CONFIDENCE {CONFIDENCE}: k is the largest distance of the last 999 tuples or more.",
         )

@@ -416,7 +416,9 @@ class StatementParser(TimeParser):
             within = self._parse_signed("expected the number of tuples")
             if not self._match_texts(("TUPLES", "TUPLE")):
                 self.raise_error("expected TUPLES")
-        if detected is not None and self._match_text_seq("CONFIDENCE"):
+        if self._at_word("CONFIDENCE") and detected is None:
+            self.raise_error("CONFIDENCE is said of a k that is DETECTED")
+        if self._match_text_seq("CONFIDENCE"):
             confidence = self._parse_signed("expected a number between 0 and 1 after CONFIDENCE")
         if self._match_text_seq("ON"):
             self._expect("VIOLATION")

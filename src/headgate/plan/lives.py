@@ -47,7 +47,7 @@ from headgate.plan.nodes import (
 from headgate.plan.nodes.operator import column_of
 from headgate.plan.rewrites.projections import merged
 from headgate.plan.sums import summed
-from headgate.plan.tree import everywhere
+from headgate.plan.tree import everywhere, parents
 
 LIFE = "_life"
 
@@ -65,6 +65,11 @@ def followed(plan: Node) -> Node:
 
     found = everywhere(plan, change)
     return found if found == plan else merged(found)
+
+
+def has_lives(plan: Node) -> bool:
+    """Whether some groups of a plan have lives."""
+    return any(isinstance(node, Lives) for node in parents(plan))
 
 
 def _kept_anyway(plan: Node) -> set[Node]:
