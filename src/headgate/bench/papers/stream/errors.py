@@ -32,7 +32,7 @@ WAYS = {
 }
 GROUPS = 4_000
 OF_EACH = 5
-EPOCHS = 5
+EPOCHS = 10
 
 
 @dataclass(frozen=True, slots=True)
