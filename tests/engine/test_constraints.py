@@ -125,6 +125,10 @@ def test_detection_can_be_switched_off(tmp_path: Path) -> None:
         engine = killed(engine, tmp_path)
         assert shown(engine) == [("seen", "s", promise, "count", "totals", "20", "0")]
         assert "lives of k by constraint seen" in engine.query("totals").explain()
+        engine.execute("SET detection = 'off'")
+        engine = killed(engine, tmp_path)
+        assert "lives of k by constraint seen" in engine.query("totals").explain(), "as when it was registered"
+        engine.execute("SET detection = 'on'")
         engine.execute("CREATE QUERY pairs AS SELECT a.k FROM s a, (SELECT DISTINCT k FROM s) b WHERE a.k = b.k")
         assert "lives of" not in engine.query("pairs").explain(), "a join keeps the rows anyway"
         engine.close()
