@@ -70,6 +70,7 @@ class Settings:
     families: Literal["on", "off"] = "on"
     low_level: Literal["on", "off"] = "off"
     profile: Literal["on", "off"] = "on"
+    detection: Literal["on", "off"] = "on"
     scheduling: Scheduling = "fifo"
     consistency: Level = "input-prefix"
     consistency_method: Method = "draining"
@@ -245,6 +246,12 @@ TABLE: dict[str, SettingRow] = {
         _choice(
             "profile",
             "Whether figures are kept of what streams, fragments and operators do: rates, selectivities, time, state.",
+            "on",
+            "off",
+        ),
+        _choice(
+            "detection",
+            "Whether new queries use constraints that are `DETECTED`, whose k follows the data.",
             "on",
             "off",
         ),

@@ -48,10 +48,14 @@ CREATE RELATION r (k INT, e INT);
 CREATE RELATION keyed (k INT, e INT) KEY (k);
 CREATE STREAM together (k INT, v INT);
 CREATE STREAM rising (k INT, v INT);
+CREATE STREAM grouped (k INT, v INT);
+CREATE STREAM climbing (k INT, v INT);
 CREATE STREAM orders (id INT, total INT);
 CREATE STREAM payments (id INT, paid INT);
 CONSTRAINT by_key ON together CLUSTERED BY k WITHIN 0 TUPLES;
 CONSTRAINT by_order ON rising ORDERED BY k WITHIN 1 TUPLES ON VIOLATION COUNT;
+CONSTRAINT seen ON grouped CLUSTERED BY k DETECTED WITHIN 4 TUPLES CONFIDENCE 0.75;
+CONSTRAINT ascent ON climbing ORDERED BY k DETECTED WITHIN 4 TUPLES CONFIDENCE 0.75;
 CONSTRAINT known ON payments (id) REFERENCES orders (id) WITHIN 2 TUPLES;
 CONSTRAINT paid_at_once ON payments CLUSTERED BY id WITHIN 0 TUPLES;
 """
@@ -63,6 +67,8 @@ STREAMS = {
     "q": {"seq": "bigint", "w": "int"},
     "together": {"k": "int", "v": "int"},
     "rising": {"k": "int", "v": "int"},
+    "grouped": {"k": "int", "v": "int"},
+    "climbing": {"k": "int", "v": "int"},
     "orders": {"id": "int", "total": "int"},
     "payments": {"id": "int", "paid": "int"},
 }
@@ -237,6 +243,8 @@ def random_input() -> dict[str, list[tuple[int, Row, str]]]:
         "keyed": stream(8, lambda: (pick([0, 1, 2]), pick([1, 2, 3]))),
         "together": [(instant, (instant // 3, pick([1, 2])), "+") for instant in range(HORIZON)],
         "rising": [(instant, (instant // 2 - instant % 2, pick([1, 2])), "+") for instant in range(HORIZON)],
+        "grouped": [(instant, (instant // 3, pick([1, 2])), "+") for instant in range(HORIZON)],
+        "climbing": [(instant, (instant // 2 - instant % 2, pick([1, 2])), "+") for instant in range(HORIZON)],
         "orders": [(instant, (instant, pick([5, 6])), "+") for instant in range(HORIZON - 3)],
         "payments": [(instant, (instant - 1, pick([1, 2])), "+") for instant in range(1, HORIZON - 2)],
     }

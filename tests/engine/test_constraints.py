@@ -1,4 +1,4 @@
-"""Constraints in an engine: declared, shown, used, recovered and dropped; what breaks them is shown."""
+"""Constraints in an engine: declared or detected, shown, used, recovered and dropped; what breaks them is shown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_constraints_are_remembered_and_dropped(tmp_path: Path) -> None:
     with without_spark():
         engine = engine_on_duckdb(tmp_path)
         engine.execute(SCRIPT)
-        expected = ("together", "s", "CLUSTERED BY k WITHIN 1 TUPLES", "count", "totals", "0")
+        expected = ("together", "s", "CLUSTERED BY k WITHIN 1 TUPLES", "count", "totals", "1", "0")
         assert shown(engine) == [expected]
         assert "limited by constraint together" in engine.query("totals").explain()
         engine = killed(engine, tmp_path)
@@ -97,3 +97,79 @@ def test_a_query_fails_where_a_tuple_breaks_its_constraint(spark: SparkSession, 
     with pytest.raises(UserError, match="constraint"):
         engine.advance(7)
     engine.close()
+
+
+DETECTED = """CREATE STREAM s (k INT, v INT);
+CONSTRAINT seen ON s CLUSTERED BY k DETECTED WITHIN 20 TUPLES CONFIDENCE 0.9;
+CREATE QUERY totals AS SELECT k, COUNT(*) AS n FROM s GROUP BY k;
+"""
+
+
+def moved(engine: Engine) -> int:
+    """Moves the state of the query; how many groups it keeps then."""
+    (fragment,) = engine.query("totals").fragments
+    fragment.move_state()
+    return fragment.synopses.counts["sums_1"]
+
+
+def test_detection_can_be_switched_off(tmp_path: Path) -> None:
+    with without_spark():
+        engine = engine_on_duckdb(tmp_path)
+        engine.execute(f"SET detection = 'off'; {DETECTED}")
+        promise = "CLUSTERED BY k DETECTED WITHIN 20 TUPLES CONFIDENCE 0.9"
+        assert shown(engine) == [("seen", "s", promise, "count", "", "20", "0")]
+        assert "constraint seen" not in engine.query("totals").explain()
+        engine.execute("DROP QUERY totals; SET detection = 'on'")
+        engine.execute("CREATE QUERY totals AS SELECT k, COUNT(*) AS n FROM s GROUP BY k")
+        assert "limited by constraint seen (k is detected)" in engine.query("totals").explain()
+        engine = killed(engine, tmp_path)
+        assert shown(engine) == [("seen", "s", promise, "count", "totals", "20", "0")]
+        assert "lives of k by constraint seen" in engine.query("totals").explain()
+        engine.execute("SET detection = 'off'")
+        engine = killed(engine, tmp_path)
+        assert "lives of k by constraint seen" in engine.query("totals").explain(), "as when it was registered"
+        engine.execute("SET detection = 'on'")
+        engine.execute("CREATE QUERY pairs AS SELECT a.k FROM s a, (SELECT DISTINCT k FROM s) b WHERE a.k = b.k")
+        assert "lives of" not in engine.query("pairs").explain(), "a join keeps the rows anyway"
+        engine.close()
+
+
+@pytest.mark.spark
+def test_a_k_that_is_detected_follows_the_data_and_survives_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    """Groups come one by one, then three in turn; one of the first ones comes again behind all of them."""
+    engine = Engine(spark, tmp_path, clock=ManualClock())
+    engine.execute(DETECTED)
+    engine.push("s", [(at, (at // 3, 1)) for at in range(6)])
+    engine.advance(5)
+    assert moved(engine) == 2, "the first block is not full"
+    assert shown(engine)[0][-2:] == ("20", "0")
+    engine.push("s", [(at, (at // 3, 1)) for at in range(6, 30)])
+    engine.advance(29)
+    assert moved(engine) == 1
+    assert shown(engine)[0][-2:] == ("0", "0")
+    engine.push("s", [(at, (50 + at % 3, 1)) for at in range(30, 39)])
+    engine.advance(38)
+    assert moved(engine) == 3
+    assert shown(engine)[0][-2:] == ("2", "2"), "the second one had been dropped before k rose"
+    assert "detection: k of constraint seen is 0" in engine.query("totals").explain()
+    assert any("k of constraint seen is 0" in line for line in engine.query("totals").why().adapted)
+    engine.close()
+
+    again = Engine(spark, tmp_path, clock=ManualClock())
+    assert shown(again)[0][-2:] == ("2", "2")
+    again.push("s", [(39, (50, 1)), (40, (9, 1)), (41, (51, 1))])
+    again.advance(41)
+    assert moved(again) == 4
+    assert shown(again)[0][-2:] == ("10", "3")
+    again.push("s", [(42, (51, 1))])
+    again.advance(42)
+    counts: dict[int, list[int]] = {}
+    for one in again.query("totals").results():
+        key, count = one.row.values()
+        kept = counts.setdefault(key, [])
+        kept.append(count) if one.sign == "+" else kept.remove(count)
+    assert counts == {**{group: [3] for group in range(9)}, 9: [3, 1], 50: [1, 3], 51: [1, 4], 52: [3]}
+    (listing,) = again.execute("SHOW PROFILE")
+    assert isinstance(listing, Listing)
+    assert any("k of constraint seen is 10" in line for (line,) in listing.rows)
+    again.close()

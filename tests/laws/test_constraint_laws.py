@@ -1,14 +1,16 @@
 """Constraints: answers are those without the constraint, as long as it holds, however time is cut into epochs.
 
 What only this file can catch: state that is dropped too early because tuples are counted in another order at the end of
-an epoch; a violation that is not found, or found where there is none; state that is not dropped at all.
+an epoch; a violation that is not found, or found where there is none; state that is not dropped at all. Where k is
+detected: a k, a horizon or a life that depends on where an epoch ends, or on when the state was moved.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import duckdb
 import pytest
@@ -157,6 +159,7 @@ class Watching(Duck):
         super().__init__(case, programs)
         self.largest: dict[str, int] = {}
         self.violations = 0
+        self.ks: list[int] = []
 
     def move(self, since: int, until: int) -> None:
         super().move(since, until)
@@ -165,6 +168,8 @@ class Watching(Duck):
             self.largest[synopsis.name] = max(len(rows), self.largest.get(synopsis.name, 0))
             if synopsis.name.startswith("violations_of_"):
                 self.violations = rows[0][0]
+            if synopsis.name.startswith("k_of_"):
+                self.ks.append(rows[0][1])
 
 
 def at_every_instant() -> Cutting:
@@ -262,3 +267,164 @@ def test_the_error_of_an_answer_is_proportional_to_the_violations() -> None:
         assert counted.violations == broken
     assert wrong[0] == 0
     assert all(0 < wrong[broken] <= broken for broken in (20, 40)), wrong
+
+
+# k is detected
+
+BY_LIVES = {
+    GROUPED[
+        0
+    ]: "Select k, n, s, m From (Select k, life, Count(*) As n, Sum(v) As s, Max(v) As m From S Group By k, life)",
+    GROUPED[1]: "Select k From (Select Distinct k, life From S)",
+    GROUPED[2]: "Select k, v From (Select Distinct k, v, life From S Where v > 0)",
+    GROUPED[3]: "Istream(Select k, a From (Select k, life, Avg(v) As a From S Where v > 1 Group By k, life))",
+    GROUPED[4]: "Dstream(Select k, n From (Select k, life, Count(*) As n From S Group By k, life))",
+    GROUPED[6]: "Select k, v, n From (Select k, v, life, Count(*) As n From (Select k, life, v + 1 As v From S) "
+    "Group By k, v, life)",
+    GROUPED[9]: "Select k, n From (Select k, life, Count(*) As n From S Group By k, life) Where n > 1",
+    "Select n, Count(*) As m From (Select k, Count(*) As n From S Group By k) Group By n": "Select n, Count(*) As m "
+    "From (Select k, life, Count(*) As n From S Group By k, life) Group By n",
+}
+"""Queries, and what they mean over tuples that carry their lives."""
+
+CONFIDENCES = {"0.5": 1, "0.75": 3, "0.8": 4, "0.9": 9}
+"""Confidences, and how many tuples a block has."""
+
+
+@dataclass(frozen=True)
+class Lived:
+    """What becomes of tuples one by one: their lives, the k in force behind the last, how many break it."""
+
+    lives: list[int | None]
+    k: int
+    violations: int
+
+
+def lived(word: str, values: Sequence[int | None], most: int, block: int) -> Lived:
+    """What `plan.lives` says, tuple after tuple."""
+    distances: list[int] = []
+    lives: list[int | None] = []
+    last: dict[int | None, int] = {}
+    horizon = violations = 0
+
+    def k_of(place: int) -> int:
+        here = (place - 1) // block
+        return max(distances[max(here - 1, 0) * block :], default=0) if here else most
+
+    for place, value in enumerate(values, start=1):
+        horizon = max(horizon, place - k_of(place) - 1)
+        if word == "CLUSTERED":
+            before = last.get(value, 0)
+            distance = place - before - 1 if before else 0
+            begins = before < max(horizon, 1)
+            violations += begins and before > 0 and distance <= most
+            lives.append(place if begins else lives[before - 1])
+        else:
+            larger = [at for at in range(1, place) if _is_below(value, values[at - 1])]
+            distance = place - larger[0] if larger else 0
+            begins = bool(larger) and larger[0] <= horizon
+            violations += begins
+            lives.append(place if begins else None)
+        distances.append(distance if distance <= most else 0)
+        last[value] = place
+    return Lived(lives, k_of(len(values) + 1), violations)
+
+
+def _is_below(value: int | None, other: int | None) -> bool:
+    return value is not None and other is not None and value < other
+
+
+@st.composite
+def detected_case(draw: st.DrawFn) -> tuple[Case, str, int, str]:
+    """Values that mostly rise and come together, so that some break what was detected; null among them."""
+    word, most = draw(st.sampled_from(["CLUSTERED", "ORDERED"])), draw(st.integers(0, 8))
+    count = draw(st.integers(1, 24))
+    odd = st.one_of(st.integers(0, 5), st.none())
+    values = [draw(odd) if draw(st.integers(0, 3)) == 0 else place // 3 for place in range(count)]
+    rows: Tuples = [
+        (at, (value, draw(st.integers(0, 3))), "+") for at, value in zip(instants(draw, count), values, strict=True)
+    ]
+    return case_of(draw(st.sampled_from(list(BY_LIVES))), S=rows), word, most, draw(st.sampled_from(list(CONFIDENCES)))
+
+
+@settings(max_examples=80, deadline=None)
+@given(drawn=detected_case(), cutting=cuttings())
+def test_answers_by_a_k_that_is_detected_are_those_over_lives_however_time_is_cut(
+    drawn: tuple[Case, str, int, str], cutting: Cutting
+) -> None:
+    case, word, most, confidence = drawn
+    constraint = f"CONSTRAINT c ON S {word} BY k DETECTED WITHIN {most} TUPLES CONFIDENCE {confidence}"
+    rows = case.input["S"]
+    expected = lived(word, [row[0] for _, row, _ in rows], most, CONFIDENCES[confidence])
+    with_lives: Tuples = [(at, (*row, life), "+") for (at, row, _), life in zip(rows, expected.lives, strict=True)]
+    by_lives = replace(
+        case,
+        query=BY_LIVES[case.query],
+        streams={"S": {**STREAMS["S"], "life": "int"}},
+        input={"S": with_lives},
+    )
+    cuts, moves = cutting
+    found = Watching(case, programs(case, [constraint]))
+    changes = found.run(cuts, [*moves[:-1], True])
+    differs = difference(evaluate(by_lives)[1], changes, case.horizon)
+    assert differs is None, f"{constraint}\n{described(case, cutting)}\n{expected}\n{differs}"
+    assert (found.violations, found.ks[-1]) == (expected.violations, expected.k), f"{constraint}\n{case}\n{cutting}"
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    drawn=st.one_of(clustered_case(), ordered_case()), cutting=cuttings(), confidence=st.sampled_from(["0.5", "0.9"])
+)
+def test_answers_are_the_reference_as_long_as_no_tuple_breaks_the_k_that_is_detected(
+    drawn: tuple[Case, list[str]], cutting: Cutting, confidence: str
+) -> None:
+    case, (declared,) = drawn
+    constraint = declared.replace("WITHIN", "DETECTED WITHIN") + f" CONFIDENCE {confidence}"
+    found = Watching(case, programs(case, [constraint]))
+    changes = found.run(cutting[0], [True] * len(cutting[0]))
+    if not found.violations:
+        judged(case, [constraint], changes, cutting)
+
+
+def test_state_and_k_shrink_and_grow_with_the_data() -> None:
+    """Groups come one by one, then four in turn, then one by one again."""
+    values = [*(at // 3 for at in range(60)), *(100 + at % 4 + at // 20 * 4 for at in range(60)), *range(200, 260)]
+    rows: Tuples = [(at // 6, (value, 1), "+") for at, value in enumerate(values)]
+    case = replace(case_of("Select k, Count(*) As n From S Group By k", S=rows), horizon=30)
+    found = Watching(
+        case, programs(case, ["CONSTRAINT c ON S CLUSTERED BY k DETECTED WITHIN 20 TUPLES CONFIDENCE 0.9"])
+    )
+    sizes: list[int] = []
+    move = found.move
+
+    def noted(since: int, until: int) -> None:
+        move(since, until)
+        sizes.append(len(found.database.sql("FROM sums_1").fetchall()))
+
+    found.move = noted  # type: ignore[method-assign]
+    found.run(list(range(31)), [True] * 31)
+    assert (found.ks[0], found.ks[8], found.ks[18], found.ks[29]) == (20, 0, 3, 0)
+    assert (sizes[8], sizes[18], sizes[29]) == (1, 4, 1)
+    assert found.violations == 3, "the first of the four brings k up, and the others have begun again before that"
+
+
+@pytest.mark.parametrize("word", ["CLUSTERED", "ORDERED"])
+def test_the_error_is_at_most_the_violations_where_k_is_detected(word: str) -> None:
+    """Of 100 groups of 5 tuples, some get one tuple more, behind two other groups."""
+    wrong = {}
+    for late in (0, 5, 20):
+        values = [group for group in range(100) for _ in range(5)]
+        for group in sorted(random.Random(5).sample(range(20, 95), late), reverse=True):
+            values.insert((group + 3) * 5, group)
+        rows: Tuples = [(number // 25, (value, 1), "+") for number, value in enumerate(values)]
+        case = replace(case_of("Select k, Count(*) As n From S Group By k", S=rows), horizon=len(values) // 25)
+        constraint = f"CONSTRAINT c ON S {word} BY k DETECTED WITHIN 40 TUPLES CONFIDENCE 0.9"
+        found = Watching(case, programs(case, [constraint]))
+        ends = list(range(case.horizon + 1))
+        rows_now: Counter[Row] = Counter()
+        for _, sign, row in found.run(ends, [True] * len(ends)):
+            rows_now[row] += 1 if sign == "+" else -1
+        right = Counter({(group, values.count(group)): 1 for group in set(values)})
+        wrong[late] = len({group for group, _ in (+rows_now - right) + (right - rows_now)})
+        assert wrong[late] <= found.violations <= late
+    assert wrong[0] == 0 < wrong[5], wrong

@@ -19,6 +19,7 @@ from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import (
     Aggregate,
     Compared,
+    Constraint,
     Distinct,
     Dstream,
     Equality,
@@ -27,6 +28,7 @@ from headgate.plan.nodes import (
     Frame,
     Istream,
     Join,
+    Lives,
     Needed,
     Node,
     Now,
@@ -76,6 +78,7 @@ def over(below: Relation) -> dict[type, Node]:
     found: list[Node] = [
         S,
         Sample(stream, "10", 7),
+        Lives(stream, Constraint("c", "clustered", "s", "k", 10, True, confidence="0.9")),
         stream,
         Dstream(below),
         Rstream(below, 5),

@@ -176,7 +176,7 @@ def offers(text: str, catalog: Catalog) -> list[str]:
         # statements
         ("cre", ["create"]),
         ("CREATE STREAM s (a INT); SE", ["SELECT", "SET"]),
-        ("CREATE ", ["STREAM", "RELATION", "VIEW", "QUERY", "QUERIES", "GROUP", "FUNCTION"]),
+        ("CREATE ", ["STREAM", "RELATION", "VIEW", "QUERY", "QUERIES", "GROUP", "FUNCTION", "CONSTRAINT"]),
         ("CREATE GROUP g ", ["OF"]),
         ("CREATE GROUP g OF b", ["best"]),
         ("CREATE GROUP g OF best IN", ["INTO"]),
@@ -216,6 +216,14 @@ def offers(text: str, catalog: Catalog) -> list[str]:
         ("TIMEOUT 2 mi", ["microseconds", "milliseconds", "minutes"]),
         ("HEARTBEAT ", ["OF", "ON DEMAND", "EVERY", "NONE", "WITHIN"]),
         ("HEARTBEAT OF b", ["bids"]),
+        ("CONSTRAINT c O", ["ON"]),
+        ("CONSTRAINT c ON b", ["bids"]),
+        ("CONSTRAINT c ON bids ", ["CLUSTERED BY", "ORDERED BY", "REFERENCES"]),
+        ("CONSTRAINT c ON bids CLUSTERED BY ", ["item", "price"]),
+        ("CONSTRAINT c ON bids CLUSTERED BY item ", ["WITHIN", "DETECTED"]),
+        ("CONSTRAINT c ON bids CLUSTERED BY item DETECTED ", ["WITHIN", "CONFIDENCE", "ON VIOLATION"]),
+        ("CONSTRAINT c ON bids CLUSTERED BY item WITHIN 5 ", ["TUPLES"]),
+        ("CONSTRAINT c ON bids CLUSTERED BY item WITHIN 5 TUPLES ON VIOLATION ", ["COUNT", "FAIL"]),
         # names
         ("SELECT * FROM ", ["bids", "readings", "sites", "warm", "SYSTEM."]),
         ("SELECT * FROM w", ["warm"]),

@@ -3,13 +3,16 @@
     CONSTRAINT together ON orders CLUSTERED BY customer WITHIN 10 TUPLES;
     CONSTRAINT rising ON orders ORDERED BY id WITHIN 3 TUPLES ON VIOLATION COUNT;
     CONSTRAINT known ON deliveries (order_id) REFERENCES orders (id) WITHIN 0 TUPLES;
+    CONSTRAINT seen ON orders CLUSTERED BY customer DETECTED WITHIN 1000 TUPLES CONFIDENCE 0.999;
 
-`plan.constraints` says what each of them means.
+`plan.constraints` says what each of them means, and `plan.lives` what it means that k is detected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -17,7 +20,7 @@ from sqlglot import exp
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query, Stream, View
 from headgate.cql import syntax
-from headgate.errors import Place, UserError, unknown
+from headgate.errors import NotYet, Place, UserError, unknown
 from headgate.plan.nodes import Constraint, Node, Scan, sources
 from headgate.sql import Column
 
@@ -27,6 +30,12 @@ Places: TypeAlias = Callable[[exp.Expression], Place | None]
 MOST = 10_000_000
 """The largest k: beyond that, so much is kept that a constraint saves nothing."""
 
+FOLLOWED = 1_000
+"""The largest k that is detected, if the statement names none."""
+
+CONFIDENCE = "0.999"
+"""How likely it is that a tuple keeps to a k that was detected, if the statement does not say."""
+
 
 def declared(tree: syntax.CreateConstraint, catalog: Catalog, place: Places) -> Constraint:
     """Check a constraint and remember it; queries that are registered from now on use it."""
@@ -34,14 +43,18 @@ def declared(tree: syntax.CreateConstraint, catalog: Catalog, place: Places) -> 
         raise UserError("name-taken", f'there is a constraint "{tree.name}" already', place=place(tree.this))
     stream = catalog.only_stream(tree.args["stream"].name, "a constraint", place(tree.args["stream"]))
     column = _column(stream, tree.args["column"], place)
+    detected, within, policy = tree.args["detected"], tree.args["within"], tree.args["policy"]
     constraint = Constraint(
         tree.name,
         tree.args["kind"],
         stream.name,
         column.name,
-        _tuples(tree.args["within"], place),
-        tree.args["counts"],
+        _tuples(within, place) if within is not None else FOLLOWED,
+        detected is not None or (policy is not None and policy.name == "COUNT"),
+        confidence=_confidence(tree.args["confidence"], place) if detected is not None else "",
     )
+    if detected is not None:
+        _refuse_promise(constraint, policy, place(detected), place)
     if constraint.kind == "references":
         other = catalog.only_stream(tree.args["other"].name, "REFERENCES", place(tree.args["other"]))
         referred = _column(other, tree.args["other_column"], place)
@@ -60,16 +73,7 @@ def declared(tree: syntax.CreateConstraint, catalog: Catalog, place: Places) -> 
                 place=place(tree.args["other"]),
                 detail=f'"{stream.name}" has {stream.domain}, and "{other.name}" has {other.domain}.',
             )
-        constraint = Constraint(
-            constraint.name,
-            "references",
-            stream.name,
-            column.name,
-            constraint.k,
-            constraint.counts,
-            other.name,
-            referred.name,
-        )
+        constraint = replace(constraint, other=other.name, other_column=referred.name)
     _refuse_contradiction(constraint, column, catalog, place(tree.args["column"]))
     catalog.constraints[constraint.name.lower()] = constraint
     catalog.shapes.clear()
@@ -115,6 +119,41 @@ def _tuples(written: exp.Expression, place: Places) -> int:
     return k
 
 
+def _confidence(written: exp.Expression | None, place: Places) -> str:
+    """How likely it is that a tuple keeps to the k that is detected."""
+    if written is None:
+        return CONFIDENCE
+    text = written.sql("spark")
+    known = Fraction(text) if isinstance(written, exp.Literal) and not written.is_string else None
+    if known is None or not 0 < known < 1 or 1 / (1 - known) > MOST:
+        raise UserError(
+            "wrong-confidence",
+            f"CONFIDENCE is a part of one, above 0 and at most 0.9999999, and not {text}",
+            place=place(written),
+            hint=f"Write CONFIDENCE {CONFIDENCE}: k is the largest distance of the last 999 tuples or more.",
+        )
+    return text
+
+
+def _refuse_promise(
+    constraint: Constraint, policy: exp.Expression | None, detected: Place | None, place: Places
+) -> None:
+    """Refuse what a constraint that is detected cannot do: be about references, or promise that it is never broken."""
+    if constraint.kind == "references":
+        raise NotYet(
+            "REFERENCES with a k that is detected",
+            place=detected,
+            hint="Declare it: REFERENCES ... WITHIN k TUPLES.",
+        )
+    if policy is not None and policy.name == "FAIL":
+        raise UserError(
+            "constraints-differ",
+            "a k that is detected follows the tuples that break it, so these are counted",
+            place=place(policy),
+            hint="ON VIOLATION COUNT, or declare k: WITHIN k TUPLES ON VIOLATION FAIL.",
+        )
+
+
 def _refuse_contradiction(constraint: Constraint, column: Column, catalog: Catalog, place: Place | None) -> None:
     """Refuse a constraint that contradicts the declared order of its column, or another constraint of its kind."""
     if constraint.kind == "ordered" and column.order == "decreasing":
@@ -141,8 +180,10 @@ def _refuse_contradiction(constraint: Constraint, column: Column, catalog: Catal
 
 
 def on_stream(stream: str, catalog: Catalog) -> tuple[Constraint, ...]:
-    """The constraints on a stream, for the node that reads it."""
-    return tuple(one for one in catalog.constraints.values() if one.stream.lower() == stream.lower())
+    """The constraints on a stream, for the node that reads it; those that are detected unless that is switched off."""
+    detection = catalog.settings.detection == "on"
+    mine = (one for one in catalog.constraints.values() if one.stream.lower() == stream.lower())
+    return tuple(one for one in mine if detection or not one.detected)
 
 
 def naming(stream: str, catalog: Catalog) -> list[str]:

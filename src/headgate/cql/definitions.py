@@ -22,6 +22,7 @@ from headgate.cql.languages import Language
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.gsql.translate import InCql, sql_value, translated
 from headgate.plan.expressions import INTEGRAL
+from headgate.plan.lives import followed
 from headgate.plan.monotone import kind_of
 from headgate.plan.nodes import Constraint, Node, domain, is_stream, sources
 from headgate.plan.rewrites.driver import Rewritten, rewritten
@@ -820,6 +821,8 @@ def _bound(
     else:
         bound, family = families.bind_family(tree, text, catalog, place.origin, _members(members, catalog, place))
     better = rewritten(bound.plan)
+    if (over := followed(better.plan)) != better.plan:
+        better = Rewritten(over, (*better.fired, "lives of values"))
     if catalog.settings.low_level == "on" and (over := weighted(better.plan)) != better.plan:
         better = Rewritten(over, (*better.fired, "partial aggregates"))
     settings, early = catalog.settings, _early(tree, catalog)

@@ -34,6 +34,7 @@ from headgate.cql.syntax import CreateQuery, StreamOf, StreamWindow
 from headgate.cql.trees import unaliased
 from headgate.errors import UserError
 from headgate.plan.derived import fresh
+from headgate.plan.lives import has_lives
 from headgate.plan.nodes import MEMBERS, Now, Scan, Window, children, domain, names, sources
 from headgate.plan.nodes import Node as Plan
 from headgate.plan.scopes import scopes
@@ -157,8 +158,11 @@ def kept(shape: Shape) -> Shape:
 
 
 def fits(query: Query) -> bool:
-    """Whether a query can be one of a family: it sees all sources of its streams, and waits for all of them."""
-    return not query.by_groups and query.family is None and not scopes(query.plan)
+    """Whether a query can be one of a family: it sees all sources of its streams, and waits for all of them.
+
+    One with a constraint that is detected has answers of its own where a tuple breaks it.
+    """
+    return not query.by_groups and query.family is None and not scopes(query.plan) and not has_lives(query.plan)
 
 
 def bind_found(tree: exp.Expression, query: Query, shape: Shape) -> tuple[BoundQuery, Family] | None:

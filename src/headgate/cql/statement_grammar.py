@@ -408,19 +408,22 @@ class StatementParser(TimeParser):
                 "expected CLUSTERED BY, ORDERED BY or (column) REFERENCES after the stream",
                 ("CLUSTERED", "ORDERED", "REFERENCES"),
             )
-        self._expect("WITHIN")
-        opening = self._curr
-        within = self._parse_unary() if opening else None
-        if within is None:
-            self.raise_error("expected the number of tuples")
-        self._since(opening, within)
-        if not self._match_texts(("TUPLES", "TUPLE")):
-            self.raise_error("expected TUPLES")
-        counts = False
+        detected, within, confidence, policy = self._parse_marked("DETECTED"), None, None, None
+        if not self._match_text_seq("WITHIN"):
+            if detected is None:
+                self._misspelt("expected WITHIN or DETECTED", ("WITHIN", "DETECTED"))
+        else:
+            within = self._parse_signed("expected the number of tuples")
+            if not self._match_texts(("TUPLES", "TUPLE")):
+                self.raise_error("expected TUPLES")
+        if self._at_word("CONFIDENCE") and detected is None:
+            self.raise_error("CONFIDENCE is said of a k that is DETECTED")
+        if self._match_text_seq("CONFIDENCE"):
+            confidence = self._parse_signed("expected a number between 0 and 1 after CONFIDENCE")
         if self._match_text_seq("ON"):
             self._expect("VIOLATION")
-            counts = bool(self._match_text_seq("COUNT"))
-            if not counts and not self._match_text_seq("FAIL"):
+            policy = self._parse_marked("COUNT", "FAIL")
+            if policy is None:
                 self._misspelt("expected FAIL or COUNT after ON VIOLATION", ("FAIL", "COUNT"))
         return self.expression(
             CreateConstraint(
@@ -428,12 +431,27 @@ class StatementParser(TimeParser):
                 kind=kind,
                 stream=stream,
                 column=column,
+                detected=detected,
                 within=within,
-                counts=counts,
+                confidence=confidence,
+                policy=policy,
                 other=other,
                 other_column=other_column,
             )
         )
+
+    def _parse_marked(self, *words: str) -> exp.Var | None:
+        """Parse one of some words, with its place; None if none of them stands here."""
+        opening = self._curr
+        return self._since(opening, exp.var(opening.text.upper())) if self._match_texts(words) else None
+
+    def _parse_signed(self, missing: str) -> exp.Expression:
+        """Parse a number with its sign, and its place."""
+        opening = self._curr
+        number = self._parse_unary() if opening else None
+        if number is None:
+            self.raise_error(missing)
+        return self._since(opening, number)
 
     def _parse_by(self) -> exp.Identifier:
         self._expect("BY")

@@ -104,15 +104,19 @@ class NamePendingView(exp.Expression):
 
 
 class CreateConstraint(exp.Expression):
-    """`CONSTRAINT c ON s CLUSTERED BY a WITHIN k TUPLES`, `... ORDERED BY a ...`, `... (a) REFERENCES o (b) ...`."""
+    """`CONSTRAINT c ON s CLUSTERED BY a WITHIN k TUPLES`, `... ORDERED BY a ...`, `... (a) REFERENCES o (b) ...`;
+    `DETECTED WITHIN k TUPLES CONFIDENCE p` if k is detected.
+    """
 
     arg_types = {
         "this": True,
         "kind": True,
         "stream": True,
         "column": True,
-        "within": True,
-        "counts": True,
+        "detected": False,
+        "within": False,
+        "confidence": False,
+        "policy": False,
         "other": False,
         "other_column": False,
     }

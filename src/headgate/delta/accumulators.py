@@ -16,41 +16,15 @@ from typing import TypeAlias
 from headgate.delta import bands, exact
 from headgate.delta.assumptions import Kind
 from headgate.delta.query import Select, Source, Table, select
-from headgate.plan.expressions import INTEGRAL, NUMERIC, Call, Expression
+from headgate.plan.expressions import INTEGRAL, Call, Expression
+from headgate.plan.sums import EXTREMES, SPREADS
 from headgate.sql import bracketed
-
-SUMS = frozenset({"count", "sum", "avg"})
-SPREADS = {
-    "variance": ("var", 1),
-    "variance_pop": ("var", 0),
-    "stddev": ("dev", 1),
-    "stddev_samp": ("dev", 1),
-    "stddev_pop": ("dev", 0),
-    "covar_samp": ("cov", 1),
-    "covar_pop": ("cov", 0),
-    "corr": ("corr", 0),
-}
-"""Name -> what is computed, and whether it divides by one less than the count."""
-
-EXTREMES = {"min": "MIN", "max": "MAX", "arg_min": "MIN", "arg_max": "MAX"}
 
 FITTING = frozenset({"TINYINT", "SMALLINT", "INT", bands.FITTING})
 """Types whose values fit as doubles."""
 
 WHOLE_DIGITS = 27
 """A decimal of so many digits can be multiplied by a count without losing any."""
-
-
-def additive(call: Call) -> bool:
-    """True if a row can be added to the call's value and taken away again."""
-    if call.distinct or call.function not in SUMS | SPREADS.keys():
-        return False
-    return call.function == "count" or all(argument.type.startswith(NUMERIC) for argument in call.arguments)
-
-
-def growing(call: Call) -> bool:
-    """True if the call's value can be kept up to date as long as nothing leaves."""
-    return call.function in EXTREMES
 
 
 def ranked(call: Call) -> str:

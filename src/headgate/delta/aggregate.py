@@ -15,11 +15,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
-from headgate.delta import accumulators, extremes, framed, panes, recomputed, running, sweep
+from headgate.delta import extremes, framed, panes, recomputed, running, sweep
 from headgate.delta.query import Table, select
 from headgate.plan.derived import column
 from headgate.plan.expressions import Call, Expression, Named
 from headgate.plan.nodes import Aggregate, Distinct, Filter, Project
+from headgate.plan.sums import SUMS, additive, growing
 from headgate.sql import bracketed, comma, listed, name
 
 if TYPE_CHECKING:
@@ -84,14 +85,14 @@ def _rule(node: Aggregate, call: Call) -> Rule:
     if call.outside:
         return "apart"
     if call.distinct:
-        return "distinct" if call.function in accumulators.SUMS else "recomputed"
-    if accumulators.additive(call):
+        return "distinct" if call.function in SUMS else "recomputed"
+    if additive(call):
         return "running"
     if node.child.fixed_span is not None and framed.framed(call):
         return "framed"
-    if node.child.endless and accumulators.growing(call):
+    if node.child.endless and growing(call):
         return "running"
-    return "extremes" if accumulators.growing(call) else "recomputed"
+    return "extremes" if growing(call) else "recomputed"
 
 
 def _made(lowering: Lowering, rule: Rule, part: Aggregate, every_group: bool, alone: bool) -> Table:

@@ -8,7 +8,7 @@ Tuples of a stream are numbered by timestamp and arrival. Where a column is clus
 each value that came within the last `REMEMBERED` * (k + 1) tuples: a value can come again if that place is among the
 last k + 1. A value that comes again later breaks the constraint; one that has been forgotten is taken for a new one.
 Where a column is ordered, a synopsis has, for the last k + 1 tuples, the largest value up to each: the first of these
-is a bound for all that come. So every tuple that breaks the order is found.
+is a bound for all that come. So every tuple that breaks the order is found. Where k is detected, `lives` does this.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from headgate.delta import lives
 from headgate.delta.query import Alias, Joined, Select, Subquery, Table, Text, select, union
+from headgate.delta.violations import counted
 from headgate.plan.constraints import Closed, Referenced, closed_groups, in_words
 from headgate.plan.limits import Limited
 from headgate.plan.nodes import Aggregate, Constraint, Join, Relation, names
@@ -42,7 +44,12 @@ def still_open(
 ) -> Table:
     """The groups to which rows can still come."""
     for one in every:
-        groups = lowering.step("still_open", _kept(lowering, one, groups, columns, f"g.{hidden[one.place]}", "g"))
+        value = f"g.{hidden[one.place]}"
+        if one.lives is not None:
+            kept = lives.kept(lowering, one.lives, groups, columns, value, f"g.{hidden[one.life]}")
+        else:
+            kept = _kept(lowering, one, groups, columns, value, "g")
+        groups = lowering.step("still_open", kept)
     return groups
 
 
@@ -124,7 +131,7 @@ def _clustered(lowering: Lowering, one: Closed) -> tuple[Table, Table]:
     shape = lowering.step("shape", select(f"{name(one.column)} AS _v, {ONE} AS _p", lowering.tuples(one.scan)))
     bound = Limited(f"limited by constraint {constraint.name}: the values of the last {REMEMBERED * reach} tuples")
     lowering.synopsis(known, contents, shape, bound)
-    _counted(lowering, constraint, broken)
+    counted(lowering, constraint, broken)
     return lowering.step("open", within(reach)), broken
 
 
@@ -145,25 +152,8 @@ def _ordered(lowering: Lowering, one: Closed) -> tuple[Table, Table]:
     shape = lowering.step("shape", select(f"{name(one.column)} AS _m, {ONE} AS _p", lowering.tuples(one.scan)))
     bound = Limited(f"limited by constraint {constraint.name}: the largest values of the last {reach} tuples")
     lowering.synopsis(known, contents, shape, bound)
-    _counted(lowering, constraint, broken)
+    counted(lowering, constraint, broken)
     return contents, broken
-
-
-def _counted(lowering: Lowering, constraint: Constraint, broken: Table) -> None:
-    """Keep the number of violations, where these are counted."""
-    if not constraint.counts:
-        return
-    known = lowering.fresh(violations_of(constraint.name))
-    number = select("COUNT(*) AS _broken", broken)
-    total = select("CAST(COALESCE(SUM(_broken), 0) AS BIGINT) AS _broken", union(select("_broken", known), number))
-    shape = lowering.step("shape", select(f"{ONE} AS _broken"))
-    lowering.synopsis(known, lowering.step("violations", total), shape, Limited("one row"))
-
-
-def violations_of(constraint: str) -> str:
-    """How the name of the synopsis begins that counts the violations of a constraint."""
-    plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in constraint.lower())
-    return f"violations_of_{plain}"
 
 
 # joins
@@ -225,7 +215,7 @@ def _wait(lowering: Lowering, found: Referenced, sides: tuple[Table, Table, Rela
             select(f"_t, {twice} AS _why", again, where=("_t > :since", "_earlier IS NOT NULL")),
         ),
     )
-    _counted(lowering, constraint, broken)
+    counted(lowering, constraint, broken)
     return broken
 
 

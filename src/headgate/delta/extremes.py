@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta import recomputed, sweep
-from headgate.delta.accumulators import EXTREMES, field, ranked
+from headgate.delta.accumulators import field, ranked
 from headgate.delta.query import Alias, Joined, LateralView, Table, select, union
 from headgate.plan.nodes import Aggregate
+from headgate.plan.sums import EXTREMES
 from headgate.sql import comma, listed, name
 
 if TYPE_CHECKING:

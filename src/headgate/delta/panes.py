@@ -14,11 +14,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.delta import running, sweep
-from headgate.delta.accumulators import Accumulators, additive, growing
+from headgate.delta.accumulators import Accumulators
 from headgate.delta.query import LateralView, Table, dealt_by, select, union
 from headgate.plan import bounds
 from headgate.plan.expressions import Call
 from headgate.plan.nodes import Aggregate, Relation, domain
+from headgate.plan.sums import additive, growing
 from headgate.sql import comma, listed
 from headgate.ticks import Tick
 

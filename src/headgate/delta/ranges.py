@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from headgate.delta.query import Alias, Joined, LateralView, Select, Subquery, Table, select, union
-from headgate.plan.nodes import Dstream, Istream, Rstream, Sample, Scan, Stream
+from headgate.plan.nodes import Dstream, Istream, Lives, Rstream, Sample, Scan, Stream
 from headgate.sql import comma, listed
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def cheap(stream: Stream) -> bool:
             return cheap(child)
         case Istream() | Rstream():
             return stream.straight is not None and cheap(stream.straight)
-        case Dstream():
+        case Dstream() | Lives():
             return False
         case _:
             assert_never(stream)

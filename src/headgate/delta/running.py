@@ -17,10 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headgate.delta import bands, constraints, ranges, recomputed, sweep
-from headgate.delta.accumulators import SPREADS, Accumulators, doubles_of
+from headgate.delta.accumulators import Accumulators, doubles_of
 from headgate.delta.query import Alias, Joined, LateralView, Select, Table, dealt_by, select, union
 from headgate.delta.ranges import Ranges
 from headgate.plan.nodes import Aggregate, domain, names
+from headgate.plan.sums import SPREADS
 from headgate.plan.temporal import groups_until
 from headgate.sql import comma, listed, name
 

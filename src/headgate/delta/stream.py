@@ -1,6 +1,6 @@
 """Streams.
 
-    tuples    of a base stream a range of its log; of a sample, the tuples that a hash picks
+    tuples    of a base stream a range of its log; of a sample, the tuples that a hash picks; lives are told by `lives`
               Istream(R): the inserts of R; Dstream(R): its deletes; Rstream(R): each row at each instant of its life
 
 The timestamp of a tuple is `_t`. A stream that only selects and projects from another passes its tuples on one by one,
@@ -12,7 +12,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
-from headgate.delta import linear, netting
+from headgate.delta import linear, lives, netting
 from headgate.delta.instants import ceiling, stamp
 from headgate.delta.program import Edge
 from headgate.delta.query import Alias, Joined, LateralView, Query, Table, select, union
@@ -20,6 +20,7 @@ from headgate.plan.nodes import (
     Dstream,
     Filter,
     Istream,
+    Lives,
     Project,
     Relation,
     Rstream,
@@ -48,6 +49,8 @@ def tuples(lowering: Lowering, node: Stream) -> Table:
             return lowering.input(node.stream, Edge("since"), Edge("until"))
         case Sample():
             return _sampled(lowering, node)
+        case Lives():
+            return lives.tuples(lowering, node)
         case Istream(child) | Rstream(child) if node.straight is not None:
             return _selected(lowering, child, node.straight)
         case Istream(child):

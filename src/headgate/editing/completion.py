@@ -95,7 +95,7 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
         return in_window(past[bracket + 1 :], columns_before(past, bracket, catalog))
     match [word.upper for word in past[:2]]:
         case ["CREATE"]:
-            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "QUERIES", "GROUP", "FUNCTION"])
+            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "QUERIES", "GROUP", "FUNCTION", "CONSTRAINT"])
         case ["CREATE", ("STREAM" | "RELATION") as kind]:
             return in_definition(past[2:], kind)
         case ["CREATE", "FUNCTION"]:
@@ -110,6 +110,8 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
             return in_setting(past)
         case [statement, *_] if statement in ABOUT_TIME:
             return in_time(past, statement, catalog)
+        case ["CONSTRAINT", *_] | ["CREATE", "CONSTRAINT"]:
+            return in_constraint(past, catalog)
         case ["WHY", *_]:
             return catalog_names("query", catalog.queries.values())
         case ["SNAPSHOT", *_]:
@@ -118,7 +120,7 @@ def in_statement(past: Sequence[Word], coming: Sequence[Word], catalog: Catalog)
         case ["SHOW"]:
             return keywords(LISTED)
         case ["DROP"]:
-            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "GROUP", "FUNCTION", *ABOUT_TIME])
+            return keywords(["STREAM", "RELATION", "VIEW", "QUERY", "GROUP", "FUNCTION", "CONSTRAINT", *ABOUT_TIME])
         case ["DROP", statement, *_] if statement in ABOUT_TIME:
             return in_drop_of_declaration(past[1:], statement, catalog)
         case ["DROP", kind]:
@@ -308,6 +310,35 @@ def in_time(past: Sequence[Word], statement: str, catalog: Catalog) -> list[Cand
     return keywords(ABOUT_TIME[statement])
 
 
+def in_constraint(past: Sequence[Word], catalog: Catalog) -> list[Candidate]:
+    """Candidates inside CONSTRAINT: the stream and its columns, then how k is known and what a violation does."""
+    match past[-1].upper:
+        case "CONSTRAINT":
+            return []
+        case "REFERENCES":
+            return catalog_names("stream", catalog.streams.values())
+        case "ON":
+            streams = catalog_names("stream", catalog.streams.values())
+            return streams if sum(word.upper == "ON" for word in past) == 1 else keywords(["VIOLATION"])
+        case "CLUSTERED" | "ORDERED":
+            return keywords(["BY"])
+        case "BY" | "(":
+            return columns_of([word.name for word in past], columns_by_source(catalog))
+        case "VIOLATION":
+            return keywords(["COUNT", "FAIL"])
+        case "WITHIN" | "CONFIDENCE":
+            return []
+        case _ if past[-1].kind == "number" and past[-2].upper == "WITHIN":
+            return keywords(["TUPLES"])
+        case _ if any(word.upper in ("WITHIN", "DETECTED") for word in past):
+            detected = past[-1].upper == "DETECTED"
+            return keywords([*(["WITHIN"] if detected else []), "CONFIDENCE", "ON VIOLATION"])
+        case _ if any(word.upper in ("BY", "REFERENCES") for word in past):
+            return keywords(["WITHIN", "DETECTED"])
+        case _:
+            return keywords(["ON"] if past[-2].upper == "CONSTRAINT" else ["CLUSTERED BY", "ORDERED BY", "REFERENCES"])
+
+
 def in_setting(past: Sequence[Word]) -> list[Candidate]:
     """Candidates inside SET: the settings, then the values of the one that is named."""
     if len(past) == 1:
@@ -423,6 +454,8 @@ def droppable_names(kind: str, catalog: Catalog) -> list[Candidate]:
     """Candidates for the things of one kind, behind DROP."""
     if kind == "GROUP":
         return catalog_names("group", catalog.groups.values())
+    if kind == "CONSTRAINT":
+        return [Candidate(quoted(one.name), "constraint") for one in catalog.constraints.values()]
     wanted = "query" if kind == "QUERIES" else kind.lower()
     return [candidate for candidate in all_names(catalog) if candidate.kind == wanted]
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pyarrow.compute as pc
-from pyarrow.parquet import ParquetFile
 
 from headgate.cql.constraints import users
 from headgate.cql.definitions import Listing
 from headgate.deliver.reflects import in_words
-from headgate.delta.constraints import violations_of
+from headgate.delta.lives import k_of
+from headgate.delta.violations import violations_of
 from headgate.engine.core import Core
 from headgate.engine.whole_plan import drawn
 from headgate.heartbeat import in_force
@@ -48,25 +48,31 @@ def bounds(core: Core) -> Listing:
 
 
 def constraints(core: Core) -> Listing:
-    """The constraints, the queries that rely on each, and how many tuples broke it as far as the state has come."""
+    """The constraints, the queries that rely on each, its k, and how many tuples broke it as far as the state has come.
+
+    A k that is detected is the one in force; queries that have come further may have another, and the largest is shown.
+    """
     rows = []
     for one in core.catalog.constraints.values():
         using = [query for query in core.loop.queries.values() if query.name in users(one.name, core.catalog)]
-        broken = max((_violations(query, one.name) for query in using), default=0)
+        broken = max((sum(_kept(query, violations_of(one.name), "_broken")) for query in using), default=0)
+        ks = [k for query in using for k in _kept(query, k_of(one.name), "_k")] if one.detected else []
         policy = "count" if one.counts else "fail"
-        rows.append((one.name, one.stream, one.promise, policy, ", ".join(query.name for query in using), str(broken)))
-    return Listing(("constraint", "on", "promise", "on violation", "used by", "violations"), tuple(rows))
+        known = (one.name, one.stream, one.promise, policy, ", ".join(query.name for query in using))
+        rows.append((*known, str(max(ks, default=one.k)), str(broken)))
+    return Listing(("constraint", "on", "promise", "on violation", "used by", "k", "violations"), tuple(rows))
 
 
-def _violations(query: RunningQuery, constraint: str) -> int:
-    """How many tuples broke a constraint, as the synopses of a query have counted them."""
-    found = 0
-    for fragment in query.fragments:
-        for name, chunks in fragment.synopses.files.items():
-            if name.rpartition("_")[0] == violations_of(constraint):
-                counted = (pc.struct_field(ParquetFile(chunk.path).read()[name], "_broken") for chunk in chunks)
-                found += sum(pc.sum(numbers).as_py() or 0 for numbers in counted)
-    return found
+def _kept(query: RunningQuery, synopsis: str, column: str) -> list[int]:
+    """The numbers in a column of the synopses of a query whose names begin like that."""
+    stores = [fragment.synopses for fragment in query.fragments]
+    return [
+        number
+        for store in stores
+        for name in store.files
+        if name.rpartition("_")[0] == synopsis
+        for number in store.numbers(name, column)
+    ]
 
 
 def plan(core: Core) -> Listing:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.parquet import ParquetFile
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -83,6 +84,12 @@ class SynopsisStore:
     def slices(self, name: str) -> list[Slice]:
         """Return the rows of a synopsis; none before the first version."""
         return [Slice(self.files[name])] if self.files.get(name) else []
+
+    def numbers(self, name: str, column: str) -> list[int]:
+        """Return the numbers in a column of a synopsis of few rows, as of the version that counts."""
+        tables = (ParquetFile(chunk.path).read() for chunk in self.files.get(name, ()))
+        columns = (pc.struct_field(table[name], column).to_pylist() for table in tables)
+        return [number for numbers in columns for number in numbers if number is not None]
 
     def write(
         self, contents: DataFrame | pa.Table | None, names: Sequence[str], workspace: Workspace, same: Iterable[str]

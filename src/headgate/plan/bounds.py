@@ -23,7 +23,8 @@ def accumulators(node: Aggregate, limited: bool = True, otherwise: StateBound | 
     kept = node.rows if otherwise is None else otherwise
     closed = closed_groups(node) if limited else ()
     if isinstance(kept, Growing) and closed:
-        by = ", ".join(key.expression.sql for key in node.keys)
+        lives = {one.life for one in closed if one.lives is not None}
+        by = ", ".join(key.expression.sql for place, key in enumerate(node.keys) if place not in lives)
         return unless_growing(f"{in_words(closed)}: one row for each {by} that can still come", node.child.flow)
     if isinstance(kept, Growing) and groups_until(node, [key.name for key in node.keys]) is not None:
         by = ", ".join(key.expression.sql for key in node.keys)

@@ -11,6 +11,8 @@ stream holds for a part of its tuples too, except for REFERENCES on the side tha
 
 A group, a distinct row or a row of a join is dropped only if the constraint says that nothing can come for it any more.
 Conservative: a plan in which a value does not come straight from a base stream without a window is left as it is.
+
+Where k is detected, groups are those of lives (`plan.lives`), and a life that is over is dropped.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from headgate.plan.nodes import (
     Exploded,
     Filter,
     Join,
+    Lives,
     Project,
     Relation,
     Scan,
@@ -47,6 +50,9 @@ class Origin:
     whole: bool
     """True if the relation has every tuple of the stream."""
 
+    lives: Lives | None = None
+    """What tells the lives of the stream's tuples, if something does."""
+
 
 @frozen
 class Closed:
@@ -57,6 +63,12 @@ class Closed:
     constraint: Constraint
     place: int = 0
     """Which key of an aggregate holds the value."""
+
+    lives: Lives | None = None
+    """What tells lives, if k is detected."""
+
+    life: int = 0
+    """Which key holds the life then."""
 
 
 @frozen
@@ -88,10 +100,12 @@ def origin(node: Relation, column: str) -> Origin | None:
             return None
         whole = whole and isinstance(node, Project)
         node, column = node.child, expression.column
-    if not isinstance(node, Window) or not isinstance(node.frame, Unbounded) or not isinstance(node.child, Scan):
+    if not isinstance(node, Window) or not isinstance(node.frame, Unbounded):
         return None
+    lives = node.child if isinstance(node.child, Lives) else None
+    scan = node.child if lives is None else lives.child
     own = next((one.name for one in node.child.columns if one.name.lower() == column.lower()), None)
-    return Origin(node.child, own, whole) if own is not None else None
+    return Origin(scan, own, whole, lives) if own is not None and isinstance(scan, Scan) else None
 
 
 def closed_groups(node: Aggregate) -> tuple[Closed, ...]:
@@ -100,16 +114,23 @@ def closed_groups(node: Aggregate) -> tuple[Closed, ...]:
 
 
 def _closed_groups(node: Aggregate) -> Iterator[Closed]:
-    for place, key in enumerate(node.keys):
-        found = origin(node.child, key.expression.column) if key.expression.column is not None else None
-        if found is not None:
-            yield from closed_values(found, place)
+    columns = (key.expression.column for key in node.keys)
+    found = [origin(node.child, column) if column is not None else None for column in columns]
+    for place, one in enumerate(found):
+        if one is not None and one.lives is None:
+            yield from closed_values(one, place)
+        elif one is not None and one.lives is not None and one.column.lower() in one.lives.deciding:
+            lives = one.lives
+            life = next((number for number, other in enumerate(found) if other and other.column == lives.life), None)
+            if life is not None:
+                yield Closed(one.scan, one.column, lives.constraint, place, lives, life)
 
 
 def closed_values(found: Origin, place: int = 0) -> Iterator[Closed]:
-    """The constraints that say when a value of a stream's column does not come any more."""
+    """The declared constraints that say when a value of a stream's column does not come any more."""
     for constraint in found.scan.constraints:
-        if constraint.kind != "references" and constraint.column.lower() == found.column.lower():
+        about_values = constraint.kind != "references" and not constraint.detected
+        if about_values and constraint.column.lower() == found.column.lower():
             yield Closed(found.scan, found.column, constraint, place)
 
 
@@ -143,4 +164,9 @@ def _refers(constraint: Constraint, here: Origin, there: Origin) -> bool:
 
 def in_words(closed: tuple[Closed, ...]) -> str:
     """What limits state, as `explain` says it."""
-    return ", ".join(f"limited by constraint {one.constraint.name}" for one in closed)
+    return ", ".join(f"limited by {named(one.constraint)}" for one in closed)
+
+
+def named(constraint: Constraint) -> str:
+    """A constraint, as `explain` names it."""
+    return f"constraint {constraint.name}{' (k is detected)' if constraint.detected else ''}"

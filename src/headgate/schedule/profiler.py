@@ -2,13 +2,14 @@
 
 Of a stream: how many tuples came, what the statistics of their chunks say, and a sample now and then. Of a fragment:
 rows in and out, how long its work took, and what it keeps. Of its operators: how many rows each input gave, and how
-large each synopsis is.
+large each synopsis is. A k that is detected is noted when it has changed, as an adaptation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from headgate.delta.lives import k_of
 from headgate.execute.fragment import Fragment
 from headgate.execute.prepared import Written
 from headgate.log.chunk import Chunk
@@ -19,7 +20,7 @@ from headgate.observe.profile import Figures, Profile, Subject
 from headgate.observe.samples import APART_US, Sample, sampled
 from headgate.observe.series import Amounts
 from headgate.observe.trace import Work
-from headgate.plan.nodes import is_part
+from headgate.plan.nodes import Constraint, Scan, is_part
 
 
 def of_fragment(fragment: Fragment) -> Subject:
@@ -47,6 +48,8 @@ class Profiler:
         """By stream: when it was last sampled."""
         self._synopses: dict[Fragment, int] = {}
         """By fragment: the version of the synopses whose sizes are in the profile."""
+        self._ks: dict[tuple[Fragment, str], int] = {}
+        """By fragment and constraint: the k in force that was last noted."""
 
     def begin(self) -> None:
         """Take what the logs hold to have come before."""
@@ -109,16 +112,41 @@ class Profiler:
         for name, chunks in synopses.files.items():
             rows, size = synopses.counts.get(name, 0), sum(chunk.size for chunk in chunks)
             self.profile.record(of_operator(fragment, name), now_us, Amounts(), state_rows=rows, state_bytes=size)
+        for constraint in _detected(fragment):
+            self._note_k(fragment, constraint, now_us)
+
+    def _note_k(self, fragment: Fragment, constraint: Constraint, now_us: int) -> None:
+        """Take note of the k in force of a constraint that is detected, if it is another one than before."""
+        synopses = fragment.synopses
+        for name in (one for one in synopses.files if one.rpartition("_")[0] == k_of(constraint.name)):
+            (k,), (places,) = synopses.numbers(name, "_k"), synopses.numbers(name, "_p")
+            before = self._ks.get((fragment, constraint.name))
+            if k == before:
+                continue
+            self._ks[fragment, constraint.name] = k
+            was = f", before that {before}" if before is not None else f", at most {constraint.k}"
+            what = f"k of constraint {constraint.name} is {k}{was}"
+            by = f"the distances in blocks of {constraint.block} tuples, after {places} tuples of {constraint.stream}"
+            query = "" if fragment.shared else fragment.query
+            self.profile.adaptations.note(now_us, "detection", query, what, by)
 
     def forget(self, fragments: Iterable[Fragment], query: str) -> None:
         """Drop what is known of a query that is gone, and of its fragments."""
-        for fragment in fragments:
+        gone = set(fragments)
+        for fragment in gone:
             self._synopses.pop(fragment, None)
+        self._ks = {key: k for key, k in self._ks.items() if key[0] not in gone}
         self.profile.forget(query)
 
     def of(self, fragment: Fragment, now_us: int) -> Figures | None:
         """Return the figures of a fragment; None if it has not run since the engine was started."""
         return self.profile.of(of_fragment(fragment), now_us)
+
+
+def _detected(fragment: Fragment) -> set[Constraint]:
+    """Return the constraints on the streams of a fragment whose k is detected."""
+    scans = (source for source in fragment.part.plan.sources if isinstance(source, Scan))
+    return {one for scan in scans for one in scan.constraints if one.detected}
 
 
 def _weight(written: Written) -> int:

@@ -114,19 +114,8 @@ shape_1 AS (
   SELECT k AS _m, CAST(1 AS BIGINT) AS _p
   FROM log_rising_1
 )
-shape_2 AS (
-  SELECT CAST(1 AS BIGINT) AS _broken
-)
-violations_1 AS (
-  SELECT CAST(COALESCE(SUM(_broken), 0) AS BIGINT) AS _broken
-  FROM (
-    SELECT _broken
-    FROM violations_of_by_order_1
-    UNION ALL
-    SELECT COUNT(*) AS _broken
-    FROM broken_1
-  )
-)
+-- shape_2: violations
+-- violations_1: violations
 still_open_1 AS (
   SELECT g._k1, g._rows
   FROM totals_1 AS g

@@ -14,7 +14,7 @@ from headgate.plan.nodes.leaves import Piped, Stored
 from headgate.plan.nodes.operator import StreamOperator
 from headgate.plan.nodes.pairs import Equality, Join, Union
 from headgate.plan.nodes.rows import Compared, Exploded, Filter, Needed, Ordered, Project, Weight
-from headgate.plan.nodes.streams import Constraint, Dstream, Istream, Rstream, Sample, Scan
+from headgate.plan.nodes.streams import Constraint, Dstream, Istream, Lives, Rstream, Sample, Scan
 from headgate.plan.nodes.windows import Window
 from headgate.ticks import TimeDomain
 
@@ -33,6 +33,7 @@ __all__ = [
     "Frame",
     "Istream",
     "Join",
+    "Lives",
     "Needed",
     "Node",
     "Now",
@@ -65,7 +66,7 @@ __all__ = [
     "sources",
 ]
 
-Stream: TypeAlias = Scan | Sample | Istream | Dstream | Rstream
+Stream: TypeAlias = Scan | Sample | Lives | Istream | Dstream | Rstream
 Relation: TypeAlias = (
     Window
     | Filter

@@ -1,15 +1,20 @@
-"""Streams: the base stream, a sample of a stream, and what ISTREAM, DSTREAM and RSTREAM make of a relation."""
+"""Streams: the base stream, a sample of a stream, a stream with the lives of values, and what ISTREAM, DSTREAM and
+RSTREAM make of a relation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING, Literal, Self
 
 from headgate.plan.expressions import Expression
 from headgate.plan.frozen import frozen
 from headgate.plan.limits import Limited, StateBound
 from headgate.plan.nodes.frames import Now, Unbounded, aligned, span_text
-from headgate.plan.nodes.operator import Carried, Closing, StreamOperator, identity, lower_names
+from headgate.plan.nodes.operator import Carried, Change, Closing, StreamOperator, identity, lower_names
 from headgate.plan.spans import Span, Spans, repeated
 from headgate.sql import Column
 from headgate.ticks import Tick, TimeDomain
@@ -22,7 +27,10 @@ class _PlainStream(StreamOperator):
     """A stream whose columns are those of its input, under their names, and which looks at nothing else."""
 
     watches = frozenset()
-    own_names = ()
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        return ()
 
     def with_own_names(self, names: tuple[str, ...]) -> Self:
         assert not names
@@ -46,6 +54,8 @@ class Constraint:
     stream: str
     column: str
     k: int
+    """Of a constraint that is detected: the largest k that is followed."""
+
     counts: bool = False
     """True if violations are counted, and answers are approximate then. Otherwise a violation is an error."""
 
@@ -54,10 +64,29 @@ class Constraint:
 
     other_column: str = ""
 
+    confidence: str = ""
+    """If k is detected: how likely it is that the next tuple keeps to it, as it was written. Empty: k was declared."""
+
+    @property
+    def detected(self) -> bool:
+        """True if k follows the tuples (`plan.lives`)."""
+        return bool(self.confidence)
+
+    @property
+    def block(self) -> int:
+        """Of a constraint that is detected: in blocks of how many tuples k is found.
+
+        Of n + 1 tuples in any order, the last one has the largest distance with a probability of 1 / (n + 1).
+        """
+        sure = Fraction(self.confidence)
+        return ceil(sure / (1 - sure))
+
     @property
     def promise(self) -> str:
         """What it says of the stream, as in its statement."""
         within = f"WITHIN {self.k} TUPLES"
+        if self.detected:
+            within = f"DETECTED {within} CONFIDENCE {self.confidence}"
         match self.kind:
             case "clustered":
                 return f"CLUSTERED BY {self.column} {within}"
@@ -216,6 +245,86 @@ class Sample(_PlainStream):
     @property
     def flowing(self) -> bool:
         return self.child.flowing
+
+
+@frozen
+class Lives(_PlainStream):
+    """The tuples of a stream, with the life to which each belongs by a constraint that is detected.
+
+    `plan.lives` says what a life is. It follows from the order of all tuples, so none is left out below.
+    """
+
+    child: Stream
+    constraint: Constraint
+    life: str = "_life"
+    """The name of the column that tells the lives of a value apart."""
+
+    inputs = ("child",)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.child.columns, Column(self.life, "BIGINT"))
+
+    @property
+    def label(self) -> str:
+        return f"lives of {self.constraint.column} by constraint {self.constraint.name}"
+
+    def reading(self, change: Change) -> Self:
+        return replace(self, constraint=replace(self.constraint, column=change.column(self.constraint.column)))
+
+    @property
+    def carried(self) -> tuple[Carried, ...]:
+        return (identity(self.child),)
+
+    together = None
+
+    @property
+    def deciding(self) -> frozenset[str]:
+        return frozenset({self.constraint.column.lower()})
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        return (self.life,)
+
+    def with_own_names(self, names: tuple[str, ...]) -> Self:
+        (life,) = names
+        return replace(self, life=life)
+
+    @property
+    def narrows(self) -> Literal["never", "what is kept", "always"]:
+        return "never"
+
+    @property
+    def ends(self) -> Spans:
+        return self.child.ends
+
+    lasts = False
+    opens = False
+
+    def shown_at(self, last: Tick, closing: Closing) -> Tick:
+        return last
+
+    @property
+    def flow(self) -> StateBound:
+        return self.child.flow
+
+    @property
+    def base(self) -> Scan | None:
+        return self.child.base
+
+    straight = None  # a tuple gets its life by those before it
+
+    @property
+    def stamp_column(self) -> str | None:
+        return self.child.stamp_column
+
+    starting = None
+
+    @property
+    def arrival_ordered(self) -> bool:
+        return self.child.arrival_ordered
+
+    flowing = False
 
 
 class _OfRelation(_PlainStream):

@@ -1,4 +1,4 @@
-"""STREAM's sections 4.3 and 5 (paper 002), for `headgate bench papers --only stream`: one module for each experiment.
+"""STREAM's sections 4.2, 4.3 and 5 (paper 002), for `headgate bench papers --only stream`: one module each.
 
 A module has `PLOTS`, the names of its charts; `turns()`, how many steps its progress bar has; and `measure(spark,
 seconds, done)`, which gives its findings. All findings stand in one section of the page, in the order of `PARTS`.
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from headgate.bench.finding import Finding
-from headgate.bench.papers.stream import scheduling
+from headgate.bench.papers.stream import errors, scheduling, state
 
-PARTS = (scheduling,)
+PARTS = (scheduling, state, errors)
 
 PLOTS: tuple[str, ...] = tuple(plot for part in PARTS for plot in part.PLOTS)
 """The charts of all parts."""
