@@ -27,7 +27,7 @@ from headgate.engine import Engine
 NAME = "queries"
 COUNTS = (1, 10, 100)
 TUPLES, KEYS = 200, 100
-WARM_UP, TIMED = 12, 6
+WARM_UP, TIMED = 40, 12
 """Turns of each engine that are not timed and that are."""
 
 SAME = (1, 10, 100, 1_000)
