@@ -30,7 +30,7 @@ def some(*numbers: int) -> Inputs:
 def counts(found: dict[tuple[int, Inputs], int], arrived: int = 100) -> Counts:
     """What is known after 100 rows of each input gave so many rows with others."""
     each = {0: arrived, 1: arrived, 2: arrived}
-    return Counts().with_more(each, {0: 100, 1: 100, 2: 100}, found)
+    return Counts().with_more(each, {0: 0, 1: 0, 2: 0}, {0: 100, 1: 100, 2: 100}, found)
 
 
 def test_new_rows_meet_what_they_are_equated_with_first() -> None:
@@ -73,7 +73,7 @@ def test_new_counts_outweigh_old_ones() -> None:
     group = group_of(STAR)
     seen = counts({(0, some(1)): 500, (0, some(2)): 20})
     for _ in range(3):
-        seen = seen.with_more({0: 100}, {0: 100}, {(0, some(1)): 20, (0, some(2)): 500})
+        seen = seen.with_more({0: 100}, {}, {0: 100}, {(0, some(1)): 20, (0, some(2)): 500})
     turned = Arrangement({some(0): (some(2), some(1))})
     after, changes = adapted(group, turned, seen, caching=False)
     assert after.orders == {some(0): (some(1), some(2))}

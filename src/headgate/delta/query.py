@@ -54,6 +54,9 @@ class Joined:
     hashed: str = ""
     """The alias of the side of which Spark makes hash tables; empty if Spark decides how to join."""
 
+    sent: str = ""
+    """The alias of the side that is sent to every task, because it has a few rows; empty if Spark decides."""
+
 
 @dataclass(frozen=True, slots=True)
 class LateralView:
@@ -150,7 +153,7 @@ def _tables_within(text: Text) -> Iterator[Table]:
         yield from _tables(text.query)
 
 
-HINTS = frozenset({"repartition", "shuffle_hash"})
+HINTS = frozenset({"repartition", "shuffle_hash", "broadcast"})
 """Words in the texts of queries that look like calls of functions and are hints for Spark."""
 
 
@@ -258,8 +261,7 @@ def printed(query: Query) -> str:
         case UnionAll(parts):
             return "\nUNION ALL\n".join(map(printed, parts))
         case Select():
-            hint = isinstance(query.source, Joined) and query.source.hashed
-            clauses = [f"SELECT {f'/*+ SHUFFLE_HASH({hint}) */ ' if hint else ''}{_text(query.columns)}"]
+            clauses = [f"SELECT {_hint(query.source)}{_text(query.columns)}"]
             if query.source is not None:
                 clauses.append(f"FROM {_source(query.source)}")
             if query.where:
@@ -271,6 +273,17 @@ def printed(query: Query) -> str:
             return "\n".join(clauses)
         case _:
             assert_never(query)
+
+
+def _hint(source: Source | None) -> str:
+    """How Spark is to join, if the source is a join of which that is known."""
+    match source:
+        case Joined(sent=str(sent)) if sent:
+            return f"/*+ BROADCAST({sent}) */ "
+        case Joined(hashed=str(hashed)) if hashed:
+            return f"/*+ SHUFFLE_HASH({hashed}) */ "
+        case _:
+            return ""
 
 
 def _source(source: Source) -> str:
