@@ -228,9 +228,9 @@ class _Joining:
         on += [*met, f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
         on += [f"({node.condition.sql})"] if node.condition is not None else []
         uneven = bool(node.equalities or met) and stored.at_rest(left.node) != stored.at_rest(right.node)
-        sent = "l" if few else ""
-        source = Joined(Alias(both[0], "l"), Alias(both[1], "r"), tuple(on), by_time=by_time, uneven=uneven, sent=sent)
         inputs = left.inputs | right.inputs
+        feeds, sent = inputs != whole(self.group), "l" if few else ""
+        source = Joined(Alias(both[0], "l"), Alias(both[1], "r"), tuple(on), False, by_time, uneven, "", feeds, sent)
         columns = self._columns(inputs)
         stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"
         made = self.lowering.step("join", select(f"{listed(columns)},\n  {stamps}", source))

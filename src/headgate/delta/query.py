@@ -54,6 +54,9 @@ class Joined:
     hashed: str = ""
     """The alias of the side of which Spark makes hash tables; empty if Spark decides how to join."""
 
+    feeds: bool = False
+    """True if another join reads what it gives, by other values. Of one partition, Spark would make one by a shuffle."""
+
     sent: str = ""
     """The alias of the side that is sent to every task, because it has a few rows; empty if Spark decides."""
 
@@ -186,7 +189,9 @@ IN_ONE = "/*+ COALESCE(1) */ "
 
 
 def unions_in_one_partition(query: Query) -> Query:
-    """A copy in which every union comes back as a single partition, and every product of all rows with all others."""
+    """A copy in which every union comes back as a single partition, every product of all rows with all others, and every
+    join that another one reads.
+    """
     match query:
         case Select():
             return _inside(query)
@@ -199,8 +204,9 @@ def unions_in_one_partition(query: Query) -> Query:
 def _inside(query: Select) -> Select:
     if query.source is None:
         return query
-    is_product = isinstance(query.source, Joined) and query.source.on == ("TRUE",) and isinstance(query.columns, str)
-    columns = f"{IN_ONE}{query.columns}" if is_product else query.columns
+    joined = query.source if isinstance(query.source, Joined) else None
+    in_one = joined is not None and (joined.on == ("TRUE",) or joined.feeds) and isinstance(query.columns, str)
+    columns = f"{IN_ONE}{query.columns}" if in_one else query.columns
     return replace(query, columns=columns, source=_in_one_partition(query.source))
 
 
