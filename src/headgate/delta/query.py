@@ -55,7 +55,7 @@ class Joined:
     """The alias of the side of which Spark makes hash tables; empty if Spark decides how to join."""
 
     feeds: bool = False
-    """True if another join reads what it gives, by other values. Of one partition, Spark would make one by a shuffle."""
+    """True if another join reads what it gives. Of a single partition, Spark must be told that this is one, too."""
 
     sent: str = ""
     """The alias of the side that is sent to every task, because it has a few rows; empty if Spark decides."""
@@ -189,8 +189,8 @@ IN_ONE = "/*+ COALESCE(1) */ "
 
 
 def unions_in_one_partition(query: Query) -> Query:
-    """A copy in which every union comes back as a single partition, every product of all rows with all others, and every
-    join that another one reads.
+    """A copy in which every union comes back as a single partition, every product of all rows with all others, and
+    every join that another one reads.
     """
     match query:
         case Select():

@@ -37,7 +37,7 @@ SHARE = 0.05
 FIRST_COUNT_S = 1.0
 """How long the first count is expected to take. Those after it are expected to take as long as the last one."""
 
-SECONDS_FOR_ROW = 1e-5
+SECONDS_FOR_ROW = 2e-5
 """How long the epoch that is about to run is expected to take, for each row that it reads."""
 
 SHOWN_CHANGES = 5
@@ -59,6 +59,7 @@ class JoinOrders:
         self.counts = [Counts() for _ in groups]
         self.changes: deque[Change] = deque(maxlen=KEPT_CHANGES)
         """What was changed lately, oldest first."""
+        self.least_rows, self.share = LEAST_ROWS, SHARE
         self.epochs_s = self.counting_s = 0.0
         self.count_s = FIRST_COUNT_S
         """How long the next count is expected to take."""
@@ -67,9 +68,9 @@ class JoinOrders:
 
     def due(self, rows: int) -> bool:
         """Say whether it is time to count, before an epoch that reads so many rows."""
-        if self.coming is not None or rows < LEAST_ROWS or not self._changing():
+        if self.coming is not None or rows < self.least_rows or not self._changing():
             return False
-        return self.counting_s + self.count_s <= SHARE * (self.epochs_s + rows * SECONDS_FOR_ROW)
+        return self.counting_s + self.count_s <= self.share * (self.epochs_s + rows * SECONDS_FOR_ROW)
 
     def _changing(self) -> list[int]:
         """Return the groups that can be arranged in another way."""

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from headgate.bench.finding import Finding
-from headgate.bench.papers.stream import scheduling
+from headgate.bench.papers.stream import join_orders, scheduling
 
-PARTS = (scheduling,)
+PARTS = (scheduling, join_orders)
 
 PLOTS: tuple[str, ...] = tuple(plot for part in PARTS for plot in part.PLOTS)
 """The charts of all parts."""
