@@ -218,7 +218,7 @@ class _Joining:
     def paired(self, left: Rows, right: Rows, at_one_instant: bool = False, few: bool = False) -> Rows:
         """The rows of both that agree in all that can be compared now, and live at a common instant.
 
-        With `few`, the left side is so small that each task can have all of it.
+        With `few`, the left side is so small that each task can have all of it, or a single task a table of it.
         """
         node = self.group.joined(left.node, left.inputs, right.node, right.inputs)
         both, met, by_time = (left.table, right.table), (), False
@@ -229,8 +229,11 @@ class _Joining:
         on += [f"({node.condition.sql})"] if node.condition is not None else []
         uneven = bool(node.equalities or met) and stored.at_rest(left.node) != stored.at_rest(right.node)
         inputs = left.inputs | right.inputs
-        feeds, sent = inputs != whole(self.group), "l" if few else ""
-        source = Joined(Alias(both[0], "l"), Alias(both[1], "r"), tuple(on), False, by_time, uneven, "", feeds, sent)
+        hashed = "l" if few and not self.lowering.large else ""
+        feeds, sent = inputs != whole(self.group), "l" if few and not hashed else ""
+        source = Joined(
+            Alias(both[0], "l"), Alias(both[1], "r"), tuple(on), False, by_time, uneven, hashed, feeds, sent
+        )
         columns = self._columns(inputs)
         stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"
         made = self.lowering.step("join", select(f"{listed(columns)},\n  {stamps}", source))

@@ -36,9 +36,9 @@ from headgate.execute import errors
 from headgate.execute.analysis import analysed
 from headgate.execute.epoch_end import LEAST_ROWS, hashed_rows_for_memory, rows_for_memory
 from headgate.execute.inputs import FragmentInputs
-from headgate.execute.join_orders import JoinOrders
+from headgate.execute.join_orders import COUNTED_IN_ONE_TASK, JoinOrders
 from headgate.execute.prepared import PreparedEpoch, PreparedMove, Written
-from headgate.execute.programs import SINGLE_TASK_ROWS, Programs, SizedProgram
+from headgate.execute.programs import Programs, SizedProgram
 from headgate.execute.progress import Progress
 from headgate.execute.statement import Span, Statement, state_steps
 from headgate.execute.synopses import SynopsisStore
@@ -358,7 +358,7 @@ class Fragment:
         new = {one.stream: 0 for one in self.program.inputs}
         for one in self.program.inputs:
             new[one.stream] += sum(some.rows for some in plain.get(one.name, ())) if one.moves() else 0
-        in_one_task = self.workspaces.partitions is None and self.rows_of(plain) <= SINGLE_TASK_ROWS
+        in_one_task = self.workspaces.partitions is None and self.rows_of(plain) <= COUNTED_IN_ONE_TASK
         sized = self.programs.counting(self.joins.to_count(new), in_one_task)
         try:
             counted = self.counted_rows(sized, Span(self.since, until, self.after))
