@@ -32,7 +32,7 @@ SAMPLED_ROWS = 400
 """Of so many new rows of an input, about, it is counted with how many rows of the others they agree."""
 
 COUNTED_IN_ONE_TASK = 200_000
-"""Up to so many rows one task counts. It reads them once or twice and joins them with a few, so it need not be helped."""
+"""Up to so many rows one task counts: it reads each a few times, and joins them with a few hundred."""
 
 SHARE = 0.05
 """How long counting takes at the most, for each second that epochs take."""
