@@ -102,7 +102,7 @@ def compile_fragment(query: Query, part: Part, catalog: Catalog, group: str = ""
 
 def way_of(query: Query) -> Way:
     """How the programs of a query are written."""
-    return Way(joins=() if query.adaptive_joins else None)
+    return Way(joins=() if query.adaptive_joins else None, caching=query.join_caches)
 
 
 def _ahead(query: Query, part: Part) -> Ahead:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from headgate.catalog import sinks
 from headgate.catalog.entries import Query
 from headgate.cql.stages import Shuffle, shuffles
-from headgate.plan.join_orders import Arrangement
 from headgate.plan.join_orders import described as described_joins
 from headgate.plan.needs import Need, needs
 from headgate.plan.nodes import Node, children, is_stream, sources
@@ -149,8 +148,7 @@ def _program(program: Program, whose: str) -> list[str]:
     stages = [f"{what}: {_stages(shuffles(program.texts(step)))}" for what, step in targets.items()]
     parts.append(_section(f"{whose}stages of a large epoch", "\n".join(stages)))
     if program.groups:
-        known = (*program.arrangements, *[Arrangement()] * len(program.groups))
-        pairs = zip(program.groups, known, strict=False)
+        pairs = zip(program.groups, program.arrangements, strict=True)
         lines = [line for group, arrangement in pairs for line in described_joins(group, arrangement)]
         parts.append(_section(f"{whose}join orders, which follow counted rows", "\n".join(lines)))
     parts.append(_section(f"{whose}keeps", "\n".join(map(str, program.state())) or "nothing"))

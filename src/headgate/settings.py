@@ -61,7 +61,7 @@ class Settings:
     heartbeats: Literal["query", "operator", "memory-aware"] = "query"
     ordering: Literal["needed", "always"] = "needed"
     sharing: Literal["on", "off"] = "on"
-    join_order: Literal["adaptive", "fixed"] = "fixed"
+    join_order: Literal["adaptive", "fixed"] = "adaptive"
     join_caches: Literal["adaptive", "none"] = "adaptive"
     epoch_rows: int | None = None
     flush_rows: int | None = None

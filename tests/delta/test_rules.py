@@ -95,7 +95,8 @@ class Example:
     def program(self) -> Program:
         """The program that the title asks for; for large epochs if it names none."""
         nothing = self.title.startswith(("every double: ", "nothing assumed: "))
-        way = Way(denied=None if nothing else frozenset(), joins=() if self.rule == "multiway" else None)
+        joins = () if self.rule == "multiway" else None
+        way = Way(denied=None if nothing else frozenset(), joins=joins, caching=False)
         made = lower(self.plan(), tiny=self.title.startswith("tiny: "), way=way)
         if self.title.startswith("every double: "):
             assert made.for_all_doubles is not None

@@ -18,7 +18,7 @@ from tools.random_queries import HORIZON, KEYS, RELATIONS, STREAMS, cuttings, de
 
 from headgate.delta.lower import Way, lower
 from headgate.delta.program import Program
-from headgate.plan.join_orders import Arrangement, cacheable, members, whole
+from headgate.plan.join_orders import Arrangement, as_written, cacheable, members, whole
 from headgate.plan.multiway import Group, Inputs
 from headgate.plan.nodes import Node
 from headgate.plan.rewrites.driver import rewritten
@@ -82,18 +82,22 @@ def some_caches(group: Group, random: Random) -> frozenset[Inputs]:
 
 
 class Arranged(Duck):
-    """Takes another order in each epoch, and other caches after each move of the state."""
+    """Takes another order in each epoch, and other caches after each move of the state; it may begin as it is written."""
 
     def __init__(self, case: Case, plan: Node, random: Random) -> None:
         self.plan, self.random = plan, random
         self.groups = lower(plan, way=Way(joins=())).groups
         self.caches: Sequence[frozenset[Inputs]] = [frozenset() for _ in self.groups]
+        self.trees = [random.random() < 0.5 for _ in self.groups]
         super().__init__(case, [self._program()])
 
     def _program(self, coming: Sequence[frozenset[Inputs]] | None = None) -> Program:
         """A program of any size with the caches in force; before a move, with those that are to be in force then."""
         arrangements = []
         for number, (group, caches) in enumerate(zip(self.groups, self.caches, strict=True)):
+            if self.trees[number]:
+                arrangements.append(as_written(group))
+                continue
             used = caches if coming is None else caches & coming[number]
             filling = frozenset() if coming is None else coming[number] - caches
             arrangements.append(Arrangement(some_order(group, self.random, used), used, filling))
@@ -105,7 +109,11 @@ class Arranged(Duck):
         super().respect(since, until)
 
     def move(self, since: int, until: int) -> None:
-        coming = [some_caches(group, self.random) for group in self.groups]
+        self.trees = [tree and self.random.random() < 0.5 for tree in self.trees]
+        coming = [
+            frozenset() if tree else some_caches(group, self.random)
+            for tree, group in zip(self.trees, self.groups, strict=True)
+        ]
         self.programs = [self._program(coming)]
         super().respect(since, until)
         self.turn(0)

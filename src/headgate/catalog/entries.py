@@ -199,10 +199,10 @@ class Query:
     sharing: bool = True
     """Whether what its plan has in common with those of other queries may be computed once for all of them."""
 
-    adaptive_joins: bool = False
+    adaptive_joins: bool = True
     """Whether joins of several inputs are put in the order that is best by what was counted."""
 
-    join_caches: bool = False
+    join_caches: bool = True
     """Whether such joins may keep what they have joined in between."""
 
     family: Family | None = None

@@ -46,7 +46,7 @@ from headgate.delta.query import Query, Table, select, union
 from headgate.delta.ranges import Ranges
 from headgate.plan import bounds
 from headgate.plan.expressions import INTEGRAL, Expression
-from headgate.plan.join_orders import Arrangement
+from headgate.plan.join_orders import Arrangement, as_written
 from headgate.plan.limits import StateBound
 from headgate.plan.multiway import Group
 from headgate.plan.nodes import (
@@ -113,8 +113,13 @@ class Way:
     """Into what windows over all rows are cut; None if they are not cut."""
 
     joins: tuple[Arrangement, ...] | None = None
-    """How joins of several inputs are arranged, group by group; as they are written where it says nothing. None: they
-    are trees of joins of two, which keep everything in between.
+    """How joins of several inputs are arranged, group by group; where it says nothing, as `caching` says. None: they
+    are trees of joins of two for good.
+    """
+
+    caching: bool = True
+    """Whether joins of several inputs begin as the trees in which they are written; otherwise they keep nothing in
+    between.
     """
 
     counting: tuple[Counting, ...] = ()
@@ -164,7 +169,7 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, way: Way = 
         without_distances=again(by_distance=False) if lowering.has_distances else None,
         by_ranges=(lambda by_ranges: again(by_ranges=by_ranges)()) if lowering.can_be_cut else None,
         groups=tuple(lowering.groups.values()),
-        arrangements=way.joins or (),
+        arrangements=lowering.arrangements,
         arranged=(lambda joins: again(joins=joins)()) if lowering.groups else None,
         as_tree=again(joins=None) if lowering.groups else None,
         counting=(lambda counting: again(counting=counting)()) if lowering.groups else None,
@@ -226,7 +231,12 @@ class Lowering:
         """Ranges of logs whose tuples leave a window in the epoch, and how much of the log they are."""
         self.groups: dict[Join, Group] = {} if way.joins is None else multiway.groups(above)
         """The joins of several inputs, by the top of each."""
-        self._arrangements = way.joins or ()
+        known, begin = way.joins or (), as_written if way.caching else lambda _: Arrangement()
+        self.arrangements = (*known, *map(begin, list(self.groups.values())[len(known) :]))
+        """How each of them is arranged."""
+        self._kept_in_trees: dict[Node, str] = {}
+        for number, (group, arrangement) in enumerate(zip(self.groups.values(), self.arrangements, strict=True)):
+            self._kept_in_trees |= multiway.kept_in_tree(group, number) if arrangement.as_written else {}
         self._made: dict[tuple[str, Node], Any] = {}
         self._making: list[tuple[str, Node]] = []
         self._names: set[str] = set()
@@ -234,18 +244,29 @@ class Lowering:
 
     # joins of several inputs
 
+    def arranged(self, node: Relation) -> bool:
+        """True if a node is a join of several inputs that is arranged otherwise than it is written."""
+        return node in self.groups and not self.arrangements[list(self.groups).index(node)].as_written
+
     def joined(self, node: Join) -> Table:
         """What is born of a join of several inputs."""
-        return multiway.born(self, *self._arranged(list(self.groups).index(node)))
+        return multiway.born(self, *self._group(list(self.groups).index(node)))
 
     def counted(self, counting: tuple[Counting, ...]) -> Table:
         """The counts of one group."""
-        return multiway.counted(self, *self._arranged(counting[0].group), counting)
+        return multiway.counted(self, *self._group(counting[0].group), counting)
 
-    def _arranged(self, number: int) -> tuple[Group, int, Arrangement]:
-        group = list(self.groups.values())[number]
-        known = self._arrangements
-        return group, number, known[number] if number < len(known) else Arrangement()
+    def _group(self, number: int) -> tuple[Group, int, Arrangement]:
+        return list(self.groups.values())[number], number, self.arrangements[number]
+
+    def name_kept(self, node: Relation) -> Table:
+        """The synopsis of what lives of a relation.
+
+        Within a join of several inputs its name says which of them it joins, so that no other name depends on how they
+        are arranged.
+        """
+        name = self._kept_in_trees.get(node)
+        return self.fresh("kept") if name is None else Table(name)
 
     # making steps
 
@@ -391,7 +412,7 @@ class Lowering:
                 return linear.apply(self, node, self.born(node.child))
             case Union(left, right):
                 return linear.both(self, node, self.born(left), self.born(right))
-            case Join() if node in self.groups:
+            case Join() if self.arranged(node):
                 return self.joined(node)
             case Join():
                 return join.born(self, node)

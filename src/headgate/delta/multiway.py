@@ -7,6 +7,10 @@ as the product of its rows, from the latest of their starts to the earliest of t
 through the others does not matter for that, so the arrangement of the group says it (`plan/join_orders`), and programs
 for all arrangements give the same answers.
 
+Where there are two inputs or caches and all rows have an end, both are paired at once by buckets of time, as in a join
+of two (`buckets`). A group that is arranged as it is written does not come here: each of its joins has its own rule.
+All arrangements have the same synopses for the inputs, under the same names.
+
 Nothing of what lies in between is kept, but for caches. A cache is a join of some inputs that stands in the sum like an
 input: what is new of it is this same sum over its members; what lived at `since` is a synopsis. A cache that is not in
 use yet is filled from what lives by the logs.
@@ -19,11 +23,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, cast
 
 from headgate.delta import as_of, buckets, stored
 from headgate.delta.program import Counting
 from headgate.delta.query import Alias, Joined, Select, Table, select, union
+from headgate.plan.constraints import referenced as constrained
 from headgate.plan.derived import kept
 from headgate.plan.join_orders import Arrangement, members, order, whole
 from headgate.plan.multiway import Group, Inputs, group_of
@@ -33,8 +38,10 @@ from headgate.sql import FOREVER, listed
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
-CACHE = re.compile(r"cache_(\d+)((?:_\d+)+)")
-"""The name of a cache: the number of its group and those of its inputs."""
+CACHE = re.compile(r"(cache|tree)_(\d+)((?:_\d+)+)")
+"""The name of a cache, or of what the tree of joins keeps as it is written: the number of its group and those of its
+inputs.
+"""
 
 OUTLIVES = "(_x IS NULL OR _x > :until)"
 
@@ -68,22 +75,37 @@ def _joins_inside(group: Group) -> list[Node]:
 
 
 def _has_own_rule(node: Join) -> bool:
-    return as_of.sides(node) is not None
+    return as_of.sides(node) is not None or constrained(node) is not None
 
 
-def cache_name(group: int, inputs: Inputs) -> str:
-    """The name of the synopsis of a cache."""
-    return "_".join(map(str, ("cache", group, *sorted(inputs))))
+def cache_name(group: int, inputs: Inputs, kind: Literal["cache", "tree"] = "cache") -> str:
+    """The name of the synopsis of a cache, or of what a tree of joins keeps in its place."""
+    return "_".join(map(str, (kind, group, *sorted(inputs))))
 
 
-def caches_named(synopses: Iterable[str]) -> dict[int, frozenset[Inputs]]:
-    """By group: the caches among some synopses."""
-    found: dict[int, frozenset[Inputs]] = {}
+def kept_in_tree(group: Group, number: int) -> dict[Node, str]:
+    """The names of the synopses of a group as it is written, by the nodes between its top and its inputs."""
+
+    def below(node: Node) -> Inputs:
+        if node in group.inputs:
+            return frozenset({group.inputs.index(node)})
+        return frozenset().union(*map(below, node.children))
+
+    return {node: cache_name(number, below(node), "tree") for node in _joins_inside(group)}
+
+
+def caches_named(synopses: Iterable[str]) -> tuple[dict[int, frozenset[Inputs]], frozenset[int]]:
+    """By group: the caches among some synopses; and the groups that keep something as they are written."""
+    caches: dict[int, frozenset[Inputs]] = {}
+    trees: set[int] = set()
     for one in synopses:
         if named := CACHE.fullmatch(one):
-            inputs = frozenset(map(int, named[2].strip("_").split("_")))
-            found[int(named[1])] = found.get(int(named[1]), frozenset()) | {inputs}
-    return found
+            group, inputs = int(named[2]), frozenset(map(int, named[3].strip("_").split("_")))
+            if named[1] == "tree":
+                trees.add(group)
+            else:
+                caches[group] = caches.get(group, frozenset()) | {inputs}
+    return caches, frozenset(trees)
 
 
 class _Joining:
@@ -91,13 +113,22 @@ class _Joining:
 
     def __init__(self, lowering: Lowering, group: Group, number: int, arrangement: Arrangement) -> None:
         self.lowering, self.group, self.number, self.arrangement = lowering, group, number, arrangement
-        self.by_time = all(one.longest is not None for one in group.inputs)
-        for one in group.inputs:  # synopses have their names by this order, in every arrangement
-            lowering.born(one)
+        self.by_time = group.ending(whole(group))
+        self._ask(group.node)
         for one in group.inputs:
             if not one.instantaneous:
-                lowering.live(one)
                 lowering.passing(one) if self.by_time else lowering.all_elements(one)
+
+    def _ask(self, node: Relation) -> None:
+        """Ask the inputs below a node for their forms as joins of two do: synopses have their names by this order."""
+        if node in self.group.inputs:
+            self.lowering.born(node)
+            return
+        for side in node.children:
+            self._ask(cast(Relation, side))
+        for side in reversed(node.children):
+            if side in self.group.inputs and not side.instantaneous:
+                self.lowering.live(side)
 
     # forms of inputs and caches
 
@@ -112,6 +143,11 @@ class _Joining:
         beside = members(some, self.arrangement.caches)
         columns = self._columns(some)
         parts: list[Select] = []
+        if len(beside) == 2 and self.group.ending(some):
+            both = self.paired(self.all(beside[0]), self.all(beside[1]))
+            return Rows(
+                self.lowering.step("joined", select(f"{listed(columns)}, _t, _x, _n", both.table)), both.node, some
+            )
         for place, one in enumerate(beside):
             joined: Rows | None = self.new(one)
             for other in order(self.group, self.arrangement, one, some):
@@ -179,8 +215,11 @@ class _Joining:
 
     # pairing
 
-    def paired(self, left: Rows, right: Rows, at_one_instant: bool = False) -> Rows:
-        """The rows of both that agree in all that can be compared now, and live at a common instant."""
+    def paired(self, left: Rows, right: Rows, at_one_instant: bool = False, few: bool = False) -> Rows:
+        """The rows of both that agree in all that can be compared now, and live at a common instant.
+
+        With `few`, the left side is so small that each task can have all of it, or a single task a table of it.
+        """
         node = self.group.joined(left.node, left.inputs, right.node, right.inputs)
         both, met, by_time = (left.table, right.table), (), False
         if not at_one_instant and buckets.apply(node):
@@ -189,8 +228,12 @@ class _Joining:
         on += [*met, f"l._t < COALESCE(r._x, {FOREVER})", f"r._t < COALESCE(l._x, {FOREVER})"]
         on += [f"({node.condition.sql})"] if node.condition is not None else []
         uneven = bool(node.equalities or met) and stored.at_rest(left.node) != stored.at_rest(right.node)
-        source = Joined(Alias(both[0], "l"), Alias(both[1], "r"), tuple(on), by_time=by_time, uneven=uneven)
         inputs = left.inputs | right.inputs
+        hashed = "l" if few and not self.lowering.large else ""
+        feeds, sent = inputs != whole(self.group), "l" if few and not hashed else ""
+        source = Joined(
+            Alias(both[0], "l"), Alias(both[1], "r"), tuple(on), False, by_time, uneven, hashed, feeds, sent
+        )
         columns = self._columns(inputs)
         stamps = "GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n"
         made = self.lowering.step("join", select(f"{listed(columns)},\n  {stamps}", source))
@@ -228,28 +271,31 @@ class _Joining:
 
     # counting
 
+    def sizes(self) -> list[Select]:
+        """How many rows of each input come, and how many are there when the epoch begins."""
+        each = [frozenset({number}) for number in range(len(self.group.inputs))]
+        came = [self._count(one, "came", self.new(one).table) for one in each]
+        return came + [self._count(one, "stood", old.table) for one in each if (old := self.old(one)) is not None]
+
     def counted(self, counting: Counting) -> list[Select]:
-        """How many rows came of an input, how many of them are looked at, and how many these give with others."""
+        """How many rows of an input are looked at, and how many these give with others."""
         start = self.new(frozenset({counting.number}))
         looked_at = f"PMOD(XXHASH64({listed((*names(start.node), '_t'))}), {counting.one_in}) = 0"
         some = self.lowering.step("sample", select("*", start.table, where=looked_at if counting.one_in > 1 else ()))
         made: dict[Inputs, Rows] = {frozenset(): Rows(some, start.node, start.inputs)}
-        said = [_count(counting, "came", start.table), _count(counting, "", some)]
+        said = [self._count(start.inputs, "", some)]
         for one in sorted(counting.sets, key=lambda one: (len(one), sorted(one))):
             last = next((number for number in sorted(one) if one - {number} in made), None)
             before = one - {last} if last is not None else max((known for known in made if known < one), key=len)
             rows = made[before]
             for number in sorted(one - before):
-                rows = self.paired(rows, self.all(frozenset({number})))
+                rows = self.paired(rows, self.all(frozenset({number})), few=rows.table == some)
             made[one] = rows
-            said.append(_count(counting, " ".join(map(str, sorted(one))), rows.table))
+            said.append(self._count(start.inputs, " ".join(map(str, sorted(one))), rows.table))
         return said
 
-
-def _count(counting: Counting, others: str, rows: Table) -> Select:
-    return select(
-        f"{counting.group} AS _group, {counting.number} AS _input, '{others}' AS _with, COUNT(*) AS _rows", rows
-    )
+    def _count(self, some: Inputs, what: str, rows: Table) -> Select:
+        return select(f"{self.number} AS _group, {min(some)} AS _input, '{what}' AS _with, COUNT(*) AS _rows", rows)
 
 
 def born(lowering: Lowering, group: Group, number: int, arrangement: Arrangement) -> Table:
@@ -263,7 +309,7 @@ def born(lowering: Lowering, group: Group, number: int, arrangement: Arrangement
 def counted(lowering: Lowering, group: Group, number: int, arrangement: Arrangement, some: Iterable[Counting]) -> Table:
     """What the counts of a group are: a row for each set of inputs."""
     joining = _joining(lowering, group, number, arrangement)
-    return lowering.step("counted", union(*(part for one in some for part in joining.counted(one))))
+    return lowering.step("counted", union(*joining.sizes(), *(part for one in some for part in joining.counted(one))))
 
 
 def _joining(lowering: Lowering, group: Group, number: int, arrangement: Arrangement) -> _Joining:

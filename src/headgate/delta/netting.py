@@ -159,7 +159,7 @@ def kept(lowering: Lowering, node: Relation, needed: tuple[Text, ...] = ()) -> T
     """
     columns = listed(names(node))
     born = lowering.born(node)
-    held = lowering.fresh("kept")
+    held = lowering.name_kept(node)
     lowering.acts_without_input |= not node.open_ended
     outlives = (join.OUTLIVES, *needed)
     row, new = f"{columns}, _x", _outliving(lowering, node)
@@ -176,7 +176,7 @@ def kept(lowering: Lowering, node: Relation, needed: tuple[Text, ...] = ()) -> T
 
 def _outliving(lowering: Lowering, node: Relation) -> Table:
     """Elements that are born in the epoch, with all that outlive it: fewer than all, where these are easy to find."""
-    if isinstance(node, Join) and node not in lowering.groups and buckets.apply(node):
+    if isinstance(node, Join) and not lowering.arranged(node) and buckets.apply(node):
         return join.outliving(lowering, node)
     if isinstance(node, Filter | Project) and (below := _outliving(lowering, node.child)) != lowering.born(node.child):
         return linear.apply(lowering, node, below)

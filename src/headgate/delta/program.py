@@ -219,13 +219,15 @@ class Program:
     """Its joins of several inputs, which can be arranged in several ways."""
 
     arrangements: tuple[Arrangement, ...] = ()
-    """How they are arranged; as they are written where it says nothing."""
+    """How each of them is arranged."""
 
     arranged: Callable[[tuple[Arrangement, ...]], Program] | None = None
     """Makes the program that arranges them in another way. It has the synopses of this one, but for other caches."""
 
     as_tree: Callable[[], Program] | None = None
-    """Makes the program that joins two inputs after two and keeps everything in between; None if it has no groups."""
+    """Makes the program that knows of no joins of several inputs: each is a tree of joins of two, and what these keep
+    has the names that it had in earlier versions. None if it has no groups.
+    """
 
     counting: Callable[[tuple[Counting, ...]], Program] | None = None
     """Makes the program whose result are counts: `_group`, `_input`, `_with` and `_rows`."""
@@ -306,7 +308,7 @@ class Program:
             return sum(rows(name) for table in tables(select("*", side)) for name in self.needed(table.name))
 
         def decided(joined: Joined) -> Joined:
-            if not joined.uneven and (in_one_task or not joined.by_time):
+            if joined.sent or (not joined.uneven and (in_one_task or not joined.by_time)):
                 return joined
             both = {alias.name: size(alias) for alias in (joined.left, joined.right) if isinstance(alias, Alias)}
             smaller = min(both, key=both.__getitem__)

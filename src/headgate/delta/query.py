@@ -54,6 +54,12 @@ class Joined:
     hashed: str = ""
     """The alias of the side of which Spark makes hash tables; empty if Spark decides how to join."""
 
+    feeds: bool = False
+    """True if another join reads what it gives. Of a single partition, Spark must be told that this is one, too."""
+
+    sent: str = ""
+    """The alias of the side that is sent to every task, because it has a few rows; empty if Spark decides."""
+
 
 @dataclass(frozen=True, slots=True)
 class LateralView:
@@ -150,7 +156,7 @@ def _tables_within(text: Text) -> Iterator[Table]:
         yield from _tables(text.query)
 
 
-HINTS = frozenset({"repartition", "shuffle_hash"})
+HINTS = frozenset({"repartition", "shuffle_hash", "broadcast"})
 """Words in the texts of queries that look like calls of functions and are hints for Spark."""
 
 
@@ -183,7 +189,9 @@ IN_ONE = "/*+ COALESCE(1) */ "
 
 
 def unions_in_one_partition(query: Query) -> Query:
-    """A copy in which every union comes back as a single partition, and every product of all rows with all others."""
+    """A copy in which every union comes back as a single partition, every product of all rows with all others, and
+    every join that another one reads.
+    """
     match query:
         case Select():
             return _inside(query)
@@ -196,8 +204,9 @@ def unions_in_one_partition(query: Query) -> Query:
 def _inside(query: Select) -> Select:
     if query.source is None:
         return query
-    is_product = isinstance(query.source, Joined) and query.source.on == ("TRUE",) and isinstance(query.columns, str)
-    columns = f"{IN_ONE}{query.columns}" if is_product else query.columns
+    joined = query.source if isinstance(query.source, Joined) else None
+    in_one = joined is not None and (joined.on == ("TRUE",) or joined.feeds) and isinstance(query.columns, str)
+    columns = f"{IN_ONE}{query.columns}" if in_one else query.columns
     return replace(query, columns=columns, source=_in_one_partition(query.source))
 
 
@@ -258,8 +267,7 @@ def printed(query: Query) -> str:
         case UnionAll(parts):
             return "\nUNION ALL\n".join(map(printed, parts))
         case Select():
-            hint = isinstance(query.source, Joined) and query.source.hashed
-            clauses = [f"SELECT {f'/*+ SHUFFLE_HASH({hint}) */ ' if hint else ''}{_text(query.columns)}"]
+            clauses = [f"SELECT {_hint(query.source)}{_text(query.columns)}"]
             if query.source is not None:
                 clauses.append(f"FROM {_source(query.source)}")
             if query.where:
@@ -271,6 +279,17 @@ def printed(query: Query) -> str:
             return "\n".join(clauses)
         case _:
             assert_never(query)
+
+
+def _hint(source: Source | None) -> str:
+    """How Spark is to join, if the source is a join of which that is known."""
+    match source:
+        case Joined(sent=str(sent)) if sent:
+            return f"/*+ BROADCAST({sent}) */ "
+        case Joined(hashed=str(hashed)) if hashed:
+            return f"/*+ SHUFFLE_HASH({hashed}) */ "
+        case _:
+            return ""
 
 
 def _source(source: Source) -> str:

@@ -52,7 +52,7 @@ def _divided(lowering: Lowering, node: Relation) -> Divided | None:
         below = below.child
     if not lowering.large or not isinstance(below, Join) or below.retracts or not buckets.apply(below):
         return None
-    if below in lowering.groups:
+    if lowering.arranged(below):
         return None  # its sides are not computed
     if not (_told(below.left) and _told(below.right)):
         return None

@@ -29,7 +29,6 @@ from headgate.compile import CompiledFragment
 from headgate.cql import calls
 from headgate.delta.assumptions import Assumption, broken
 from headgate.delta.exact import DOES_NOT_FIT
-from headgate.delta.multiway import caches_named
 from headgate.delta.panes import keeps_panes
 from headgate.delta.program import Program
 from headgate.errors import UserError
@@ -37,9 +36,9 @@ from headgate.execute import errors
 from headgate.execute.analysis import analysed
 from headgate.execute.epoch_end import LEAST_ROWS, hashed_rows_for_memory, rows_for_memory
 from headgate.execute.inputs import FragmentInputs
-from headgate.execute.join_orders import JoinOrders
+from headgate.execute.join_orders import COUNTED_IN_ONE_TASK, JoinOrders
 from headgate.execute.prepared import PreparedEpoch, PreparedMove, Written
-from headgate.execute.programs import SINGLE_TASK_ROWS, Programs, SizedProgram
+from headgate.execute.programs import Programs, SizedProgram
 from headgate.execute.progress import Progress
 from headgate.execute.statement import Span, Statement, state_steps
 from headgate.execute.synopses import SynopsisStore
@@ -98,7 +97,7 @@ class Fragment:
         self.group = compiled.group
         """The group of sources whose answers it gives; empty if its query does not run by groups."""
         self.programs = Programs(compiled.program, compiled.tiny_program)
-        self.joins = JoinOrders(self.programs.groups, query.join_caches)
+        self.joins = JoinOrders(self.programs.groups, self.program.arrangements, query.join_caches)
         """How its joins of several inputs are arranged."""
         self.denied: frozenset[Assumption] | None = frozenset()
         """What chunks have shown not to hold of their numbers, so that programs do not take it for granted; None if the
@@ -232,8 +231,8 @@ class Fragment:
         """Prepare an epoch by time, from where the fragment is up to `until`; over other inputs if they are given."""
         inputs = inputs or self.inputs
         inputs.look()
-        if inputs is self.inputs and self.joins.due(rows := inputs.rows_taken(until)) and rows:
-            self._count(until)
+        if inputs is self.inputs and self.joins.groups:
+            self._count_if_due(until)
         self._began_s = monotonic()
         sized, slices = self._sized_for(until, lambda program: [program.result], inputs)
         tuples = inputs.tuples()
@@ -262,7 +261,6 @@ class Fragment:
         self.rows_in += written.rows_in
         self.rows_out += rows
         self.reread += self.inputs.rows_reread(written.until)
-        self.joins.rows += written.rows_in
         if self._began_s is not None:
             self.joins.epochs_s += monotonic() - self._began_s
             self._began_s = None
@@ -347,18 +345,20 @@ class Fragment:
 
     # joins of several inputs
 
-    def _count(self, until: Tick) -> None:
-        """Count with how many rows new rows agree, and go on with the orders that are best by that.
+    def _count_if_due(self, until: Tick) -> None:
+        """Count with how many rows new rows agree, if it is time to, and go on with the orders that are best by that.
 
         Counting decides how something is computed, and nothing else. If it fails, it is tried again later.
         """
-        began_s = monotonic()
         plain = self.inputs.ranges(self.program, [self.program.result], until)
+        if not self.inputs.rows_taken(until) or not self.joins.due(self.rows_of(plain)):
+            return
+        began_s = monotonic()
         self._respect(lambda: plain)
         new = {one.stream: 0 for one in self.program.inputs}
         for one in self.program.inputs:
             new[one.stream] += sum(some.rows for some in plain.get(one.name, ())) if one.moves() else 0
-        in_one_task = self.workspaces.partitions is None and self.rows_of(plain) <= SINGLE_TASK_ROWS
+        in_one_task = self.workspaces.partitions is None and self.rows_of(plain) <= COUNTED_IN_ONE_TASK
         sized = self.programs.counting(self.joins.to_count(new), in_one_task)
         try:
             counted = self.counted_rows(sized, Span(self.since, until, self.after))
@@ -369,9 +369,7 @@ class Fragment:
             if self.joins.take(counted):
                 self.programs = self.programs.arranged(self.joins.arrangements)  # the synopses stay as they are
                 self.inputs.program = self.program
-        self.joins.counted += 1
-        self.joins.rows = 0
-        self.joins.counting_s += monotonic() - began_s
+        self.joins.took(monotonic() - began_s)
 
     def counted_rows(self, sized: SizedProgram, span: Span) -> list[tuple[int, int, str, int]]:
         """Run a program that counts: return group, input, with which others, and how many rows."""
@@ -540,12 +538,12 @@ class Fragment:
         return {} if self.denied is None else {"denied": [list(astuple(one)) for one in sorted(self.denied)]}
 
     def _compare_shapes(self, shapes: Mapping[str, str]) -> None:
-        if self.joins.groups and (arrangements := self.joins.with_caches(caches_named(shapes))):
+        if self.joins.groups and (arrangements := self.joins.with_synopses(shapes)):
             self._change_programs(self.programs.arranged(arrangements))
         if shapes.keys() != self.synopses.shapes().keys() and (trees := self.programs.as_trees()):
             if shapes.keys() == {one.name for one in trees.program.synopses}:
-                self.joins = JoinOrders((), False)
-                self._change_programs(trees)  # an earlier version kept everything in between
+                self.joins = JoinOrders((), (), False)
+                self._change_programs(trees)  # an earlier version knew of no joins of several inputs
         if not any(map(keeps_panes, shapes)) and (programs := self.programs.without_panes()):
             self._change_programs(programs)  # an earlier version kept running sums
         if not self.programs.sums_every_double and shapes.keys() > self.synopses.shapes().keys():

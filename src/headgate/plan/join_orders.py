@@ -11,7 +11,11 @@ and forth with chance. Of a set of inputs, the number of rows does not depend on
 
 A cache is the join of some inputs. Its members' new rows go through the other members first and make what is new of the
 cache; the new rows of other inputs meet the cache at once. Caches lie within one another or apart, so they form a tree:
-without any, each input has its pipeline; with as many as fit, it is a tree of binary joins.
+without any, each input has its pipeline; with as many as fit, it is a tree of joins of two. A query begins as the tree
+in which it is written, and leaves it when counted rows say that this pays.
+
+What is counted in the end are rows that a statement reads and makes, and its joins: each costs as much as some thousand
+rows, however few it reads.
 
 Everything here is a pure function of counts. What is decided never changes an answer.
 """
@@ -36,8 +40,13 @@ FADING = 0.5
 UPKEEP = 2.0
 """What a row of a cache costs, in rows joined: it is written, and read again, when the state is moved."""
 
+JOIN_ROWS = 10_000.0
+"""What a join in a statement costs, in rows, beside the rows that it reads and makes."""
+
 ALL_SETS = 4
-"""Of at most so many inputs all sets are counted. Of more, only those along the orders in force."""
+"""Of at most so many inputs all sets are counted and all caches weighed. Of more, only those along the orders in force,
+and caches one by one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,30 +64,44 @@ class Arrangement:
     filling: frozenset[Inputs] = frozenset()
     """Caches that are kept and not in use, because they have yet to be filled."""
 
+    as_written: bool = False
+    """True if it is the tree of joins of two in which the query is written. It keeps its caches by the rules of these
+    joins, so that they may be joins of anything.
+    """
+
+
+def as_written(group: Group) -> Arrangement:
+    """The tree of joins in which a group is written."""
+    return Arrangement(caches=frozenset(group.inner), as_written=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
     """What was counted, each new count weighing more than those before."""
 
     arrived: Mapping[int, float] = field(default_factory=dict)
-    """By input: how many rows came."""
+    """By input: how many rows come in an epoch."""
 
-    looked_at: Mapping[int, float] = field(default_factory=dict)
-    """By input: how many of them were looked at, and joined with the others."""
+    stood: Mapping[int, float] = field(default_factory=dict)
+    """By input: how many rows live when an epoch begins."""
 
     found: Mapping[tuple[int, Inputs], tuple[float, float]] = field(default_factory=dict)
     """By input and set of others: how many rows were looked at, and how many rows they gave with the others."""
 
     def with_more(
-        self, arrived: Mapping[int, int], sample: Mapping[int, int], found: Mapping[tuple[int, Inputs], int]
+        self,
+        arrived: Mapping[int, int],
+        stood: Mapping[int, int],
+        sample: Mapping[int, int],
+        found: Mapping[tuple[int, Inputs], int],
     ) -> Counts:
-        """What is known after another count: rows that came, rows that were looked at, rows that these gave."""
+        """What is known after another count: rows that came, that lived, that were looked at, and what these gave."""
         seen = dict(self.found)
         for (number, others), rows in found.items():
             if sample.get(number, 0):
                 before = seen.get((number, others), (0.0, 0.0))
                 seen[number, others] = before[0] * FADING + sample[number], before[1] * FADING + rows
-        return Counts(_faded(self.arrived, arrived), _faded(self.looked_at, sample), seen)
+        return Counts(_faded(self.arrived, arrived), _faded(self.stood, stood), seen)
 
     def rows(self, number: int, others: Inputs) -> float | None:
         """How many rows a new row of an input gives with a set of others; None if that was never counted."""
@@ -87,7 +110,8 @@ class Counts:
 
 
 def _faded(before: Mapping[int, float], now: Mapping[int, int]) -> dict[int, float]:
-    return {one: before.get(one, 0.0) * FADING + now.get(one, 0) for one in (*before, *now)}
+    """Means in which newer counts weigh more."""
+    return {**before, **{one: before.get(one, rows) * FADING + rows * (1 - FADING) for one, rows in now.items()}}
 
 
 # what lies beside what
@@ -142,10 +166,11 @@ def sets_to_count(group: Group, arrangement: Arrangement, number: int) -> tuple[
     """The sets of other inputs with which the new rows of an input are to be joined, to see how many rows that gives.
 
     Along the order in force, each input that could come next instead; of a few inputs, every set that can be needed.
+    With all others together it gives the same rows in every order, so that is not counted.
     """
     others = whole(group) - {number}
     if len(group.inputs) <= ALL_SETS:
-        sets = (frozenset(some) for size in range(1, len(others) + 1) for some in combinations(sorted(others), size))
+        sets = (frozenset(some) for size in range(1, len(others)) for some in combinations(sorted(others), size))
         return tuple(some for some in sets if group.holds_together(some | {number}))
     found, before = dict[Inputs, None](), frozenset[int]()
     for step in path(group, arrangement, number):
@@ -153,7 +178,7 @@ def sets_to_count(group: Group, arrangement: Arrangement, number: int) -> tuple[
         found |= dict.fromkeys(before | one for one in candidates(group, before | {number}, rest))
         before |= step
         found[before] = None
-    return tuple(found)
+    return tuple(one for one in found if one != others)
 
 
 # deciding
@@ -175,6 +200,8 @@ def adapted(
     changes: list[Change] = []
     if caching:
         arrangement, changes = _with_other_caches(group, arrangement, counts)
+    if arrangement.as_written:
+        return arrangement, changes
     for one, within in _places(group, arrangement.caches):
         now = order(group, arrangement, one, within)
         place, before = _violation(group, counts, one, now)
@@ -255,51 +282,141 @@ def _rows(counts: Counts, one: Inputs, others: Inputs) -> float | None:
 
 
 def cost(group: Group, arrangement: Arrangement, counts: Counts) -> float | None:
-    """How many rows are joined in the time in which the counted rows came; None if some of it was never counted."""
+    """What an epoch costs, in rows read and made; None if some of it was never counted.
+
+    The rows of the result are left out: they are the same in every arrangement.
+    """
+    everything, caches = whole(group), arrangement.caches
+    if not all(one in counts.arrived and one in counts.stood for one in everything):
+        return None
     total = 0.0
-    for number in sorted(whole(group)):
-        before = frozenset[int]()
-        for step in path(group, arrangement, number):
-            before |= step
-            rows = counts.rows(number, before)
-            if rows is None:
-                return None
-            kept = before | {number} in arrangement.caches
-            total += counts.arrived.get(number, 0.0) * rows * (1 + UPKEEP * kept)
+    try:
+        for within in (*caches, everything):
+            beside = members(within, caches)
+            made = 0.0 if within == everything else _new(counts, within)
+            total += made * (1 + UPKEEP * group.lasting(within))
+            if len(beside) == 2 and group.ending(within):  # paired at once
+                total += JOIN_ROWS + sum(_all(group, counts, one) for one in beside)
+                continue
+            for place, one in enumerate(beside):
+                before, rows = frozenset[int](), _new(counts, one)
+                earlier = frozenset[int]().union(*beside[:place])
+                if not group.lasting(earlier):
+                    continue  # nothing of what was there before meets it
+                for other in order(group, arrangement, one, within):
+                    there = (_old if other <= earlier else _all)(group, counts, other)
+                    if not there:
+                        break  # Spark leaves out what reads nothing
+                    total += JOIN_ROWS + rows + there
+                    before |= other
+                    if before | one < within:
+                        rows = _new(counts, one, before, earlier)
+                        total += rows
+    except _NeverCounted:
+        return None
     return total
 
 
+class _NeverCounted(Exception):
+    """How many rows some inputs give with others is not known."""
+
+
+def _counted(counts: Counts, number: int, others: Inputs) -> float:
+    rows = counts.rows(number, others) if others else 1.0
+    if rows is None:
+        raise _NeverCounted
+    return rows
+
+
+def _new(counts: Counts, some: Inputs, others: Inputs = frozenset(), earlier: Inputs = frozenset()) -> float:
+    """How many new rows an input or cache gives in an epoch with others, of which the earlier ones are not new.
+
+    A row that is new by several of its inputs counts for the last of these.
+    """
+    found = 0.0
+    for number in some:
+        old = (frozenset(one for one in some if one < number)) | (others & earlier)
+        found += counts.arrived[number] * _counted(counts, number, (some - {number}) | others) * _old_share(counts, old)
+    return found
+
+
+def _old(group: Group, counts: Counts, some: Inputs) -> float:
+    """How many rows of an input or cache live when an epoch begins."""
+    if not group.lasting(some):
+        return 0.0
+    each = [
+        counts.stood[number] * _counted(counts, number, some - {number}) * _old_share(counts, some - {number})
+        for number in some
+    ]
+    return sum(each) / len(each)
+
+
+def _all(group: Group, counts: Counts, some: Inputs) -> float:
+    return _old(group, counts, some) + _new(counts, some)
+
+
+def _old_share(counts: Counts, some: Inputs) -> float:
+    """Which part of the rows that some inputs give with others is not new by any of these."""
+    share = 1.0
+    for one in some:
+        every = counts.stood[one] + counts.arrived[one]
+        share *= counts.stood[one] / every if every else 0.0
+    return share
+
+
 def _with_other_caches(group: Group, arrangement: Arrangement, counts: Counts) -> tuple[Arrangement, list[Change]]:
-    """The arrangement with one cache more or one less, if that saves enough."""
+    """The arrangement with the caches that cost least, if that saves enough."""
     now = cost(group, arrangement, counts)
-    if now is None or arrangement.filling:
+    if now is None or arrangement.filling or not can_change(group, arrangement):
         return arrangement, []
-    best, best_cost, best_what = arrangement, now, ""
-    for caches, what in _other_caches(group, arrangement.caches):
-        other = replace(arrangement, caches=caches)
+    best, best_cost = arrangement, now
+    for caches in _other_caches(group, arrangement.caches):
+        other = replace(arrangement, caches=caches, as_written=False)
         for one, within in _places(group, caches):
             beside = [sibling for sibling in members(within, caches) if sibling != one]
             other = replace(other, orders={**other.orders, one: greedy(group, counts, one, beside)})
         rows = cost(group, other, counts)
         if rows is not None and rows < best_cost:
-            best, best_cost, best_what = other, rows, what
+            best, best_cost = other, rows
     arrived = max(sum(counts.arrived.values()), 1.0)
-    if not best_what or not _pays(now / arrived, best_cost / arrived):
+    if best is arrangement or not _pays(now / arrived, best_cost / arrived):
         return arrangement, []
-    figures = f"{best_cost / arrived:.3g} rows joined or kept for each that comes instead of {now / arrived:.3g}"
-    return best, [Change(best_what, figures)]
+    come, go = (
+        sorted(best.caches - arrangement.caches, key=sorted),
+        sorted(arrangement.caches - best.caches, key=sorted),
+    )
+    kept = [f"the join of {named(group, one)} is kept" for one in come]
+    kept += [f"the join of {named(group, one)} is no longer kept" for one in go]
+    figures = f"{best_cost / arrived:.3g} rows read, made or kept for each that comes instead of {now / arrived:.3g}"
+    return best, [Change(one, figures) for one in kept]
 
 
-def _other_caches(group: Group, caches: frozenset[Inputs]) -> Iterator[tuple[frozenset[Inputs], str]]:
-    """The sets of caches with one more or one less, and what that would be in words."""
-    for one in sorted(caches, key=sorted):
-        yield caches - {one}, f"the join of {named(group, one)} is no longer kept"
-    for size in range(2, len(group.inputs)):
-        for some in combinations(range(len(group.inputs)), size):
-            one = frozenset(some)
-            fits = all(one < other or other < one or not one & other for other in caches)
-            if one not in caches and fits and cacheable(group, one):
-                yield caches | {one}, f"the join of {named(group, one)} is kept"
+def can_change(group: Group, arrangement: Arrangement) -> bool:
+    """Whether caches can come and go: what the tree as it is written keeps must be something that can come again."""
+    return not arrangement.as_written or all(cacheable(group, one) or not group.lasting(one) for one in group.inner)
+
+
+def _other_caches(group: Group, caches: frozenset[Inputs]) -> Iterator[frozenset[Inputs]]:
+    """Other sets of caches: of a few inputs all that there are, of more those with one more, one less or one other."""
+    sizes = range(2, len(group.inputs))
+    every = [frozenset(some) for size in sizes for some in combinations(sorted(whole(group)), size)]
+    able = [one for one in every if cacheable(group, one)]
+    if len(group.inputs) <= ALL_SETS:
+        found = [
+            frozenset(some)
+            for size in range(len(group.inputs) - 1)
+            for some in combinations(able, size)
+            if all(_fit(*pair) for pair in combinations(some, 2))
+        ]
+    else:
+        fewer = [caches & frozenset(able), *((caches & frozenset(able)) - {one} for one in caches)]
+        found = [*fewer, *(some | {one} for some in fewer for one in able if all(_fit(one, other) for other in some))]
+    yield from (some for some in dict.fromkeys(found) if some != caches)
+
+
+def _fit(one: Inputs, other: Inputs) -> bool:
+    """Whether two caches can be beside each other: one lies in the other, or they have nothing in common."""
+    return one < other or other < one or not one & other
 
 
 def cacheable(group: Group, one: Inputs) -> bool:
@@ -320,6 +437,11 @@ def _through(group: Group, through: Iterable[Inputs]) -> str:
 
 def described(group: Group, arrangement: Arrangement) -> list[str]:
     """The orders and caches in force, a line each."""
+    if arrangement.as_written:
+        kept = [
+            f"keeps the join of {named(group, one)}" for one in sorted(group.inner, key=sorted) if group.lasting(one)
+        ]
+        return ["two inputs after two, as they are written", *kept]
     lines = [
         f"new rows of {named(group, one)} go through {_through(group, order(group, arrangement, one, within))}"
         for one, within in _places(group, arrangement.caches)

@@ -40,6 +40,8 @@ class Group:
     inputs: tuple[Relation, ...]
     equalities: tuple[Equality, ...]
     conditions: tuple[Expression, ...]
+    inner: tuple[Inputs, ...]
+    """The inputs of each join below the top, as it is written."""
 
     def columns_of(self, some: Inputs) -> frozenset[str]:
         """The columns of some inputs, in lower case."""
@@ -97,6 +99,14 @@ class Group:
         later = frozenset[str]().union(*(columns for columns in read if not columns <= have))
         return have & (later | {name.lower() for name in names(self.node)})
 
+    def lasting(self, some: Inputs) -> bool:
+        """Whether rows of some inputs joined live for more than one instant, so that there is something to keep."""
+        return not any(self.inputs[one].instantaneous for one in some)
+
+    def ending(self, some: Inputs) -> bool:
+        """Whether every row of these inputs has an end, so that rows that meet begin near each other."""
+        return all(self.inputs[one].longest is not None for one in some)
+
     def name(self, number: int) -> str:
         """What an input is called: the stream or relation that it reads, or those that it reads."""
         return " and ".join(dict.fromkeys(source.name for source in sources(self.inputs[number])))
@@ -111,7 +121,10 @@ def group_of(node: Join, above: Mapping[Node, set[Node]], apart: Callable[[Join]
         return None
     inputs, equalities, conditions = list[Relation](), list[Equality](), list[Expression]()
 
+    inner: list[Inputs] = []
+
     def visit(one: Join) -> None:
+        first = len(inputs)
         for side in (one.left, one.right):
             below = side.child if isinstance(side, Project) and _only_leaves_out(side) else side
             alone = all(len(above.get(over, ())) <= 1 for over in (side, below))
@@ -119,6 +132,7 @@ def group_of(node: Join, above: Mapping[Node, set[Node]], apart: Callable[[Join]
                 visit(below)
             else:
                 inputs.append(side)
+        inner.append(frozenset(range(first, len(inputs))))
         equalities.extend(one.equalities)
         conditions.extend(conjuncts(one.condition) if one.condition is not None else ())
 
@@ -126,7 +140,7 @@ def group_of(node: Join, above: Mapping[Node, set[Node]], apart: Callable[[Join]
     columns = [name.lower() for one in inputs for name in names(one)]
     if not 3 <= len(inputs) <= MOST_INPUTS or len(set(columns)) < len(columns):
         return None
-    group = Group(node, tuple(inputs), _with_implied(inputs, equalities), tuple(conditions))
+    group = Group(node, tuple(inputs), _with_implied(inputs, equalities), tuple(conditions), tuple(inner[:-1]))
     compared = [one.columns for one in conditions]
     compared += [side.columns for one in equalities for side in (one.left, one.right)]
     if any(not read or not read <= set(columns) for read in compared):

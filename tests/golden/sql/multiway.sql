@@ -2,9 +2,9 @@
 -- SELECT ISTREAM(s.v, t.w, r.e) FROM s [RANGE 4], t [RANGE 4], r WHERE s.k = t.k AND t.k = r.k
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
--- reads log_r_1: r in (since, until]
--- reads log_s_2: s in (since - 5, since]
 -- reads log_t_2: t in (since - 5, since]
+-- reads log_s_2: s in (since - 5, since]
+-- reads log_r_1: r in (since, until]
 -- expires s in (since - 5, until - 5 or since]
 -- expires t in (since - 5, until - 5 or since]
 -- keeps kept_1: keep_1, with the columns of shape_1
@@ -13,18 +13,18 @@
 -- project_1: linear
 -- window_2: window
 -- project_2: linear
--- stored_1: stored
--- project_3: linear
 -- window_3: window
--- project_4: linear
--- all_1: lower
+-- project_3: linear
 -- window_4: window
+-- project_4: linear
+-- stored_1: stored
 -- project_5: linear
--- all_2: lower
 -- shape_1: netting
 -- keep_1: netting
 -- live_1: netting
 -- project_6: linear
+-- all_1: lower
+-- all_2: lower
 -- all_3: lower
 -- placed_1: buckets
 -- spread_1: buckets
@@ -57,7 +57,7 @@ join_4 AS (
 join_5 AS (
   SELECT s_k, v, r_k, e,
     GREATEST(l._t, r._t) AS _t, LEAST(l._x, r._x) AS _x, l._n * r._n AS _n
-  FROM project_3 AS l
+  FROM project_5 AS l
   JOIN project_4 AS r ON r_k = s_k AND l._t < COALESCE(r._x, 9223372036854775807) AND r._t < COALESCE(l._x, 9223372036854775807)
 )
 -- placed_3: buckets
@@ -92,8 +92,8 @@ joined_1 AS (
 -- SELECT s.v, t.w, m.x FROM s [RANGE 4], t [NOW], m [RANGE 2] WHERE s.k = t.k AND m.k = s.k AND s.v < t.w
 -- reads log_s_1: s in (since, until]
 -- reads log_t_1: t in (since, until]
--- reads log_m_1: m in (since, until]
 -- reads log_s_2: s in (since - 5, since]
+-- reads log_m_1: m in (since, until]
 -- reads log_m_2: m in (since - 3, since]
 -- keeps kept_1: keep_1, with the columns of shape_1
 -- window_1: window
@@ -104,9 +104,9 @@ joined_1 AS (
 -- project_3: linear
 -- window_4: window
 -- project_4: linear
--- all_1: lower
 -- window_5: window
 -- project_5: linear
+-- all_1: lower
 -- all_2: lower
 -- placed_1: buckets
 -- spread_1: buckets

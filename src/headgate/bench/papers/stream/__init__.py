@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from headgate.bench.finding import Finding
-from headgate.bench.papers.stream import errors, scheduling, state
+from headgate.bench.papers.stream import errors, join_orders, scheduling, state
 
-PARTS = (scheduling, state, errors)
+PARTS = (scheduling, join_orders, state, errors)
 
 PLOTS: tuple[str, ...] = tuple(plot for part in PARTS for plot in part.PLOTS)
 """The charts of all parts."""
