@@ -110,8 +110,12 @@ def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
 async def _load(port: int, pid: int, followers: int, pushes: int, seconds: float) -> Load:
     load = Load()
     load.seen = [[] for _ in range(followers)]
-    following = [asyncio.create_task(_follow(port, seen, load)) for seen in load.seen]
-    lazy = await _ask(port, "GET", "/queries/wide/live")
+    begun = [asyncio.Event() for _ in load.seen]
+    following = [
+        asyncio.create_task(_follow(port, seen, load, event)) for seen, event in zip(load.seen, begun, strict=True)
+    ]
+    lazy = await _ask(port, "GET", "/queries/wide/live", limit=2**12)
+    await asyncio.wait_for(asyncio.gather(*(event.wait() for event in begun)), START_SECONDS)
     numbers, began = itertools.count(), time.perf_counter()
     end = began + seconds
     await asyncio.gather(
@@ -132,17 +136,24 @@ async def _load(port: int, pid: int, followers: int, pushes: int, seconds: float
     return load
 
 
-async def _ask(port: int, method: str, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**24)
+async def _ask(
+    port: int, method: str, path: str, limit: int = 2**24
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Ask the server for something. Of what nobody reads, about twice the limit is taken from the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=limit)
     writer.write(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     await writer.drain()
     return reader, writer
 
 
-async def _follow(port: int, seen: list[int], load: Load) -> None:
-    """Follow results, and note how long each was under way."""
+async def _follow(port: int, seen: list[int], load: Load, begun: asyncio.Event) -> None:
+    """Follow results, and note how long each was under way. A follower sees what comes once it has been answered."""
     reader, writer = await _ask(port, "GET", "/queries/q/live")
     try:
+        status = await reader.readline()
+        if b" 200 " not in status:
+            raise RuntimeError(f"a follower was refused: {status.decode().strip()}")
+        begun.set()
         while line := await reader.readline():
             if line.startswith(b"data: "):
                 now, rows = time.perf_counter(), json.loads(line[6:])["rows"]
