@@ -312,11 +312,10 @@ class _Reference(Windows):
             )
             table = self.table(relation, tree.args.get("alias"), inputs)
             return exp.select("*").from_(table) if isinstance(tree.parent, exp.SetOperation) else table
-        if isinstance(tree, exp.In) and [type(value) for value in tree.expressions] == [exp.Column]:
-            (name,) = tree.expressions  # (a, b) In (R): a relation by its name
-            if not name.table and name.name.lower() in self.named:
-                tree.set("expressions", None)
-                tree.set("query", exp.Subquery(this=exp.select("*").from_(exp.to_table(name.name))))
+        if self.is_in_relation(tree):
+            table = exp.to_table(tree.expressions[0].name)
+            tree.set("expressions", None)
+            tree.set("query", exp.Subquery(this=exp.select("*").from_(table)))
         if isinstance(tree, exp.Table):
             found = self.named.get(tree.name.lower())
             if found is None:
@@ -334,6 +333,13 @@ class _Reference(Windows):
             if changed is not child:
                 child.replace(changed)
         return tree
+
+    def is_in_relation(self, tree: exp.Expression) -> bool:
+        """Whether this is `(a, b) IN (R)`, which tests against the rows of a relation that is given by its name."""
+        if not isinstance(tree, exp.In) or [type(value) for value in tree.expressions] != [exp.Column]:
+            return False
+        (only,) = tree.expressions
+        return not only.table and only.name.lower() in self.named
 
     def table(
         self,
@@ -381,11 +387,10 @@ class _Reference(Windows):
         shape = {part for part, value in tree.args.items() if value} - {"expressions", "from_", "where"}
         if (kind, frame) not in (("ISTREAM", "UNBOUNDED"), ("RSTREAM", "NOW")) or shape:
             return None
-        if any(
-            has_aggregate(item) or item.find(exp.Select, exp.Window)
-            for item in [*tree.expressions, tree.args.get("where")]
-            if item
-        ):
+        items = [*tree.expressions, *([tree.args["where"]] if tree.args.get("where") else [])]
+        if any(has_aggregate(item) or item.find(exp.Select, exp.Window) for item in items):
+            return None
+        if any(self.is_in_relation(test) for item in items for test in item.find_all(exp.In)):
             return None
         if isinstance(source, exp.Table):
             stream = self.named.get(source.name.lower())
