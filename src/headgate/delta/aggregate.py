@@ -4,7 +4,8 @@
 
 panes        sums and extremes over windows that slide: partial aggregates, put together at each slide
 running      sums, counts and spreads: kept up to date by adding and taking away; extremes where nothing leaves
-framed       extremes and a few others over a window of fixed length: Spark's own window frames
+framed       extremes and a few others over a window of fixed length: Spark's own window frames; of MIN and MAX alone
+             only the rows that can still be the answer are kept (`leaders`)
 extremes     extremes over anything else: a tree of partial aggregates over the instants
 distinct     a DISTINCT inside a call is an aggregate over distinct rows
 recomputed   everything else: the universal rule
@@ -15,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
-from headgate.delta import extremes, framed, panes, recomputed, running, sweep
+from headgate.delta import extremes, framed, leaders, panes, recomputed, running, sweep
 from headgate.delta.query import Table, select
 from headgate.plan.derived import column
 from headgate.plan.expressions import Call, Expression, Named
@@ -40,7 +41,8 @@ def timeline(lowering: Lowering, node: Aggregate) -> Table:
     """Timeline: of the one rule that takes all calls, or of several, put together."""
     parts = _parts(node, lowering.tiny, lowering.by_panes)
     every, alone = lowering.looked_up(node), len(parts) == 1
-    made = [(rule, part, _made(lowering, rule, part, every, alone)) for rule, part in parts]
+    by_leaders = lowering.by_leaders and _by_leaders(node)
+    made = [(rule, part, _made(lowering, rule, part, every, alone, by_leaders)) for rule, part in parts]
     if len(made) == 1:
         return made[0][2]
     return _together(lowering, node, made)
@@ -95,10 +97,16 @@ def _rule(node: Aggregate, call: Call) -> Rule:
     return "extremes" if growing(call) else "recomputed"
 
 
-def _made(lowering: Lowering, rule: Rule, part: Aggregate, every_group: bool, alone: bool) -> Table:
+def _by_leaders(node: Aggregate) -> bool:
+    """True if MIN and MAX over a window of fixed length are all that need its rows again, epoch after epoch."""
+    again = [call for call in node.calls if _rule(node, call) in ("framed", "extremes", "recomputed")]
+    return bool(again) and all(_rule(node, call) == "framed" and leaders.leads(call) for call in again)
+
+
+def _made(lowering: Lowering, rule: Rule, part: Aggregate, every_group: bool, alone: bool, by_leaders: bool) -> Table:
     """The timeline of the calls of one rule; with `every_group` also of groups in which nothing changes.
 
-    `alone` says that the rule takes all calls of its node.
+    `alone` says that the rule takes all calls of its node, and `by_leaders` that only leaders are kept of a window.
     """
     match rule:
         case "panes":
@@ -110,7 +118,7 @@ def _made(lowering: Lowering, rule: Rule, part: Aggregate, every_group: bool, al
         case "framed":
             span = part.child.fixed_span
             assert span is not None
-            return framed.timeline(lowering, part, span)
+            return framed.timeline(lowering, part, span, leaders.elements(lowering, part) if by_leaders else None)
         case "extremes":
             return extremes.timeline(lowering, part, every_group)
         case "distinct":
@@ -121,6 +129,8 @@ def _made(lowering: Lowering, rule: Rule, part: Aggregate, every_group: bool, al
             assert over_distinct not in lowering.ranged
             return made
         case "apart" | "recomputed":
+            if by_leaders and rule == "recomputed":
+                return recomputed.timeline(lowering, part, every_group, leaders.elements(lowering, part))
             shown = ", ".join(call.sql for call in part.calls)
             lowering.fallback(f"aggregate {shown}: recomputed for each group and instant of change")
             return recomputed.timeline(lowering, part, every_group)

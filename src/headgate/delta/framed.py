@@ -41,10 +41,13 @@ def framed(call: Call) -> bool:
     return call.function in FRAMED and not call.distinct and bool(call.arguments)
 
 
-def timeline(lowering: Lowering, node: Aggregate, span: Tick) -> Table:
-    """Timeline: the calls over frames of the window's length, at each row and at each mark."""
+def timeline(lowering: Lowering, node: Aggregate, span: Tick, leaders: Table | None = None) -> Table:
+    """Timeline: the calls over frames of the window's length, at each row and at each mark.
+
+    `leaders` are the rows that count, if they are not all of the child's.
+    """
     hidden = sweep.group(node)
-    every = lowering.all_elements(node.child)
+    every = lowering.all_elements(node.child) if leaders is None else leaders
     terms: dict[str, str] = {}
 
     def column(sql: str) -> str:
@@ -52,7 +55,8 @@ def timeline(lowering: Lowering, node: Aggregate, span: Tick) -> Table:
 
     calls = {call.name: _over(call, column) for call in node.calls}
     values = list(terms.values())
-    rows = comma(sweep.keys(node), f"_x - {span} AS _at", *(f"{sql} AS {v}" for sql, v in terms.items()), "1 AS _one")
+    own = sweep.keys(node) if leaders is None else listed(hidden)
+    rows = comma(own, f"_x - {span} AS _at", *(f"{sql} AS {v}" for sql, v in terms.items()), "1 AS _one")
     elements = lowering.step("elements", select(f"{rows}, _x", every))
     nulls = ", ".join(f"NULL AS {v}" for v in (*values, "_one"))
     origin = domain(node.child).origin

@@ -103,6 +103,9 @@ class Way:
     Earlier versions of headgate kept nothing of it.
     """
 
+    by_leaders: bool = True
+    """False if MIN and MAX over a moving window read all of it again in each epoch, as earlier versions did."""
+
     denied: frozenset[Assumption] | None = frozenset()
     """What it must not take for granted; None: nothing may be."""
 
@@ -167,6 +170,7 @@ def lower(plan: Node, tiny: bool = False, as_elements: bool = False, way: Way = 
         denying=lambda denied: again(denied=denied)(),
         for_small_epochs=again(large=False) if way.large else None,
         without_distances=again(by_distance=False) if lowering.has_distances else None,
+        without_leaders=again(by_leaders=False) if lowering.has_leaders else None,
         by_ranges=(lambda by_ranges: again(by_ranges=by_ranges)()) if lowering.can_be_cut else None,
         groups=tuple(lowering.groups.values()),
         arrangements=lowering.arrangements,
@@ -204,6 +208,9 @@ class Lowering:
         self.all_doubles = way.all_doubles
         self.by_panes = way.by_panes
         self.by_distance = way.by_distance
+        self.by_leaders = way.by_leaders
+        self.has_leaders = False
+        """True if leaders are kept of a window."""
         self.has_distances = False
         """True if a side of a join is kept because of how far apart rows begin."""
         self.denied = way.denied

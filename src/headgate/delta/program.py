@@ -206,6 +206,11 @@ class Program:
     keeps none of them because of a distance.
     """
 
+    without_leaders: Callable[[], Program] | None = None
+    """Makes the program that reads the windows below MIN and MAX again where this one keeps the rows that can still be
+    the answer; None if it keeps none.
+    """
+
     for_small_epochs: Callable[[], Program] | None = None
     """Makes the program that computes nothing on its own before and shuffles nothing; None if this one is that."""
 

@@ -14,22 +14,23 @@ from headgate.delta import sweep
 from headgate.delta.netting import COPIES
 from headgate.delta.query import Alias, Joined, LateralView, Table, select, union
 from headgate.plan.expressions import Call
-from headgate.plan.nodes import Aggregate, domain, names
+from headgate.plan.nodes import Aggregate, domain
 from headgate.sql import ONE, alive, comma, listed, name
 
 if TYPE_CHECKING:
     from headgate.delta.lower import Lowering
 
 
-def timeline(lowering: Lowering, node: Aggregate, unchanged: bool = False) -> Table:
+def timeline(lowering: Lowering, node: Aggregate, unchanged: bool = False, elements: Table | None = None) -> Table:
     """Timeline: every call computed anew at each instant of change.
 
-    With `unchanged`, groups in which nothing changes are there too, as they are at `since`.
+    With `unchanged`, groups in which nothing changes are there too, as they are at `since`. `elements` are those that
+    count, if they are not all of the child's.
     """
-    hidden = sweep.group(node)
-    needed = sorted({column for call in node.calls for column in _spelled(node, call.columns)})
-    columns = comma(sweep.keys(node), listed(needed), "_t", "_x", "_n")
-    elements = lowering.step("elements", select(columns, lowering.all_elements(node.child)))
+    hidden, needed = sweep.group(node), sweep.needed(node)
+    if elements is None:
+        columns = comma(sweep.keys(node), listed(needed), "_t", "_x", "_n")
+        elements = lowering.step("elements", select(columns, lowering.all_elements(node.child)))
     moments = moments_of(lowering, node, elements, unchanged)
     rows = elements
     on = [f"m.{key} <=> e.{key}" for key in hidden]
@@ -113,8 +114,3 @@ def _present(call: Call) -> str:
     """The call over the rows that are there: the left join gives a moment without rows one row of nulls."""
     condition = "e._n IS NOT NULL" if call.condition is None else f"e._n IS NOT NULL AND ({call.condition})"
     return f"{call.sql} FILTER (WHERE {condition})"
-
-
-def _spelled(node: Aggregate, columns: frozenset[str]) -> list[str]:
-    """Columns of the child, as it spells them, from their names in lower case."""
-    return [column for column in names(node.child) if column.lower() in columns]

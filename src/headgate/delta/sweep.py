@@ -49,6 +49,12 @@ def keys(node: Aggregate) -> str:
     return ", ".join(f"{key.expression.sql} AS {hidden}" for key, hidden in zip(node.keys, group(node), strict=True))
 
 
+def needed(node: Aggregate) -> list[str]:
+    """The columns of the child that the calls need, as the child spells them."""
+    read = frozenset[str]().union(*(call.columns for call in node.calls))
+    return sorted(column for column in names(node.child) if column.lower() in read)
+
+
 def keys_again(node: Aggregate, table: str = "") -> str:
     """The hidden columns under the names of the keys, optionally of a table alias."""
     prefix = f"{table}." if table else ""

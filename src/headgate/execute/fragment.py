@@ -550,6 +550,8 @@ class Fragment:
             self._sum_every_double()  # such doubles came before the restart
         if shapes != self.synopses.shapes() and (programs := self.programs.without_distances()):
             self._change_programs(programs)  # an earlier version read these sides of joins from their logs
+        if shapes != self.synopses.shapes() and (programs := self.programs.without_leaders()):
+            self._change_programs(programs)  # an earlier version read the windows below MIN and MAX again
         if shapes != self.synopses.shapes():
             raise UserError(
                 "other-version",

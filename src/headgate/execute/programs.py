@@ -140,3 +140,10 @@ class Programs:
             return None
         assert self._tiny.without_distances is not None
         return Programs(self.program.without_distances(), self._tiny.without_distances())
+
+    def without_leaders(self) -> Programs | None:
+        """Return programs that read moving windows again where these keep leaders; None if these keep none."""
+        if self.program.without_leaders is None:
+            return None
+        assert self._tiny.without_leaders is not None
+        return Programs(self.program.without_leaders(), self._tiny.without_leaders())

@@ -38,6 +38,11 @@ def panes(node: Aggregate) -> StateBound:
     return prefixed(f"one row for each {by} among", node.child.rows)
 
 
+def leaders(node: Aggregate) -> StateBound:
+    """The rows of a window that can still be the largest or smallest of their group."""
+    return prefixed("rows that none exceeds which stays as long, among", node.child.rows)
+
+
 def waiting(node: Window) -> StateBound:
     """The tuples of a stream that a window does not show yet."""
     if isinstance(node.frame, Final | Passed):

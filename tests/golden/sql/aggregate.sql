@@ -3,11 +3,11 @@
 -- reads log_s_1: s in (since, until]
 -- reads log_s_2: s in (since - 5, until - 5 or since]
 -- reads log_s_3: s in (until - 5, until]
--- reads log_s_4: s in (since - 5, since]
 -- expires s in (since - 5, until - 5 or since]
 -- keeps sums_1: totals_1, with the columns of shape_1
--- keeps sums_2: totals_2, with the columns of shape_2
--- keeps sums_3: totals_3, with the columns of shape_3
+-- keeps leaders_1: leading_1, with the columns of shape_2
+-- keeps sums_2: totals_2, with the columns of shape_3
+-- keeps sums_3: totals_3, with the columns of shape_4
 -- window_1: window
 -- window_2: window
 -- touched_1: running
@@ -23,9 +23,14 @@
 -- moves_2: running
 -- swept_1: running
 -- timeline_1: running
--- window_4: window
--- all_1: lower
--- elements_1: framed
+-- elements_1: leaders
+-- ranked_1: leaders
+-- leading_1: leaders
+-- shape_2: leaders
+-- living_2: leaders
+-- ranked_2: leaders
+-- leading_2: leaders
+-- elements_2: framed
 -- walked_1: framed
 -- swept_2: framed
 -- timeline_2: framed
@@ -37,10 +42,10 @@
 -- events_2: running
 -- moves_3: running
 -- totals_2: running
--- shape_2: running
+-- shape_3: running
 -- filter_3: linear
 -- project_3: linear
--- living_2: running
+-- living_3: running
 -- living_totals_2: running
 -- dealt_2: running
 -- touched_4: running
@@ -53,7 +58,7 @@
 -- events_3: running
 -- moves_5: running
 -- totals_3: running
--- shape_3: running
+-- shape_4: running
 -- dealt_3: running
 -- touched_6: running
 -- moves_6: running

@@ -117,10 +117,11 @@ alive_beside_1 AS (
 -- == among the rows of a timeline
 -- SELECT x.k, r.m FROM s [NOW] x, (SELECT k, MAX(v) AS m FROM s [RANGE 4] GROUP BY k) r WHERE x.k = r.k
 -- reads log_s_1: s in (since, until]
--- reads log_s_2: s in (since - 5, since]
+-- reads log_s_2: s in (until - 5, until]
 -- reads log_s_3: s in (until - 1, until]
 -- expires s in (since - 5, until - 5 or since]
--- keeps kept_1: keep_1, with the columns of shape_1
+-- keeps leaders_1: leading_1, with the columns of shape_1
+-- keeps kept_1: keep_1, with the columns of shape_2
 -- window_1: window
 -- project_1: linear
 looking_1 AS (
@@ -129,8 +130,14 @@ looking_1 AS (
 )
 -- window_2: window
 -- window_3: window
--- all_1: lower
--- elements_1: framed
+-- elements_1: leaders
+-- ranked_1: leaders
+-- leading_1: leaders
+-- shape_1: leaders
+-- living_1: leaders
+-- ranked_2: leaders
+-- leading_2: leaders
+-- elements_2: framed
 -- walked_1: framed
 -- swept_1: framed
 -- timeline_1: framed
@@ -161,7 +168,7 @@ beside_1 AS (
   WHERE x_k = r_k
 )
 -- project_2: linear
--- shape_1: netting
+-- shape_2: netting
 -- keep_1: netting
 -- window_4: window
 -- project_3: linear

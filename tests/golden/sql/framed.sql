@@ -1,30 +1,37 @@
 -- == extremes by window frames
 -- SELECT k, MAX(v) AS most FROM s [RANGE 4] GROUP BY k
--- reads log_s_1: s in (since - 5, since]
--- reads log_s_2: s in (since, until]
+-- reads log_s_1: s in (since, until]
+-- reads log_s_2: s in (until - 5, until]
 -- expires s in (since - 5, until - 5 or since]
+-- keeps leaders_1: leading_1, with the columns of shape_1
 -- window_1: window
 -- window_2: window
--- all_1: lower
-elements_1 AS (
-  SELECT k AS _k1, _x - 5 AS _at, v AS _v0, 1 AS _one, _x
-  FROM all_1
+-- elements_1: leaders
+-- ranked_1: leaders
+-- leading_1: leaders
+-- shape_1: leaders
+-- living_1: leaders
+-- ranked_2: leaders
+-- leading_2: leaders
+elements_2 AS (
+  SELECT _k1, _x - 5 AS _at, v AS _v0, 1 AS _one, _x
+  FROM elements_1
 )
 walked_1 AS (
   SELECT _k1, _at, _v0, _one
-  FROM elements_1
+  FROM elements_2
   UNION ALL
   SELECT _k1, _at, NULL AS _v0, NULL AS _one
   FROM (
     SELECT DISTINCT _k1, _x AS _at
-    FROM elements_1
+    FROM elements_2
     WHERE _x <= :until
   )
   UNION ALL
   SELECT _k1, _at, NULL AS _v0, NULL AS _one
   FROM (
     SELECT DISTINCT _k1, CAST(:since AS BIGINT) AS _at
-    FROM elements_1
+    FROM elements_2
     WHERE :since >= 0
   )
 )
@@ -46,31 +53,38 @@ timeline_1 AS (
 
 -- == one row when there is nothing, with a filter
 -- SELECT MIN(v) FILTER (WHERE k > 0) AS least FROM s [RANGE 4]
--- reads log_s_1: s in (since - 5, since]
--- reads log_s_2: s in (since, until]
+-- reads log_s_1: s in (since, until]
+-- reads log_s_2: s in (until - 5, until]
 -- expires s in (since - 5, until - 5 or since]
+-- keeps leaders_1: leading_1, with the columns of shape_1
 -- window_1: window
 -- window_2: window
--- all_1: lower
-elements_1 AS (
+-- elements_1: leaders
+-- ranked_1: leaders
+-- leading_1: leaders
+-- shape_1: leaders
+-- living_1: leaders
+-- ranked_2: leaders
+-- leading_2: leaders
+elements_2 AS (
   SELECT _x - 5 AS _at, CASE WHEN k > 0 THEN v END AS _v0, 1 AS _one, _x
-  FROM all_1
+  FROM elements_1
 )
 walked_1 AS (
   SELECT _at, _v0, _one
-  FROM elements_1
+  FROM elements_2
   UNION ALL
   SELECT _at, NULL AS _v0, NULL AS _one
   FROM (
     SELECT DISTINCT _x AS _at
-    FROM elements_1
+    FROM elements_2
     WHERE _x <= :until
   )
   UNION ALL
   SELECT _at, NULL AS _v0, NULL AS _one
   FROM (
     SELECT DISTINCT CAST(:since AS BIGINT) AS _at
-    FROM elements_1
+    FROM elements_2
     WHERE :since >= 0
   )
   UNION ALL

@@ -107,16 +107,19 @@ timeline_1 AS (
 
 -- == tiny: extremes too
 -- SELECT k, MAX(v) AS most FROM s [RANGE 4] GROUP BY k
--- reads log_s_1: s in (since - 5, since]
--- reads log_s_2: s in (since, until]
+-- reads log_s_1: s in (since, until]
+-- reads log_s_2: s in (until - 5, until]
 -- expires s in (since - 5, until - 5 or since]
+-- keeps leaders_1: leading_1, with the columns of shape_1
 -- window_1: window
 -- window_2: window
--- all_1: lower
-elements_1 AS (
-  SELECT k AS _k1, v, _t, _x, _n
-  FROM all_1
-)
+-- elements_1: leaders
+-- ranked_1: leaders
+-- leading_1: leaders
+-- shape_1: leaders
+-- living_1: leaders
+-- ranked_2: leaders
+-- leading_2: leaders
 instants_1 AS (
   SELECT DISTINCT _k1, _at
   FROM (
