@@ -237,3 +237,72 @@ def test_plans_run_in_the_driver_unless_an_epoch_may_be_interrupted(
     assert set(ran) == {by}
     for planner in planners[:1]:
         assert planner._driver_memory.executionMemoryUsed() == 0  # also that of the run that failed
+
+
+@pytest.mark.spark
+def test_plans_that_are_made_ahead_serve_what_comes_later(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the first tuples leave the window, the statement reads an input that was empty until then."""
+    monkeypatch.setattr(fragments, "MOVE_COST_ROWS", 2)
+    counting = Counting(monkeypatch)
+    query = "CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 4] GROUP BY k"
+    answered, found = list[list[str]](), list[list[int]]()
+    for ahead in (False, True):
+        with Engine(spark) as engine:
+            engine.execute(f"CREATE STREAM s (t BIGINT, k STRING) TIMESTAMP BY t; {query}")
+            plans = engine._core.workspaces.kept
+            assert plans is not None
+            made = list[int]()
+            for instant in range(1, 21):
+                engine.push("s", [(instant, "x")])
+                before = counting.plans
+                engine.advance(instant)
+                made.append(counting.plans - before)
+                while ahead and plans.plan_ahead():
+                    pass
+            found.append(made)
+            answered.append([str(result) for result in engine.query("q").results()])
+    assert answered[0] == answered[1]
+    assert any(found[0][6:])
+    assert not any(found[1][6:])
+
+
+@pytest.mark.spark
+def test_a_set_of_empty_inputs_that_returns_gets_a_plan_of_its_own(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "RETURNS", 2)
+    with Engine(spark) as engine:
+        engine.execute(
+            "CREATE STREAM s (t BIGINT, k STRING) TIMESTAMP BY t; CREATE STREAM r (t BIGINT, k STRING) TIMESTAMP BY t"
+        )
+        engine.execute("CREATE QUERY q AS SELECT s.k FROM s [NOW], r [RANGE 100] WHERE s.k = r.k")
+        plans = engine._core.workspaces.kept
+        assert plans is not None
+        for instant in range(1, 8):
+            engine.push("s", [(instant, "x")])
+            engine.advance(instant)
+            while plans.plan_ahead():
+                pass
+        known = [key for key, plan in plans._plans.items() if plan is not None]
+        assert {any(empty for *_, empty in reads) for _, reads, _ in known} == {True, False}
+        engine.push("r", [(8, "x")])
+        engine.push("s", [(8, "x")])
+        engine.advance(8)
+        assert [str(result) for result in engine.query("q").results()] == ["8 + k=x"]
+
+
+@pytest.mark.spark
+def test_a_running_engine_plans_ahead_when_nothing_is_to_be_done(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Engine(spark) as engine:
+        engine.execute("CREATE STREAM s (t BIGINT, k STRING) TIMESTAMP BY t")
+        engine.execute("CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 4] GROUP BY k")
+        plans = engine._core.workspaces.kept
+        assert plans is not None
+        engine.push("s", [(1, "x"), (2, "x")])
+        engine.step()
+        assert plans._wishes
+        engine.run(until=lambda: not plans._wishes)
+        assert not plans._wishes
+        assert any(plan is not None for plan in plans._plans.values())

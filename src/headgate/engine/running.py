@@ -221,7 +221,12 @@ class Running:
         with self._query_trouble.waited_out(loop.tell, self._goes_on):
             epochs = self.step()
         self._write_status()
-        return bool(epochs or loop.flushing())
+        return bool(epochs or loop.flushing()) or self._planned_ahead()
+
+    def _planned_ahead(self) -> bool:
+        """Make a plan that will be needed, if nothing else is to be done; True if one was made."""
+        kept = self.core.workspaces.kept
+        return kept is not None and not self.core.wake.is_set() and kept.plan_ahead()
 
     @contextmanager
     def _ingesting(self) -> Iterator[list[BaseException]]:

@@ -1,7 +1,12 @@
 """The plans of small statements that an engine keeps, and the rows that it fills them with.
 
 A statement is planned to be kept when it is met with again: most statements of a short run never are. Once it was,
-plans for other sets of empty inputs are made at once.
+plans for other sets of empty inputs are made at once. A plan in which fewer inputs are taken to be empty answers as well,
+so that it serves while there is none for just that set.
+
+While an engine runs and nothing is to be done, plans are made ahead (`plan_ahead`): for statements that were met with
+once, for all of their inputs, and for sets that return. So no answer has to wait for a plan when, say, the first tuples
+leave a window.
 """
 
 from __future__ import annotations
@@ -32,6 +37,12 @@ MOST_PLANS = 600
 
 KEPT_ROWS = 20_000
 """Statements that read more rows are planned each time. Rows go to Spark with the task, and it warns of large ones."""
+
+RETURNS = 20
+"""So often a set of empty inputs is served by a plan for more inputs before it is worth one of its own."""
+
+MOST_WISHES = 100
+"""So many plans wait to be made ahead at the most; the oldest wish is let go."""
 
 PARAMETERS = ("since", "until", "after")
 
@@ -67,6 +78,17 @@ class SmallStatement:
         return f"WITH {inputs}\nSELECT * FROM (\n{indented(''.join(values_in(self.text, values)))}\n)"
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A plan to be made when there is time: of which statement, over what, and which inputs are taken to be empty."""
+
+    statement: SmallStatement
+    examples: Mapping[str, pa.Table]
+    """By input: some of its rows, as many as there usually are."""
+
+    empty: frozenset[str]
+
+
 class KeptPlans:
     """Plans for the small statements of an engine."""
 
@@ -76,6 +98,7 @@ class KeptPlans:
         self._rows = RowsInSpark(lambda table, schema: self.planner.rows_for(table, schema))
         self._plans: OrderedDict[Key, KeptPlan | None] = OrderedDict()
         """None for a statement of which no plan can be kept."""
+        self._wishes: OrderedDict[Key, Wish] = OrderedDict()
         self._met: Counter[Key] = Counter()
         self._returning: set[str] = set()
         """The texts of statements that were met with again."""
@@ -141,18 +164,66 @@ class KeptPlans:
             tuple((read.name, text_of(read.schema), not rows[read.name]) for read in one.reads),
             number,
         )
-        if key not in self._plans and (one.at_once or one.text in self._returning or self._met[key] >= WORTH_AFTER):
+        empty = frozenset(name for name, pieces in rows.items() if not pieces)
+        served = self._serving(key)
+        if served not in self._plans and self._is_worth_a_plan(key, one):
             self._returning.add(one.text)
-            self._keep(key, None)
-            self._keep(key, self._planned(one, {name for name, pieces in rows.items() if not pieces}))
+            self._make(key, one, {}, empty)
+            served = key
         self._met[key] += 1
-        plan = self._plans.get(key)
+        self._wish(key, served, one, empty)
+        plan = self._plans.get(served)
         if plan is None:
             return None
-        self._plans.move_to_end(key)
+        self._plans.move_to_end(served)
         for reading in one.reads:
             reading.check()  # what is damaged is found, also if its rows are in memory
         return FilledPlan(plan, rows, one.values)
+
+    def _is_worth_a_plan(self, key: Key, one: SmallStatement) -> bool:
+        return one.at_once or one.text in self._returning or self._met[key] >= WORTH_AFTER
+
+    def _serving(self, key: Key) -> Key:
+        """Return under which key the plan is that serves a statement best: its own, or one for more inputs."""
+        if key in self._plans:
+            return key
+        return general if self._plans.get(general := _for_all_inputs(key)) is not None else key
+
+    # plans that are made ahead
+
+    def _wish(self, key: Key, served: Key, one: SmallStatement, empty: frozenset[str]) -> None:
+        """Note which plan would serve a statement better than what there is, if any."""
+        if (general := _for_all_inputs(key)) not in self._plans:
+            wanted, without = general, frozenset[str]()
+        elif served != key and self._met[key] >= RETURNS:
+            wanted, without = key, empty
+        else:
+            return
+        if wanted in self._wishes:
+            return
+        examples = {read.name: _example(read) for read in one.reads}
+        self._wishes[wanted] = Wish(one, examples, without)
+        if len(self._wishes) > MOST_WISHES:
+            self._wishes.popitem(last=False)
+
+    def plan_ahead(self) -> bool:
+        """Make one plan that was missed; return whether there was any."""
+        with self.workspace.turn:
+            if self._broken or self._planner is None or not self._wishes:
+                return False
+            key, wish = self._wishes.popitem(last=False)
+            if key not in self._plans:
+                self.workspace.interpret(0)
+                try:
+                    self._make(key, wish.statement, wish.examples, wish.empty)
+                except (Py4JError, PySparkException):
+                    pass  # no plan is kept then, and the statement will say what is wrong
+            return True
+
+    def _make(self, key: Key, one: SmallStatement, examples: Mapping[str, pa.Table], empty: frozenset[str]) -> None:
+        """Plan a statement, to be kept under a key."""
+        self._keep(key, None)
+        self._keep(key, self._planned(one, examples, empty))
 
     def run(self, plans: Sequence[FilledPlan]) -> list[pa.Table | None]:
         """Run plans in one job and return what each gives; None for one that gives too many rows to be taken."""
@@ -170,8 +241,8 @@ class KeptPlans:
         if len(self._returning) > MOST_PLANS:
             self._returning.clear()
 
-    def _planned(self, one: SmallStatement, empty: set[str]) -> KeptPlan | None:
-        """Plan a statement, to be kept."""
+    def _planned(self, one: SmallStatement, examples: Mapping[str, pa.Table], empty: frozenset[str]) -> KeptPlan | None:
+        """Plan a statement; rows of inputs are in their examples, if it has some."""
         views, alike = dict[str, str](), Counter[str]()
         for read in one.reads:
             if read.name in empty:
@@ -179,7 +250,8 @@ class KeptPlans:
                 self.workspace.lay_nothing(views[read.name], read.schema)
             else:
                 views[read.name] = "rows_in_" + self._place(read.schema, alike)
-                self.planner.lay_place(views[read.name], _example(read), read.schema)
+                example = examples[read.name] if read.name in examples else _example(read)
+                self.planner.lay_place(views[read.name], example, read.schema)
         text = one.over(views, {name: placeholder(number) for number, name in enumerate(PARAMETERS)})
         places = {name: view for name, view in views.items() if name not in empty}
         plan = self.planner.planned(f"{text}\nLIMIT {TAKEN_ROWS + 1}", places, PARAMETERS)
@@ -195,13 +267,21 @@ class KeptPlans:
         return f"{number}_{alike[columns]}"
 
 
+def _for_all_inputs(key: Key) -> Key:
+    """Return the key of the plan that serves a statement whatever of its inputs is empty."""
+    text, reads, number = key
+    return text, tuple((name, columns, False) for name, columns, _ in reads), number
+
+
 def _example(read: Reading) -> pa.Table:
-    """Return the rows of an input of which there are some."""
+    """Return the rows of an input."""
     if read.table is not None:
         return read.table
     tables = tables_in_memory(read.slices, read.schema, read.within)
     assert tables is not None
-    return tables[""]
+    columns = arrow_schema(read.schema)
+    assert columns is not None
+    return tables.get("", columns.empty_table())
 
 
 def _fits(plan: KeptPlan, schema: StructType | None) -> bool:
