@@ -73,7 +73,8 @@ DECIMAL, DECIMAL_DIGITS, DECIMAL_PLACES = "DECIMAL(20,6)", 14, 6
 
 
 NAMED = re.compile(r"^\s*CREATE\s+QUERY\s+\S+", re.IGNORECASE)
-CONSTANT = re.compile(r"'[^']*'|\b[0-9][\w.]*")
+CONSTANT = re.compile(r"\[[^]]*]|'[^']*'|\b[0-9][\w.]*")
+"""A constant, or a window: queries whose windows differ are of different shapes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +147,13 @@ def alike(text: str) -> Counter[str]:
 
 def without_constants(statement: str) -> str:
     """The words of a statement without the name of its query and without constants."""
-    return CONSTANT.sub("?", NAMED.sub("", statement)).strip()
+    return CONSTANT.sub(_kind_of, NAMED.sub("", statement)).strip()
+
+
+def _kind_of(found: re.Match[str]) -> str:
+    """What stands for a constant: a text, a whole number or another number. With other types, shapes are others too."""
+    text = found[0]
+    return text if text[0] == "[" else "''" if text[0] == "'" else "0" if text.isdigit() else "0.0"
 
 
 def kept(shape: Shape) -> Shape:

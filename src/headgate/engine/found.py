@@ -1,8 +1,8 @@
 """Finds queries that differ in constants only, and lets them run as one program: a family (`schedule.family`).
 
-The first queries of a shape (`cql.shapes`) run alone. With the fourth, a family is made; with the second, if the script
+The first queries of a shape (`cql.shapes`) run alone. With the fourth, a family is made; with the first, if the script
 has four that are alike. Those before it become members too if they have not begun: no state has to be moved. So a
-script that registers a thousand queries of one shape makes two plans, and a thousand rows.
+script that registers a thousand queries of one shape makes one plan, and a thousand rows.
 
 A query joins a family only if it then answers what it would answer alone:
 
@@ -153,14 +153,14 @@ class FoundFamilies:
         alone = [one for one in known if one and one.definition.shape and one.definition.shape.key == shape]
         fresh = [one for one in alone if not one.begun and all(_is_untouched(part, start) for part in one.fragments)]
         later = query.plan.flowing or (takes_later(query.plan) and not query.plan.opens)
-        few = len(alone if later else fresh) + 1 < LEAST
-        if few and not (fresh and self.alike >= LEAST):
+        if len(alone if later else fresh) + 1 < LEAST and self.alike < LEAST:
             return None
-        family = self._family(query, f"family of {(fresh[0] if fresh else query).name}", start, None, alone[0])
+        name = f"family of {(fresh[0] if fresh else query).name}"
+        family = self._family(query, name, start, None, alone[0] if alone else None)
         if family is None:
             self._refused.add(shape)
             return None
-        del self._alone[shape]
+        self._alone.pop(shape, None)
         for one in fresh:
             self.core.loop.queries.pop(one.name)
             for fragment in one.own:
@@ -175,15 +175,15 @@ class FoundFamilies:
     ) -> FamilyQuery | None:
         """Build the family of a query; None if it cannot be one program.
 
-        `folder` has its files if it ran before a restart. `alone` is a query of its shape that runs alone: it says of
-        which types the answers are.
+        `folder` has its files if it ran before a restart. `alone` is a query of its shape that runs alone, if there is
+        one: it says of which types the answers are. Otherwise the plans say it.
         """
         core = self.core
         taken, more = {*core.loop.queries, *core.catalog.queries}, 1
         while (named := name if more == 1 else f"{name} ({more})") in taken or named.lower() in taken:
             more += 1
         definition = found_family(query, named)
-        if definition is None:
+        if definition is None or not (alone or folder or _same_columns(definition, query)):
             return None
         directory = core.directory / "queries" / (folder or fresh_folder(core.directory / "queries", named))
         with writing(directory):
@@ -258,6 +258,13 @@ class FoundFamilies:
 def _is_untouched(fragment: Fragment, start: Tick | None) -> bool:
     """Whether a fragment has done nothing so far, and sees its streams behind an instant."""
     return not fragment.epochs and not fragment.inputs.looked_at and fragment.progress.start == start
+
+
+def _same_columns(family: Query, query: Query) -> bool:
+    """Whether the answers of a family have the columns of those of one of its queries, but for the member."""
+    assert family.family is not None
+    own = family.plan.columns[len(family.family.shown) :]
+    return [(one.name, one.type) for one in own] == [(one.name, one.type) for one in query.plan.columns]
 
 
 def _same_answers(family: Fragment, alone: Fragment, members: int) -> bool:

@@ -1,8 +1,8 @@
 """The plans of small statements that an engine keeps, and the rows that it fills them with.
 
 A statement is planned to be kept when it is met with again: most statements of a short run never are. Once it was,
-plans for other sets of empty inputs are made at once. A plan in which fewer inputs are taken to be empty answers as well,
-so that it serves while there is none for just that set.
+plans for other sets of empty inputs are made at once. A plan in which fewer inputs are taken to be empty answers as
+well, so it serves while there is none for just that set.
 
 While an engine runs and nothing is to be done, plans are made ahead (`plan_ahead`): for statements that were met with
 once, for all of their inputs, and for sets that return. So no answer has to wait for a plan when, say, the first tuples
@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -214,10 +215,10 @@ class KeptPlans:
             key, wish = self._wishes.popitem(last=False)
             if key not in self._plans:
                 self.workspace.interpret(0)
-                try:
+                with suppress(
+                    Py4JError, PySparkException
+                ):  # no plan is kept then; the statement will say what is wrong
                     self._make(key, wish.statement, wish.examples, wish.empty)
-                except (Py4JError, PySparkException):
-                    pass  # no plan is kept then, and the statement will say what is wrong
             return True
 
     def _make(self, key: Key, one: SmallStatement, examples: Mapping[str, pa.Table], empty: frozenset[str]) -> None:
