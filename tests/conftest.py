@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,8 +11,24 @@ from pyspark.sql import SparkSession
 from tools.jars import add_jars
 from tools.postgres_server import Server, binaries, running
 
+from headgate.spark.session import SHORT_LIVED, started
+
 settings.register_profile("headgate", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("headgate")
+
+
+FOR_CHILDREN = " ".join(SHORT_LIVED)
+"""Java's options for the JVMs of commands that tests start as processes: they end within seconds.
+
+This hides nothing: Java's second compiler makes code faster and changes no result, and `headgate demo` and
+`headgate run --once` over small files have these options anyway. The session of a worker, which lives for minutes, is
+as users have it.
+"""
+
+SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
+"""The variable with which Spark starts a JVM. Unlike those of Java itself, nothing is printed because of it."""
+
+os.environ.setdefault(SUBMIT_OPTIONS, FOR_CHILDREN)
 
 
 LONG = ("test_laws.py", "test_epochs.py", "test_docs.py")
@@ -24,9 +41,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from headgate.spark.session import started
-
-    session = started("local[2]")
+    with pytest.MonkeyPatch.context() as patch:
+        if os.environ.get(SUBMIT_OPTIONS) == FOR_CHILDREN:
+            patch.delenv(SUBMIT_OPTIONS)
+        session = started("local[2]")
     yield session
     session.stop()
 

@@ -6,6 +6,7 @@ It also turns them into the plan's expressions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
@@ -236,10 +237,27 @@ def with_safe_division(tree: exp.Expression, types: dict[str, str]) -> exp.Expre
     return holder.this
 
 
+def _type_of_column(tree: exp.Expression, types: dict[str, str]) -> str | None:
+    """The type of a column by its name alone, as `annotated` would find it; None for any other expression.
+
+    Most expressions are nothing but a column, and to annotate a tree takes much longer than to look into the types.
+    """
+    if not isinstance(tree, exp.Column) or not isinstance(tree.this, exp.Identifier) or tree.table:
+        return None
+    known = [kind for name, kind in types.items() if name.lower() == tree.name.lower() and kind != "UNKNOWN"]
+    return _as_written(known[-1]) if known else None
+
+
+@cache
+def _as_written(kind: str) -> str:
+    """A type as sqlglot writes it for Spark."""
+    return exp.DataType.build(kind, dialect="spark").sql("spark")
+
+
 def as_expression(tree: exp.Expression, types: dict[str, str]) -> Expression:
     """The plan's expression for a resolved tree: its SQL, its type and the columns it reads."""
     column = tree.name if isinstance(tree, exp.Column) else None
-    kind = type_of(annotated(tree, types))
+    kind = _type_of_column(tree, types) or type_of(annotated(tree, types))
     if kind == "UNKNOWN" and column is not None:
         kind = next((kind for name, kind in types.items() if name.lower() == column.lower()), "UNKNOWN")
     if kind == "UNKNOWN" and isinstance(tree, exp.TimestampTrunc | exp.DateTrunc):

@@ -257,7 +257,7 @@ class _Reference(Windows):
             copy = copy.transform(exact_aggregates, others)
         clocks = [node for node in copy.find_all(exp.CurrentTime, exp.Column) if is_current_time(node)]
         clocks = [node.replace(exp.Literal.number(0)) for node in clocks]
-        sql = copy.transform(in_duckdb, copy=True).sql("duckdb")
+        sql = copy.transform(in_duckdb, copy=True).sql("duckdb", copy=False)
         bags: list[list[Row]] = []
         columns: list[tuple[str, str]] = []
         seen: tuple[list[Row], ...] | None = None
@@ -266,7 +266,7 @@ class _Reference(Windows):
             for clock in clocks:
                 clock.set("this", str(instant))
             if clocks:
-                sql = copy.transform(in_duckdb, copy=True).sql("duckdb")
+                sql = copy.transform(in_duckdb, copy=True).sql("duckdb", copy=False)
             if contents == seen and not clocks:
                 bags.append(bags[-1])
                 continue
@@ -418,7 +418,7 @@ class _Reference(Windows):
         copy.set("expressions", [*items, exp.column("_position")])
         (name,) = holder
         self.fill(name, columns, [(*row, ts, position) for position, (ts, row) in enumerate(stream.tuples)])
-        found, rows = self.run(copy.sql("duckdb"))
+        found, rows = self.run(copy.sql("duckdb", copy=False))
         ordered = sorted(rows, key=lambda row: row[-1])
         possible = self.values_bound_to_time(tree, [name for name, _ in found[:-1]])
         return TupleStream(found[:-1], [(stream.tuples[row[-1]][0], row[:-1]) for row in ordered], possible)
@@ -499,7 +499,7 @@ class _Reference(Windows):
             copy = new if column is copy else copy
             column.replace(new)
         listed = ", ".join(f"({literal(value)}, {last})" for value, last in known.items())
-        sql = f"SELECT {copy.sql('duckdb')}, MAX(last) FROM (VALUES {listed}) AS known(v, last) GROUP BY 1"
+        sql = f"SELECT {copy.sql('duckdb', copy=False)}, MAX(last) FROM (VALUES {listed}) AS known(v, last) GROUP BY 1"
         return alias, dict(self.database.execute(sql).fetchall()) if known else {}
 
     def values_bound_to_time(self, tree: exp.Expression, names: list[str]) -> Possible:
