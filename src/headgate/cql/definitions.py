@@ -29,7 +29,8 @@ from headgate.plan.prefilter import REAL, is_cheap
 from headgate.plan.rewrites.driver import Rewritten, rewritten
 from headgate.plan.scopes import by_groups
 from headgate.plan.weights import weighted
-from headgate.sql import Column, signature, spelled
+from headgate.sql import Column, signature
+from headgate.sql import name as column_name
 from headgate.table import Table
 from headgate.ticks import Tick, TimeDomain
 
@@ -909,7 +910,7 @@ def _check(written: exp.ColumnDef, place: _Places) -> str | None:
     if check is None:
         return None
     own, kind, condition = written.name, written.args["kind"].sql("spark"), check.this.copy()
-    named = spelled(own)
+    named = column_name(own)
     for column in condition.find_all(exp.Column):
         if column.table or column.name.lower() != own.lower():
             raise UserError(
