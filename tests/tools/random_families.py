@@ -133,7 +133,7 @@ def _lengths(draw: st.DrawFn, tree: exp.Expression, relation: str) -> tuple[str,
 
 def _may_vary(window: exp.Expression, top: exp.Expression) -> bool:
     """Whether the length of a window may depend on the member."""
-    varies = window.args["kind"] in ("RANGE", "ROWS") and window.args.get("on") is None
+    varies = window.args["kind"] in ("RANGE", "ROWS")
     return varies and _is_reached(window.find_ancestor(exp.From, exp.Join), top)
 
 

@@ -214,10 +214,7 @@ class CqlParser(StatementParser):
                     "a length of time as an INTERVAL or a text", "Write a number and a unit: [RANGE 5 MINUTES]."
                 )
             if self._at(TokenType.VAR) and not self._at_member():
-                hint = (
-                    f"Write a number for {self._curr.text}, or UNBOUNDED; in CREATE QUERIES relation.{self._curr.text}."
-                )
-                self._foreign("a length of time that is a name", hint)
+                self._foreign("a length of time that is a name", f"Write a number for {self._curr.text}, or UNBOUNDED.")
             amount = self._parse_window_amount("RANGE needs a length or UNBOUNDED")
             if self._curr and self._curr.text.upper() in ("TUPLE", "TUPLES"):
                 self._foreign("RANGE in tuples (BQL)", f"Write [ROWS {amount}].")

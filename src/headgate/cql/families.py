@@ -385,10 +385,8 @@ class _Rewriting:
         alias = inner.args.get("alias")
         window = _window_of(inner)
         given = [column.copy() for column in (alias.args.get("columns") or ())] if alias is not None else []
-        if alias is not None and alias.this is not None:
-            name = alias.name
-        else:
-            name = "late" if entry.args.get("late") else short_name(entry.name)
+        plain = "late" if entry.args.get("late") else short_name(entry.name)
+        name = (alias.name if alias is not None else "") or plain or fresh("windowed", self.taken)
         named = exp.TableAlias(this=_identifier(fresh("windowed", self.taken)))
         inner.set("alias", named if isinstance(inner, exp.Subquery) else None)
         inner.set("window", window)
@@ -477,7 +475,12 @@ class _Rewriting:
                 tree.set("query", self.query(tree.args["query"], shown))
                 return tree
             case WindowedQuery():
-                self._refuse_window(tree)
+                if self.mentions(tree.this):
+                    self._refuse_window(tree)
+                inner = tree.this if isinstance(tree.this, exp.Subquery) else exp.Subquery(this=tree.this)
+                inner.set("window", tree.args["window"])
+                every = exp.Select(expressions=[exp.Star()], from_=exp.From(this=inner))
+                return self._select(every, shown, outermost)
             case exp.Subquery():
                 if tree.args.get("window") or tree.args.get("drawn"):
                     self._refuse_window(tree)
