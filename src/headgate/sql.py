@@ -26,6 +26,9 @@ class Column:
     order: Order | None = field(default=None, compare=False)
     """Declared of a base stream's column: its values never fall, or never rise, from one timestamp to a later one."""
 
+    check: str | None = field(default=None, compare=False)
+    """Declared of a column of a base stream or relation: the condition that none of its values breaks, in SQL."""
+
 
 NEVER = "CAST(NULL AS BIGINT)"
 ONE = "CAST(1 AS BIGINT)"

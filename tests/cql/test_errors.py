@@ -36,6 +36,8 @@ CREATE VIEW per_segment AS SELECT segment, AVG(speed) AS mean FROM pos_speed [RA
 
 FOR_EACH = """CREATE RELATION watched (vehicle INT, faster INT);
 CREATE RELATION dated (vehicle INT, op STRING, at TIMESTAMP) TIMESTAMP BY at CHANGE BY op;
+CREATE RELATION lasting (vehicle INT, seconds INT CHECK (seconds IN (10, 60)), part DOUBLE, none INT CHECK (none IN (0, 1)),
+  n INT CHECK (n IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17)));
 """
 """Defined besides for the mistakes in families."""
 
@@ -65,6 +67,19 @@ MISTAKES_IN_FAMILIES = [
         "watched AS SELECT x.vehicle FROM (SELECT vehicle FROM pos_speed [NOW] WHERE speed > watched.faster) AS x "
         "JOIN (SELECT vehicle FROM pos_speed [NOW] WHERE speed < watched.faster) AS y USING (vehicle)",
         "watched INTO console AS SELECT vehicle FROM pos_speed [NOW] WHERE speed > watched.faster INTO console",
+        "watched AS SELECT vehicle FROM pos_speed [RANGE watched.faster SECONDS]",
+        "lasting AS SELECT vehicle FROM pos_speed [RANGE lasting.part SECONDS]",
+        "lasting AS SELECT vehicle FROM pos_speed [RANGE lasting.second SECONDS]",
+        "lasting AS SELECT vehicle FROM pos_speed [RANGE seconds SECONDS]",
+        "lasting AS SELECT vehicle FROM pos_speed [RANGE lasting.seconds]",
+        "lasting AS SELECT v FROM ticks [RANGE lasting.seconds SECONDS SLIDE lasting.none SECONDS]",
+        "lasting AS SELECT v FROM ticks [PARTITION BY k ROWS lasting.n RANGE lasting.seconds SECONDS]",
+        "lasting AS SELECT LAST(v) AS v FROM ticks [ROWS lasting.n]",
+        "lasting AS SELECT a.v FROM ticks [ROWS lasting.n] a FULL JOIN ticks [NOW] b ON a.k = b.k",
+        "lasting AS SELECT a.v FROM ticks [NOW] a LEFT JOIN ticks [ROWS lasting.n] b USING (k)",
+        "lasting AS SELECT * FROM (SELECT ISTREAM(v) FROM ticks [ROWS lasting.n]) [RANGE 10]",
+        "lasting AS SELECT * FROM (SELECT ISTREAM(v) FROM ticks [NOW] WHERE v = lasting.vehicle) [ROWS lasting.n]",
+        "lasting AS SELECT COUNT(*) FROM ticks [RANGE 10 ON lasting.n]",
     )
 ] + [
     "CREATE QUERIES f OF watched AS SELECT vehicle FROM pos_speed [NOW]",
@@ -77,6 +92,18 @@ CREATE STREAM queued (v INT) TIMESTAMP LATENT;
 CREATE RELATION sites (v INT) FROM csv OPTIONS ('path' = 'in');
 """
 """Defined besides for the mistakes about time."""
+
+MISTAKES_IN_CHECKS = [
+    "CREATE STREAM s (v INT CHECK v > 0)",
+    "CREATE STREAM s (v INT CHECK (w > 0), w INT)",
+    "CREATE STREAM s (v INT CHECK (v % 2 = 0))",
+    "CREATE STREAM s (v INT CHECK (v IN (1, 'a')))",
+    "CREATE STREAM s (v DOUBLE CHECK (v > 0))",
+    "CREATE STREAM s (v TIMESTAMP CHECK (v > '2026-01-01'))",
+    "CREATE RELATION r (name STRING CHECK (name LIKE 'a%'))",
+    "CREATE QUERY q AS SELECT v FROM ticks [RANGE ticks.v]",
+    "vquery : SELECT v FROM ticks; vtable : register relation x (v INT CHECK (v > 0))",
+]
 
 MISTAKES = [
     "SELECT ISTREAM(AVG(speeed)) FROM pos_speed [RANGE 5 MINUTES]",
@@ -585,6 +612,7 @@ EVERY_MISTAKE = [
     *MISTAKES_IN_CONSTRAINTS,
     *MISTAKES,
     *MISTAKES_IN_FAMILIES,
+    *MISTAKES_IN_CHECKS,
     *MISTAKES_ABOUT_TIME,
     *MISTAKES_IN_SNAPSHOTS,
     *MISTAKES_IN_GROUPS,

@@ -138,3 +138,57 @@ def test_members_that_are_none(spark: SparkSession) -> None:
         play(engine, 1, 1)
         with pytest.raises(UserError, match="wrong-type"):
             engine.query("alert").member("A", "much").results()
+
+
+LASTING = """
+CREATE STREAM ticks (symbol STRING, price DOUBLE);
+CREATE RELATION subscribers (symbol STRING, n INT CHECK (n IN (1, 3, 5)));
+CREATE QUERIES total FOR EACH ROW OF subscribers AS
+  SELECT SUM(price) AS total, COUNT(*) AS n FROM ticks [RANGE subscribers.n] WHERE symbol = subscribers.symbol;
+CREATE QUERIES last FOR EACH ROW OF subscribers AS
+  SELECT symbol, MIN(price) AS low FROM ticks [PARTITION BY symbol ROWS subscribers.n] GROUP BY symbol;
+"""
+
+
+def test_members_have_windows_of_their_own_length(spark: SparkSession, tmp_path: Path) -> None:
+    """Also over a restart; a member that breaks the CHECK is none, and one without a length sees nothing."""
+    with Engine(spark, tmp_path) as engine:
+        engine.execute(LASTING)
+        members = [
+            (1, ("A", 1), "+"),
+            (1, ("A", 3), "+"),
+            (1, ("A", 4), "+"),
+            (1, ("A", None), "+"),
+            (7, ("A", 1), "-"),
+        ]
+        assert engine.push("subscribers", members) == 4
+        play(engine, 1, 4)
+        before = engine.query("total").count
+    with Engine(spark, tmp_path) as engine:
+        engine.execute(LASTING)
+        assert engine.counts("subscribers") == {"taken": 4, "check-failed": 1}
+        engine.push("subscribers", [(6, ("B", 5), "+")])
+        play(engine, 5, 8)
+        assert engine.query("total").count > before
+        added = {
+            member: [one for one in rows(engine, "total", *member) if one[1] == "+"]
+            for member in (("A", 1), ("A", 3), ("B", 5))
+        }
+        assert added["A", 1] == [
+            (
+                at,
+                "+",
+                float(2 * at - 1 if at > 1 else 1),
+                min(at, 2),
+            )
+            for at in range(1, 7)
+        ]
+        assert added["A", 3] == [(at, "+", float(sum(range(max(at - 3, 1), at + 1))), min(at, 4)) for at in range(1, 9)]
+        assert added["B", 5] == [
+            (at, "+", float(sum(10 - one for one in range(max(at - 5, 1), at + 1))), 6) for at in (6, 7, 8)
+        ]
+        assert rows(engine, "total", "A", None) == [(1, "+", None, 0)]
+        assert rows(engine, "total", "A", 4) == []
+        lows = {(at, symbol): low for at, sign, symbol, low in rows(engine, "last", "A", 3) if sign == "+"}
+        assert lows[8, "A"] == 6.0, "the least of the last three"
+        assert lows[8, "B"] == 2.0

@@ -52,11 +52,17 @@ def test_a_family_answers_what_its_members_answer_alone_on_spark(
     accepted(family)
     with Engine(spark, partitions=2) as engine:
         made = f"CREATE QUERIES answer FOR EACH ROW OF {family.relation} AS"
-        engine.execute(script(family.case).replace("CREATE QUERY answer AS", made))
+        text = script(family.case).replace("CREATE QUERY answer AS", made)
+        if family.lengths is not None:
+            plain = f"{family.lengths[0]} INT"
+            before, defined, after = text.partition(f"CREATE RELATION {family.relation} (")
+            text = before + defined + after.replace(plain, f"{plain} CHECK ({family.check})", 1)
+        engine.execute(text)
         for stream in family.case.streams:
             engine.push(stream, [(ts, row) for ts, row, _ in family.case.input[stream]])
         for relation in family.case.relations:
-            engine.push(relation, family.case.input[relation])
+            taken = engine.push(relation, family.pushed[relation])
+            assert taken == len(family.case.input[relation])
         for until in cutting[0]:
             engine.advance(until)
         results = engine.query("answer").results()

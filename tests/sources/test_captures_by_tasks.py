@@ -19,6 +19,7 @@ QUERIES = "CREATE QUERY q AS SELECT ISTREAM(*) FROM packets [NOW];"
 TYPES = {
     "microseconds": ("time TIMESTAMP, Src_IP STRING, dst_port BIGINT, length INT, syn BOOLEAN", "time"),
     "seconds": ("time BIGINT, src_ip STRING, dst_port INT, length BIGINT", "time"),
+    "checked": ("time TIMESTAMP, dst_port INT CHECK (dst_port <> 3), length INT", "time"),
     "null": ("src_port INT, dst_port INT, length INT", "src_port"),
 }
 
@@ -57,7 +58,8 @@ def test_tasks_write_what_spark_sql_would_write(spark: SparkSession, tmp_path: P
     tasks, sql = written_both_ways(spark, folder, tmp_path / "state", columns, by, "off")
     assert tasks == sql
     assert tasks[0]["malformed"] >= 1
-    assert tasks[0]["taken"] + tasks[0].get("no-timestamp", 0) == 126
+    assert tasks[0]["taken"] + tasks[0].get("no-timestamp", 0) + tasks[0].get("check-failed", 0) == 126
+    assert ("check-failed" in tasks[0]) == (kind == "checked")
 
 
 def test_an_attempt_that_did_not_count_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Random families of queries, and their meaning: the union of what the reference gives for each member alone.
 
-A family is a random query in which some of the numbers are columns of a relation. What it must answer follows from the
-queries with the numbers of each row put in, so the rewriting of families is not asked.
+A family is a random query in which some of the numbers are columns of a relation, lengths of windows among them. What it
+must answer follows from the queries with the numbers of each row put in, so the rewriting of families is not asked.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -25,6 +26,9 @@ from headgate.testing.reference_windows import VaryingRelation
 from tools.duck import catalog_of
 from tools.random_queries import HORIZON, KEYS, RELATIONS, STREAMS, inputs, queries
 
+LENGTHS = ("amount", "range", "slide")
+"""The numbers of a window."""
+
 FIXED = (exp.Limit, exp.Offset, exp.TableSample, exp.DataType, exp.Ordered, exp.WindowSpec, StreamWindow)
 """Where a number cannot be a column."""
 
@@ -34,7 +38,20 @@ class RandomFamily:
     """A case whose query reads columns of the member, and the relation whose rows the members are."""
 
     case: Case
+    """Its input has no rows that break the CHECK."""
+
     relation: str
+    pushed: dict[str, list[tuple[int, Row, str]]]
+    """All rows that come, also those that break the CHECK."""
+
+    lengths: tuple[str, tuple[int, ...]] | None = None
+    """The column that windows have as their length, and the values that its CHECK lists."""
+
+    @property
+    def check(self) -> str:
+        """The CHECK of that column."""
+        assert self.lengths is not None
+        return f"{self.lengths[0]} IN ({', '.join(map(str, self.lengths[1]))})"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -47,7 +64,11 @@ def _is_free(literal: exp.Expression, top: exp.Expression) -> bool:
         return False
     if isinstance(literal.parent, exp.Group | exp.GroupingSets | exp.Rollup | exp.Cube | exp.RegexpExtract):
         return False
-    node = literal.parent
+    return _is_reached(literal.parent, top)
+
+
+def _is_reached(node: exp.Expression | None, top: exp.Expression) -> bool:
+    """Whether what stands here may depend on the member."""
     while node is not None and node is not top:
         if isinstance(node, FIXED) or (isinstance(node, exp.Subquery) and node.args.get("window")):
             return False
@@ -72,28 +93,65 @@ def families(draw: st.DrawFn, depth: int = 1, most: int = 8) -> RandomFamily:
     columns = list(RELATIONS[relation])
     count = draw(st.integers(1, 3))
     assume(free)
+    lengths = draw(_lengths(tree, relation))
     chosen = draw(st.permutations(range(len(free))))[:count]
     for position in chosen:
         column = draw(st.sampled_from(columns))
         free[position].replace(exp.column(column, relation))
+    pushed = draw(inputs(most))
     case = Case(
         "families",
         tree.sql("cql"),
         STREAMS,
         RELATIONS,
         (),
-        draw(inputs(most)),
+        pushed | {relation: [row for row in pushed[relation] if _passes(row[1], relation, lengths)]},
         HORIZON,
         range=draw(st.sampled_from(["closed", "closed", "half-open"])),
         empty_aggregate="row",
         keys=KEYS,
     )
-    return RandomFamily(case, relation)
+    return RandomFamily(case, relation, pushed, lengths)
+
+
+@st.composite
+def _lengths(draw: st.DrawFn, tree: exp.Expression, relation: str) -> tuple[str, tuple[int, ...]] | None:
+    """Let windows of a query have the length of the member; the column of the relation that holds it, and its values.
+    None if there are no such windows.
+    """
+    some = [window for window in tree.find_all(StreamWindow) if _may_vary(window, tree)]
+    if not some or draw(st.booleans()):
+        return None
+    column = draw(st.sampled_from(list(RELATIONS[relation])))
+    values = draw(st.sets(st.sampled_from([1, 2, 3, 5]), min_size=1, max_size=3))
+    for window in draw(st.lists(st.sampled_from(some), min_size=1, max_size=2)):
+        written = [part for part in LENGTHS if window.args.get(part) is not None]
+        for part in draw(st.lists(st.sampled_from(written), min_size=1, max_size=2)):
+            window.set(part, exp.column(column, relation))
+    return column, tuple(sorted(values))
+
+
+def _may_vary(window: exp.Expression, top: exp.Expression) -> bool:
+    """Whether the length of a window may depend on the member."""
+    varies = window.args["kind"] in ("RANGE", "ROWS")
+    return varies and _is_reached(window.find_ancestor(exp.From, exp.Join), top)
+
+
+def _passes(row: Row, relation: str, lengths: tuple[str, tuple[int, ...]] | None) -> bool:
+    """Whether a row of the relation passes the CHECK."""
+    if lengths is None:
+        return True
+    value = row[list(RELATIONS[relation]).index(lengths[0])]
+    return value is None or value in lengths[1]
 
 
 def plan_of(family: RandomFamily) -> Node:
     """The plan of a family."""
     catalog: Catalog = catalog_of(family.case)
+    if family.lengths is not None:
+        known = catalog.relations[family.relation.lower()]
+        columns = (replace(one, check=family.check if one.name == family.lengths[0] else None) for one in known.columns)
+        catalog.relations[family.relation.lower()] = replace(known, columns=tuple(columns))
     members, text = members_of(catalog.relations[family.relation.lower()]), family.case.query
     return bind_family(parse(text)[0], text, catalog, "", members)[0].plan
 
@@ -164,9 +222,37 @@ def _changes(bags: list[list[Row]], operator: str | None) -> list[Change]:
 def _alone(tree: exp.Expression, family: RandomFamily, member: Row) -> exp.Expression:
     """The query with the values of one member put in."""
     values = dict(zip((name.lower() for name in family.columns), member, strict=True))
+    for window in list(tree.find_all(StreamWindow)):
+        _with_length(window, family, values)
     for column in list(tree.find_all(exp.Column)):
         if column.table.lower() == family.relation.lower():
             value = values[column.name.lower()]
             constant = exp.null() if value is None else exp.Literal.number(value)
             column.replace(exp.cast(constant, "int"))
     return tree
+
+
+def _with_length(window: StreamWindow, family: RandomFamily, values: dict[str, Any]) -> None:
+    """Put the length of a member into a window. Without a length, its window is empty."""
+    varying = [part for part in LENGTHS if isinstance(window.args.get(part), exp.Column)]
+    value = values[family.lengths[0].lower()] if family.lengths is not None else None
+    for part in varying:
+        window.set(part, str(1 if value is None else value))
+    if not varying or value is not None:
+        return
+    entry = window.find_ancestor(exp.Table, exp.Subquery)
+    assert entry is not None
+    alias = entry.args.get("alias")
+    named = alias.this if alias is not None and alias.this is not None else entry.this
+    columns = [column.copy() for column in alias.args.get("columns") or ()] if alias is not None else []
+    entry_alone = entry.copy()
+    entry_alone.set("alias", exp.TableAlias(this=exp.to_identifier("nothing")))
+    entry_alone.set("window", window.copy())
+    items = [StreamOf(kind="RSTREAM", expressions=[exp.Star()])]
+    never = exp.Where(this=exp.EQ(this=exp.Literal.number(1), expression=exp.Literal.number(0)))
+    nothing = exp.Subquery(
+        this=exp.Select(expressions=items, from_=exp.From(this=entry_alone), where=never),
+        alias=exp.TableAlias(this=named.copy(), columns=columns) if isinstance(named, exp.Identifier) else None,
+    )
+    nothing.set("window", StreamWindow(kind="RANGE", amount="1"))
+    entry.replace(nothing)

@@ -160,7 +160,9 @@ class Catalog:
         """
         stamp = "TIMESTAMP" if stream.domain is TimeDomain.TIMESTAMP else "BIGINT"
         about = (("_reason", "STRING"), ("_behind", "BIGINT"), ("_timestamp", stamp), ("_raw", "STRING"))
-        own = (replace(column, order=None) for column in stream.columns)  # they are here because they came out of order
+        own = (
+            replace(column, order=None, check=None) for column in stream.columns
+        )  # some are here because they break it
         columns = (*own, *(Column(name, kind) for name, kind in about))
         return Stream(late_name(stream.name), columns, stream.domain, source=stream.source)
 

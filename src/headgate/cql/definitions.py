@@ -21,14 +21,16 @@ from headgate.cql.binder import bind
 from headgate.cql.languages import Language
 from headgate.errors import NotYet, Place, UserError, nearest, quoted, unknown
 from headgate.gsql.translate import InCql, sql_value, translated
-from headgate.plan.expressions import INTEGRAL
+from headgate.plan.expressions import INTEGRAL, Expression
 from headgate.plan.lives import followed
 from headgate.plan.monotone import kind_of
 from headgate.plan.nodes import Constraint, Node, domain, is_stream, sources
+from headgate.plan.prefilter import REAL, is_cheap
 from headgate.plan.rewrites.driver import Rewritten, rewritten
 from headgate.plan.scopes import by_groups
 from headgate.plan.weights import weighted
 from headgate.sql import Column, signature
+from headgate.sql import name as column_name
 from headgate.table import Table
 from headgate.ticks import Tick, TimeDomain
 
@@ -689,6 +691,10 @@ def described(name: str, catalog: Catalog, place: Place | None) -> Listing:
         }
     if isinstance(found, Relation):
         notes |= {key.lower(): "key" for key in found.key} | ({found.change.lower(): "change"} if found.change else {})
+    for column in columns:
+        if column.check is not None:
+            before = notes.get(column.name.lower())
+            notes[column.name.lower()] = f"{before + ', ' if before else ''}CHECK ({column.check})"
     return Listing(("column", "type", "is"), tuple((c.name, c.type, notes.get(c.name.lower(), "")) for c in columns))
 
 
@@ -881,7 +887,7 @@ def _relation(tree: syntax.CreateRelation, catalog: Catalog, place: _Places) -> 
 
 def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
     columns = tuple(
-        Column(column.name, column.args["kind"].sql("spark"), column.args.get("order"))
+        Column(column.name, column.args["kind"].sql("spark"), column.args.get("order"), _check(column, place))
         for column in tree.args["columns"]
     )
     _check_order(tree, columns, place)
@@ -896,6 +902,35 @@ def _columns(tree: exp.Expression, place: _Places) -> tuple[Column, ...]:
         if column.name.lower() in {other.name.lower() for other in columns[:position]}:
             raise UserError("name-taken", f'column "{column.name}" stands twice', place=place(column.this))
     return columns
+
+
+def _check(written: exp.ColumnDef, place: _Places) -> str | None:
+    """The condition of a column's CHECK in SQL: it compares the column with constants of its type."""
+    check = written.args.get("check")
+    if check is None:
+        return None
+    own, kind, condition = written.name, written.args["kind"].sql("spark"), check.this.copy()
+    named = column_name(own)
+    for column in condition.find_all(exp.Column):
+        if column.table or column.name.lower() != own.lower():
+            raise UserError(
+                "bad-check",
+                f'CHECK of column "{own}" reads "{column.sql("cql")}"',
+                place=place(check),
+                detail="A CHECK is of the values of its own column.",
+            )
+        column.set("this", exp.to_identifier(own, quoted=named != own))
+    sql = condition.sql("spark")
+    if kind in REAL or not is_cheap(Expression(f"NOT ({sql})", "BOOLEAN", frozenset()), {own.lower(): kind}):
+        values = "'a', 'b'" if kind == "STRING" else "1, 5, 60"
+        raise UserError(
+            "bad-check",
+            f'the CHECK of column "{own}", which is {kind}, has a form that is not known',
+            place=place(check),
+            detail="It compares a column of whole numbers or of texts with constants.",
+            hint=f"CHECK ({named} IN ({values})), or =, <, BETWEEN and the like, joined by AND, OR and NOT.",
+        )
+    return sql
 
 
 def _check_order(tree: exp.Expression, columns: tuple[Column, ...], place: _Places) -> None:

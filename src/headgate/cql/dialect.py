@@ -202,7 +202,7 @@ class CqlParser(StatementParser):
             window = self._parse_rows()
             window.set("partition", partition)
             if self._match_text_seq("RANGE"):
-                amount, unit = self._parse_span("RANGE needs a length")
+                amount, unit = self._parse_window_span("RANGE needs a length")
                 window.set("range", amount)
                 window.set("range_unit", unit)
             return self._with_slide(window)
@@ -213,9 +213,9 @@ class CqlParser(StatementParser):
                 self._foreign(
                     "a length of time as an INTERVAL or a text", "Write a number and a unit: [RANGE 5 MINUTES]."
                 )
-            if self._at(TokenType.VAR):
+            if self._at(TokenType.VAR) and not self._at_member():
                 self._foreign("a length of time that is a name", f"Write a number for {self._curr.text}, or UNBOUNDED.")
-            amount = self._parse_amount("RANGE needs a length or UNBOUNDED")
+            amount = self._parse_window_amount("RANGE needs a length or UNBOUNDED")
             if self._curr and self._curr.text.upper() in ("TUPLE", "TUPLES"):
                 self._foreign("RANGE in tuples (BQL)", f"Write [ROWS {amount}].")
             unit = self._parse_unit()
@@ -231,11 +231,22 @@ class CqlParser(StatementParser):
         raise AssertionError  # raise_error raises: the error level is IMMEDIATE
 
     def _parse_rows(self) -> StreamWindow:
-        return self.expression(StreamWindow(kind="ROWS", amount=self._parse_amount("ROWS needs a number")))
+        return self.expression(StreamWindow(kind="ROWS", amount=self._parse_window_amount("ROWS needs a number")))
+
+    def _at_member(self) -> bool:
+        """Whether `relation.column` stands here, where a window has a number: the value of a member of a family."""
+        return bool(self._curr and self._next and self._next.token_type == TokenType.DOT)
+
+    def _parse_window_amount(self, missing: str) -> Any:
+        """A number, or the column of a member that holds it."""
+        return self._parse_column() if self._at_member() else self._parse_amount(missing)
+
+    def _parse_window_span(self, missing: str) -> tuple[Any, str | None]:
+        return self._parse_window_amount(missing), self._parse_unit()
 
     def _with_slide(self, window: StreamWindow) -> StreamWindow:
         if self._match_text_seq("SLIDE"):
-            amount, unit = self._parse_span("SLIDE needs a length")
+            amount, unit = self._parse_window_span("SLIDE needs a length")
             window.set("slide", amount)
             window.set("slide_unit", unit)
         return window
@@ -437,13 +448,13 @@ class CqlGenerator(Spark.Generator):
             parts.append(f"PARTITION BY {', '.join(map(self.sql, tree.args['partition']))}")
         parts.append(tree.args["kind"])
         if tree.args.get("amount") is not None:
-            parts.append(_length(tree.args["amount"], tree.args.get("unit")))
+            parts.append(_length(self.sql(tree, "amount"), tree.args.get("unit")))
         if tree.args.get("on") is not None:
             parts.append(f"ON {self.sql(tree, 'on')}")
         if tree.args.get("range") is not None:
-            parts.append(f"RANGE {_length(tree.args['range'], tree.args.get('range_unit'))}")
+            parts.append(f"RANGE {_length(self.sql(tree, 'range'), tree.args.get('range_unit'))}")
         if tree.args.get("slide") is not None:
-            parts.append(f"SLIDE {_length(tree.args['slide'], tree.args.get('slide_unit'))}")
+            parts.append(f"SLIDE {_length(self.sql(tree, 'slide'), tree.args.get('slide_unit'))}")
         return f"[{' '.join(parts)}]"
 
     def windowedquery_sql(self, tree: WindowedQuery) -> str:

@@ -8,6 +8,8 @@ relation, while it is there; its answer is that of the query with the row's valu
 which the relation is joined in and its columns are one more key throughout:
 
     FROM, WHERE                   the relation stands beside what FROM has, behind the windows of its streams
+    [RANGE r.minutes MINUTES]     the union of the windows of each length that the column's CHECK lists, each with its
+                                  length as a column, by which it joins the relation
     GROUP BY, PARTITION BY        by the member as well
     DISTINCT, set operations      over rows that carry their member
     ORDER BY ... LIMIT            the first rows of each member, by ROW_NUMBER
@@ -21,23 +23,29 @@ Syntax trees come in and go out. What the query says wrongly is found first, in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
+import sqlglot
 from sqlglot import exp
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Family, Relation
+from headgate.catalog.system import short_name
+from headgate.cql.aggregates import depends_on_order
 from headgate.cql.binder import Binder, BoundQuery, bind
 from headgate.cql.grouping import grouping_sets, keys_of_groups, named_keys, with_aliases, with_keys_named
-from headgate.cql.inputs import Scope, from_clause
+from headgate.cql.inputs import ELEMENT_TIME, Scope, from_clause, from_entry
 from headgate.cql.subqueries import COUNTS
 from headgate.cql.syntax import StreamOf, StreamWindow, WindowedQuery
 from headgate.cql.trees import aggregate_calls, conjunction, conjuncts, has_subquery, replaced_by, unaliased, unique
 from headgate.errors import NotYet, Place, UserError, nearest, quoted
 from headgate.plan.derived import fresh
+from headgate.plan.expressions import INTEGRAL
 from headgate.plan.nodes import names
-from headgate.sql import Column, is_plain
+from headgate.sql import Column, is_plain, spelled
 
 LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 """Aggregates that give an empty list over no rows."""
@@ -49,6 +57,12 @@ UNKNOWN_OVER_NOTHING = frozenset(
 )
 """Aggregates that give something else than null, 0 or an empty list over no rows."""
 
+
+MOST_WINDOWS = 32
+"""So many windows may stand in the place of one whose length is the member's."""
+
+LENGTHS = ("amount", "range", "slide")
+"""The parts of a window that may be columns of the member."""
 
 SEVERAL_GROUPINGS = ("grouping_sets", "rollup", "cube", "totals")
 """Parts of GROUP BY that group rows in several ways: then a key of a group may be missing."""
@@ -126,6 +140,49 @@ class _Provider:
         """The conditions under which two entries are of the same member."""
         pairs = zip(self.columns(), other.columns(), strict=True)
         return [exp.NullSafeEQ(this=one, expression=two) for one, two in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Union:
+    """What stands in FROM in the place of a window whose length is the member's."""
+
+    entry: exp.Subquery
+    lengths: _Provider
+    """The columns that hold the lengths."""
+
+    hidden: _Provider
+    """All columns that the window itself has not."""
+
+
+def _values(column: Column) -> tuple[int, ...]:
+    """The whole numbers that a column can have, by its CHECK; none if it does not list them."""
+    if column.check is None or column.type not in INTEGRAL:
+        return ()
+    lists = [one for one in conjuncts(sqlglot.parse_one(column.check, read="spark")) if isinstance(one, exp.In)]
+    return tuple(sorted({int(value.sql("spark")) for one in lists[:1] for value in one.expressions}))
+
+
+def _window_of(entry: exp.Expression) -> StreamWindow | None:
+    """The window behind an entry of FROM."""
+    alias = entry.args.get("alias")
+    found = entry.args.get("window") or (alias.args.get("window") if isinstance(alias, exp.TableAlias) else None)
+    return found if isinstance(found, StreamWindow) else None
+
+
+def _set_length(window: StreamWindow | None, column: Column, value: int) -> None:
+    """Put a number in the place of a column of the member in a window."""
+    assert window is not None
+    for part in LENGTHS:
+        written = window.args.get(part)
+        if isinstance(written, exp.Column) and written.name.lower() == column.name.lower():
+            window.set(part, str(value))
+
+
+def _hide(select: exp.Select, hidden: _Provider) -> None:
+    """Let * be without columns that the user's text does not have."""
+    only = unaliased(select.expressions[0])
+    holder = only if isinstance(only, StreamOf) else select
+    holder.set("expressions", [_without_members(item, [hidden]) for item in holder.expressions])
 
 
 def _identifier(name: str) -> exp.Identifier:
@@ -210,9 +267,16 @@ class _Rewriting:
         """The query of a single member: it has every mistake that the family's query has."""
         binder = self.binder
         for window in tree.find_all(StreamWindow):
-            if any(self._is_member(column) for column in window.find_all(exp.Column)):
-                raise NotYet(f'a column of "{self.members.relation}" in a window', place=binder.place(window))
+            count = math.prod(len(values) for _, values in self._lengths(window))
+            if count > MOST_WINDOWS:
+                raise UserError(
+                    "too-large",
+                    f"this window stands for {count} windows, and {MOST_WINDOWS} are the most",
+                    place=binder.place(window),
+                    hint="Let the CHECK of the column list fewer values.",
+                )
         try:
+            bind(self.alone(tree, longest=True), binder.text, self.catalog, binder.origin)
             return bind(self.alone(tree), binder.text, self.catalog, binder.origin)
         except UserError as error:
             own = [column.name for column in self.members.columns]
@@ -222,13 +286,134 @@ class _Rewriting:
                 raise UserError(error.code, error.message, place=error.place, detail=error.detail, hint=hint) from None
             raise
 
-    def alone(self, tree: exp.Expression) -> exp.Expression:
-        """A copy of a tree with constants in the place of the member's values, each unlike the others."""
+    def alone(self, tree: exp.Expression, longest: bool = False) -> exp.Expression:
+        """A copy of a tree with constants in the place of the member's values, each unlike the others. Windows are the
+        shortest or the longest that they can be.
+        """
+        tree = tree.copy()
+        for window in tree.find_all(StreamWindow):
+            for column, values in self._lengths(window):
+                _set_length(window, column, max(values) if longest else min(values))
 
         def constant(column: Column) -> exp.Expression:
             return exp.cast(exp.Literal.string(column.name), column.type, dialect="spark")
 
-        return self._with_members(tree.copy(), constant)
+        return self._with_members(tree, constant)
+
+    # windows whose length is the member's
+
+    def _lengths(self, window: StreamWindow) -> list[tuple[Column, tuple[int, ...]]]:
+        """The columns of the member that a window reads as lengths, and which values each can have."""
+        found = dict[Column, tuple[int, ...]]()
+        for written in window.find_all(exp.Column):
+            if not self._is_member(written):
+                continue
+            if written.arg_key not in LENGTHS:
+                word = "ON" if written.arg_key == "on" else "PARTITION BY"
+                raise NotYet(f'a column of "{self.members.relation}" behind {word}', place=self.binder.place(written))
+            if written.args.get("db"):
+                raise NotYet("a field of a column as the length of a window", place=self.binder.place(written))
+            column = self._member_column(written.this)
+            values = _values(column)
+            if not values:
+                kind = column.type if column.type in INTEGRAL else "INT"
+                raise UserError(
+                    "open-window",
+                    f'it is not known which lengths "{column.name}" of "{self.members.relation}" can hold',
+                    place=self.binder.place(written),
+                    detail="A family runs one window for each length that a member can have.",
+                    hint=f"CREATE RELATION {self.members.relation} (..., {spelled(column.name)} {kind} CHECK "
+                    f"({spelled(column.name)} IN (1, 5, 60)), ...).",
+                )
+            found[column] = values
+        return list(found.items())
+
+    def _spell_windows_out(self, select: exp.Select) -> None:
+        """Write windows whose lengths are the member's as the union of windows of each length, each with its length as
+        a column. A condition ties it to the member.
+        """
+        start = select.args.get("from_")
+        joins = [join for join in select.args.get("joins") or () if not isinstance(join.this, exp.Lateral)]
+        ties = dict[Column, exp.Column]()
+        """The columns of the first entry that has the lengths: others are joined to it, so that equals meet equals."""
+        for holder in [*([start] if start is not None else []), *joins]:
+            entry = holder.this
+            window = _window_of(entry)
+            lengths = self._lengths(window) if window is not None else []
+            if not lengths:
+                continue
+            sides = {(join.args.get("side") or "").upper() for join in joins}
+            if sides & {"RIGHT", "FULL"}:
+                what = f'a right or full join beside a window that reads "{self.members.relation}"'
+                raise NotYet(what, place=self.binder.place(entry))
+            partial = isinstance(holder, exp.Join) and _is_partial(holder)
+            if partial and (holder.args.get("using") or holder.args.get("method")):
+                raise NotYet(
+                    f'an outer join by USING or NATURAL with a window that reads "{self.members.relation}"',
+                    place=self.binder.place(entry),
+                    hint="Say ON.",
+                )
+            if depends_on_order(select) and not joins:
+                raise NotYet(
+                    f'an aggregate by the order of tuples over a window that reads "{self.members.relation}"',
+                    place=self.binder.place(entry),
+                )
+            union = self._union(select, entry, lengths)
+            holder.set("this", union.entry)
+            conditions: list[exp.Expression] = []
+            for column, own in zip((column for column, _ in lengths), union.lengths.columns(), strict=True):
+                other = ties.get(column) or _column(column.name, self.members.relation)
+                tie = exp.EQ(this=own, expression=other.copy())
+                tie.meta["tie"] = True
+                conditions.append(tie)
+                if not partial:
+                    ties.setdefault(column, own)
+            place, holding = ("on", holder) if partial else ("where", select)
+            known = holding.args.get(place)
+            before = known.this if isinstance(known, exp.Where) else known
+            both = conjunction([*(conjuncts(before) if before is not None else []), *conditions])
+            holding.set(place, both if partial else exp.Where(this=both))
+            _hide(select, union.hidden)
+
+    def _union(
+        self, select: exp.Select, entry: exp.Expression, lengths: Sequence[tuple[Column, tuple[int, ...]]]
+    ) -> _Union:
+        """The union of an entry's stream through each of the windows, as an entry of the same name."""
+        if isinstance(entry, exp.Subquery) and self.mentions(entry.this):
+            self._refuse_window(entry)
+        inner = entry.copy()
+        alias = inner.args.get("alias")
+        window = _window_of(inner)
+        given = [column.copy() for column in (alias.args.get("columns") or ())] if alias is not None else []
+        plain = "late" if entry.args.get("late") else short_name(entry.name)
+        name = (alias.name if alias is not None else "") or plain or fresh("windowed", self.taken)
+        named = exp.TableAlias(this=_identifier(fresh("windowed", self.taken)))
+        inner.set("alias", named if isinstance(inner, exp.Subquery) else None)
+        inner.set("window", window)
+        _, bound = from_entry(self.binder, self.alone(inner))
+        times = {name.lower() for name in names(bound)}
+        read = {
+            column.name.lower() for column in select.find_all(exp.Column) if column.table.lower() in ("", name.lower())
+        }
+        times = (read & {ELEMENT_TIME, "timestamp"}) - times
+        own = [fresh(f"window_{column.name}", self.taken) for column, _ in lengths]
+        branches: list[exp.Expression] = []
+        for chosen in product(*(values for _, values in lengths)):
+            branch = inner.copy()
+            items: list[exp.Expression] = [exp.Star()]
+            for (column, _), value, called in zip(lengths, chosen, own, strict=True):
+                _set_length(_window_of(branch), column, value)
+                number = exp.Literal.number(value)
+                items.append(_named(number if column.type == "INT" else exp.cast(number, column.type), called))
+            items += [_named(exp.column(ELEMENT_TIME), time) for time in sorted(times)]
+            branches.append(exp.Select(expressions=items, from_=exp.From(this=branch)))
+        query = branches[0]
+        for branch in branches[1:]:
+            query = exp.Union(this=query, expression=branch, distinct=False)
+        hidden = (*own, *sorted(times))
+        columns = [*given, *map(_identifier, hidden)] if given else None
+        made = exp.Subquery(this=query, alias=exp.TableAlias(this=_identifier(name), columns=columns))
+        return _Union(made, _Provider(name, tuple(own)), _Provider(name, hidden))
 
     def _is_member(self, node: exp.Expression) -> bool:
         """Whether the node is a column of the member, or a field of one."""
@@ -290,7 +475,12 @@ class _Rewriting:
                 tree.set("query", self.query(tree.args["query"], shown))
                 return tree
             case WindowedQuery():
-                self._refuse_window(tree)
+                if self.mentions(tree.this):
+                    self._refuse_window(tree)
+                inner = tree.this if isinstance(tree.this, exp.Subquery) else exp.Subquery(this=tree.this)
+                inner.set("window", tree.args["window"])
+                every = exp.Select(expressions=[exp.Star()], from_=exp.From(this=inner))
+                return self._select(every, shown, outermost)
             case exp.Subquery():
                 if tree.args.get("window") or tree.args.get("drawn"):
                     self._refuse_window(tree)
@@ -388,6 +578,8 @@ class _Rewriting:
     def _select(self, tree: exp.Select, shown: Sequence[str], outermost: bool) -> exp.Select:
         outside = self._enter(tree)
         with_, operator = _taken(tree, "with_"), None
+        for select in reversed(list(tree.find_all(exp.Select))):
+            self._spell_windows_out(select)
         if len(tree.expressions) == 1 and isinstance(unaliased(tree.expressions[0]), StreamOf):
             operator = unaliased(tree.expressions[0])
         if operator is not None or tree.args.get("final"):
@@ -490,14 +682,23 @@ class _Rewriting:
         self._lift_conditions(body, scope)
         calls = [call for part in body.above() for call in aggregate_calls(part)]
         from_parts = [tree.args.get("from_"), *(tree.args.get("joins") or ()), *(tree.args.get("laterals") or ())]
-        below = self.mentions(*from_parts, tree.args.get("where"), group, *calls)
-        nested = group is not None and any(map(has_subquery, body.above()))
+        ties, rest = self._ties(tree.args.get("where"))
+        below = self.mentions(*from_parts, *rest, group, *calls)
+        nested = any(map(has_subquery, body.above())) and (group is not None or bool(ties))
+        several = group is not None and any(group.args.get(part) for part in SEVERAL_GROUPINGS)
         always = self.catalog.settings.empty_aggregate == "row"
-        if is_grouped and not below and not nested and not tree.args.get("final"):
+        alone = is_grouped and not below and not nested and not tree.args.get("final")
+        if alone and not ties:
             return self._above_groups(body, scope, shown)
+        if alone and group is not None and not several:
+            self._group_by_lengths(body, ties, rest)
+            return self._above_groups(body, scope, shown)
+        if alone and group is None and always:
+            tree.set("where", exp.Where(this=conjunction(rest)) if rest else None)
+            return self._for_every_member(body, None, ties, shown)
         provider, hidden = self._from(tree)
         if is_grouped and group is None and always:
-            return self._for_every_member(body, provider, shown)
+            return self._for_every_member(body, provider, [], shown)
         body.changed(lambda part: self._of(part, provider))
         if is_grouped:
             self._group_by_member(body, provider, always)
@@ -526,13 +727,26 @@ class _Rewriting:
             return not is_equality and not has_subquery(condition) and all(map(is_key, columns))
 
         conditions = conjuncts(where.this)
-        about_members = [condition for condition in conditions if self.mentions(condition)]
+        about_members = [one for one in conditions if self.mentions(one) and not one.meta.get("tie")]
         if not about_members or not all(map(can_be_lifted, about_members)):
             return
-        rest = [condition for condition in conditions if not self.mentions(condition)]
+        rest = [condition for condition in conditions if condition not in about_members]
         body.tree.set("where", exp.Where(this=conjunction(rest)) if rest else None)
         above = [*about_members, *([body.having.this] if body.having is not None else [])]
         body.having = exp.Having(this=conjunction(above))
+
+    def _ties(self, where: exp.Expression | None) -> tuple[list[exp.Expression], list[exp.Expression]]:
+        """The conditions of WHERE by which windows are tied to their members, and the others."""
+        conditions = conjuncts(where.this) if where is not None else []
+        ties = [one for one in conditions if one.meta.get("tie") and self.mentions(one)]
+        return ties, [one for one in conditions if one not in ties]
+
+    def _group_by_lengths(self, body: _Body, ties: list[exp.Expression], rest: list[exp.Expression]) -> None:
+        """Group by the lengths of windows as well: members of one length share the groups."""
+        group = body.tree.args["group"]
+        group.set("expressions", [*group.expressions, *(tie.this.copy() for tie in ties)])
+        body.tree.set("where", exp.Where(this=conjunction(rest)) if rest else None)
+        body.having = exp.Having(this=conjunction([*ties, *([body.having.this] if body.having is not None else [])]))
 
     def _of(self, part: exp.Expression, provider: _Provider) -> exp.Expression:
         """An expression that reads the member's columns in an entry of FROM; its analytic functions are by member."""
@@ -665,8 +879,14 @@ class _Rewriting:
 
         return replaced_by(group.copy(), replaced)
 
-    def _for_every_member(self, body: _Body, provider: _Provider, shown: Sequence[str]) -> exp.Select:
-        """An aggregate without GROUP BY: a row for every member, also for one without rows."""
+    def _for_every_member(
+        self, body: _Body, provider: _Provider | None, ties: Sequence[exp.Expression], shown: Sequence[str]
+    ) -> exp.Select:
+        """An aggregate without GROUP BY: a row for every member, also for one without rows.
+
+        `provider` has the members in FROM; without one, members of which only the lengths of windows count there share
+        their groups.
+        """
         inner, alias = body.tree, fresh("counted", self.taken)
         body.items = [
             _named(unaliased(item), name)
@@ -675,14 +895,21 @@ class _Rewriting:
         entry, every = self._provider()
         own = _Provider(alias, tuple(fresh(f"member_{column.name}", self.taken) for column in self.members.columns))
         calls = self._export(body, every, alias, lambda node: None, self._or_over_nothing)
-        calls = [self._of(call, provider) for call in calls]
-        inner.set("expressions", [*(_named(*pair) for pair in zip(provider.columns(), own.names, strict=True)), *calls])
-        inner.set("group", exp.Group(expressions=provider.columns()))
+        keys: list[exp.Expression]
+        if provider is not None:
+            calls = [self._of(call, provider) for call in calls]
+            keys, same = list(provider.columns()), every.same(own)
+        else:
+            own = _Provider(alias, tuple(fresh(tie.this.name, self.taken) for tie in ties))
+            keys = [tie.this.copy() for tie in ties]
+            members = [self._of(tie.expression.copy(), every) for tie in ties]
+            same = [exp.EQ(this=one, expression=two) for one, two in zip(members, own.columns(), strict=True)]
+        inner.set("expressions", [*(_named(*pair) for pair in zip(keys, own.names, strict=True)), *calls])
+        inner.set("group", exp.Group(expressions=[key.copy() for key in keys]))
         windows = _taken(inner, "windows")
-        same = conjunction(every.same(own))
         outer = exp.Select(
             from_=exp.From(this=entry),
-            joins=[exp.Join(this=_aliased(inner, alias), side="LEFT", on=same)],
+            joins=[exp.Join(this=_aliased(inner, alias), side="LEFT", on=conjunction(same))],
             windows=windows,
         )
         if body.having is not None:

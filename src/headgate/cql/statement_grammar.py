@@ -179,6 +179,8 @@ class StatementParser(TimeParser):
                     self.raise_error(
                         "the order of a query's columns follows from the query: leave INCREASING and DECREASING out"
                     )
+                if any(column.args.get("check") for column in registered.args["columns"]):
+                    self.raise_error("a CHECK belongs to what comes in, and not to the answer of a query")
                 kind = "STREAM" if isinstance(registered, CreateStream) else "RELATION"
                 return self.expression(
                     NamePendingView(this=registered.this, columns=registered.args["columns"], kind=kind)
@@ -321,6 +323,9 @@ class StatementParser(TimeParser):
         if self._match_texts(("INCREASING", "DECREASING")):
             column.set("order", self._prev.text.lower())
             column.meta["order"] = (self._prev.start, self._prev.end + 1)
+        if self._match_text_seq("CHECK"):
+            opening = self._prev
+            column.set("check", self._since(opening, exp.Paren(this=self._parse_wrapped(self._parse_disjunction))))
         return column
 
     def _parse_create_view(self) -> CreateView:

@@ -9,7 +9,10 @@ from sqlglot import exp
 
 
 class StreamWindow(exp.Expression):
-    """`[...]` behind a stream; `kind` is NOW, RANGE, ROWS or UNBOUNDED."""
+    """`[...]` behind a stream; `kind` is NOW, RANGE, ROWS or UNBOUNDED.
+
+    Numbers stand as they were written. In a family, `amount`, `range` and `slide` may be columns of the member.
+    """
 
     arg_types = {
         "kind": True,

@@ -39,6 +39,14 @@ def frame(binder: Binder, child: Stream, window: StreamWindow) -> Frame:
     """The frame of a window in brackets: what NOW, RANGE, ROWS, PARTITION BY and SLIDE ask for, checked."""
     arguments, place = window.args, binder.place(window)
     closed = binder.catalog.settings.range == "closed"
+    for column in (arguments.get(part) for part in ("amount", "range", "slide")):
+        if isinstance(column, exp.Expression):
+            raise UserError(
+                "bad-window",
+                f"the length of a window is a number, and {column.sql('cql')} is a column",
+                place=binder.place(column),
+                hint="In CREATE QUERIES ... FOR EACH ROW OF it can be one of that relation.",
+            )
     match arguments["kind"]:
         case "NOW":
             return Now()

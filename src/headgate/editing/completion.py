@@ -241,6 +241,10 @@ def in_definition(past: Sequence[Word], kind: str) -> list[Candidate]:
         return []
     if sum({"(": 1, ")": -1}.get(word.text, 0) for word in past) > 0:
         options = any(word.upper == "OPTIONS" for word in past)
+        if not options and past[-1].upper in TYPES and past[-2].kind in ("word", "quoted"):
+            return keywords(["CHECK", *(["INCREASING", "DECREASING"] if kind == "STREAM" else [])])
+        if past[-1].text == "(" and past[-2].upper == "CHECK":
+            return [Candidate(past[-4].text, "column")]
         return (
             [Candidate(name, "type") for name in TYPES] if past[-1].kind in ("word", "quoted") and not options else []
         )

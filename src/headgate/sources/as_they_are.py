@@ -1,8 +1,8 @@
 """Parquet files that are taken into the log as they are: by a hard link, and without a Spark job.
 
 A file can be taken as it is if all its rows are tuples and it says what the log would say. It has the declared columns
-and no others, by their names and with their types. The stream has one source, which stamps its tuples and sends no
-heartbeats. No timestamp is missing, late or too far in the future. No NaN is passed over by its footer (see
+and no others, by their names and with their types. The stream has no CHECK, and one source, which stamps its tuples and
+sends no heartbeats. No timestamp is missing, late or too far in the future. No NaN is passed over by its footer (see
 `log/statistics`). Every other file is judged row by row, and what is good of it is written to the log (see `judging`).
 
 The link is made first, and all that is known of the file is read from the link: a file that is replaced meanwhile is
@@ -33,7 +33,7 @@ from headgate.log.log import MERGE_AT, SMALL_ROWS
 from headgate.log.statistics import Statistics, hides_nan, merged, of_rows
 from headgate.sources.inlet import Inlet
 from headgate.sources.reading import COPY, LOCAL
-from headgate.sources.verdict import Limits
+from headgate.sources.verdict import Limits, broken
 from headgate.ticks import Tick, TimeDomain
 
 HARMLESS = {"path", "pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter", "mergeschema", COPY}
@@ -109,6 +109,7 @@ class AsTheyAre:
             stream.stamped == "external"
             and stream.source is None
             and stream.heartbeat is None
+            and not broken(stream)
             and all(PLAIN.fullmatch(type) for type in types.values())
             and stream.timestamp is not None
             and types.get(stream.timestamp) in instants

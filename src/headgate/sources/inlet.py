@@ -5,7 +5,7 @@ unless the user's policy is to drop what is late or to refuse the batch. The log
 (timestamp in ticks) and `_s` (order of arrival). The dead letters are a stream of their own, `LATE(s)`, with the
 stream's columns and
 
-    _reason      late | far-future | no-timestamp | before-origin | malformed
+    _reason      late | far-future | no-timestamp | before-origin | check-failed | malformed
     _behind      by how many ticks it was late, or too far in the future
     _timestamp   its own
     _raw         the row as text, if it could not be read or a file has it without a timestamp
@@ -46,6 +46,7 @@ from headgate.sources.rows import Read, Rows
 from headgate.sources.rows import ticks as ticks
 from headgate.sources.verdict import (
     ALIKE,
+    CHECK_FAILED,
     FAR_FUTURE,
     HEARTBEAT,
     LATE,
@@ -421,7 +422,8 @@ class Inlet:
                 table = table.set_column(table.schema.get_field_index("_t"), "_t", stamps)
             found = verdicts(self.stream, table, limits)
             if self.needs_second_look(Counter(found.tolist())):
-                limits = self.limits_for(limits, tops(self.stream, table), clock)
+                timed = table.filter(pa.array(found != CHECK_FAILED))
+                limits = self.limits_for(limits, tops(self.stream, timed), clock)
                 found = verdicts(self.stream, table, limits)
             own = ticks_of(table.column("_t").combine_chunks())[found == TUPLE]
             if self.nothing_arrived and own.size:

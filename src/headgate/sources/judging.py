@@ -43,7 +43,7 @@ from headgate.spark.staging import write_arrow, write_parquet
 from headgate.sql import name
 from headgate.ticks import Tick, TimeDomain
 
-VERDICTS = "8"
+VERDICTS = "9"
 """As many verdicts as there can be: a task has a file open for each that it meets."""
 
 NO_FILES: Mapping[str, Chunk] = {}

@@ -30,7 +30,16 @@ from headgate.sources.judged_batch import SPELLED_ALIKE
 from headgate.sources.letters import letters
 from headgate.sources.low_part import narrowed, without_unneeded
 from headgate.sources.plain_json import PACKED
-from headgate.sources.verdict import TUPLE, UNNEEDED, UNTIMELY, Limits, promises, sends_heartbeats, verdicts
+from headgate.sources.verdict import (
+    CHECK_FAILED,
+    TUPLE,
+    UNNEEDED,
+    UNTIMELY,
+    Limits,
+    promises,
+    sends_heartbeats,
+    verdicts,
+)
 
 MOST_BYTES = 2**20
 """Files that are larger together are read by a job."""
@@ -189,7 +198,7 @@ def judged_rows(
     """
     found = verdicts(stream, rows, limits)
     kinds = set(np.unique(found).tolist())
-    if not kinds <= {TUPLE, *UNTIMELY}:
+    if not kinds <= {TUPLE, CHECK_FAILED, *UNTIMELY}:
         return None
     carried: pa.Array | None = None
     if sends_heartbeats(stream):

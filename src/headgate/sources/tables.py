@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -11,9 +10,10 @@ from headgate.catalog.entries import Connector
 from headgate.errors import UserError
 from headgate.heartbeat.clock import Clock
 from headgate.sources.inlet import Inlet
+from headgate.sources.judging import arriving_folder, judged
+from headgate.sources.payload import CORRUPT, ROW
 from headgate.spark.failures import failure
 from headgate.spark.session import own_session
-from headgate.spark.staging import write_parquet
 from headgate.sql import cast
 
 
@@ -59,16 +59,16 @@ class TableSource:
             return 0
         relation = self.inlet.stream
         columns = map(cast, relation.columns)
-        staging = self.inlet.log.directory / ".arriving"
-        try:
-            rows = self.session.read.format(self.connector.format).options(**self.connector.options).load()
-            stamped = rows.selectExpr(*columns, "1L AS _n", "0L AS _t", "MONOTONICALLY_INCREASING_ID() AS _s")
-            files = sorted(write_parquet(stamped, staging).glob("*.parquet"))
-        except Exception as error:
-            message = f'Spark cannot read relation "{relation.name}" from {self.connector.format}'
-            raise failure(error, "source-failed", message) from error
-        with self.inlet.together():
-            chunks = self.inlet.log.adopt(files)
-            self.inlet.journal.record(self.subject, {"read": True})
-        shutil.rmtree(staging)
-        return sum(chunk.rows for chunk in chunks)
+        unread = (f"CAST(NULL AS STRING) AS {column}" for column in (CORRUPT, ROW))
+        with arriving_folder(self.inlet) as folder:
+            try:
+                rows = self.session.read.format(self.connector.format).options(**self.connector.options).load()
+                placed = rows.selectExpr(*columns, *unread, "MONOTONICALLY_INCREASING_ID() AS _s")
+                batch = judged(self.session, self.inlet, lambda _: placed, folder, clock)
+            except Exception as error:
+                message = f'Spark cannot read relation "{relation.name}" from {self.connector.format}'
+                raise failure(error, "source-failed", message) from error
+            with self.inlet.together():
+                taken = batch.take(clock)
+                self.inlet.journal.record(self.subject, {"read": True})
+        return taken

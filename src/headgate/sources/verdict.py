@@ -8,6 +8,7 @@ holds decides:
     before-origin   its timestamp lies before the first instant there is
     far-future      its timestamp, or the heartbeat it carries, lies so far ahead that it would make all others late
     heartbeat       its source only says that nothing up to this timestamp will still come
+    check-failed    a value breaks the CHECK of its column
     late            readers that would see it were told already that the stream is complete up to this timestamp
     unneeded        a tuple that no query needs (see `low_part`): it counts for time, and is not kept
     tuple           none of these
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 from headgate.catalog.entries import Relation, Stream
 from headgate.heartbeat.arrivals import NEVER, Ticks
 from headgate.heartbeat.future import largest_of
+from headgate.plan.prefilter import holds
 from headgate.scope import Scope
 from headgate.sql import FOREVER, name
 from headgate.ticks import Tick, TimeDomain
@@ -36,6 +38,7 @@ from headgate.ticks import Tick, TimeDomain
 Verdicts: TypeAlias = NDArray[np.str_]
 
 TUPLE, HEARTBEAT, LATE, FAR_FUTURE = "tuple", "heartbeat", "late", "far-future"
+CHECK_FAILED = "check-failed"
 UNNEEDED = "unneeded"
 ALIKE = "alike"
 """Not a verdict: how tuples are counted that others in the log stand for."""
@@ -78,6 +81,11 @@ def marks_rows(stream: Stream | Relation) -> bool:
     return isinstance(stream, Stream) and stream.heartbeat in marked
 
 
+def broken(stream: Stream | Relation) -> list[str]:
+    """The conditions, in SQL, of which one holds for each row that breaks a CHECK. None holds where a value is null."""
+    return [f"NOT ({column.check})" for column in stream.columns if column.check is not None]
+
+
 # over pushed rows
 
 
@@ -87,9 +95,12 @@ def verdicts(stream: Stream | Relation, table: pa.Table, limits: Limits) -> Verd
     missing = instants.is_null().to_numpy(zero_copy_only=False)
     own, carried = ticks_of(instants), promises(stream, table)
     beats = carried > NEVER if marks_rows(stream) else np.zeros(len(own), bool)
+    failed = np.zeros(len(own), bool)
+    for condition in broken(stream):
+        failed |= holds(condition, table).to_numpy().astype(bool)
     closed = closed_at(stream, table, limits)
-    rules = [missing, own < limits.origin, np.maximum(own, carried) > limits.ahead, beats, own <= closed]
-    return np.select(rules, ["no-timestamp", "before-origin", FAR_FUTURE, HEARTBEAT, LATE], TUPLE)
+    rules = [missing, own < limits.origin, np.maximum(own, carried) > limits.ahead, beats, failed, own <= closed]
+    return np.select(rules, ["no-timestamp", "before-origin", FAR_FUTURE, HEARTBEAT, CHECK_FAILED, LATE], TUPLE)
 
 
 def tops(stream: Stream | Relation, table: pa.Table) -> Ticks:
@@ -148,11 +159,13 @@ def verdict_sql(stream: Stream | Relation, limits: Limits, needed: str | None = 
     """
     good = f"'{TUPLE}'" if needed is None else f"IF({needed}, '{TUPLE}', '{UNNEEDED}')"
     beats = f"WHEN _upto IS NOT NULL THEN '{HEARTBEAT}'" if marks_rows(stream) else ""
+    checks = f"WHEN {' OR '.join(broken(stream))} THEN '{CHECK_FAILED}'" if broken(stream) else ""
     return f"""CASE WHEN _raw IS NOT NULL OR _n IS NULL THEN 'malformed'
         WHEN _t IS NULL THEN 'no-timestamp'
         WHEN _t < {limits.origin} THEN 'before-origin'
         WHEN GREATEST(_t, _upto) > {limits.ahead} THEN '{FAR_FUTURE}'
         {beats}
+        {checks}
         WHEN _t <= {closed_sql(stream, limits)} THEN '{LATE}'
         ELSE {good} END"""
 
