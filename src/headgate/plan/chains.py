@@ -53,6 +53,8 @@ def _chain(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
             return _then(_chain(tree.this, types), "integer", (Divided(by), Scale(by)))
         case exp.Add() | exp.Sub() | exp.Mul() | exp.IntDiv() | exp.Neg():
             return _arithmetic(tree, types)
+        case exp.BitwiseRightShift() if (bits := whole(tree.expression)) is not None and 0 <= bits < 32:
+            return _then(_chain(tree.this, types), "integer", (Floored(2**bits),))
         case exp.Cast():
             return _cast(_chain(tree.this, types), kind_of(_type(tree.to)))
         case exp.Floor() | exp.Ceil() if not tree.args.get("decimals") and not tree.args.get("to"):
