@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from math import prod
 from typing import Any
 
@@ -46,10 +47,12 @@ def from_json(given: dict[str, Any]) -> Case:
     trees = {name: _parsed(text) for name, text in texts.items()}
     read = [table for tree in trees.values() for table in tree.body.tables]
     streams: dict[str, str] = {}
+    spelled = {name.lower(): name for name in given["protocols"]}
     for table in read:
-        if table.name in given["protocols"]:
-            parts = [table.name] if table.interface is None else [table.interface, table.name]
-            streams.setdefault(joined_name(parts), table.name)
+        if table.name.lower() in spelled:
+            protocol = spelled[table.name.lower()]
+            parts = [protocol] if table.interface is None else [table.interface, protocol]
+            streams.setdefault(joined_name(parts), protocol)
             if joined_name(parts).lower() not in catalog.streams:
                 define(f"CREATE STREAM {'.'.join(parts)}", catalog)
     defined: dict[str, NamedQuery] = {}
@@ -167,6 +170,8 @@ def _value(value: Any, kind: str) -> Any:
             return int(value)
         case "DOUBLE":
             return float(value)
+        case "TIMESTAMP":
+            return datetime.fromisoformat(value).replace(tzinfo=UTC)
         case _:
             return value
 
