@@ -143,10 +143,12 @@ class Pair:
             engine._core.lock.release()
             self.engines[way] = self.open_engine(self.directories[way])
         self._punctuate()
+        for engine in self.engines.values():
+            engine.step()
 
     def _punctuate(self) -> None:
-        """The sources say how far they are, also to an engine that begins again: one that had nothing to compute up to
-        there has not kept it.
+        """The sources say how far they are, also to an engine that begins again: it has not kept how far it was if it
+        had nothing to compute up to there.
         """
         for name in self.case.streams if self.punctuated >= 0 else ():
             for engine in self.engines.values():

@@ -64,8 +64,14 @@ def test_needs(query: str, columns: str, condition: str | None) -> None:
         ("SELECT k, SUM(b) AS n FROM s [RANGE 5] GROUP BY k", True),
         ("SELECT k, SUM(b + 1) AS n FROM s [RANGE 5] GROUP BY k", False),  # a product may not fit
         ("SELECT k, SUM(d) AS n FROM s [RANGE 5] GROUP BY k", False),
-        ("SELECT k, AVG(a) AS n FROM s [RANGE 5] GROUP BY k", False),
-        ("SELECT k, COUNT(*) FILTER (WHERE a > 1) AS n FROM s [RANGE 5] GROUP BY k", False),
+        ("SELECT k, AVG(a) AS n FROM s [RANGE 5] GROUP BY k HAVING AVG(a) > 1", True),
+        ("SELECT k, AVG(d) AS n FROM s [RANGE 5] GROUP BY k", False),
+        ("SELECT k, AVG(DISTINCT a) AS n FROM s [RANGE 5] GROUP BY k", False),
+        ("SELECT k, COUNT(*) FILTER (WHERE a > 1) AS n FROM s [RANGE 5] GROUP BY k", True),
+        (
+            "SELECT k, SUM(a) FILTER (WHERE b > 1) AS n, AVG(a) FILTER (WHERE k = 1) AS m FROM s [RANGE 5] GROUP BY k",
+            True,
+        ),
         ("SELECT ISTREAM(k) FROM s [RANGE 5]", False),
         ("SELECT s.k, COUNT(*) AS n FROM s [RANGE 5], r [RANGE 5] WHERE s.k = r.k GROUP BY s.k", False),
         ("SELECT k, COUNT(*) AS n FROM s [NOW] GROUP BY k UNION ALL SELECT k, a FROM s [NOW]", False),
@@ -77,6 +83,25 @@ def test_which_queries_only_count(query: str, counts: bool) -> None:
     assert not needs(catalog.queries["q"].plan)["s"].told
     assert (needs(catalog.queries["p"].plan)["s"].told is not None) == counts
     assert catalog.queries["p"].plan.columns == catalog.queries["q"].plan.columns
+
+
+@pytest.mark.parametrize(
+    ("calls", "apart"),
+    [
+        ("COUNT(a), MIN(a), SUM(a), MAX(a)", {"k"}),
+        ("count(A), Min(`a`), AVG(A)", {"k"}),
+        ("SUM(a) FILTER (WHERE b > 1)", {"k", "b"}),
+        ("AVG(a) FILTER (WHERE a > 1)", {"k", "a"}),
+        ("COUNT(*) FILTER (WHERE b = 1), MAX(a)", {"k", "b"}),
+    ],
+)
+def test_what_tells_tuples_apart(calls: str, apart: set[str]) -> None:
+    catalog = Catalog()
+    named = ", ".join(f"{call} AS c{number}" for number, call in enumerate(calls.split(", ")))
+    text = f"SELECT k, {named} FROM s [RANGE 5] GROUP BY k"
+    compile_script(f"{STREAM} SET low_level = 'on'; CREATE QUERY q AS {text}", catalog)
+    told = needs(catalog.queries["q"].plan)["s"].told
+    assert told is not None and told.columns == apart
 
 
 def test_a_join_needs_of_each_stream_its_own() -> None:
