@@ -101,7 +101,8 @@ def test_what_tells_tuples_apart(calls: str, apart: set[str]) -> None:
     text = f"SELECT k, {named} FROM s [RANGE 5] GROUP BY k"
     compile_script(f"{STREAM} SET low_level = 'on'; CREATE QUERY q AS {text}", catalog)
     told = needs(catalog.queries["q"].plan)["s"].told
-    assert told is not None and told.columns == apart
+    assert told is not None
+    assert told.columns == apart
 
 
 def test_a_join_needs_of_each_stream_its_own() -> None:
