@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from headgate.catalog.catalog import Catalog
 from headgate.compile import compile_script
+from headgate.cql.definitions import define
 from headgate.plan.expressions import Expression
 from headgate.plan.monotone import Divided, Floored, Scale, Shift, Step, Truncated
 from headgate.plan.needs import Need, needs, together
 from headgate.plan.prefilter import holds, is_cheap
-from headgate.plan.weights import Told, grains_of
+from headgate.plan.weights import INSTANTS, Told, grains_of
 
 STREAM = "CREATE STREAM s (k STRING, a INT, b BIGINT, d DOUBLE, ok BOOLEAN); CREATE STREAM r (k STRING, c INT);"
 
@@ -103,6 +104,15 @@ def test_what_tells_tuples_apart(calls: str, apart: set[str]) -> None:
     told = needs(catalog.queries["q"].plan)["s"].told
     assert told is not None
     assert told.columns == apart
+
+
+@pytest.mark.parametrize("call", ["MIN(t)", "MAX(t)", "SUM(t)", "COUNT(t)", "AVG(t)"])
+def test_a_timestamp_that_is_aggregated_tells_instants_apart(call: str) -> None:
+    catalog = Catalog()
+    text = f"SELECT tb, {call} AS c FROM s GROUP BY t DIV 10 AS tb EMIT FINAL"
+    define(f"CREATE STREAM s (t INT, a INT) TIMESTAMP BY t; SET low_level = 'on'; CREATE QUERY q AS {text}", catalog)
+    told = needs(catalog.queries["q"].plan)["s"].told
+    assert told is None or told.grains == INSTANTS
 
 
 def test_a_join_needs_of_each_stream_its_own() -> None:

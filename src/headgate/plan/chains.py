@@ -42,6 +42,12 @@ def parsed(sql: str) -> exp.Expression | None:
     return tree
 
 
+def columns_of(sql: str) -> set[str]:
+    """The columns that an expression reads, in lower case; none if it cannot be read."""
+    tree = parsed(sql)
+    return set() if tree is None else {column.name.lower() for column in tree.find_all(exp.Column)}
+
+
 def _chain(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
     match tree:
         case exp.Paren():

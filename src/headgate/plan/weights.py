@@ -27,9 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from sqlglot import exp
-
-from headgate.plan.chains import chain, parsed
+from headgate.plan.chains import chain, columns_of
 from headgate.plan.expressions import INTEGRAL, Call, Expression, Named
 from headgate.plan.monotone import Divided, Floored, Scale, Shift, Step, Steps, Truncated
 from headgate.plan.nodes import Aggregate, Filter, Final, Node, Project, Range, Relation, Scan, Union, Window
@@ -191,8 +189,11 @@ def _values(node: Relation) -> dict[str, Column]:
         carried = {item.name.lower(): item.expression.column for item in node.items}
         return {name: below[own.lower()] for name, own in carried.items() if own is not None and own.lower() in below}
     if isinstance(node, Window) and isinstance(node.child, Scan):
-        columns = (column for column in node.child.columns if not is_partial(column.name))
-        return {column.name.lower(): column for column in columns if column.type.upper() in INTEGRAL}
+        stamps = {name.lower() for name in (node.child.timestamp, node.stamp) if name is not None}
+        own = {column.name.lower(): column for column in node.child.columns if not is_partial(column.name)}
+        return {
+            name: column for name, column in own.items() if column.type.upper() in INTEGRAL and name not in stamps
+        }  # of several tuples the timestamp is the largest
     return {}
 
 
@@ -294,7 +295,7 @@ def _note(telling: _Telling, node: Aggregate, scan: Scan, window: Window, steps:
         if not _tells_nothing(call, values):
             asked += _columns(call.columns)
         elif call.condition is not None:
-            asked += _columns(_read(call.condition, call.columns))
+            asked += _columns(columns_of(call.condition) or call.columns)
     for step in steps:
         if isinstance(step, Filter):
             asked.append(step.condition)
@@ -314,12 +315,6 @@ def _note(telling: _Telling, node: Aggregate, scan: Scan, window: Window, steps:
         telling.grains |= INSTANTS
     telling.grains |= _window_grains(window, telling.columns)
     telling.columns |= {name.lower() for name in (scan.by,) if name is not None}
-
-
-def _read(condition: str, columns: Iterable[str]) -> Iterable[str]:
-    """The columns that a condition of a call reads, in lower case; those of the call if it cannot be told."""
-    tree = parsed(condition)
-    return columns if tree is None else {column.name.lower() for column in tree.find_all(exp.Column)}
 
 
 def _columns(names: Iterable[str]) -> list[Expression]:
