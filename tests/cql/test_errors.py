@@ -24,6 +24,7 @@ from headgate.delta.lower import lower
 from headgate.engine import Engine
 from headgate.errors import NotYet, UserError
 from headgate.testing.cases import Case, read
+from headgate.testing.reference import evaluate
 from headgate.testing.runner import epoch_ends, script
 
 ERRORS = GOLDEN / "errors.txt"
@@ -527,6 +528,7 @@ RUNNING: dict[str, Callable[[Engine], object]] = {
     "a case that is none": lambda engine: read(CASES.parent / "cql" / "test_errors.py"),
     "a file of cases that is not there": lambda engine: read(CASES / "none.jsonl"),
     "epochs that are none": lambda engine: epoch_ends(read(CASES / "cql.jsonl")[0], "often"),
+    "a case of too many instants": lambda engine: evaluate(replace(read(CASES / "cql.jsonl")[0], horizon=10**9)),
 }
 """What can go wrong only when something runs."""
 

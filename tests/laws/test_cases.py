@@ -75,7 +75,7 @@ def test_gsql_gives_the_expected_output(case: Case) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("case", GSQL[::13], ids=named)
+@pytest.mark.parametrize("case", GSQL[::31], ids=named)
 def test_spark_gives_the_expected_output_of_gsql(spark: SparkSession, case: Case) -> None:
     """Some of them; `headgate test tests/cases/gsql.jsonl` runs all."""
     assert differs(case, on_spark(case, "random:7", spark)) is None

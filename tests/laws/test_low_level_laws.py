@@ -53,6 +53,10 @@ COUNTING = (
     "Select tb, Sum(B) As m, Max(A) As h, Count(*) As n From S Group By Element_Time - Element_Time % 6 As tb Emit Final",
     "Select tb, Max(B) As h, Sum(A) As m From S Where A > 0 Group By (Element_Time + 1) Div 3 As tb, B Emit Final",
     "Select A, Sum(C) As m From (Select A, C From T [Range 4 Slide 4] Where C < 3) x Group By A",
+    "Select A, Avg(B) As m, Count(*) As n From S [Range 5 Slide 5] Group By A Having Avg(B) > 0 Or Count(B) = 0",
+    "Select tb, Avg(B) As m, Avg(A * 2) As t, Count(*) Filter (Where A > 0) As n, Sum(B) Filter (Where A = 1) As s, "
+    "Max(B) Filter (Where B < 2) As h From S Group By Element_Time Div 4 As tb Emit Final",
+    "Select A, Count(B) Filter (Where D = 'x') As n, Avg(B) Filter (Where D Is Null) As m From S [Range 3] Group By A",
 )
 """Queries that only aggregate, so that one tuple may stand for several."""
 
@@ -80,6 +84,7 @@ class Pair:
         """Queries that came later: the text, and the instant behind which they see their streams."""
         self.came: dict[str, list[tuple[int, Row, str]]] = {name: [] for name in case.input}
         self.unneeded = self.alike = 0
+        self.punctuated = -1
 
     @property
     def reduced(self) -> Engine:
@@ -95,10 +100,8 @@ class Pair:
                     for engine in self.engines.values():
                         engine.step()
                 case 7:
-                    upto = self.chance.randint(0, HORIZON)
-                    for name in self.case.streams:
-                        for engine in self.engines.values():
-                            engine.punctuate(name, upto)
+                    self.punctuated = max(self.punctuated, self.chance.randint(0, HORIZON))
+                    self._punctuate()
                 case 8 if self.chance.random() < 0.4:
                     self._kill()
                 case 9 if texts:
@@ -139,6 +142,17 @@ class Pair:
             engine._core.journal.close()
             engine._core.lock.release()
             self.engines[way] = self.open_engine(self.directories[way])
+        self._punctuate()
+        for engine in self.engines.values():
+            engine.step()
+
+    def _punctuate(self) -> None:
+        """The sources say how far they are, also to an engine that begins again: it has not kept how far it was if it
+        had nothing to compute up to there.
+        """
+        for name in self.case.streams if self.punctuated >= 0 else ():
+            for engine in self.engines.values():
+                engine.punctuate(name, self.punctuated)
 
     def _come(self, text: str) -> None:
         """A query comes that may need what was not kept, and one that is not needed any more goes."""

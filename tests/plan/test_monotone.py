@@ -40,6 +40,7 @@ SECOND, MINUTE, DAY = 1_000_000, 60_000_000, 86_400_000_000
     [
         ("t", "t", (), "integer"),
         ("t DIV 60", "t", (Divided(60),), "integer"),
+        ("SHIFTRIGHT(t + 1, 5)", "t", (Shift(1), Floored(32)), "integer"),
         ("(t + 1) DIV 2 - 3", "t", (Shift(1), Divided(2), Shift(-3)), "integer"),
         ("2 * T", "t", (Scale(2),), "integer"),
         ("10 - t", "t", (Scale(-1), Shift(10)), "integer"),
@@ -76,6 +77,9 @@ def test_texts_that_are_chains(text: str, column: str, steps: Steps, kind: str) 
         "x",
         "t * 0",
         "t DIV 0",
+        "SHIFTRIGHT(t, 32)",
+        "SHIFTRIGHT(5, t)",
+        "SHIFTLEFT(t, 5)",
         "t % 10",
         "t + t",
         "t * 0.5",

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from headgate.catalog.catalog import Catalog
 from headgate.compile import compile_script
+from headgate.cql.definitions import define
 from headgate.plan.expressions import Expression
 from headgate.plan.monotone import Divided, Floored, Scale, Shift, Step, Truncated
 from headgate.plan.needs import Need, needs, together
 from headgate.plan.prefilter import holds, is_cheap
-from headgate.plan.weights import Told, grains_of
+from headgate.plan.weights import INSTANTS, Told, grains_of
 
 STREAM = "CREATE STREAM s (k STRING, a INT, b BIGINT, d DOUBLE, ok BOOLEAN); CREATE STREAM r (k STRING, c INT);"
 
@@ -64,8 +65,14 @@ def test_needs(query: str, columns: str, condition: str | None) -> None:
         ("SELECT k, SUM(b) AS n FROM s [RANGE 5] GROUP BY k", True),
         ("SELECT k, SUM(b + 1) AS n FROM s [RANGE 5] GROUP BY k", False),  # a product may not fit
         ("SELECT k, SUM(d) AS n FROM s [RANGE 5] GROUP BY k", False),
-        ("SELECT k, AVG(a) AS n FROM s [RANGE 5] GROUP BY k", False),
-        ("SELECT k, COUNT(*) FILTER (WHERE a > 1) AS n FROM s [RANGE 5] GROUP BY k", False),
+        ("SELECT k, AVG(a) AS n FROM s [RANGE 5] GROUP BY k HAVING AVG(a) > 1", True),
+        ("SELECT k, AVG(d) AS n FROM s [RANGE 5] GROUP BY k", False),
+        ("SELECT k, AVG(DISTINCT a) AS n FROM s [RANGE 5] GROUP BY k", False),
+        ("SELECT k, COUNT(*) FILTER (WHERE a > 1) AS n FROM s [RANGE 5] GROUP BY k", True),
+        (
+            "SELECT k, SUM(a) FILTER (WHERE b > 1) AS n, AVG(a) FILTER (WHERE k = 1) AS m FROM s [RANGE 5] GROUP BY k",
+            True,
+        ),
         ("SELECT ISTREAM(k) FROM s [RANGE 5]", False),
         ("SELECT s.k, COUNT(*) AS n FROM s [RANGE 5], r [RANGE 5] WHERE s.k = r.k GROUP BY s.k", False),
         ("SELECT k, COUNT(*) AS n FROM s [NOW] GROUP BY k UNION ALL SELECT k, a FROM s [NOW]", False),
@@ -77,6 +84,35 @@ def test_which_queries_only_count(query: str, counts: bool) -> None:
     assert not needs(catalog.queries["q"].plan)["s"].told
     assert (needs(catalog.queries["p"].plan)["s"].told is not None) == counts
     assert catalog.queries["p"].plan.columns == catalog.queries["q"].plan.columns
+
+
+@pytest.mark.parametrize(
+    ("calls", "apart"),
+    [
+        ("COUNT(a), MIN(a), SUM(a), MAX(a)", {"k"}),
+        ("count(A), Min(`a`), AVG(A)", {"k"}),
+        ("SUM(a) FILTER (WHERE b > 1)", {"k", "b"}),
+        ("AVG(a) FILTER (WHERE a > 1)", {"k", "a"}),
+        ("COUNT(*) FILTER (WHERE b = 1), MAX(a)", {"k", "b"}),
+    ],
+)
+def test_what_tells_tuples_apart(calls: str, apart: set[str]) -> None:
+    catalog = Catalog()
+    named = ", ".join(f"{call} AS c{number}" for number, call in enumerate(calls.split(", ")))
+    text = f"SELECT k, {named} FROM s [RANGE 5] GROUP BY k"
+    compile_script(f"{STREAM} SET low_level = 'on'; CREATE QUERY q AS {text}", catalog)
+    told = needs(catalog.queries["q"].plan)["s"].told
+    assert told is not None
+    assert told.columns == apart
+
+
+@pytest.mark.parametrize("call", ["MIN(t)", "MAX(t)", "SUM(t)", "COUNT(t)", "AVG(t)"])
+def test_a_timestamp_that_is_aggregated_tells_instants_apart(call: str) -> None:
+    catalog = Catalog()
+    text = f"SELECT tb, {call} AS c FROM s GROUP BY t DIV 10 AS tb EMIT FINAL"
+    define(f"CREATE STREAM s (t INT, a INT) TIMESTAMP BY t; SET low_level = 'on'; CREATE QUERY q AS {text}", catalog)
+    told = needs(catalog.queries["q"].plan)["s"].told
+    assert told is None or told.grains == INSTANTS
 
 
 def test_a_join_needs_of_each_stream_its_own() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 
 from headgate.catalog.catalog import Catalog
@@ -28,7 +29,7 @@ from headgate.gsql.syntax import (
     Span,
     Unary,
 )
-from headgate.gsql.types import MISSING, NUMBERS, TYPES, address_number, is_ipv6, wider
+from headgate.gsql.types import MISSING, NUMBERS, TYPES, address_number, ipv6_text, wider
 from headgate.gsql.written import Written, listed, written
 from headgate.sql import literal
 
@@ -38,6 +39,8 @@ STRENGTH = {"OR": 1, "AND": 2, "NOT": 3} | dict.fromkeys(COMPARISONS, 4) | {"+":
 PREFIX = 10
 WHOLE = 11
 ALL_BITS = 2**32 - 1
+LARGEST = 2**63
+WHOLE_NUMBERS = ("bool", "ushort", "int", "uint", "llong", "ullong")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,20 +177,24 @@ class Scope:
                     raise self.bad_literal(tree, "an IPv4 address", "IP_VAL'10.0.0.1'")
                 made, kind = literal(text), "ip"
             case "ipv6":
-                if not is_ipv6(text):
+                address = ipv6_text(text)
+                if address is None:
                     raise self.bad_literal(tree, "an IPv6 address", "IPV6_VAL'::1'")
-                made, kind = literal(text), "ipv6"
+                made, kind = literal(address), "ipv6"
             case "hex":
                 try:
                     number = int(text, 16)
                 except ValueError:
                     raise self.bad_literal(tree, "a hexadecimal number", "HEX'ff'") from None
+                self.fits(tree, number)
                 made, kind = str(number), "uint" if number <= ALL_BITS else "ullong"
             case "timeval":
                 made, kind = self.instant(tree), "timeval"
             case "float":
-                made, kind = f"{text}D" if "." in text else text, "float"
+                made, kind = f"{Decimal(text):f}D", "float"
             case _:
+                if tree.kind != "bool":
+                    self.fits(tree, int(text))
                 made, kind = text, tree.kind
         strength = PREFIX if made.startswith("-") else WHOLE
         return Value(Written(made).at(tree.span), kind, strength)
@@ -197,10 +204,18 @@ class Scope:
         try:
             micros = Decimal(tree.text) * 1_000_000
         except InvalidOperation:
+            try:
+                datetime.fromisoformat(tree.text)
+            except ValueError:
+                raise self.bad_literal(tree, "seconds since 1970 or a date", "TIMEVAL'1400000000.5'") from None
             return f"TIMESTAMP {literal(tree.text)}"
         if micros != int(micros):
             raise self.bad_literal(tree, "a whole number of microseconds", "TIMEVAL'1400000000.5'")
         return f"TIMESTAMP_MICROS({int(micros)})"
+
+    def fits(self, tree: Constant, number: int) -> None:
+        if not -LARGEST <= number < LARGEST:
+            raise UserError("bad-literal", f"'{tree.text}' does not fit into 64 bits", place=self.place(tree.span))
 
     def bad_literal(self, tree: Constant, what: str, hint: str) -> UserError:
         return UserError("bad-literal", f"'{tree.text}' is not {what}", place=self.place(tree.span), hint=hint)
@@ -237,7 +252,7 @@ class Scope:
             case "~" if inner.kind == "uint":
                 made, kind, strength = self.complement(inner), "uint", STRENGTH["-"]
             case "~":
-                self.needs_number(tree.operand, inner)
+                self.needs_whole(tree.operand, inner)
                 made, kind, strength = written("~", inner.within(PREFIX)), inner.kind, PREFIX
             case operator:
                 self.needs_number(tree.operand, inner)
@@ -253,6 +268,8 @@ class Scope:
         if operator in BITS:
             return self.bits(tree)
         left, right = self.value(tree.left), self.value(tree.right)
+        if operator in COMPARISONS:
+            left, right = self.as_address(tree.left, left, right), self.as_address(tree.right, right, left)
         strength, kind = STRENGTH[operator], "bool"
         if operator in COMPARISONS:
             left, right = self.comparable(tree, left, right)
@@ -270,6 +287,12 @@ class Scope:
         made = written(one, f" {operator} ", right.within(again))
         return Value(made.at(tree.span), kind, strength)
 
+    def as_address(self, tree: Expression, value: Value, other: Value) -> Value:
+        """A text that is compared with an address, as one; the value as it is if it is none."""
+        if not isinstance(tree, Constant) or tree.kind != "string" or other.kind not in ("ip", "ipv6"):
+            return value
+        return self.constant(Constant(other.kind, tree.text, tree.span))
+
     def comparable(self, tree: Binary, left: Value, right: Value) -> tuple[Value, Value]:
         """Both sides of a comparison, in one form: addresses are compared as numbers where their order counts."""
         if tree.operator not in ("=", "<>") and "ip" in (left.kind, right.kind):
@@ -282,10 +305,15 @@ class Scope:
             left, right = self.counted(left), self.counted(right)
         texts = ("string", "v_str", "ip", "ipv6")
         for side, value, other in ((tree.left, left, right), (tree.right, right, left)):
+            why = f"it is compared with {other.kind}"
             if value.kind in texts and other.kind in (*NUMBERS, "timeval"):
                 if value.kind == "ip" and other.kind in NUMBERS:
                     return (self.number(tree.left), self.number(tree.right))
-                raise self.wrong_type(side, value.kind, f"it is compared with {other.kind}")
+                raise self.wrong_type(side, value.kind, why)
+            if value.kind == "timeval" and other.kind in NUMBERS:
+                raise self.wrong_type(side, value.kind, why, "Compare it with TIMEVAL'...', or UINT(...) with seconds.")
+            if (value.kind, other.kind) == ("ip", "ipv6"):
+                raise self.wrong_type(side, value.kind, why)
         return left, right
 
     def bits(self, tree: Binary) -> Value:
@@ -295,8 +323,8 @@ class Scope:
         if of_address:
             left, right = self.number(tree.left), self.number(tree.right)
         else:
-            self.needs_number(tree.left, left)
-            self.needs_number(tree.right, right)
+            self.needs_whole(tree.left, left)
+            self.needs_whole(tree.right, right)
             left, right = self.counted(left), self.counted(right)
         if tree.operator in ("<<", ">>"):
             function = "SHIFTLEFT" if tree.operator == "<<" else "SHIFTRIGHT"
@@ -336,18 +364,26 @@ class Scope:
         return Value(written("CAST(", value.text, " AS INT)"), "int") if value.kind == "bool" else value
 
     def needs_number(self, tree: Expression, value: Value) -> None:
-        if value.kind not in (*NUMBERS, "other", "timeval"):
+        if value.kind == "timeval":
+            raise self.wrong_type(tree, value.kind, "a number is needed", "UINT(...) is its seconds since 1970.")
+        if value.kind not in (*NUMBERS, "other"):
             raise self.wrong_type(tree, value.kind, "a number is needed")
 
-    def wrong_type(self, tree: Expression, kind: str, why: str) -> UserError:
-        return UserError("wrong-type", f"this is {kind}, and {why}", place=self.place(tree.span))
+    def needs_whole(self, tree: Expression, value: Value) -> None:
+        self.needs_number(tree, value)
+        if value.kind == "float":
+            raise self.wrong_type(tree, value.kind, "only whole numbers have bits")
+
+    def wrong_type(self, tree: Expression, kind: str, why: str, hint: str = "") -> UserError:
+        return UserError("wrong-type", f"this is {kind}, and {why}", place=self.place(tree.span), hint=hint)
 
     def one_of(self, tree: OneOf) -> Value:
         operand = self.value(tree.operand)
-        values = [self.constant(one) for one in tree.values]
+        values = [self.as_address(one, self.constant(one), operand) for one in tree.values]
         texts = ("string", "v_str", "ip", "ipv6")
         for one, value in zip(tree.values, values, strict=True):
-            mixed = (operand.kind in texts) != (value.kind in texts)
+            mixed = (operand.kind in texts) != (value.kind in texts) or {operand.kind, value.kind} == {"ip", "ipv6"}
+            mixed |= (operand.kind == "timeval") != (value.kind == "timeval")
             if mixed and "other" not in (operand.kind, value.kind):
                 raise self.wrong_type(one, value.kind, f"it is compared with {operand.kind}")
         strength = STRENGTH["="]
@@ -391,6 +427,8 @@ class Scope:
             return Value(written("CAST(", made, f" AS {TYPES[kind]})").at(tree.span), kind)
         if kind == "ip" and value.kind in NUMBERS:
             return Value(written("IP_TEXT(", value.text, ")").at(tree.span), "ip")
+        if kind in NUMBERS and kind != "bool":
+            value = self.counted(value)
         return Value(written("CAST(", value.text, f" AS {TYPES[kind]})").at(tree.span), kind)
 
     def aggregate(self, tree: Call) -> Value:

@@ -204,7 +204,7 @@ class Parser:
 
     def parameter_section(self) -> list[ParameterDeclaration]:
         """`PARAM { name type [= value]; ... }`; the type may also stand first."""
-        found = []
+        found: list[ParameterDeclaration] = []
         self.expect("{")
         while not self.take("}"):
             start = self.token.start
@@ -225,6 +225,8 @@ class Parser:
                     self.fail("expected a value")
                 if negative:
                     value = Constant(value.kind, f"-{value.text}", (negative.start, value.span[1]))
+            if named.text.lower() in {one.name.lower() for one in found}:
+                self.fail(f'parameter "{named.text}" stands twice', named)
             found.append(ParameterDeclaration(named.text, kind.text.lower(), value, self.since(start)))
             self.expect(";")
         return found
@@ -371,6 +373,7 @@ class Parser:
         first = self.name("an attribute")
         if not self.take("."):
             return Attribute("", first.text, (first.start, first.end))
+        self.refuse_interface_parameter()
         second = self.name("an attribute")
         return Attribute(first.text, second.text, (first.start, second.end))
 
@@ -436,16 +439,19 @@ class Parser:
             return inner
         if self.take("$"):
             return Parameter(self.name("a parameter").text, self.since(start))
-        if self.at("@"):
-            raise refused(
-                "@interface_parameter", "Give the stream a column with its value, in the source.", self.place()
-            )
+        self.refuse_interface_parameter()
         if self.token.kind != "name" or self.token.upper in RESERVED:
             self.fail("expected an expression")
         following = self.tokens[self.index + 1].text
         if following in ("(", "[", "$") and self.tokens[self.index + 1].kind == "mark":
             return self.call()
         return self.attribute()
+
+    def refuse_interface_parameter(self) -> None:
+        if self.at("@"):
+            raise refused(
+                "@interface_parameter", "Give the stream a column with its value, in the source.", self.place()
+            )
 
     def call(self) -> Call:
         opening = self.name("a function")
@@ -474,9 +480,7 @@ class Parser:
             return Constant("string", token.text, (token.start, token.end))
         if token.kind == "number":
             self.index += 1
-            return Constant(
-                "float" if "." in token.text else constant_kind(token.text), token.text, (token.start, token.end)
-            )
+            return Constant(constant_kind(token.text), token.text, (token.start, token.end))
         if self.at("TRUE", "FALSE"):
             self.index += 1
             return Constant("bool", token.upper, (token.start, token.end))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from headgate.catalog.catalog import Catalog
@@ -21,6 +22,7 @@ from headgate.gsql.syntax import (
     Query,
     Select,
     Span,
+    Table,
 )
 from headgate.gsql.types import MISSING, mergeable, wider
 from headgate.gsql.written import Written, listed, written
@@ -84,16 +86,7 @@ class _Selecting:
         return Place(self.text, *span, self.origin)
 
     def refuse_repeated(self) -> None:
-        aliases: set[str] = set()
-        for table in self.tree.tables:
-            if table.alias.lower() in aliases:
-                raise UserError(
-                    "name-taken",
-                    f'"{table.alias}" stands twice in FROM',
-                    place=self.place(table.span),
-                    hint="Give one an alias.",
-                )
-            aliases.add(table.alias.lower())
+        _refuse_repeated(self.tree.tables, self.place)
         count = len(self.tree.tables)
         if self.outer and count != 2:
             raise UserError(
@@ -302,6 +295,19 @@ class _Selecting:
         return written(" QUALIFY " if superaggregates else " HAVING ", condition)
 
 
+def _refuse_repeated(tables: Iterable[Table], place: Callable[[Span], Place]) -> None:
+    aliases: set[str] = set()
+    for table in tables:
+        if table.alias.lower() in aliases:
+            raise UserError(
+                "name-taken",
+                f'"{table.alias}" stands twice in FROM',
+                place=place(table.span),
+                hint="Give one an alias.",
+            )
+        aliases.add(table.alias.lower())
+
+
 def _keys(part: Key | KeySets) -> list[Key]:
     return [part] if isinstance(part, Key) else [key for one in part.sets for key in one]
 
@@ -324,6 +330,7 @@ def _merged(tree: Merge, text: str, catalog: Catalog, origin: str) -> Translatio
     """MERGE: the union of streams in order of an attribute that each of them has."""
     sources = [source(table, catalog, Place(text, *table.span, origin)) for table in tree.tables]
     scope = Scope(text, origin, catalog, sources)
+    _refuse_repeated(tree.tables, scope.place)
     if len(tree.attributes) != len(sources):
         raise UserError(
             "columns-differ",
@@ -347,7 +354,7 @@ def _merged(tree: Merge, text: str, catalog: Catalog, origin: str) -> Translatio
                 "not-ordered",
                 f'streams are merged by time, and "{written_attribute.name}" of "{one.alias}" does not follow from it',
                 place=scope.place(written_attribute.span),
-                hint=f"Merge by {one.stamp}." if one.stamp else "Declare it as the first increasing attribute.",
+                hint=_hint_to_merge(one),
             )
         ordered.add(list(one.kinds).index(name.lower()))
         others = [kind for _, kind in one.kinds.values()]
@@ -367,6 +374,11 @@ def _merged(tree: Merge, text: str, catalog: Catalog, origin: str) -> Translatio
         )
     cql = listed([_union(one).at(table.span) for one, table in zip(sources, tree.tables, strict=True)], " UNION ALL ")
     return Translation(cql.at(tree.span), tuple(kinds))
+
+
+def _hint_to_merge(one: Source) -> str:
+    ordered = next(filter(one.ordered_in_time, one.attributes), None)
+    return f"Merge by {ordered}." if ordered else "Declare it as the first increasing attribute."
 
 
 def _schema(source: Source) -> str:

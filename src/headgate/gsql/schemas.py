@@ -63,6 +63,13 @@ def _attribute(field: ProtocolField, text: str, origin: str) -> ProtocolAttribut
             detail=f"Types are {quoted(TYPES)}.",
             hint=nearest(kind, TYPES),
         )
+    if field.access.lower() in (*INCREASING, *DECREASING):
+        raise UserError(
+            "syntax",
+            f'the order of field "{field.name}" stands in parentheses',
+            place=place,
+            hint=f"{field.kind} {field.name} ({field.access.lower()});",
+        )
     words = {word: (amount, span) for word, amount, span in field.properties}
     ordered = [word for word in words if word in (*INCREASING, *DECREASING)]
     for word, (_, span) in words.items():
@@ -98,6 +105,10 @@ def _check_property(word: str, place: Place, is_ordered: bool) -> None:
 
 def _band(word: str, amount: str, place: Place) -> int | None:
     if word != "banded_increasing":
+        if amount:
+            raise UserError(
+                "syntax", f"{word} takes no number", place=place, hint=f"banded_increasing {amount}, if it has a band."
+            )
         return None
     if not amount.isdigit():
         raise UserError(

@@ -15,7 +15,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.protocols import InterfaceSet, ParameterValue, Protocol
 from headgate.errors import Place, UserError, nearest
 from headgate.gsql import queries, schemas
-from headgate.gsql.expressions import Scope
+from headgate.gsql.expressions import Scope, Value
 from headgate.gsql.inputs import named
 from headgate.gsql.parser import parse
 from headgate.gsql.syntax import (
@@ -141,7 +141,8 @@ def _parameter(tree: ParameterDeclaration, query: str, text: str, catalog: Catal
             place=Place(text, *tree.span, origin),
             hint=f"{tree.name} {tree.kind} = 0;",
         )
-    value = Scope(text, origin, catalog, []).constant(tree.value)
+    scope = Scope(text, origin, catalog, [])
+    value = scope.as_address(tree.value, scope.constant(tree.value), Value(Written(""), tree.kind))
     if not _fits(value.kind, tree.kind):
         raise UserError(
             "wrong-type",

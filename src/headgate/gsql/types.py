@@ -59,7 +59,7 @@ def constant_kind(text: str) -> str:
         return "bool"
     if re.fullmatch(r"-?\d+", text):
         return "int" if abs(int(text)) < 2**31 else "llong"
-    return "float" if re.fullmatch(r"-?\d+\.\d+", text) else "string"
+    return "float" if re.fullmatch(r"-?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?", text) else "string"
 
 
 def wider(one: str, other: str) -> str:
@@ -84,10 +84,9 @@ def address_number(text: str) -> int | None:
         return None
 
 
-def is_ipv6(text: str) -> bool:
-    """Whether a text is an IPv6 address."""
+def ipv6_text(text: str) -> str | None:
+    """An IPv6 address as sources write it, in its shortest form; None if it is none."""
     try:
-        ipaddress.IPv6Address(text)
+        return str(ipaddress.IPv6Address(text))
     except ValueError:
-        return False
-    return True
+        return None

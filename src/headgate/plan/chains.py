@@ -42,6 +42,12 @@ def parsed(sql: str) -> exp.Expression | None:
     return tree
 
 
+def columns_of(sql: str) -> set[str]:
+    """The columns that an expression reads, in lower case; none if it cannot be read."""
+    tree = parsed(sql)
+    return set() if tree is None else {column.name.lower() for column in tree.find_all(exp.Column)}
+
+
 def _chain(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
     match tree:
         case exp.Paren():
@@ -53,6 +59,8 @@ def _chain(tree: exp.Expression, types: dict[str, str]) -> Chain | None:
             return _then(_chain(tree.this, types), "integer", (Divided(by), Scale(by)))
         case exp.Add() | exp.Sub() | exp.Mul() | exp.IntDiv() | exp.Neg():
             return _arithmetic(tree, types)
+        case exp.BitwiseRightShift() if (bits := whole(tree.expression)) is not None and 0 <= bits < 32:
+            return _then(_chain(tree.this, types), "integer", (Floored(2**bits),))
         case exp.Cast():
             return _cast(_chain(tree.this, types), kind_of(_type(tree.to)))
         case exp.Floor() | exp.Ceil() if not tree.args.get("decimals") and not tree.args.get("to"):

@@ -12,10 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headgate.plan.nodes import Node
+from headgate.plan.nodes.operator import Closing
 from headgate.ticks import Tick
 
 
 def settled(node: Node, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:
     """The instant at which what came by `last` has taken effect; `closing` evaluates SQL over one `_t`."""
-    below = max((settled(child, last, closing) for child in node.children), default=last)
+    return _settled(node, last, lambda sql, tick: closing(sql, last if tick is None else tick))
+
+
+def _settled(node: Node, last: Tick, closing: Closing) -> Tick:
+    below = max((_settled(child, last, closing) for child in node.children), default=last)
     return node.shown_at(below, closing)

@@ -7,9 +7,10 @@ apart by. Its value of x is their least one, `_sum_x` their sum and `_max_x` the
 that was kept as it came has none of these columns, and stands for itself: the plan takes x for them. So it gives the
 same over a log in which tuples were put together and over one in which they were not, or in part.
 
-It is done to a plan if all that it reads of streams goes into such aggregates: counts, sums of whole numbers, extremes
-and distinct values, of groups. A sum of other numbers would be rounded differently. Windows must take each tuple by
-itself: a row window counts tuples.
+It is done to a plan if all that it reads of streams goes into such aggregates: counts, sums and averages of whole
+numbers, extremes and distinct values, of groups. A sum of other numbers would be rounded differently. Windows must take
+each tuple by itself: a row window counts tuples. An average is a sum and a count, divided above the aggregate. What a
+FILTER reads tells tuples apart.
 
 **Grains.** Tuples need not have the same timestamp. A window with SLIDE, EMIT FINAL, and a key that is a function of
 the timestamp cannot tell instants of one bucket apart. A grain (offset, width) has the buckets
@@ -26,7 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from headgate.plan.chains import chain
+from headgate.plan.chains import chain, columns_of
 from headgate.plan.expressions import INTEGRAL, Call, Expression, Named
 from headgate.plan.monotone import Divided, Floored, Scale, Shift, Step, Steps, Truncated
 from headgate.plan.nodes import Aggregate, Filter, Final, Node, Project, Range, Relation, Scan, Union, Window
@@ -90,7 +91,7 @@ def _over_weights(node: Node) -> Node | None:
     if not isinstance(node, Aggregate) or not node.keys or node.compares:
         return None
     values = _values(node.child)
-    calls = [_weighed(call, values) for call in node.calls]
+    calls = [_weighed(part, values) for call in node.calls for part in _parts(call)]
     extras = [name for call in calls if call is not None for name in sorted(call.columns) if is_partial(name)]
     own = {column.name.lower(): column for column in _base(node.child)}
     added = [Column(WEIGHT, "BIGINT")]
@@ -102,7 +103,39 @@ def _over_weights(node: Node) -> Node | None:
     below = _with_columns(node.child, tuple(added))
     if below is None or any(call is None for call in calls):
         return None
-    return replace(node, child=below, calls=tuple(call for call in calls if call is not None))
+    found = replace(node, child=below, calls=tuple(call for call in calls if call is not None))
+    if not any(map(_is_average, node.calls)):
+        return found
+    keys = [Named(key.name, column_of(key.name, key.expression.type)) for key in node.keys]
+    return Project(found, (*keys, *(Named(call.name, _quotient(call)) for call in node.calls)))
+
+
+def _is_average(call: Call) -> bool:
+    whole = len(call.arguments) == 1 and call.arguments[0].type in INTEGRAL
+    return call.function.lower() == "avg" and whole and not call.distinct and not call.outside
+
+
+def _parts(call: Call) -> list[Call]:
+    """The calls that a call is computed of: a sum and a count if it is an average."""
+    if not _is_average(call):
+        return [call]
+    (argument,) = call.arguments
+    return [
+        replace(call, name=name, function=how.lower(), sql=f"{how}({argument.sql})", type="BIGINT")
+        for name, how in zip(_part_names(call), ("SUM", "COUNT"), strict=True)
+    ]
+
+
+def _part_names(call: Call) -> tuple[str, str]:
+    return f"_total_{call.name}", f"_number_{call.name}"
+
+
+def _quotient(call: Call) -> Expression:
+    """The value of a call, from those of its parts."""
+    if not _is_average(call):
+        return column_of(call.name, call.type)
+    total, number = (column_of(name, "BIGINT") for name in _part_names(call))
+    return Expression(f"{total.sql} / NULLIF({number.sql}, 0)", call.type, total.columns | number.columns)
 
 
 def _with_columns(node: Relation, added: tuple[Column, ...]) -> Relation | None:
@@ -156,14 +189,17 @@ def _values(node: Relation) -> dict[str, Column]:
         carried = {item.name.lower(): item.expression.column for item in node.items}
         return {name: below[own.lower()] for name, own in carried.items() if own is not None and own.lower() in below}
     if isinstance(node, Window) and isinstance(node.child, Scan):
-        columns = (column for column in node.child.columns if not is_partial(column.name))
-        return {column.name.lower(): column for column in columns if column.type.upper() in INTEGRAL}
+        stamps = {name.lower() for name in (node.child.timestamp, node.stamp) if name is not None}
+        own = {column.name.lower(): column for column in node.child.columns if not is_partial(column.name)}
+        return {
+            name: column for name, column in own.items() if column.type.upper() in INTEGRAL and name not in stamps
+        }  # of several tuples the timestamp is the largest
     return {}
 
 
 def _weighed(call: Call, values: dict[str, Column]) -> Call | None:
     """The call over tuples that stand for several; None if there is none that gives the same."""
-    plain = call.condition is None and not call.outside
+    plain = not call.outside
     argument = call.arguments[0] if len(call.arguments) == 1 else None
     value = values.get((argument.column or "").lower()) if argument is not None else None
     match call.function.lower():
@@ -174,6 +210,10 @@ def _weighed(call: Call, values: dict[str, Column]) -> Call | None:
             return call
         case "count" | "sum" if call.distinct and plain:
             return call
+        case "count" if call.condition is not None and plain and len(call.arguments) < 2:  # 0 where it never holds
+            given = f" AND {_bracketed(argument)} IS NOT NULL" if argument is not None else ""
+            counted = f"CASE WHEN ({call.condition}){given} THEN {ONE_OR_MORE} ELSE 0 END"
+            return _replaced(replace(call, condition=None), "SUM", counted, "BIGINT", WEIGHT)
         case "count" if not call.arguments and plain:
             return _replaced(call, "SUM", ONE_OR_MORE, "BIGINT", WEIGHT)
         case "count" if argument is not None and plain:
@@ -254,6 +294,8 @@ def _note(telling: _Telling, node: Aggregate, scan: Scan, window: Window, steps:
     for call in node.calls:
         if not _tells_nothing(call, values):
             asked += _columns(call.columns)
+        elif call.condition is not None:
+            asked += _columns(columns_of(call.condition) or call.columns)
     for step in steps:
         if isinstance(step, Filter):
             asked.append(step.condition)
@@ -287,7 +329,8 @@ def _tells_nothing(call: Call, values: dict[str, Column]) -> bool:
     if call.distinct or call.condition is not None or len(read) != 1 or not read <= values.keys():
         return False
     (name,) = read
-    return call.sql in (f"MIN({name})", f"SUM(CASE WHEN {name} IS NULL THEN 0 ELSE {ONE_OR_MORE} END)")
+    alone = (f"MIN({name})", f"SUM(CASE WHEN {name} IS NULL THEN 0 ELSE {ONE_OR_MORE} END)")
+    return call.sql.replace("`", "").lower() in map(str.lower, alone)
 
 
 def _grains(one: Expression, stamps: set[str], types: dict[str, str]) -> Grains | None:

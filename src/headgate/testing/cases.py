@@ -17,6 +17,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -193,9 +194,11 @@ def to_json(case: Case) -> dict[str, Any]:
 
 
 def comparable(value: Any) -> Any:
-    """A value in the form in which it is compared: numbers by value, floats rounded to 1e-4."""
+    """A value in the form in which it is compared: numbers by value, floats rounded to 1e-4, timestamps in UTC."""
     if isinstance(value, bool) or value is None:
         return value
+    if isinstance(value, datetime):
+        return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
     if isinstance(value, list | tuple):
         return tuple(map(comparable, value))
     if isinstance(value, Decimal):

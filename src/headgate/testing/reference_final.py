@@ -16,22 +16,34 @@ def closing_values(tree: exp.Select) -> list[list[exp.Expression]]:
         for condition in conditions
         for part in (condition.flatten() if isinstance(condition, exp.And) else [condition])
     ]
-    pairs = [(part.this.unnest(), part.expression.unnest()) for part in parts if isinstance(part, exp.EQ)]
-    pairs = [pair for one, two in pairs for pair in ((one, two), (two, one))]
+    equal: list[list[exp.Expression]] = []
+    for part in parts:
+        if isinstance(part, exp.EQ):
+            sides = [part.this.unnest(), part.expression.unnest()]
+            met = [one for one in equal if any(side in one for side in sides)]
+            equal = [one for one in equal if one not in met]
+            equal.append([value for one in met for value in one])
+            equal[-1] += [side for side in sides if side not in equal[-1]]
     if tree.args.get("group") is None:
-        return [[one, two] for one, two in pairs[::2]]
+        return equal
     result = []
     for key in tree.args["group"].expressions:
         value = unaliased(key)
         result.append([value])
-        for one, two in pairs:
-            around = value.copy()
-            places = [node for node in around.walk() if node == one]
-            for place in places:
-                place.replace(two.copy())
-            if places:
-                result.append([value, two.copy() if value == one else around])
+        for one, others in ((one, some) for some in equal for one in some):
+            if one in list(value.walk()):
+                result.append([value, *(_replaced(value, one, other) for other in others if other != one)])
     return result
+
+
+def _replaced(value: exp.Expression, one: exp.Expression, other: exp.Expression) -> exp.Expression:
+    """The value with another expression in each place where one stands."""
+    if value == one:
+        return other.copy()
+    around = value.copy()
+    for place in [node for node in around.walk() if node == one]:
+        place.replace(other.copy())
+    return around
 
 
 def closing_instant(maps: list[dict[Any, int]], value: Any) -> int:
@@ -48,9 +60,15 @@ def _instants_not_beyond(known: dict[Any, int], value: Any) -> list[int]:
     return [last for one, last in known.items() if (one >= value if falling else one <= value)]
 
 
-def has_outer_join(tree: exp.Select) -> bool:
-    """Whether a select has an outer join."""
-    return any(join.args.get("side") for join in tree.args.get("joins") or ())
+def never_missing(tree: exp.Select, value: exp.Expression) -> bool:
+    """Whether no outer join leaves out a value that a select shows."""
+    sides = [join.args.get("side") for join in tree.args.get("joins") or ()]
+    if not any(sides):
+        return True
+    if len(sides) > 1 or sides[0] == "FULL" or not isinstance(value, exp.Column):
+        return False
+    present = tree.args["from_"].this if sides[0] == "LEFT" else tree.args["joins"][0].this
+    return value.table.lower() == present.alias_or_name.lower()
 
 
 def unaliased(item: exp.Expression) -> exp.Expression:

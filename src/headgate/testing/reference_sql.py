@@ -30,12 +30,13 @@ ORDERED = (
 """Aggregates whose value depends on the order of the rows, or would if ties were left open."""
 
 
-ADDRESSES = (
+MACROS = (
     "ip_number(ip) AS list_reduce(CAST(string_split(CAST(ip AS VARCHAR), '.') AS BIGINT[]), "
     "lambda high_, low_: high_ * 256 + low_)",
     "ip_text(n) AS concat_ws('.', (n >> 24) & 255, (n >> 16) & 255, (n >> 8) & 255, n & 255)",
+    "timestamp_micros(n) AS make_timestamp(n)",
 )
-"""Addresses as numbers and back, in DuckDB's own way."""
+"""Addresses as numbers and back, and timestamps, in DuckDB's own way."""
 
 
 @cache
@@ -45,7 +46,7 @@ def shared_database(duckdb: Any) -> Any:
     database.execute("SET threads = 1")
     for name, (parameter, body) in FUNCTIONS.items():
         database.execute(f"CREATE MACRO {name}({parameter}) AS {body}")
-    for definition in ADDRESSES:
+    for definition in MACROS:
         database.execute(f"CREATE MACRO {definition}")
     for name, function in numbers.AGGREGATES.items():
         lists = ["DOUBLE[]"] * (2 if name in numbers.OF_PAIRS else 1)

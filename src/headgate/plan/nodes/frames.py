@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from headgate.plan.frozen import frozen
 from headgate.plan.limits import Growing, Limited, StateBound, lasting, unless_growing
-from headgate.plan.monotone import Chain, Closer, applied, stretch
+from headgate.plan.monotone import Chain, Closer, Steps, applied, closes, reach, rising, stretch
 from headgate.plan.spans import Span
 from headgate.ticks import UNLIMITED, Tick, TimeDomain
 
@@ -41,8 +41,10 @@ class FrameTraits(ABC):
         """From a tuple to when it begins to count, and, if it ever does, to when it stops."""
 
     @abstractmethod
-    def settled(self, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:
-        """The instant at which tuples up to `last` are shown; `closing` evaluates SQL over one `_t`."""
+    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
+        """The instant at which tuples up to `last` are shown; `closing` evaluates SQL over one `_t`, or over the last
+        instant at which anything came from a source.
+        """
 
     @abstractmethod
     def bound(self, window: Window, arrived: str) -> StateBound:
@@ -142,7 +144,7 @@ class Now(TimeFrame):
     def spans(self) -> tuple[Span, ...]:
         return Span(), Span(1, 1)
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
         return last
 
     def bound(self, window: Window, arrived: str) -> StateBound:
@@ -167,7 +169,7 @@ class Unbounded(TimeFrame):
     def spans(self) -> tuple[Span, ...]:
         return (Span(),)
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
         return last
 
     def bound(self, window: Window, arrived: str) -> StateBound:
@@ -210,7 +212,7 @@ class Range(TimeFrame):
         grid = self.slide or 1
         return Span(0, grid - 1, grid), Span(self.span, self.span + grid - 1, grid)
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
         return aligned(last, self.slide or 1)
 
     def bound(self, window: Window, arrived: str) -> StateBound:
@@ -278,7 +280,7 @@ class Rows(TailFrame):
         begins = Span(0, grid - 1, grid)
         return (begins,) if self.span is None else (begins, Span(self.span, self.span + grid - 1, grid))
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
         return aligned(last, self.slide or 1)
 
     def bound(self, window: Window, arrived: str) -> StateBound:
@@ -333,7 +335,7 @@ class Values(TailFrame):
     def spans(self) -> tuple[Span, ...]:
         return (Span(),)
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
         return last
 
     def bound(self, window: Window, arrived: str) -> StateBound:
@@ -400,11 +402,26 @@ class Final(FinalFrame):
             return (Span(0, UNLIMITED, once=True),)
         return Span(0, self.delay), Span(1, self.delay + 1)
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:
-        found = closing(self.closes, last) if not self.reads else None
-        if found is None and self.delay is None:  # a final group of final groups: it comes behind the last of them
-            return last + max((closer.lag for one in self.values for closer in one.closers), default=0)
-        return max(last, found) if found is not None else last + (self.delay or 0)
+    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
+        if self.reads:  # what is final came of what is final: its values follow from what came before
+            found = closing(self.closes_last, None)
+        else:
+            found = closing(self.closes, last)
+        if found is not None:
+            return max(last, found)
+        clocks = [closer for one in self.values for closer in one.closers]
+        return last + max((self.delay or 0, *((reach(one.steps, one.steps) or 0) + one.lag for one in clocks)))
+
+    @property
+    def closes_last(self) -> str:
+        """The instant at which the last of the values can no longer occur that time has brought by `_t`, in SQL."""
+        ways = []
+        for one in self.values:
+            reached = sorted({applied(closer.steps, "_t") for closer in one.closers})
+            furthest = "GREATEST" if all(rising(closer.steps) for closer in one.closers) else "LEAST"
+            value = reached[0] if len(reached) == 1 else f"{furthest}({', '.join(reached)})"
+            ways.append(closes(one.closers, value))
+        return ways[0] if len(ways) == 1 else f"LEAST({', '.join(ways)})"
 
     def bound(self, window: Window, arrived: str) -> StateBound:
         if self.waits_ever_longer:
@@ -415,9 +432,16 @@ class Final(FinalFrame):
     def waits_ever_longer(self) -> bool:
         """True if tuples wait the longer to become final the later they come.
 
-        Each value that closes a tuple has a clock that grows more slowly than the value itself.
+        Each value that closes a tuple has a clock that grows more slowly than the value itself. A value of a column
+        comes with its clocks: it grows as the fastest of them does.
         """
-        return all(any(stretch(one.value.steps, closer.steps) > 1 for closer in one.closers) for one in self.values)
+
+        def speeds(one: Closing) -> tuple[Steps, ...]:
+            return tuple(closer.steps for closer in one.closers) if self.reads else (one.value.steps,)
+
+        return all(
+            any(stretch(own, closer.steps) > 1 for own in speeds(one) for closer in one.closers) for one in self.values
+        )
 
     together = None
 
@@ -452,7 +476,7 @@ class Passed(FinalFrame):
     def spans(self) -> tuple[Span, ...]:
         return Span(), Span(1, 1)
 
-    def settled(self, last: Tick, closing: Callable[[str, Tick], Tick | None]) -> Tick:
+    def settled(self, last: Tick, closing: Callable[[str, Tick | None], Tick | None]) -> Tick:
         return last
 
     def bound(self, window: Window, arrived: str) -> StateBound:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 Carried: TypeAlias = Mapping[str, Expression]
 """Output columns in lower case, each with the expression over one child that it is."""
 
-Closing: TypeAlias = Callable[[str, Tick], Tick | None]
-"""Evaluates SQL over one `_t`."""
+Closing: TypeAlias = Callable[[str, Tick | None], Tick | None]
+"""Evaluates SQL over one `_t`; without one, over the last instant at which anything came from a source."""
 
 T = TypeVar("T", Expression, Call)
 
