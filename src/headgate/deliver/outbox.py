@@ -213,6 +213,11 @@ class Outbox:
             self.journal.record(self.subject, {**_waiting(deliveries), "shown": shown})
         self._sweep_early()
 
+    def take_back_early(self, reached: Tick) -> None:
+        """Let the sink hold what is settled and nothing else, because the query ends."""
+        if self.shown is not None:
+            self.show_early(None, reached, reached + 1, {})
+
     def put_partial(self, table: pa.Table | None, reached: Tick, tuples: Mapping[str, int]) -> None:
         """Let a sink that cannot take back have what is new in an early answer, marked as partial."""
         if table is None:
@@ -297,6 +302,21 @@ class Outbox:
                     if not pieces:
                         return
 
+    def hand_over(self) -> None:
+        """Hand over what waits without a note in the journal, whose turn another thread has. After a crash the sink is
+        asked what it has.
+        """
+        for delivery in list(self.waiting):
+            with self.calling:
+                if delivery.number > self._last_taken:
+                    self._check(delivery)
+                    self.sink.deliver(delivery)
+                    self._last_taken = delivery.number
+
+    def reachable(self) -> bool:
+        """Say whether the sink took what it was given last in this run."""
+        return self._compared and self.trouble is None
+
     def _check(self, delivery: Delivery) -> None:
         """Raise an error if the results are not what was written."""
         for chunk in self.log.chunks:
@@ -318,7 +338,7 @@ class Outbox:
 
     def finish(self, clock: Clock, tell: Callable[[str], None]) -> None:
         """Hand over the rest at the end of the engine, unless the sink has failed or was not reached in this run."""
-        if self._compared and self.trouble is None:
+        if self.reachable():
             with suppress(UserError):
                 self.deliver(clock, tell)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from headgate.catalog.entries import Relation, Stream
+from headgate.catalog.entries import Group, Relation, Stream
+from headgate.deliver.outbox import Outbox
 from headgate.engine import inspection
 from headgate.engine.core import Core
 from headgate.execute.fragment import Fragment
@@ -12,6 +14,7 @@ from headgate.heartbeat.why import Why
 from headgate.log.log import Log
 from headgate.observe.overview import (
     FragmentView,
+    GroupView,
     LogView,
     Overview,
     PlanView,
@@ -20,6 +23,7 @@ from headgate.observe.overview import (
     StreamView,
 )
 from headgate.plan.nodes import Node, children
+from headgate.schedule.common import common_instant
 from headgate.schedule.query import RunningQuery
 from headgate.settings import listed
 from headgate.sources.verdict import NOT_KEPT
@@ -45,7 +49,7 @@ def overview(core: Core, running: bool) -> Overview:
             {name: _log(name, log, fragments) for name, log in logs.items() if log.rows or name in core.inputs.inlets},
             {name: _fragment(core, one) for name, one in fragments.items()},
             {query.name: _query(query, names, reasons[query.name]) for query in queries},
-            {group.name: group.queries for group in core.catalog.groups.values()},
+            {group.name: _group(core, group) for group in core.catalog.groups.values()},
             {kind: failed for kind, failed in inspection.troubles(core).items() if failed},
         )
 
@@ -104,19 +108,29 @@ def _plan(node: Node) -> PlanView:
     return PlanView(node.label, tuple(map(_plan, children(node))))
 
 
+def _group(core: Core, group: Group) -> GroupView:
+    instant = common_instant(queries := [core.query(name) for name in group.queries])
+    complete = None if instant is None else queries[0].domain.moment(instant)
+    if group.connector is None:
+        return GroupView(group.queries, complete, None)
+    running = core.group(group.name)
+    sink = _sink(group.connector.format, running.guarantee, running.delivered, running.outbox)
+    return GroupView(group.queries, complete, sink)
+
+
+def _sink(kind: str, guarantee: str, delivered: Any, outbox: Outbox) -> SinkView:
+    waiting = list(outbox.waiting)
+    rows = sum(delivery.rows for delivery in waiting)
+    trouble = reason_of(outbox.trouble) if outbox.trouble is not None else None
+    return SinkView(kind, guarantee, delivered, len(waiting), rows, trouble)
+
+
 def _query(query: RunningQuery, names: Mapping[Fragment, str], why: Why) -> QueryView:
     outbox = query.outbox
     ages = [sum(age.values()) for age in query.traces.ages()]
     connector = query.definition.connector
-    waiting = list(outbox.waiting)
-    sink = SinkView(
-        connector.format if connector is not None else "memory" if outbox.kept else "console",
-        query.guarantee,
-        query.delivered,
-        len(waiting),
-        sum(delivery.rows for delivery in waiting),
-        reason_of(outbox.trouble) if outbox.trouble is not None else None,
-    )
+    kind = connector.format if connector is not None else "memory" if outbox.kept else "console"
+    sink = _sink(kind, query.guarantee, query.delivered, outbox)
     return QueryView(
         query.definition.text,
         query.kind,

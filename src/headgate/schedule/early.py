@@ -135,6 +135,10 @@ class EarlyAnswers:
             come = come or self.stages.has_work()
         return self._next_us if come and not self.query.failed else None
 
+    def give_again(self) -> None:
+        """Let the next one be due, whether something has come or not."""
+        self._seen = {}
+
     def _come(self) -> dict[str, int]:
         """How many tuples have come of each stream and relation."""
         return most(one.inputs.tuples() for one in self.query.fragments)
@@ -250,14 +254,14 @@ class EarlyAnswers:
 
         If it does not fit behind what is settled, nothing is known beyond that.
         """
-        computed, domain, upto = self._computed, self.query.domain, self._upto()
+        computed, domain, upto = self._computed, self.query.domain, self.upto()
         assert computed is not None
         newest = domain.moment(upto) if upto >= domain.origin else None
         tuples = computed.tuples if computed.still_fits() else self.query.tuples()
         return EarlyAnswer(self.query.complete, newest, tuples, computed.beyond(), before, computed.consistent)
 
-    def _upto(self) -> Tick:
-        """The instant up to which something is known: as far as what was computed last, if it fits."""
+    def upto(self) -> Tick:
+        """Return the instant up to which something is known: as far as what was computed last, if it fits."""
         assert self._computed is not None
         reached = self.query.reached
         return max(self._computed.upto, reached) if self._computed.still_fits() else reached
@@ -268,7 +272,7 @@ class EarlyAnswers:
         if connector is None or answer is None or self._computed is None or outbox.held:
             return
         if sinks.takes_back(connector):
-            outbox.show_early(answer.table, self.query.reached, self._upto(), answer.tuples)
+            outbox.show_early(answer.table, self.query.reached, self.upto(), answer.tuples)
         elif sinks.partial(connector):
             outbox.put_partial(difference(answer.table, answer.before), self.query.reached, answer.tuples)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,13 @@ import pyarrow as pa
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.entries import Query, in_line
+from headgate.deliver.bags import net
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.pages import read_page
 from headgate.deliver.reflects import Label, Reflects, label, most
 from headgate.deliver.sinks.console import ConsoleSink
-from headgate.deliver.sinks.sink import Result, in_order
+from headgate.deliver.sinks.sink import Result, in_order, overlaps, within
 from headgate.delta.program import Kept
 from headgate.errors import UserError
 from headgate.execute.fragment import RESTARTS, Fragment
@@ -43,6 +45,19 @@ from headgate.ticks import Tick, TimeDomain
 
 if TYPE_CHECKING:
     from headgate.schedule.family import Membership
+
+
+SEEN_BYTES = 2**26
+"""The rows of a snapshot are kept for the next one, if they are not more than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The rows of a relation at an instant."""
+
+    at: Tick
+    rows: pa.Table | None
+    """None if there never were any."""
 
 
 class RunningQuery:
@@ -85,6 +100,8 @@ class RunningQuery:
         self.closed = False
         """Whether it has ended: it was dropped, another one is in its place, or its engine was closed."""
         self._views: list[LiveView] = []
+        self.seen: Seen | None = None
+        """The rows of the last snapshot, from which the next one goes on."""
 
     def __repr__(self) -> str:
         if self.closed:
@@ -325,6 +342,23 @@ class RunningQuery:
         if self.membership is not None and self.shares_outbox:
             tables = list(map(self.membership.own, tables))
         return tables, labels
+
+    def rows_at(self, instant: Tick, chunks: Sequence[Chunk]) -> pa.Table | None:
+        """Return the rows of its relation at an instant up to which it is complete; None if there never were any.
+
+        `chunks` are its results. Those that were read for an earlier instant are not read again, unless the rows of
+        that instant were too many to be kept.
+        """
+        seen = self.seen
+        after, before = (None, None) if seen is None or seen.at > instant else (seen.at, seen.rows)
+        if after == instant:
+            return before
+        read = (chunk.table() for chunk in chunks if overlaps(chunk, after, instant))
+        own = read if self.membership is None or not self.shares_outbox else map(self.membership.own, read)
+        rows = net([*within(own, after, instant)], before)
+        if (seen is None or seen.at < instant) and (rows is None or rows.nbytes <= SEEN_BYTES):
+            self.seen = Seen(instant, rows)
+        return rows
 
     @property
     def elsewhere(self) -> str | None:
