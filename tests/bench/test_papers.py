@@ -279,6 +279,23 @@ def test_all_ways_get_the_same_batches_with_pauses() -> None:
     assert all(len(rows) == consistency.ROWS for batch in some for rows in batch.values())
 
 
+def test_what_hits_a_turn_of_all_ways_or_some_turn_of_one_does_not_count() -> None:
+    quiet = {
+        "one": {0: [1.0] * 5, 1: [0.5] * 5},
+        "two": {0: [2.0] * 5, 1: [0.5] * 5},
+        "three": {0: [1.0] * 5, 1: [0.5] * 5},
+    }
+    slow_turns = [1, 3, 1, 1, 9]
+    disturbed = {
+        way: {place: [took * by for took, by in zip(some, slow_turns, strict=True)] for place, some in places.items()}
+        for way, places in quiet.items()
+    }
+    disturbed["one"][1][2] = 100.0
+    expected = {"one": 1.5, "two": 2.5, "three": 1.5}
+    assert consistency.of_a_cycle(quiet) == pytest.approx(expected)
+    assert consistency.of_a_cycle(disturbed) == pytest.approx(expected)
+
+
 def test_every_query_of_the_experiment_has_the_stages_that_it_should() -> None:
     from headgate.catalog.entries import Query
     from headgate.compile import compile_query

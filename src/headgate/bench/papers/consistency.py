@@ -5,8 +5,9 @@ that every answer is an early one. All methods get the same batches, each in an 
 one after another, in an order that is drawn anew for each turn. The clock of an engine is moved by the time that its
 own turns really take.
 
-What is measured of a turn is compared with what is measured of the same turn of other cycles, and the median counts: a
-collection of garbage, a plan that is compiled or other work on the machine hits some turn of some method.
+Medians count: a collection of garbage, a plan that is compiled or other work on the machine hits some turn of some
+method. What a turn takes is compared with the middle of all methods in that turn, and of these ratios the median over
+the cycles is taken, for each turn of a cycle by itself.
 
     consistent      share of turns after which the answer is known to be consistent
     latency         from a batch that comes to the first answer that has all of it, and may be given at its level: the
@@ -126,9 +127,11 @@ class Measured:
     busy_s: ByPlace = field(default_factory=lambda: defaultdict(list))
     processor_s: ByPlace = field(default_factory=lambda: defaultdict(list))
     latency_s: ByPlace = field(default_factory=lambda: defaultdict(list))
-    tuples: int = 0
-    """Of one cycle."""
+    cycle_busy_s: float = 0
+    cycle_processor_s: float = 0
+    """Of a cycle: what it takes."""
 
+    cycle_tuples: int = 0
     runs: int = 0
     results: int = 0
     """How many changes the answer has at the end."""
@@ -136,12 +139,12 @@ class Measured:
     @property
     def throughput(self) -> float:
         """Tuples by the second."""
-        return self.tuples / sum(map(median, self.busy_s.values()))
+        return self.cycle_tuples / self.cycle_busy_s
 
     @property
     def by_processor(self) -> float:
         """Tuples by the second of processor time."""
-        return self.tuples / sum(map(median, self.processor_s.values()))
+        return self.cycle_tuples / self.cycle_processor_s
 
     @property
     def latency_ms(self) -> float:
@@ -230,7 +233,7 @@ class Driven:
         answer, stages = self.engine.query("q").early(), self.early.stages
         self.measured.results = len(answer.results) if answer is not None else 0
         self.measured.runs = stages.runs if stages is not None else 0
-        self.measured.tuples = ROWS * len(self.came) * sum(CYCLE)
+        self.measured.cycle_tuples = ROWS * len(self.came) * sum(CYCLE)
         return self.measured
 
 
@@ -242,7 +245,7 @@ def turns(seconds: float) -> int:
 
 def cycles(seconds: float) -> int:
     """How many cycles of each query count."""
-    return max(FEWEST, round(seconds / 3))
+    return max(FEWEST, round(seconds * 0.6))
 
 
 def measure(spark: SparkSession, seconds: float, done: Callable[[], None]) -> Finding:
@@ -360,7 +363,24 @@ def by_way(spark: SparkSession, text: str, count: int, done: Callable[[], None])
             done()
         for one in driven:
             one.rest()
-        return {one.way: one.end() for one in driven}
+        found = {one.way: one.end() for one in driven}
+    if count:
+        busy = of_a_cycle({way: one.busy_s for way, one in found.items()})
+        processor = of_a_cycle({way: one.processor_s for way, one in found.items()})
+        for way, measured in found.items():
+            measured.cycle_busy_s, measured.cycle_processor_s = busy[way], processor[way]
+    return found
+
+
+def of_a_cycle(found: Mapping[str, ByPlace]) -> dict[str, float]:
+    """What a cycle takes in each way, given what each turn of each cycle took."""
+    total = dict.fromkeys(found, 0.0)
+    for place in next(iter(found.values())):
+        middles = [median(turns) for turns in zip(*(one[place] for one in found.values()), strict=True)]
+        for way, one in found.items():
+            ratios = [took / middle for took, middle in zip(one[place], middles, strict=True)]
+            total[way] += median(middles) * median(ratios)
+    return total
 
 
 def distances(spark: SparkSession, text: str, count: int, done: Callable[[], None]) -> list[int]:
