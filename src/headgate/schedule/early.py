@@ -236,8 +236,10 @@ class EarlyAnswers:
                 self._computed, self.trouble = coming, None
             self._afters, self.last = afters, self._answer(before)
         self._deliver()
-        settled = last is not None and _rows(last.table) > _rows(before)
-        if self._listeners and (settled or self.last.added or self.last.withdrawn):
+        told = last is not None and (
+            _rows(last.table) > _rows(before) or (last.consistent != self.last.consistent and last.table is not None)
+        )
+        if self._listeners and (told or self.last.added or self.last.withdrawn):
             for listener in self._listeners:
                 self.query.call(listener, self.last)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from headgate.deliver.bags import net
 from headgate.deliver.courier import CLOSE_SECONDS, Courier
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.pages import read_page
-from headgate.deliver.reflects import Label, Reflects, label, most
+from headgate.deliver.reflects import Label, Reflects, in_words, label, most
 from headgate.deliver.sinks.console import ConsoleSink
 from headgate.deliver.sinks.sink import Result, in_order, overlaps, within
 from headgate.delta.program import Kept
@@ -92,8 +93,7 @@ class RunningQuery:
         self.early_answers = EarlyAnswers(self) if definition.early is not None else None
         """What it answers before its input is complete, if it is to."""
         if self.early_answers is not None and isinstance(outbox.sink, ConsoleSink):
-            shown = outbox.sink.early
-            self.early_answers.listen(lambda answer: shown(self.name, answer.added, answer.withdrawn))
+            self.early_answers.listen(partial(_print_early, self.name, outbox.sink))
         self._trouble: UserError | None = None
         self.complaints: list[UserError] = []
         """Errors of listeners that were not raised yet."""
@@ -577,3 +577,7 @@ class RunningQuery:
             fragment.check_files()
         for log in logs:
             log.sweep()
+
+
+def _print_early(query: str, console: ConsoleSink, answer: EarlyAnswer) -> None:
+    console.early(query, answer.added, answer.withdrawn, answer.consistent, in_words(label(answer.tuples, answer.upto)))
