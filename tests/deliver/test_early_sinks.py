@@ -197,8 +197,13 @@ def upserted(folder: Path) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("into", ["'deliver' = 'current'", "'deliver' = 'upserts', 'key' = 'k'"])
-def test_a_query_that_is_dropped_leaves_what_is_settled(spark: SparkSession, tmp_path: Path, into: str) -> None:
+@pytest.mark.parametrize(
+    "into, restarted",
+    [("'deliver' = 'current'", False), ("'deliver' = 'upserts', 'key' = 'k'", False), ("'deliver' = 'current'", True)],
+)
+def test_a_query_that_is_dropped_leaves_what_is_settled(
+    spark: SparkSession, tmp_path: Path, into: str, restarted: bool
+) -> None:
     out = tmp_path / "out"
 
     def held() -> dict[str, int]:
@@ -210,8 +215,13 @@ def test_a_query_that_is_dropped_leaves_what_is_settled(spark: SparkSession, tmp
         engine.punctuate("s", 5)
         engine.step()
         assert held() == {"a": 2, "b": 1}
-        engine.execute("DROP QUERY q")
-        assert held() == {"a": 1}
+        if not restarted:
+            engine.execute("DROP QUERY q")
+    if restarted:
+        assert held() == {"a": 2, "b": 1}
+        with Engine(spark, tmp_path / "engine") as engine:
+            engine.execute("DROP QUERY q")
+    assert held() == {"a": 1}
 
 
 def test_a_query_that_is_altered_begins_behind_what_is_settled(spark: SparkSession, tmp_path: Path) -> None:

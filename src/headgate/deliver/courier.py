@@ -73,8 +73,8 @@ class Courier:
         whether the sink has it, within `wait_s`.
         """
         self.outbox.held = True
-        if not self.outbox.reachable():
-            return not self.outbox.waiting
+        if self.outbox.trouble is not None:
+            return False
         handed: list[bool] = []
 
         def work() -> None:

@@ -306,16 +306,15 @@ class Outbox:
         """Hand over what waits without a note in the journal, whose turn another thread has. After a crash the sink is
         asked what it has.
         """
+        if not self._compared:
+            with self.calling:
+                self._last_taken = max(self._last_taken, self._arrived() or 0)
         for delivery in list(self.waiting):
             with self.calling:
                 if delivery.number > self._last_taken:
                     self._check(delivery)
                     self.sink.deliver(delivery)
                     self._last_taken = delivery.number
-
-    def reachable(self) -> bool:
-        """Say whether the sink took what it was given last in this run."""
-        return self._compared and self.trouble is None
 
     def _check(self, delivery: Delivery) -> None:
         """Raise an error if the results are not what was written."""
@@ -338,7 +337,7 @@ class Outbox:
 
     def finish(self, clock: Clock, tell: Callable[[str], None]) -> None:
         """Hand over the rest at the end of the engine, unless the sink has failed or was not reached in this run."""
-        if self.reachable():
+        if self._compared and self.trouble is None:
             with suppress(UserError):
                 self.deliver(clock, tell)
 
@@ -360,6 +359,13 @@ class Outbox:
 
     def _compare(self) -> None:
         """After a restart, ask the sink which deliveries it has: they need not be delivered again."""
+        arrived = self._arrived()
+        self._compared = True
+        if arrived:
+            self._delivered(arrived)
+
+    def _arrived(self) -> int | None:
+        """The number of the last delivery that the sink has; None if it cannot know."""
         arrived = self.sink.delivered()
         if arrived is not None and arrived > self.number:
             raise UserError(
@@ -368,9 +374,7 @@ class Outbox:
                 detail=f"It has taken delivery {arrived}, and the last one made here is {self.number}.",
                 hint="Give each directory a sink of its own, or DROP the query and create it anew.",
             )
-        self._compared = True
-        if arrived:
-            self._delivered(arrived)
+        return arrived
 
     def _delivered(self, number: int) -> None:
         with self.journal.together():
