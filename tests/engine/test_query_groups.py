@@ -17,6 +17,7 @@ from tools.postgres_server import Server
 from headgate import Engine, UserError, read_commits
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.sinks.file_group import FileGroupSink
+from headgate.server.metrics import engine_metrics
 
 pytestmark = pytest.mark.spark
 
@@ -431,9 +432,7 @@ def test_the_status_says_how_far_a_group_is(spark: SparkSession, tmp_path: Path)
         assert said["names"] == {"queries": ["paid", "got"], "complete": END, "sink": None}
         assert (said["board"]["queries"], said["board"]["complete"]) == (list(QUERIES), END)
         sink = said["board"]["sink"]
-        assert (sink["kind"], sink["delivered"], sink["waiting_deliveries"], sink["trouble"]) == (
-            "parquet",
-            END,
-            0,
-            None,
-        )
+        assert (sink["kind"], sink["delivered"], sink["waits"], sink["trouble"]) == ("parquet", END, False, None)
+        metrics = {one.name: one.samples for one in engine_metrics(engine.overview())}
+        (sample,) = metrics["headgate_group_sink_failed"]
+        assert (sample.labels, sample.value) == ({"group": "board"}, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from headgate.catalog.entries import Group, Relation, Stream
 from headgate.deliver.outbox import Outbox
@@ -14,6 +13,7 @@ from headgate.heartbeat.why import Why
 from headgate.log.log import Log
 from headgate.observe.overview import (
     FragmentView,
+    GroupSinkView,
     GroupView,
     LogView,
     Overview,
@@ -114,23 +114,31 @@ def _group(core: Core, group: Group) -> GroupView:
     if group.connector is None:
         return GroupView(group.queries, complete, None)
     running = core.group(group.name)
-    sink = _sink(group.connector.format, running.guarantee, running.delivered, running.outbox)
+    outbox = running.outbox
+    sink = GroupSinkView(
+        group.connector.format, running.guarantee, running.delivered, bool(outbox.waiting), _reason(outbox)
+    )
     return GroupView(group.queries, complete, sink)
 
 
-def _sink(kind: str, guarantee: str, delivered: Any, outbox: Outbox) -> SinkView:
-    waiting = list(outbox.waiting)
-    rows = sum(delivery.rows for delivery in waiting)
-    trouble = reason_of(outbox.trouble) if outbox.trouble is not None else None
-    return SinkView(kind, guarantee, delivered, len(waiting), rows, trouble)
+def _reason(outbox: Outbox) -> str | None:
+    """Why a sink takes nothing, if it does not."""
+    return reason_of(outbox.trouble) if outbox.trouble is not None else None
 
 
 def _query(query: RunningQuery, names: Mapping[Fragment, str], why: Why) -> QueryView:
     outbox = query.outbox
     ages = [sum(age.values()) for age in query.traces.ages()]
     connector = query.definition.connector
-    kind = connector.format if connector is not None else "memory" if outbox.kept else "console"
-    sink = _sink(kind, query.guarantee, query.delivered, outbox)
+    waiting = list(outbox.waiting)
+    sink = SinkView(
+        connector.format if connector is not None else "memory" if outbox.kept else "console",
+        query.guarantee,
+        query.delivered,
+        len(waiting),
+        sum(delivery.rows for delivery in waiting),
+        _reason(outbox),
+    )
     return QueryView(
         query.definition.text,
         query.kind,

@@ -128,6 +128,21 @@ class QueryView:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupSinkView:
+    """Where the results of a group go."""
+
+    kind: str
+    guarantee: str
+    delivered: Any
+    """The instant up to which it has everything, of all queries."""
+
+    waits: bool
+    """Whether it has yet to take a delivery. The next one is made when it has."""
+
+    trouble: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class GroupView:
     """Queries whose results go out together."""
 
@@ -135,7 +150,7 @@ class GroupView:
     complete: Any
     """The latest instant at which all of them are complete; None while there is none."""
 
-    sink: SinkView | None
+    sink: GroupSinkView | None
     """None if the group only names them."""
 
 
