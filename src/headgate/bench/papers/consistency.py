@@ -44,7 +44,9 @@ from headgate.schedule.early import EarlyAnswers
 ROWS = 60
 """Tuples of a stream in a batch."""
 
-KEYS = 400
+KEYS = 700
+"""So many that no answer gets too large to be given early, however long it is measured."""
+
 CYCLE = (True, True, True, False, False)
 """In which turns of a cycle a batch comes."""
 
@@ -188,6 +190,8 @@ class Driven:
         if batch:
             self._waiting.append((number if counts else -1, self.clock.now_us(), dict(self.came)))
         self.engine.step()
+        if self.early.trouble is not None:
+            raise self.early.trouble
         taken_s, worked_s = perf_counter() - begun, processor_s(self.spark) - used
         self.clock.move_by(round(taken_s * 1e6))
         one, reflected, place = self.measured, self.reflected(), number % len(CYCLE)
